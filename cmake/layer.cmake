@@ -1,0 +1,46 @@
+# layer(NAME [DEPS layers...] [USES dependencies...])
+#
+# A folder of src/ is a layer and a static library: its *.cc (and those of its detail/), without the
+# folders below it that are layers themselves. DEPS are the layers it may include, USES the
+# third-party libraries; tools/check_layers holds the sources to both. The *_test.cc beside them
+# become one test program, build/tests/NAME_test, with '/' as '_'.
+function(layer name)
+  cmake_parse_arguments(LAYER "" "" "DEPS;USES" ${ARGN})
+  string(REPLACE "/" "_" target "ls_${name}")
+  set(folder ${CMAKE_SOURCE_DIR}/src/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/detail/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+
+  set(links)
+  foreach(dep ${LAYER_DEPS})
+    string(REPLACE "/" "_" dep_target "ls_${dep}")
+    list(APPEND links ${dep_target})
+  endforeach()
+  foreach(use ${LAYER_USES})
+    list(APPEND links dep::${use})
+  endforeach()
+
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${target} PUBLIC ${links})
+    target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(${target} INTERFACE ${links})
+  endif()
+
+  if(tests)
+    string(REPLACE "/" "_" test_target "${name}_test")
+    add_executable(${test_target} ${tests})
+    target_link_libraries(${test_target} PRIVATE ${target} GTest::gmock GTest::gtest_main)
+    target_compile_options(${test_target} PRIVATE ${LOCKSTEP_WARNINGS})
+    set_target_properties(${test_target} PROPERTIES
+                          RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  endif()
+endfunction()
+
+set(LOCKSTEP_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Werror)

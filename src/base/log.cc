@@ -1,0 +1,48 @@
+#include "base/log.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"debug", "info", "warning", "error"};
+
+LogLevel level_from_environment() {
+  const char* wanted = std::getenv("LOCKSTEP_LOG");
+  for (std::size_t i = 0; wanted != nullptr && i < kNames.size(); ++i)
+    if (kNames[i] == wanted) return static_cast<LogLevel>(i);
+  return LogLevel::info;
+}
+
+std::atomic<LogLevel>& level_setting() {
+  static std::atomic<LogLevel> level = level_from_environment();
+  return level;
+}
+
+std::string& name_setting() {
+  static std::string name;
+  return name;
+}
+
+}  // namespace
+
+void set_log_level(LogLevel level) { level_setting() = level; }
+bool log_enabled(LogLevel level) { return level >= level_setting(); }
+void set_log_name(std::string_view name) { name_setting() = name; }
+
+void log_line(LogLevel level, std::string_view message) {
+  std::string line =
+      format("{} {}", text(SystemClock().now()), kNames[static_cast<std::size_t>(level)]);
+  if (!name_setting().empty()) line += format(" [{}]", name_setting());
+  line += format(": {}\n", message);
+  [[maybe_unused]] auto written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace lockstep

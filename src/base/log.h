@@ -1,0 +1,29 @@
+// LS_LOG(info, "node {} is ready", node): one line on standard error, with time and level.
+// For programs' own diary; what a user must read is printed, not logged. Barred from platform/core.
+#pragma once
+
+#include <string_view>
+
+#include "base/format.h"
+
+namespace lockstep {
+
+enum class LogLevel { debug, info, warning, error };
+
+// The least level that is written; info at first, or what LOCKSTEP_LOG (debug|info|warning|error)
+// says.
+void set_log_level(LogLevel level);
+bool log_enabled(LogLevel level);
+// A word at the start of each line, such as "agent demo/1.1/0". Set once, at the start of a
+// program.
+void set_log_name(std::string_view name);
+// Writes the line in one write(2), so that lines of several processes do not mix.
+void log_line(LogLevel level, std::string_view message);
+
+#define LS_LOG(level, ...)                                                                \
+  do {                                                                                    \
+    if (::lockstep::log_enabled(::lockstep::LogLevel::level))                             \
+      ::lockstep::log_line(::lockstep::LogLevel::level, ::lockstep::format(__VA_ARGS__)); \
+  } while (false)
+
+}  // namespace lockstep

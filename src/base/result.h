@@ -1,0 +1,117 @@
+// Result<T>: a value or the reason why there is none. For failures of the world (files, networks,
+// users); our own mistakes are LS_CHECK. The method names are those of std::expected (C++23).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+namespace lockstep {
+
+// What kind of failure it is, for code that reacts to it; the message is for people.
+enum class Code {
+  invalid,         // the request itself is wrong; trying again does not help
+  not_found,       // the thing named does not exist
+  already_exists,  // the thing to create is there already
+  denied,          // not allowed: no token, wrong secret, stale epoch
+  unavailable,     // not now: try again later
+  timeout,         // a bound on a wait was reached
+  peer_lost,       // another process of the run died
+  corrupt,         // stored or received bytes are not what was written
+  exhausted,       // no space, no port, no device left
+  cancelled,       // somebody asked for the end
+  internal,        // a library failed in a way we did not foresee
+};
+
+std::string_view text(Code code);
+
+// message says what was tried, on what, and what to do next; one line.
+struct [[nodiscard]] Error {
+  Code code = Code::internal;
+  std::string message;
+
+  // The same error, told from one level up: "reading run.yaml: no such file".
+  Error within(std::string_view what) &&;
+};
+
+// "No such file or directory" for ENOENT. Thread-safe.
+std::string errno_text(int errno_value);
+
+// An error of the operating system: "opening /x: No such file or directory". Chooses the code.
+Error os_error(std::string_view what, int errno_value);
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  using value_type = T;
+
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const { return state_.index() == 0; }
+  explicit operator bool() const { return has_value(); }
+
+  T& value() & { return checked(), std::get<0>(state_); }
+  const T& value() const& { return checked(), std::get<0>(state_); }
+  T&& value() && { return checked(), std::get<0>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  template <class U>
+  T value_or(U&& other) && {
+    return has_value() ? std::get<0>(std::move(state_)) : static_cast<T>(std::forward<U>(other));
+  }
+
+  const Error& error() const& { return std::get<1>(state_); }
+  Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  void checked() const {
+    if (!has_value()) check_failed("result has a value", std::get<1>(state_).message);
+  }
+
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  using value_type = void;
+
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  bool has_value() const { return !error_; }
+  explicit operator bool() const { return has_value(); }
+  void value() const {
+    if (error_) check_failed("result has a value", error_->message);
+  }
+  const Error& error() const& { return *error_; }
+  Error&& error() && { return *std::move(error_); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+// TRY(expression): the value, or return its error from this function. Not around co_await, on which
+// g++ 12 dies: await into a variable first, then TRY(std::move(variable)).
+#define TRY(...) LS_TRY_AS_(LS_TRY_NAME_(try_result_, __COUNTER__), __VA_ARGS__)
+// A name of its own for each use, so that one TRY may stand inside another.
+#define LS_TRY_NAME_(prefix, number) LS_TRY_JOIN_(prefix, number)
+#define LS_TRY_JOIN_(prefix, number) prefix##number
+#define LS_TRY_AS_(result, ...)                                                   \
+  ({                                                                              \
+    auto&& result = (__VA_ARGS__);                                                \
+    if (!result.has_value()) return ::lockstep::Error(std::move(result).error()); \
+    std::move(result).value();                                                    \
+  })
+
+}  // namespace lockstep

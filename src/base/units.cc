@@ -1,0 +1,153 @@
+#include "base/units.h"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+struct Scale {
+  std::string_view name;
+  double factor;
+};
+
+// A number and what follows it, without blanks around.
+std::optional<std::pair<double, std::string_view>> split_number(std::string_view words) {
+  while (!words.empty() && words.front() == ' ') words.remove_prefix(1);
+  double number = 0;
+  auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
+  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
+  words.remove_prefix(static_cast<std::size_t>(end - words.data()));
+  while (!words.empty() && words.front() == ' ') words.remove_prefix(1);
+  while (!words.empty() && words.back() == ' ') words.remove_suffix(1);
+  return std::pair(number, words);
+}
+
+std::optional<std::int64_t> whole(double value) {
+  if (!(value < 9.2e18)) return std::nullopt;
+  return std::llround(value);
+}
+
+template <std::size_t N>
+std::optional<std::int64_t> scaled(std::string_view words, const std::array<Scale, N>& scales) {
+  auto parts = split_number(words);
+  if (!parts) return std::nullopt;
+  for (const Scale& scale : scales)
+    if (scale.name == parts->second) return whole(parts->first * scale.factor);
+  return std::nullopt;
+}
+
+constexpr std::array<Scale, 10> kBytes = {{{"", 1},
+                                           {"B", 1},
+                                           {"KB", 1e3},
+                                           {"MB", 1e6},
+                                           {"GB", 1e9},
+                                           {"TB", 1e12},
+                                           {"KiB", 1024.0},
+                                           {"MiB", 1048576.0},
+                                           {"GiB", 1073741824.0},
+                                           {"TiB", 1099511627776.0}}};
+constexpr std::array<Scale, 6> kBandwidths = {{{"Mbit/s", 125e3},
+                                               {"Gbit/s", 125e6},
+                                               {"Tbit/s", 125e9},
+                                               {"MB/s", 1e6},
+                                               {"GB/s", 1e9},
+                                               {"TB/s", 1e12}}};
+// In microseconds. "m" is a minute.
+constexpr std::array<Scale, 6> kDurations = {
+    {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}, {"d", 86400e6}}};
+
+}  // namespace
+
+std::string text(Bytes bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(bytes.count());
+  if (std::abs(value) < 1024) return format("{} B", bytes.count());
+  std::size_t unit = 0;
+  for (value /= 1024; std::abs(value) >= 1024 && unit + 1 < kUnits.size(); value /= 1024) ++unit;
+  return format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string text(Bandwidth bandwidth) {
+  double mbit = static_cast<double>(bandwidth.count()) / 125e3;
+  if (mbit < 1000) return format("{:.1f} Mbit/s", mbit);
+  return format("{:.1f} Gbit/s", mbit / 1000);
+}
+
+std::string text(Duration duration) {
+  std::int64_t us = duration.count();
+  if (us < 0) return "-" + text(-duration);
+  if (us < 1000) return format("{}us", us);
+  if (us < 1'000'000) return format("{:.1f}ms", static_cast<double>(us) / 1e3);
+  if (us < 60'000'000) return format("{:.1f}s", static_cast<double>(us) / 1e6);
+  std::int64_t s = us / 1'000'000;
+  if (s < 3600) return format("{}m {}s", s / 60, s % 60);
+  if (s < 86400) return format("{}h {}m", s / 3600, s / 60 % 60);
+  return format("{}d {}h", s / 86400, s / 3600 % 24);
+}
+
+std::string text(Time time) {
+  std::time_t seconds = std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char buffer[32];
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::int64_t us =
+      (time.time_since_epoch() - std::chrono::floor<std::chrono::seconds>(time).time_since_epoch())
+          .count();
+  return us == 0 ? format("{}Z", buffer) : format("{}.{:06}Z", buffer, us);
+}
+
+Result<Bytes> parse_bytes(std::string_view words) {
+  if (auto n = scaled(words, kBytes)) return Bytes(*n);
+  return Error{Code::invalid, format("'{}' is not a size; write 512MiB, 4GiB or 10GB", words)};
+}
+
+Result<Bandwidth> parse_bandwidth(std::string_view words) {
+  if (auto n = scaled(words, kBandwidths)) return Bandwidth(*n);
+  return Error{Code::invalid, format("'{}' is not a bandwidth; write 10 Gbit/s or 50 GB/s", words)};
+}
+
+Result<Duration> parse_duration(std::string_view words) {
+  std::string_view rest = words;
+  double total = 0;
+  while (true) {
+    auto parts = split_number(rest);
+    if (!parts) break;
+    std::size_t letters = 0;
+    while (letters < parts->second.size() &&
+           std::isalpha(static_cast<unsigned char>(parts->second[letters])) != 0)
+      ++letters;
+    auto value = scaled(format("{}{}", parts->first, parts->second.substr(0, letters)), kDurations);
+    if (!value) break;
+    total += static_cast<double>(*value);
+    rest = parts->second.substr(letters);
+    if (auto n = whole(total); n && rest.empty()) return Duration(*n);
+  }
+  return Error{Code::invalid, format("'{}' is not a duration; write 90s, 30m or 1h30m", words)};
+}
+
+Result<Time> parse_time(std::string_view words) {
+  std::tm parts{};
+  std::string copy(words);
+  const char* rest = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::int64_t us = 0;
+  if (rest != nullptr && *rest == '.') {
+    ++rest;
+    int digits = 0;
+    for (; std::isdigit(static_cast<unsigned char>(*rest)) != 0; ++rest, ++digits)
+      if (digits < 6) us = us * 10 + (*rest - '0');
+    for (; digits < 6; ++digits) us *= 10;
+  }
+  if (rest == nullptr || std::string_view(rest) != "Z")
+    return Error{Code::invalid, format("'{}' is not a time; write 2026-01-31T12:00:00Z", words)};
+  return Time(std::chrono::seconds(::timegm(&parts)) + Duration(us));
+}
+
+}  // namespace lockstep
