@@ -1,0 +1,28 @@
+# cmake and ninja into build/, through ccache so that a second checkout compiles nothing again.
+
+# Both make ccache hit across checkouts: paths below the checkout are hashed relative to it.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+
+configure() {
+  local stamp=build/.configured-with
+  local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    -D "LOCKSTEP_PYTHON=$PWD/build/venv/bin/python")
+  if [[ -f build/build.ninja && -f $stamp && $(<"$stamp") == "${settings[*]}" ]]; then
+    already "Configuring"  # ninja itself runs cmake again when a CMake file changes
+    return
+  fi
+  step configure "Configuring" cmake -S . -B build "${settings[@]}"
+  echo "${settings[*]}" >$stamp
+}
+
+compile() { NINJA_STATUS='[%f/%t] ' step compile "Compiling" ninja -C build -j "$(compile_jobs)"; }
+
+# One compiler a core, but a file that includes libtorch takes 1.5 GB: as many as memory holds.
+compile_jobs() {
+  [[ -z ${LOCKSTEP_JOBS:-} ]] || { echo "$LOCKSTEP_JOBS" && return; }
+  local cores memory_kib
+  cores=$(nproc)
+  memory_kib=$(sed --quiet 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
+  local fit=$((memory_kib / 1500000))
+  echo $((fit < 1 ? 1 : fit < cores ? fit : cores))
+}

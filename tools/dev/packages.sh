@@ -1,0 +1,68 @@
+# What the machine must offer, and the Debian packages of tools/apt-packages.txt.
+
+check_machine() {
+  step_number=$((step_number + 1))
+  check_distribution
+  [[ $(uname -m) == x86_64 ]] ||
+    die "this machine is $(uname -m); Lockstep is built for x86_64" "use an x86_64 machine"
+  check_disk
+  printf '[%d/%d] Checking this machine ... fine\n' "$step_number" "$steps_planned"
+}
+
+check_distribution() {
+  [[ ${LOCKSTEP_ANY_DISTRIBUTION:-} != 1 ]] || return 0
+  local release
+  release=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") || true
+  [[ $release == "debian 12" ]] || die "this is ${release:-an unknown system}, not Debian 12" \
+    "use Debian 12, or install the likes of tools/apt-packages.txt and set LOCKSTEP_ANY_DISTRIBUTION=1"
+}
+
+# The venv and the build need 5 GiB; once they are there, room for what changes is enough.
+check_disk() {
+  local needed=6 free
+  [[ ! -e build/build.ninja ]] || needed=1
+  free=$(($(df --output=avail --block-size=1M . | tail --lines=1) / 1024))
+  [[ $free -ge $needed ]] ||
+    die "$free GiB are free where $PWD lies; the build needs $needed GiB" "make room, then run ./dev again"
+}
+
+packages_listed() { sed 's/#.*//' tools/apt-packages.txt | tr --squeeze-repeats ' \n' '\n'; }
+
+# dpkg-query prints a line for each package that it knows; what it does not know is missing too.
+packages_missing() {
+  local installed
+  installed=$(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' \
+    $(packages_listed) 2>/dev/null | sed --quiet 's/^installed //p') || true
+  comm -23 <(packages_listed | grep . | sort --unique) <(sort --unique <<<"$installed")
+}
+
+install_packages() {
+  if [[ ${LOCKSTEP_ANY_DISTRIBUTION:-} == 1 ]] && ! command -v apt-get >/dev/null; then
+    already "Debian packages" "left to you"
+    return
+  fi
+  local missing
+  missing=$(packages_missing)
+  if [[ -z $missing ]]; then
+    already "Debian packages"
+    return
+  fi
+  command -v apt-get >/dev/null || die "apt-get is not on the PATH, and packages are missing:" $missing
+  may_be_root || die "installing packages needs root, and sudo without a password is not set up here" \
+    "run this, then ./dev again:  sudo apt-get install" $missing
+  step packages "Installing Debian packages ($(wc --words <<<"$missing"))" apt_install $missing
+}
+
+may_be_root() { [[ $EUID -eq 0 ]] || sudo --non-interactive true 2>/dev/null; }
+
+as_root() {
+  if [[ $EUID -eq 0 ]]; then env "$@"; else sudo --non-interactive env "$@"; fi
+}
+
+# An update that fails for one foreign source must not stop us: the installation tells.
+apt_install() {
+  local quiet=(DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=300
+    --option Acquire::Retries=2 --option Acquire::http::Timeout=60)
+  as_root "${quiet[@]}" update || echo "apt-get update failed; trying with the lists at hand"
+  as_root "${quiet[@]}" install --yes --no-install-recommends "$@"
+}

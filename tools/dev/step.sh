@@ -1,0 +1,142 @@
+# One step of the set-up: a progress line on the terminal, the step's output in build/logs/NAME.log.
+#
+#   step NAME "Installing Debian packages (43)" command...
+#
+# prints "[2/6] Installing Debian packages (43) ... done in 31 s". On a terminal the line counts the
+# seconds, and the percentage if `progress NAME` knows one; elsewhere it is written once. When the
+# command fails, the end of its log is shown and the program exits.
+
+step_number=0
+steps_planned=0
+step_child=
+
+if [[ -t 1 ]]; then
+  on_terminal=true
+  bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m' clear_line=$'\r\e[K'
+else
+  on_terminal=false
+  bold='' red='' green='' plain='' clear_line=''
+fi
+
+plan_steps() { steps_planned=$1; }
+
+# die MESSAGE [REMEDY]: what went wrong, and what to do about it.
+die() {
+  printf '%sdev: %s%s\n' "$red" "$1" "$plain" >&2
+  [[ $# -lt 2 ]] || printf '     %s\n' "$2" >&2
+  exit 1
+}
+
+usage_error() {
+  printf 'dev: %s; ./dev help lists what there is\n' "$1" >&2
+  exit 2
+}
+
+# Two ./dev in one checkout would install and link over each other: the second one waits.
+lock_checkout() {
+  mkdir -p build/logs 2>/dev/null && touch build/.lock 2>/dev/null ||
+    die "$PWD/build is not writable by $(id -un)" "run ./dev as the owner of this checkout, or fix it: sudo chown -R $(id -un) build"
+  exec 9>build/.lock
+  flock --nonblock 9 && return
+  echo "another ./dev works in this checkout; waiting up to an hour for it to end"
+  flock --timeout 3600 9 || die "another ./dev still works in this checkout" \
+    "find it with: fuser build/.lock"
+}
+
+unlock_checkout() { exec 9>&-; }
+
+# A step with nothing to do.
+already() {
+  step_number=$((step_number + 1))
+  printf '[%d/%d] %s ... %s\n' "$step_number" "$steps_planned" "$1" "${2:-in place}"
+}
+
+# The end of an interrupted set-up is the end of its installers and compilers too: they run in a
+# process group of their own (set -m), which Ctrl-C does not reach by itself.
+stop_child() {
+  [[ -z $step_child ]] || kill -TERM -- "-$step_child" 2>/dev/null || true
+}
+trap 'stop_child' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+step() {
+  local name=$1 title=$2 log=build/logs/$1.log started=$SECONDS status=0
+  shift 2
+  step_number=$((step_number + 1))
+  local head="[$step_number/$steps_planned] $title ..."
+  printf '%s ' "$head"
+  set -m
+  "$@" >"$log" 2>&1 </dev/null 9>&- &
+  step_child=$!
+  set +m
+  watch_child "$name" "$head" "$log" "$started"
+  wait "$step_child" || status=$?
+  step_child=
+  if [[ $status -eq 0 ]]; then
+    $on_terminal && printf '%s%s ' "$clear_line" "$head"
+    printf '%sdone%s in %d s\n' "$green" "$plain" $((SECONDS - started))
+  else
+    $on_terminal && printf '%s%s ' "$clear_line" "$head"
+    printf '%sfailed%s after %d s\n' "$red" "$plain" $((SECONDS - started))
+    show_log "$log"
+    explain "$name" "$log"
+    exit 1
+  fi
+}
+
+# Until the child ends: the line's seconds and percentage on a terminal, quarters elsewhere.
+watch_child() {
+  local name=$1 head=$2 log=$3 started=$4 percent='' shown=0 tick=0
+  while kill -0 "$step_child" 2>/dev/null; do
+    sleep 0.1
+    tick=$((tick + 1))
+    [[ $((tick % 5)) -eq 0 && $((SECONDS - started)) -ge 2 ]] || continue
+    [[ $name != compile ]] || percent=$(ninja_percent "$log")
+    if $on_terminal; then
+      printf '%s%s %s%d s' "$clear_line" "$head" "${percent:+$percent %, }" $((SECONDS - started))
+    elif [[ -n $percent && $percent -ge $((shown + 25)) ]]; then
+      shown=$((percent / 25 * 25))
+      [[ $shown -ge 100 ]] || printf '%d %% ' "$shown"
+    fi
+  done
+}
+
+# From the last "[17/230]" that ninja wrote.
+ninja_percent() {
+  tail --bytes=4000 "$1" | grep --only-matching '^\[[0-9]*/[0-9]*\]' | tail --lines=1 |
+    { IFS='[/]' read -r _ finished total && echo $((100 * finished / total)); } || true
+}
+
+# What failed first if the log says so, else its last lines.
+show_log() {
+  echo
+  if grep --quiet '^FAILED: ' "$1"; then
+    sed --quiet '/^FAILED: /,$p' "$1" | head --lines=40
+  else
+    tail --lines=20 "$1"
+  fi | sed 's/^/    /'
+  echo
+  echo "    the whole output is in $1"
+}
+
+# explain NAME LOG: the likely cause and its remedy, read from the log.
+explain() {
+  local again="then run ./dev again"
+  if grep --quiet --extended-regexp 'No space left on device|Disk quota exceeded' "$2"; then
+    die "the disk is full" "make room where $PWD lies, $again"
+  elif grep --quiet --extended-regexp --ignore-case "$network_trouble" "$2"; then
+    die "could not reach the ${network_registry[$1]:-package} registry" \
+      "check proxy and network, $again"
+  elif grep --quiet --extended-regexp 'Killed signal|out of memory|std::bad_alloc' "$2"; then
+    die "the compiler ran out of memory" "run LOCKSTEP_JOBS=1 ./dev build"
+  else
+    die "step '$1' failed; the lines above say why"
+  fi
+}
+
+declare -A network_registry=([packages]=Debian [python]=PyPI [data]=PyPI)
+network_trouble='could not resolve|temporary failure (in name resolution|resolving)|failed to fetch'
+network_trouble+='|unable to (connect|locate package)|cannot connect to proxy|ProxyError|Max retries'
+network_trouble+='|Connection (refused|timed out|reset)|Network is unreachable|NewConnectionError'
+network_trouble+='|ReadTimeout|ConnectTimeout|No matching distribution found|CERTIFICATE_VERIFY_FAILED'
