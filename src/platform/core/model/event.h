@@ -1,0 +1,57 @@
+// What can happen to the controller (events) and what it wants done in the world (effects).
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "platform/core/model/attempt.h"
+#include "platform/core/model/run.h"
+
+namespace lockstep {
+
+struct SubmitRun {
+  RunSpec spec;
+  Origin origin;
+};
+struct StopRun {
+  RunId run;
+  std::string reason;
+};
+// An agent's word about its node; repeats and late ones are harmless.
+struct NodeReport {
+  NodeId node;
+  NodeState state = NodeState::preparing;
+  std::string address;
+  int master_port = 0;
+  int rendezvous_port = 0;
+  std::int64_t agent_pid = 0;
+  std::string message;
+  std::vector<Rank> ranks;
+};
+// The engine could not start the node's agent.
+struct LaunchFailed {
+  NodeId node;
+  std::string message;
+};
+// The engine confirms that no process of the node is left.
+struct NodeGone {
+  NodeId node;
+};
+// Time passes: time-outs, silent agents, waiting runs.
+struct Tick {};
+
+using Event = std::variant<SubmitRun, StopRun, NodeReport, LaunchFailed, NodeGone, Tick>;
+
+// Start the node's agent. Idempotent: the node's name is its token.
+struct LaunchNode {
+  NodeId node;
+};
+// End every process of the node by force, then report NodeGone.
+struct KillNode {
+  NodeId node;
+};
+
+using Effect = std::variant<LaunchNode, KillNode>;
+
+}  // namespace lockstep

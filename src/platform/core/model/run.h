@@ -1,0 +1,84 @@
+// A run: what a user asked for (RunSpec, never changed) and how it stands.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "platform/core/model/ids.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+enum class RunState { queued, held, starting, running, succeeded, failed, timed_out, cancelled };
+std::string_view text(RunState state);
+bool is_final(RunState state);
+
+struct RunSpec {
+  std::string project = "default";
+  std::string name;
+  std::vector<std::string> command;
+  int nodes = 1;
+  int devices = 1;  // on each node; one rank a device
+  Duration timeout = std::chrono::hours(1);
+  int retries = 0;           // after the user's own non-zero exit
+  int rank_loss_retries = 3;  // after a rank or node was lost
+  std::map<std::string, std::string> env;
+  std::string working_folder;
+  std::string checkpoint_folder;  // empty: one below the daemon's folder
+
+  static constexpr auto fields() {
+    return record<RunSpec>(
+        field("project", &RunSpec::project, "the project that the run belongs to"),
+        field("name", &RunSpec::name, "what people call the run"),
+        required(field("command", &RunSpec::command, "program and arguments, one word each")),
+        field("nodes", &RunSpec::nodes, "hosts to run on"),
+        field("devices", &RunSpec::devices, "devices on each node; one rank each"),
+        field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
+        field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit"),
+        field("rank_loss_retries", &RunSpec::rank_loss_retries,
+              "attempts after a rank or a node was lost"),
+        field("env", &RunSpec::env, "environment variables of the ranks"),
+        field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
+        field("checkpoint_folder", &RunSpec::checkpoint_folder,
+              "folder for checkpoints, the same on every node; empty: chosen by the daemon"));
+  }
+};
+
+// What is wrong with a spec in itself, whatever the cluster: names, counts, an empty command.
+Result<void> check(const RunSpec& spec);
+
+// Where the program came from, as far as the submitting client could tell.
+struct Origin {
+  std::string user;
+  std::string git_commit;  // empty: not in a git checkout
+  bool git_dirty = false;
+
+  static constexpr auto fields() {
+    return record<Origin>(field("user", &Origin::user, "who submitted the run"),
+                          field("git_commit", &Origin::git_commit, "commit of the working folder"),
+                          field("git_dirty", &Origin::git_dirty, "it had uncommitted changes"));
+  }
+};
+
+struct Run {
+  RunId id;
+  RunSpec spec;
+  Origin origin;
+  RunState state = RunState::queued;
+  std::string reason;        // why it waits, or why it ended; one line
+  std::int64_t version = 0;  // counts every change of the run, its attempts and its nodes
+  std::int64_t epoch = 0;    // of its newest attempt; 0 before the first
+  Time submitted{};
+  std::optional<Time> started;  // first time that all its ranks ran
+  std::optional<Time> ended;
+  Duration charged{};  // running time of ended attempts, against spec.timeout
+  int user_exits = 0;   // counted against spec.retries
+  int losses = 0;       // counted against spec.rank_loss_retries
+  bool stop_requested = false;
+};
+
+}  // namespace lockstep

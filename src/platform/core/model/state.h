@@ -1,0 +1,31 @@
+// The controller's whole state, and the rows by which it changes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "map/map.h"
+#include "platform/core/model/attempt.h"
+#include "platform/core/model/run.h"
+
+namespace lockstep {
+
+// A row as it is after the change; the store writes it, apply() puts it into a State.
+using Change = std::variant<Run, Attempt, Node>;
+
+// Ordered containers throughout: decisions must not depend on hashing.
+struct State {
+  Map map;
+  std::map<RunId, Run> runs;
+  std::map<AttemptId, Attempt> attempts;
+  std::map<NodeId, Node> nodes;
+};
+
+void apply(State& state, const Change& change);
+
+// The nodes of one attempt, in order.
+std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt);
+
+}  // namespace lockstep
