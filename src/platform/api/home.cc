@@ -1,0 +1,33 @@
+#include "platform/api/home.h"
+
+#include <cstdlib>
+
+#include "base/fd.h"
+#include "text/json.h"
+
+namespace lockstep {
+
+Result<Home> Home::find() {
+  auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::filesystem::path(value == nullptr ? "" : value);
+  };
+  if (auto chosen = variable("LOCKSTEP_HOME"); !chosen.empty())
+    return Home{std::filesystem::absolute(chosen)};
+  if (auto state = variable("XDG_STATE_HOME"); !state.empty())
+    return Home{std::filesystem::absolute(state / "lockstep")};
+  if (auto home = variable("HOME"); !home.empty())
+    return Home{std::filesystem::absolute(home / ".local/state/lockstep")};
+  return Error{Code::invalid, "neither LOCKSTEP_HOME nor HOME is set; set LOCKSTEP_HOME to a folder"};
+}
+
+Result<DaemonFile> read_daemon_file(const std::filesystem::path& path) {
+  std::string content = TRY(read_file(path));
+  return from_json<DaemonFile>(TRY(parse_json(content)));
+}
+
+Result<void> write_daemon_file(const std::filesystem::path& path, const DaemonFile& file) {
+  return write_file(path, dump_json(to_json(file)) + "\n");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// Client: typed calls to the daemon, used by the CLI (user's token) and by agents (attempt's token). Blocking; every
+// call has a bound.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "platform/api/home.h"
+#include "platform/api/messages.h"
+#include "text/json.h"
+
+namespace lockstep {
+
+struct RunsQuery {
+  std::optional<std::string> project;
+  std::optional<std::string> state;
+  int limit = 50;
+};
+
+struct LogsQuery {
+  std::int64_t after = 0;
+  std::optional<int> rank;
+  std::optional<int> tail;  // the last lines instead of those after `after`
+  int limit = 1000;
+  Duration wait{};  // for a line to come
+};
+
+struct MetricsQuery {
+  std::optional<std::string> name;
+  std::optional<int> rank;
+  std::int64_t after_step = -1;
+};
+
+class Client {
+ public:
+  // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when no daemon answers.
+  static Result<Client> open(const Home& home);
+  // For agents.
+  Client(std::string url, std::string token);
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  const std::string& url() const;
+
+  Result<void> health();
+  Result<api::Version> version();
+  Result<Json> map();
+  Result<api::RunView> submit(const api::SubmitRequest& request);
+  Result<api::RunList> runs(const RunsQuery& query);
+  // With `wait`, answers as soon as the run's version is over after_version.
+  Result<api::RunView> run(const RunId& id, std::int64_t after_version = -1, Duration wait = {});
+  Result<api::RunView> stop(const RunId& id, const api::StopRequest& request);
+  Result<api::LogPage> logs(const RunId& id, const LogsQuery& query);
+  Result<api::SeriesList> metrics(const RunId& id, const MetricsQuery& query);
+  Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat);
+
+ private:
+  class Connection;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace lockstep
