@@ -1,0 +1,42 @@
+// The little cryptography that processes of one run need to know each other: a shared secret,
+// HMAC-SHA-256 over challenges, digests and random names. OpenSSL underneath.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+// 32 bytes that must not be seen. There is no formatter for it, so it reaches no log or message by
+// accident; hex() is for the file of mode 0600 and the HMACs that carry it on.
+class Secret {
+ public:
+  static constexpr std::size_t kBytes = 32;
+
+  static Secret random();
+  // 64 hex digits, with or without a newline at the end as files have it. The error does not quote
+  // the text.
+  static Result<Secret> from_hex(std::string_view digits);
+  std::string hex() const;
+  std::string_view bytes() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+
+ private:
+  Secret() = default;
+  std::array<unsigned char, kBytes> bytes_{};
+};
+
+// 64 lower-case hex digits.
+std::string hmac_sha256_hex(const Secret& secret, std::string_view message);
+std::string sha256_hex(std::string_view message);
+// 2 * bytes hex digits from the system's generator: nonces, tokens, names nobody can guess.
+std::string random_hex(int bytes);
+// Takes as long for a near miss as for a far one, so that timing tells nothing.
+bool equal_constant_time(std::string_view a, std::string_view b);
+
+}  // namespace lockstep
