@@ -1,4 +1,5 @@
-// Launch: all that an agent needs to know of its node. It travels as a file (0600) in the node's folder.
+// Launch: all that an agent needs to know of its node. It travels as a file (0600) in the node's
+// folder.
 #pragma once
 
 #include <map>
@@ -12,11 +13,11 @@
 namespace lockstep {
 
 struct Launch {
-  std::string node;                // demo/42.2/0
-  std::string host;                // the map's host id: LOCKSTEP_HOST_ID
-  std::string address;             // where other nodes reach this host
-  std::vector<int> devices;        // indices within the host; one rank each
-  bool gpus = false;               // the devices are GPUs: set CUDA_VISIBLE_DEVICES
+  std::string node;          // demo/42.2/0
+  std::string host;          // the map's host id: LOCKSTEP_HOST_ID
+  std::string address;       // where other nodes reach this host
+  std::vector<int> devices;  // indices within the host; one rank each
+  bool gpus = false;         // the devices are GPUs: set CUDA_VISIBLE_DEVICES
   int first_rank = 0;
   int world_size = 1;
   int nodes = 1;
@@ -24,30 +25,31 @@ struct Launch {
   std::map<std::string, std::string> env;
   std::string working_folder;
   std::string checkpoint_folder;
-  std::string node_folder;         // logs, spool, launch file
-  std::string daemon_file;         // says where the daemon is now; read again when it does not answer
-  std::string token;               // for the agent's calls
-  std::string secret;              // the attempt's, 64 hex digits
-  Duration time_left{};            // running time that is left; the agent enforces it on its own too
+  std::string node_folder;  // logs, spool, launch file
+  std::string daemon_file;  // says where the daemon is now; read again when it does not answer
+  std::string token;        // for the agent's calls
+  std::string secret;       // the attempt's, 64 hex digits
+  Duration time_left{};     // running time that is left; the agent enforces it on its own too
 
   static constexpr auto fields() {
-    return record<Launch>(required(field("node", &Launch::node, "project/number.epoch/index")),
-                          required(field("host", &Launch::host, "host id in the map")),
-                          field("address", &Launch::address, "where other nodes reach it"),
-                          field("devices", &Launch::devices, "device indices within the host"),
-                          field("gpus", &Launch::gpus, "the devices are GPUs"),
-                          field("first_rank", &Launch::first_rank, "global rank of local rank 0"),
-                          field("world_size", &Launch::world_size, "ranks in all"),
-                          field("nodes", &Launch::nodes, "nodes in all"),
-                          required(field("command", &Launch::command, "program and arguments")),
-                          field("env", &Launch::env, "environment of the ranks"),
-                          field("working_folder", &Launch::working_folder, "where ranks start"),
-                          field("checkpoint_folder", &Launch::checkpoint_folder, "for checkpoints"),
-                          required(field("node_folder", &Launch::node_folder, "logs and spool")),
-                          required(field("daemon_file", &Launch::daemon_file, "address of the daemon")),
-                          required(field("token", &Launch::token, "for the agent's calls")),
-                          required(field("secret", &Launch::secret, "the attempt's secret")),
-                          field("time_left", &Launch::time_left, "running time left"));
+    return record<Launch>(
+        required(field("node", &Launch::node, "project/number.epoch/index")),
+        required(field("host", &Launch::host, "host id in the map")),
+        field("address", &Launch::address, "where other nodes reach it"),
+        field("devices", &Launch::devices, "device indices within the host"),
+        field("gpus", &Launch::gpus, "the devices are GPUs"),
+        field("first_rank", &Launch::first_rank, "global rank of local rank 0"),
+        field("world_size", &Launch::world_size, "ranks in all"),
+        field("nodes", &Launch::nodes, "nodes in all"),
+        required(field("command", &Launch::command, "program and arguments")),
+        field("env", &Launch::env, "environment of the ranks"),
+        field("working_folder", &Launch::working_folder, "where ranks start"),
+        field("checkpoint_folder", &Launch::checkpoint_folder, "for checkpoints"),
+        required(field("node_folder", &Launch::node_folder, "logs and spool")),
+        required(field("daemon_file", &Launch::daemon_file, "address of the daemon")),
+        required(field("token", &Launch::token, "for the agent's calls")),
+        required(field("secret", &Launch::secret, "the attempt's secret")),
+        field("time_left", &Launch::time_left, "running time left"));
   }
 };
 

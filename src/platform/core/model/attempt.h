@@ -4,28 +4,67 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
 #include "platform/core/model/ids.h"
+#include "text/record.h"
 
 namespace lockstep {
 
-// reserved: the devices are held; launching: agents are being started; running: every node's ranks
+// reserved: the devices are held; launching: agents have begun to call; running: every node's ranks
 // were started; draining: it is to end, and processes may still be there; ended: none is left.
 enum class AttemptState { reserved, launching, running, draining, ended };
+constexpr auto enum_names(AttemptState) {
+  return names<AttemptState>({{AttemptState::reserved, "reserved"},
+                              {AttemptState::launching, "launching"},
+                              {AttemptState::running, "running"},
+                              {AttemptState::draining, "draining"},
+                              {AttemptState::ended, "ended"}});
+}
+
 enum class Cause {
   none,  // has not ended
   ok,
   user_exit,      // a rank exited with a code other than 0
   rank_lost,      // a rank was killed by a signal that Lockstep did not send
-  node_lost,      // an agent fell silent
+  node_lost,      // an agent fell silent, or ended without a word
   launch_failed,  // the engine could not start an agent, or an agent its ranks
   timeout,
   cancelled,
 };
+constexpr auto enum_names(Cause) {
+  return names<Cause>({{Cause::none, "none"},
+                       {Cause::ok, "ok"},
+                       {Cause::user_exit, "user_exit"},
+                       {Cause::rank_lost, "rank_lost"},
+                       {Cause::node_lost, "node_lost"},
+                       {Cause::launch_failed, "launch_failed"},
+                       {Cause::timeout, "timeout"},
+                       {Cause::cancelled, "cancelled"}});
+}
+
+// allocated, released and lost are the controller's words, the others the agent's: preparing (it
+// has called), ready (it offers its addresses), running (all its ranks were started), stopping (it
+// obeys `stop`, or could not start its ranks and says why in `message`; it starts none any more).
 enum class NodeState { allocated, preparing, ready, running, stopping, released, lost };
+constexpr auto enum_names(NodeState) {
+  return names<NodeState>({{NodeState::allocated, "allocated"},
+                           {NodeState::preparing, "preparing"},
+                           {NodeState::ready, "ready"},
+                           {NodeState::running, "running"},
+                           {NodeState::stopping, "stopping"},
+                           {NodeState::released, "released"},
+                           {NodeState::lost, "lost"}});
+}
+
 enum class RankState { running, exited, killed };
+constexpr auto enum_names(RankState) {
+  return names<RankState>({{RankState::running, "running"},
+                           {RankState::exited, "exited"},
+                           {RankState::killed, "killed"}});
+}
 
 std::string_view text(AttemptState state);
 std::string_view text(Cause cause);
@@ -35,11 +74,16 @@ std::string_view text(RankState state);
 struct Attempt {
   AttemptId id;
   AttemptState state = AttemptState::reserved;
-  Cause cause = Cause::none;  // set when draining begins; the first cause is kept
+  // Set when draining begins. A rank's bad end gives way to one that happened earlier and was
+  // reported later, and to a node that turns out to be lost.
+  Cause cause = Cause::none;
   std::string reason;
   Time created{};
-  std::optional<Time> started;
+  std::optional<Time> started;   // all nodes said `running`
+  std::optional<Time> draining;  // the end began; running time is counted up to here
   std::optional<Time> ended;
+
+  bool operator==(const Attempt&) const = default;
 };
 
 struct Rank {
@@ -47,12 +91,15 @@ struct Rank {
   int local_rank = 0;
   std::int64_t pid = 0;
   RankState state = RankState::running;
-  int code = 0;             // exit code, or the signal's number when killed
+  int code = 0;                  // exit code, or the signal's number when killed
   bool signalled_by_us = false;  // the agent itself sent the signal that ended it
   std::optional<Time> ended;
 
   bool operator==(const Rank&) const = default;
 };
+
+// Ended other than by exit(0), and not because its agent signalled it.
+bool ended_badly(const Rank& rank);
 
 struct Node {
   NodeId id;
@@ -64,8 +111,14 @@ struct Node {
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
   std::string message;  // what the agent said of a failure
-  Time last_heard{};
+  Time last_heard{};    // or when it was allocated; refreshed every few seconds, not at each call
+  std::optional<Time> killed;  // when its end by force was last asked for
   std::vector<Rank> ranks;
+
+  bool operator==(const Node&) const = default;
 };
+
+// All of the node's ranks were started and have ended.
+bool all_ranks_ended(const Node& node);
 
 }  // namespace lockstep

@@ -34,22 +34,27 @@ struct LaunchFailed {
   NodeId node;
   std::string message;
 };
-// The engine confirms that no process of the node is left.
+// The engine confirms that no process of the node is left. Only for nodes whose launch was tried.
 struct NodeGone {
   NodeId node;
 };
 // Time passes: time-outs, silent agents, waiting runs.
 struct Tick {};
+// The daemon was away and is back: nobody could be heard meanwhile, so nobody counts as silent.
+struct DaemonStarted {};
 
-using Event = std::variant<SubmitRun, StopRun, NodeReport, LaunchFailed, NodeGone, Tick>;
+using Event =
+    std::variant<SubmitRun, StopRun, NodeReport, LaunchFailed, NodeGone, Tick, DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {
   NodeId node;
+  bool operator==(const LaunchNode&) const = default;
 };
-// End every process of the node by force, then report NodeGone.
+// End every process of the node by force; NodeGone follows when the engine sees none.
 struct KillNode {
   NodeId node;
+  bool operator==(const KillNode&) const = default;
 };
 
 using Effect = std::variant<LaunchNode, KillNode>;

@@ -1,5 +1,5 @@
-// Names of runs, attempts, nodes and ranks: `demo/42`, `demo/42.2`, `demo/42.2/0`. Short enough to say, type and
-// paste; ordered, so that plans never depend on hashing.
+// Names of runs, attempts, nodes and ranks: `demo/42`, `demo/42.2`, `demo/42.2/0`. Short enough to
+// say, type and paste; ordered, so that plans never depend on hashing.
 #pragma once
 
 #include <compare>
@@ -39,7 +39,8 @@ Result<RunId> parse_run_id(std::string_view words);
 Result<AttemptId> parse_attempt_id(std::string_view words);
 Result<NodeId> parse_node_id(std::string_view words);
 
-// Letters, digits, '-', '_' and '.', at most 64, first a letter or digit: safe in paths, URLs and shells.
+// Letters, digits, '-', '_' and '.', at most 64, first a letter or digit: safe in paths, URLs and
+// shells.
 Result<void> check_name(std::string_view what, std::string_view name);
 
 }  // namespace lockstep

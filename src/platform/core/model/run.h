@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -14,6 +15,16 @@
 namespace lockstep {
 
 enum class RunState { queued, held, starting, running, succeeded, failed, timed_out, cancelled };
+constexpr auto enum_names(RunState) {
+  return names<RunState>({{RunState::queued, "queued"},
+                          {RunState::held, "held"},
+                          {RunState::starting, "starting"},
+                          {RunState::running, "running"},
+                          {RunState::succeeded, "succeeded"},
+                          {RunState::failed, "failed"},
+                          {RunState::timed_out, "timed_out"},
+                          {RunState::cancelled, "cancelled"}});
+}
 std::string_view text(RunState state);
 bool is_final(RunState state);
 
@@ -24,11 +35,13 @@ struct RunSpec {
   int nodes = 1;
   int devices = 1;  // on each node; one rank a device
   Duration timeout = std::chrono::hours(1);
-  int retries = 0;           // after the user's own non-zero exit
+  int retries = 0;            // after the user's own non-zero exit
   int rank_loss_retries = 3;  // after a rank or node was lost
   std::map<std::string, std::string> env;
   std::string working_folder;
   std::string checkpoint_folder;  // empty: one below the daemon's folder
+
+  bool operator==(const RunSpec&) const = default;
 
   static constexpr auto fields() {
     return record<RunSpec>(
@@ -57,6 +70,8 @@ struct Origin {
   std::string git_commit;  // empty: not in a git checkout
   bool git_dirty = false;
 
+  bool operator==(const Origin&) const = default;
+
   static constexpr auto fields() {
     return record<Origin>(field("user", &Origin::user, "who submitted the run"),
                           field("git_commit", &Origin::git_commit, "commit of the working folder"),
@@ -76,9 +91,12 @@ struct Run {
   std::optional<Time> started;  // first time that all its ranks ran
   std::optional<Time> ended;
   Duration charged{};  // running time of ended attempts, against spec.timeout
-  int user_exits = 0;   // counted against spec.retries
-  int losses = 0;       // counted against spec.rank_loss_retries
+  int user_exits = 0;  // counted against spec.retries
+  int losses = 0;      // counted against spec.rank_loss_retries
   bool stop_requested = false;
+  std::optional<Time> not_before;  // back-off: the next attempt waits until then
+
+  bool operator==(const Run&) const = default;
 };
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,9 +22,13 @@ struct State {
   std::map<RunId, Run> runs;
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
+  std::set<RunId> open;  // runs that are not final: all that a tick has to look at; kept by apply()
 };
 
 void apply(State& state, const Change& change);
+
+// The newest attempt of the run unless it has ended; null when no attempt is live.
+const Attempt* live_attempt(const State& state, const RunId& run);
 
 // The nodes of one attempt, in order.
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt);

@@ -1,0 +1,91 @@
+// Controller: the shell around step(). It persists what step() decides, then does it: the rows are
+// committed to the store, applied to the state in memory, and only then are agents launched or
+// killed. It has no threads: every call comes from one thread, the server's loop.
+//
+//   auto controller = TRY(Controller::open({...}));
+//   every 200 ms:        controller->tick();
+//   on an agent's call:  Command command = TRY(controller->report(report));
+//
+// When a commit fails nothing has happened: the caller of submit(), stop() or report() gets the
+// error, and what a tick decided is decided again at the next one. When the daemon dies between
+// commit and effect, open() finds by the state and by what the engine has what is left to do.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "platform/core/model/command.h"
+#include "platform/core/model/event.h"
+#include "platform/core/model/state.h"
+#include "platform/core/step/step.h"
+#include "platform/engine/engine.h"
+#include "platform/engine/keys.h"
+#include "platform/store/store.h"
+
+namespace lockstep {
+
+struct ControllerSetup {
+  Store& store;  // the three outlive the controller
+  Engine& engine;
+  const Clock& clock;
+  Keys keys;
+  Map map;                     // of the cluster, as it is now
+  std::filesystem::path home;  // the daemon's folder, absolute
+};
+
+class Controller {
+ public:
+  // Called after a run, its attempt or a node of it changed. May call state(), nothing else.
+  using Watcher = std::function<void(const RunId& run, std::int64_t version)>;
+
+  // Loads the state and takes up what was going on: launches the nodes that were reserved but not
+  // started.
+  static Result<std::unique_ptr<Controller>> open(ControllerSetup setup);
+
+  Result<RunId> submit(RunSpec spec, Origin origin);
+  // Of a run that has ended: nothing happens.
+  Result<void> stop(const RunId& run, const std::string& reason);
+  // An agent's heartbeat; the answer is what it shall do. Reports of ended attempts are answered
+  // with `leave`.
+  Result<Command> report(const NodeReport& report);
+  // Lets time pass. Call it every 200 ms or so; it asks the engine what is gone.
+  void tick();
+
+  const State& state() const { return state_; }
+  void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
+
+  // Where the run's checkpoints are: its own wish, or a folder below the daemon's.
+  std::filesystem::path checkpoint_folder(const Run& run) const;
+
+ private:
+  Controller(ControllerSetup setup, State state);
+
+  Result<void> recover();
+  Result<std::vector<Change>> handle(const Event& event);
+  Result<std::vector<Change>> decide(const Event& event);
+  void handle_or_log(const Event& event);
+  void act();
+  void carry_out(const LaunchNode& effect);
+  void carry_out(const KillNode& effect);
+  bool time_to_look() const;
+  std::vector<NodeId> gone_nodes();
+  Launch launch_of(const Node& node) const;
+  void notify(const std::vector<Change>& changes) const;
+
+  ControllerSetup setup_;
+  State state_;
+  std::vector<Watcher> watchers_;
+  std::deque<Effect> effects_;      // committed, not yet carried out
+  std::set<NodeId> launching_;      // committed, their launch not yet tried: not gone if not listed
+  std::optional<Time> looked_;      // when the engine was last asked
+  std::optional<Time> complained_;  // when its failure to answer was last logged
+};
+
+}  // namespace lockstep

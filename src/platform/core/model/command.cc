@@ -1,0 +1,59 @@
+#include "platform/core/model/command.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+using Nodes = std::vector<const Node*>;
+
+bool offers_addresses(const Node* node) {
+  return node->state == NodeState::ready || node->state == NodeState::running;
+}
+
+std::string host_and_port(const std::string& host, int port) {
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return ipv6 ? format("[{}]:{}", host, port) : format("{}:{}", host, port);
+}
+
+Command start(const Node& first) {
+  return {.kind = CommandKind::start,
+          .master_address = first.address,
+          .master_port = first.master_port,
+          .rendezvous = host_and_port(first.address, first.rendezvous_port),
+          .grace = kGrace};
+}
+
+Command draining(const Nodes& nodes) {
+  const bool all = std::ranges::all_of(nodes, [](const Node* node) { return accounted(*node); });
+  return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = kGrace};
+}
+
+}  // namespace
+
+std::string_view text(CommandKind kind) { return name_of(kind); }
+
+bool accounted(const Node& node) {
+  if (node.state == NodeState::released || node.state == NodeState::lost) return true;
+  if (all_ranks_ended(node)) return true;
+  return node.state == NodeState::stopping && std::ranges::none_of(node.ranks, [](const Rank& r) {
+           return r.state == RankState::running;
+         });
+}
+
+Command command_for(const State& state, const NodeId& id) {
+  const Command leave{.kind = CommandKind::leave, .grace = kGrace};
+  const auto node = state.nodes.find(id);
+  const Attempt* attempt = live_attempt(state, id.attempt.run);
+  if (node == state.nodes.end() || !attempt || attempt->id != id.attempt) return leave;
+  if (node->second.state == NodeState::released || node->second.state == NodeState::lost)
+    return leave;
+  const Nodes nodes = nodes_of(state, attempt->id);
+  if (attempt->state == AttemptState::draining) return draining(nodes);
+  // An attempt that runs keeps saying start, so that an answer which got lost is given again.
+  if (attempt->state == AttemptState::running || std::ranges::all_of(nodes, offers_addresses))
+    return start(*nodes.front());
+  return {.grace = kGrace};
+}
+
+}  // namespace lockstep

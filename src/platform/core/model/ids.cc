@@ -1,0 +1,95 @@
+#include "platform/core/model/ids.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kNameLimit = 64;
+
+bool letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool allowed(char c) { return letter_or_digit(c) || c == '-' || c == '_' || c == '.'; }
+
+// Digits only, without leading zeros, so that each id has one spelling.
+std::optional<std::int64_t> parse_number(std::string_view digits, std::int64_t least) {
+  if (digits.empty() || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+  if (!std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  std::int64_t number = 0;
+  auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (failure != std::errc() || number < least) return std::nullopt;
+  return number;
+}
+
+std::optional<RunId> run_id(std::string_view words) {
+  const auto slash = words.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto project = words.substr(0, slash);
+  const auto number = parse_number(words.substr(slash + 1), 1);
+  if (!number || !check_name("project", project)) return std::nullopt;
+  return RunId{std::string(project), *number};
+}
+
+std::optional<AttemptId> attempt_id(std::string_view words) {
+  const auto dot = words.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  auto run = run_id(words.substr(0, dot));
+  const auto epoch = parse_number(words.substr(dot + 1), 1);
+  if (!run || !epoch) return std::nullopt;
+  return AttemptId{*std::move(run), *epoch};
+}
+
+std::optional<NodeId> node_id(std::string_view words) {
+  const auto slash = words.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  auto attempt = attempt_id(words.substr(0, slash));
+  const auto index = parse_number(words.substr(slash + 1), 0);
+  if (!attempt || !index || *index > std::numeric_limits<int>::max()) return std::nullopt;
+  return NodeId{*std::move(attempt), static_cast<int>(*index)};
+}
+
+template <class T>
+Result<T> or_error(std::optional<T> id, std::string_view words, std::string_view what,
+                   std::string_view example) {
+  if (id) return *std::move(id);
+  return Error{Code::invalid, format("'{}' is not {}, such as {}", words, what, example)};
+}
+
+}  // namespace
+
+std::string text(const RunId& id) { return format("{}/{}", id.project, id.number); }
+std::string text(const AttemptId& id) { return format("{}.{}", text(id.run), id.epoch); }
+std::string text(const NodeId& id) { return format("{}/{}", text(id.attempt), id.index); }
+
+Result<RunId> parse_run_id(std::string_view words) {
+  return or_error(run_id(words), words, "a run", "demo/42");
+}
+Result<AttemptId> parse_attempt_id(std::string_view words) {
+  return or_error(attempt_id(words), words, "an attempt", "demo/42.2");
+}
+Result<NodeId> parse_node_id(std::string_view words) {
+  return or_error(node_id(words), words, "a node", "demo/42.2/0");
+}
+
+Result<void> check_name(std::string_view what, std::string_view name) {
+  if (name.empty()) return Error{Code::invalid, format("{}: must not be empty", what)};
+  if (name.size() > kNameLimit)
+    return Error{Code::invalid, format("{}: has {} characters, of which at most {} are allowed",
+                                       what, name.size(), kNameLimit)};
+  if (!letter_or_digit(name[0]) || !std::ranges::all_of(name, allowed))
+    return Error{Code::invalid,
+                 format("{}: '{}' must begin with a letter or digit and have only letters, digits, "
+                        "'-', '_' and '.'",
+                        what, name)};
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#include "platform/core/model/run.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+// Far more than any cluster has, and little enough that no product of them overflows.
+constexpr int kNodesLimit = 100'000;
+constexpr int kDevicesLimit = 1'024;
+constexpr int kRetriesLimit = 1'000;
+constexpr Duration kTimeoutLimit = std::chrono::hours(24 * 365);
+constexpr std::size_t kRunNameLimit = 200;
+
+Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
+
+Result<void> check_count(std::string_view what, int count, int least, int limit) {
+  if (count >= least && count <= limit) return {};
+  return invalid(format("{}: must be from {} to {}, got {}", what, least, limit, count));
+}
+
+bool has_nul(std::string_view words) { return words.find('\0') != std::string_view::npos; }
+
+Result<void> check_command(const std::vector<std::string>& command) {
+  if (command.empty() || command[0].empty())
+    return invalid("command: names no program; put it after '--': lockstep run -- python train.py");
+  if (std::ranges::any_of(command, has_nul)) return invalid("command: has a word with a NUL byte");
+  return {};
+}
+
+Result<void> check_env(const std::map<std::string, std::string>& env) {
+  for (const auto& [name, value] : env) {
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value))
+      return invalid(format("env: '{}' is not the name of an environment variable", name));
+    if (name.starts_with("LOCKSTEP_"))
+      return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
+  }
+  return {};
+}
+
+Result<void> check_folder(std::string_view what, std::string_view path) {
+  if (path.empty() || (path.starts_with('/') && !has_nul(path))) return {};
+  return invalid(format("{}: must be an absolute path, got '{}'", what, path));
+}
+
+}  // namespace
+
+std::string_view text(RunState state) { return name_of(state); }
+
+bool is_final(RunState state) {
+  return state == RunState::succeeded || state == RunState::failed ||
+         state == RunState::timed_out || state == RunState::cancelled;
+}
+
+Result<void> check(const RunSpec& spec) {
+  TRY(check_name("project", spec.project));
+  if (spec.name.size() > kRunNameLimit || has_nul(spec.name))
+    return invalid(format("name: must have at most {} characters", kRunNameLimit));
+  TRY(check_command(spec.command));
+  TRY(check_count("nodes", spec.nodes, 1, kNodesLimit));
+  TRY(check_count("devices", spec.devices, 1, kDevicesLimit));
+  if (spec.timeout <= Duration(0) || spec.timeout > kTimeoutLimit)
+    return invalid(format("timeout: must be more than 0 and at most {}, got {}",
+                          text(kTimeoutLimit), text(spec.timeout)));
+  TRY(check_count("retries", spec.retries, 0, kRetriesLimit));
+  TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesLimit));
+  TRY(check_env(spec.env));
+  TRY(check_folder("working_folder", spec.working_folder));
+  return check_folder("checkpoint_folder", spec.checkpoint_folder);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "platform/core/model/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunSpec good() {
+  RunSpec spec;
+  spec.command = {"python", "train.py"};
+  return spec;
+}
+
+std::string complaint(const RunSpec& spec) {
+  auto checked = check(spec);
+  return checked ? "" : checked.error().message;
+}
+
+TEST(RunSpec, WithACommandIsEnough) { EXPECT_EQ(complaint(good()), ""); }
+
+TEST(RunSpec, WithoutACommandIsRefusedWithAnExample) {
+  auto spec = good();
+  spec.command = {};
+  EXPECT_THAT(complaint(spec), HasSubstr("lockstep run -- python train.py"));
+  spec.command = {""};
+  EXPECT_THAT(complaint(spec), HasSubstr("names no program"));
+}
+
+TEST(RunSpec, NeedsATimeOutThatIsMoreThanZero) {
+  auto spec = good();
+  spec.timeout = Duration(0);
+  EXPECT_THAT(complaint(spec), HasSubstr("timeout: must be more than 0"));
+  spec.timeout = std::chrono::seconds(-1);
+  EXPECT_THAT(complaint(spec), HasSubstr("timeout"));
+  spec.timeout = Duration::max();
+  EXPECT_THAT(complaint(spec), HasSubstr("at most"));
+}
+
+TEST(RunSpec, WithCountsOutOfRangeIsRefusedByField) {
+  auto spec = good();
+  spec.nodes = 0;
+  EXPECT_EQ(complaint(spec), "nodes: must be from 1 to 100000, got 0");
+  spec = good();
+  spec.devices = -1;
+  EXPECT_THAT(complaint(spec), HasSubstr("devices: must be from 1"));
+  spec = good();
+  spec.retries = -1;
+  EXPECT_THAT(complaint(spec), HasSubstr("retries: must be from 0"));
+  spec = good();
+  spec.rank_loss_retries = -1;
+  EXPECT_THAT(complaint(spec), HasSubstr("rank_loss_retries: must be from 0"));
+}
+
+TEST(RunSpec, CannotSetLockstepsOwnEnvironment) {
+  auto spec = good();
+  spec.env = {{"LOCKSTEP_SECRET_FILE", "x"}};
+  EXPECT_THAT(complaint(spec), HasSubstr("'LOCKSTEP_SECRET_FILE' is Lockstep's own"));
+  spec.env = {{"A=B", "x"}};
+  EXPECT_THAT(complaint(spec), HasSubstr("env: 'A=B'"));
+}
+
+TEST(RunSpec, NamesFoldersAbsolutely) {
+  auto spec = good();
+  spec.checkpoint_folder = "here";
+  EXPECT_EQ(complaint(spec), "checkpoint_folder: must be an absolute path, got 'here'");
+}
+
+TEST(RunState, OnlyFourAreFinal) {
+  int finals = 0;
+  for (const auto& entry : enum_names(RunState{})) finals += is_final(entry.value);
+  EXPECT_EQ(finals, 4);
+  EXPECT_EQ(text(RunState::timed_out), "timed_out");
+  EXPECT_EQ(parse_name<RunState>("queued").value(), RunState::queued);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#include "platform/core/model/state.h"
+
+namespace lockstep {
+namespace {
+
+void put(State& state, const Run& run) {
+  state.runs.insert_or_assign(run.id, run);
+  if (is_final(run.state))
+    state.open.erase(run.id);
+  else
+    state.open.insert(run.id);
+}
+void put(State& state, const Attempt& attempt) {
+  state.attempts.insert_or_assign(attempt.id, attempt);
+}
+void put(State& state, const Node& node) { state.nodes.insert_or_assign(node.id, node); }
+
+}  // namespace
+
+void apply(State& state, const Change& change) {
+  std::visit([&](const auto& row) { put(state, row); }, change);
+}
+
+const Attempt* live_attempt(const State& state, const RunId& run) {
+  const auto found = state.runs.find(run);
+  if (found == state.runs.end()) return nullptr;
+  const auto attempt = state.attempts.find(AttemptId{run, found->second.epoch});
+  if (attempt == state.attempts.end() || attempt->second.state == AttemptState::ended)
+    return nullptr;
+  return &attempt->second;
+}
+
+std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt) {
+  std::vector<const Node*> nodes;
+  for (auto it = state.nodes.lower_bound(NodeId{attempt, 0});
+       it != state.nodes.end() && it->first.attempt == attempt; ++it)
+    nodes.push_back(&it->second);
+  return nodes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#include "platform/engine/keys.h"
+
+#include <system_error>
+
+#include <sys/stat.h>
+
+#include "base/fd.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kTokenBytes = 32;
+
+std::string_view without_newline(std::string_view words) {
+  while (words.ends_with('\n') || words.ends_with('\r')) words.remove_suffix(1);
+  return words;
+}
+
+// A file with a secret: made if it is missing, refused if others may look into it.
+Result<std::string> read_or_make(const fs::path& path, const std::string& fresh) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) return os_error("reading " + path.string(), errno);
+    TRY(write_file(path, fresh + "\n", 0600));
+    return fresh;
+  }
+  if ((info.st_mode & 077) != 0)
+    return Error{Code::denied, format("{} may be read by others; take it back with "
+                                      "'chmod 600 {}', or remove it to get a new one",
+                                      path.string(), path.string())};
+  return std::string(without_newline(TRY(read_file(path, 4096))));
+}
+
+}  // namespace
+
+Result<Keys> Keys::open(const fs::path& home) {
+  TRY(make_folders(home));
+  const auto digits = TRY(read_or_make(home / "key", Secret::random().hex()));
+  auto key = Secret::from_hex(digits);
+  if (!key) return std::move(key).error().within("reading " + (home / "key").string());
+  auto token = TRY(read_or_make(home / "token", random_hex(kTokenBytes)));
+  if (token.size() < 2 * kTokenBytes)
+    return Error{Code::corrupt, format("{} is too short to be a token; remove it to get a new one",
+                                       (home / "token").string())};
+  return Keys(*std::move(key), std::move(token));
+}
+
+// The label keeps a token from ever being a secret; no name has a newline or a colon.
+std::string Keys::agent_token(const AttemptId& attempt) const {
+  return hmac_sha256_hex(key_, "agent:" + text(attempt));
+}
+
+std::string Keys::attempt_secret(const AttemptId& attempt) const {
+  return hmac_sha256_hex(key_, "attempt:" + text(attempt));
+}
+
+bool Keys::is_agent_token(const AttemptId& attempt, std::string_view token) const {
+  return equal_constant_time(agent_token(attempt), token);
+}
+
+bool Keys::is_user_token(std::string_view token) const {
+  return equal_constant_time(user_token_, token);
+}
+
+}  // namespace lockstep

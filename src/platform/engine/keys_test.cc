@@ -1,0 +1,82 @@
+#include "platform/engine/keys.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class KeysTest : public ::testing::Test {
+ protected:
+  KeysTest() {
+    std::string pattern = (fs::temp_directory_path() / "keys-XXXXXX").string();
+    home_ = fs::path(::mkdtemp(pattern.data())) / "home";
+  }
+  ~KeysTest() override { fs::remove_all(home_.parent_path()); }
+
+  fs::path home_;
+  AttemptId first_{{"demo", 1}, 1};
+};
+
+TEST_F(KeysTest, AreTheSameAfterARestart) {
+  const auto before = Keys::open(home_).value();
+  const auto after = Keys::open(home_).value();
+  EXPECT_EQ(before.agent_token(first_), after.agent_token(first_));
+  EXPECT_EQ(before.attempt_secret(first_), after.attempt_secret(first_));
+}
+
+TEST_F(KeysTest, DifferByAttemptPurposeAndDaemon) {
+  const auto keys = Keys::open(home_).value();
+  const AttemptId second{{"demo", 1}, 2};
+  EXPECT_EQ(keys.attempt_secret(first_).size(), 64u);
+  EXPECT_NE(keys.attempt_secret(first_), keys.attempt_secret(second));
+  EXPECT_NE(keys.attempt_secret(first_), keys.agent_token(first_));
+  EXPECT_NE(keys.attempt_secret(first_),
+            Keys::open(home_.parent_path() / "other").value().attempt_secret(first_));
+}
+
+TEST_F(KeysTest, LieInFilesThatOnlyTheUserReads) {
+  ASSERT_TRUE(Keys::open(home_));
+  for (auto name : {"key", "token"}) {
+    struct stat info{};
+    ASSERT_EQ(::stat((home_ / name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << name;
+  }
+}
+
+TEST_F(KeysTest, ThatOthersCanReadAreRefusedWithTheRemedy) {
+  ASSERT_TRUE(Keys::open(home_));
+  fs::permissions(home_ / "key", fs::perms(0644));
+  EXPECT_THAT(Keys::open(home_).error().message, HasSubstr("chmod 600"));
+}
+
+TEST_F(KeysTest, ThatAreDamagedAreRefusedAndNotShown) {
+  ASSERT_TRUE(Keys::open(home_));
+  ASSERT_TRUE(write_file(home_ / "key", "xyzzy"));
+  const auto refused = Keys::open(home_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr((home_ / "key").string()));
+  EXPECT_THAT(refused.error().message, ::testing::Not(HasSubstr("xyzzy")));
+}
+
+TEST_F(KeysTest, KnowTheTokensOfUserAndAgent) {
+  const auto keys = Keys::open(home_).value();
+  auto token = read_file(home_ / "token").value();
+  token.pop_back();
+  EXPECT_TRUE(keys.is_user_token(token));
+  EXPECT_FALSE(keys.is_user_token(token + "0"));
+  EXPECT_FALSE(keys.is_user_token(""));
+  EXPECT_FALSE(keys.is_user_token(keys.agent_token(first_)));
+  EXPECT_TRUE(keys.is_agent_token(first_, keys.agent_token(first_)));
+  EXPECT_FALSE(keys.is_agent_token(first_, token));
+}
+
+}  // namespace
+}  // namespace lockstep

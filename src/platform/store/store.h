@@ -1,0 +1,21 @@
+// Store: where the controller's rows outlive the daemon.
+#pragma once
+
+#include <span>
+
+#include "base/result.h"
+#include "platform/core/model/state.h"
+
+namespace lockstep {
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // All rows; the map is not stored and stays empty.
+  virtual Result<State> load() = 0;
+  // All of the rows or none of them. Once it has returned, they survive a crash of the daemon.
+  virtual Result<void> commit(std::span<const Change> changes) = 0;
+};
+
+}  // namespace lockstep
