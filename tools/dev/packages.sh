@@ -47,9 +47,9 @@ install_packages() {
     already "Debian packages"
     return
   fi
-  command -v apt-get >/dev/null || die "apt-get is not on the PATH, and packages are missing:" $missing
+  command -v apt-get >/dev/null || die "apt-get is not on the PATH, and these packages are missing:" "${missing//$'\n'/ }"
   may_be_root || die "installing packages needs root, and sudo without a password is not set up here" \
-    "run this, then ./dev again:  sudo apt-get install" $missing
+    "run this, then ./dev again:  sudo apt-get install ${missing//$'\n'/ }"
   step packages "Installing Debian packages ($(wc --words <<<"$missing"))" apt_install $missing
 }
 

@@ -114,8 +114,8 @@ show_log() {
   if grep --quiet '^FAILED: ' "$1"; then
     sed --quiet '/^FAILED: /,$p' "$1" | head --lines=40
   else
-    tail --lines=20 "$1"
-  fi | sed 's/^/    /'
+    grep --invert-match '^Requirement already satisfied' "$1" | tail --lines=20
+  fi | cut --characters=-200 | sed 's/^/    /'
   echo
   echo "    the whole output is in $1"
 }
@@ -128,6 +128,9 @@ explain() {
   elif grep --quiet --extended-regexp --ignore-case "$network_trouble" "$2"; then
     die "could not reach the ${network_registry[$1]:-package} registry" \
       "check proxy and network, $again"
+  elif grep --quiet 'No matching distribution found' "$2"; then
+    die "the PyPI registry does not have a package of tools/requirements.txt" \
+      "see above which one; if you use a mirror, check that it is up to date"
   elif grep --quiet --extended-regexp 'Killed signal|out of memory|std::bad_alloc' "$2"; then
     die "the compiler ran out of memory" "run LOCKSTEP_JOBS=1 ./dev build"
   else
@@ -139,4 +142,4 @@ declare -A network_registry=([packages]=Debian [python]=PyPI [data]=PyPI)
 network_trouble='could not resolve|temporary failure (in name resolution|resolving)|failed to fetch'
 network_trouble+='|unable to (connect|locate package)|cannot connect to proxy|ProxyError|Max retries'
 network_trouble+='|Connection (refused|timed out|reset)|Network is unreachable|NewConnectionError'
-network_trouble+='|ReadTimeout|ConnectTimeout|No matching distribution found|CERTIFICATE_VERIFY_FAILED'
+network_trouble+='|ReadTimeout|ConnectTimeout|CERTIFICATE_VERIFY_FAILED'

@@ -1,0 +1,181 @@
+"""tools/check_layers on tiny trees: what it refuses, where it says so, and what it lets pass."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools/check_layers"
+
+LAYERS = """\
+layer(base                USES fmt)
+layer(net                 DEPS base USES boost)
+layer(comm                DEPS base net)  # over the network
+layer(train               DEPS base comm USES torch)
+layer(platform/core/model DEPS base)
+"""
+
+
+@dataclass
+class Tree:
+    root: Path
+
+    def write(self, path: str, *lines: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"{line}\n" for line in lines))
+
+    def findings(self) -> list[str]:
+        ended = subprocess.run(
+            [SCRIPT, self.root], capture_output=True, text=True, check=False, timeout=30
+        )
+        assert ended.stderr == ""
+        assert ended.returncode == (1 if ended.stdout else 0)
+        return ended.stdout.splitlines()
+
+    def finding(self) -> str:
+        """The only one."""
+        found = self.findings()
+        assert len(found) == 1, found
+        return found[0]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """Five layers that keep the rules."""
+    made = Tree(tmp_path)
+    made.write("src/CMakeLists.txt", LAYERS)
+    made.write("src/base/result.h", "#include <string>", "#include <fmt/format.h>")
+    made.write("src/base/clock.h", "#include <chrono>")
+    made.write("src/net/http.h", '#include "base/result.h"', "#include <boost/asio.hpp>")
+    made.write("src/net/http_test.cc", '#include "net/http.h"', "#include <gtest/gtest.h>")
+    made.write("src/comm/ring.cc", '#include "comm/detail/wire.h"', '#include "net/http.h"')
+    made.write("src/comm/detail/wire.h", '#include "base/result.h"')
+    made.write("src/train/unit.cc", "#include <torch/torch.h>", '#include "comm/ring.h"')
+    made.write("src/comm/ring.h", "#pragma once")
+    made.write("src/platform/core/model/run.h", '#include "base/result.h"')
+    return made
+
+
+def test_a_tree_that_keeps_the_rules_has_no_finding(tree: Tree) -> None:
+    assert tree.findings() == []
+
+
+def test_a_layer_that_is_not_in_deps_is_refused_where_it_is_included(tree: Tree) -> None:
+    tree.write("src/net/tls.cc", "", '#include "comm/ring.h"')
+    assert tree.finding().startswith(
+        'src/net/tls.cc:2: "comm/ring.h" is of layer comm, which is not'
+    )
+
+
+def test_a_layer_that_only_another_brings_along_must_be_named_too(tree: Tree) -> None:
+    tree.write("src/train/mesh.cc", '#include "net/http.h"')
+    assert "not in the DEPS of train" in tree.finding()
+
+
+def test_a_third_party_header_is_refused_outside_the_layers_that_use_it(tree: Tree) -> None:
+    tree.write("src/comm/socket.h", "#include <boost/asio/ip/tcp.hpp>")
+    assert "belongs to boost, which comm does not use" in tree.finding()
+
+
+def test_a_third_party_header_is_refused_with_quotes_too(tree: Tree) -> None:
+    tree.write("src/net/text.h", '#include "fmt/format.h"')
+    assert "belongs to fmt" in tree.finding()
+
+
+def test_all_of_torch_in_a_header_is_refused_even_where_torch_is_used(tree: Tree) -> None:
+    tree.write("src/train/unit.h", "#include <torch/torch.h>")
+    assert "include the narrow header" in tree.finding()
+
+
+def test_googletest_is_refused_in_the_product(tree: Tree) -> None:
+    tree.write("src/net/fake.h", "#include <gmock/gmock.h>")
+    assert "outside a *_test.cc" in tree.finding()
+
+
+def test_private_headers_are_refused_to_other_layers_and_to_programs(tree: Tree) -> None:
+    tree.write("src/train/peek.cc", '#include "comm/detail/wire.h"')
+    tree.write("bench/peek.cc", '#include "comm/detail/wire.h"')
+    assert [line.split(":")[0] for line in tree.findings()] == [
+        "bench/peek.cc",
+        "src/train/peek.cc",
+    ]
+
+
+def test_programs_may_include_every_layer_but_only_their_own_libraries(tree: Tree) -> None:
+    tree.write("src/apps/main.cc", "#include <CLI/CLI.hpp>", '#include "train/unit.h"')
+    tree.write("src/train/unit.h", "#pragma once")
+    assert tree.findings() == []
+    tree.write("src/apps/main.cc", "#include <boost/asio.hpp>")
+    assert "belongs to boost" in tree.finding()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#include <thread>",
+        "#include <fstream>",
+        "#include <sys/socket.h>",
+        "#include <unordered_map>",
+        '#include "base/clock.h"',
+        "auto now = std::chrono::steady_clock::now();",
+        "double share = 0;",
+        "time_t now = time(nullptr);",
+    ],
+)
+def test_the_core_is_refused_what_a_seed_cannot_replay(tree: Tree, line: str) -> None:
+    tree.write("src/platform/core/model/state.cc", "", line)
+    assert tree.finding().startswith("src/platform/core/model/state.cc:2: ")
+
+
+def test_comments_and_texts_in_the_core_may_speak_of_clocks_and_floats(tree: Tree) -> None:
+    tree.write(
+        "src/platform/core/model/state.cc",
+        "// No double, no steady_clock::now() here.",
+        "/* float",
+        "   double */",
+        'auto text = "a double \\" float";',
+        "auto big = 1'000'000; auto quote = 'x';",
+    )
+    assert tree.findings() == []
+
+
+def test_the_same_words_outside_the_core_are_fine(tree: Tree) -> None:
+    tree.write("src/comm/pace.cc", "#include <thread>", "double seconds = 0;")
+    assert tree.findings() == []
+
+
+def test_a_circle_of_layers_is_named_in_full(tree: Tree) -> None:
+    tree.write("src/CMakeLists.txt", LAYERS.replace("layer(base ", "layer(base DEPS comm "))
+    assert "in a circle: base > comm > base" in tree.finding()
+
+
+def test_a_layer_without_a_folder_is_refused(tree: Tree) -> None:
+    tree.write("src/CMakeLists.txt", LAYERS, "layer(data DEPS base)")
+    assert tree.finding().startswith("src/CMakeLists.txt:7: layer data has no folder")
+
+
+def test_a_folder_without_a_layer_is_refused(tree: Tree) -> None:
+    tree.write("src/data/shard.cc", "")
+    assert "src/data is no layer" in tree.finding()
+
+
+def test_a_folder_below_a_layer_is_no_part_of_it_unless_it_is_its_detail(tree: Tree) -> None:
+    tree.write("src/comm/fabric/ring.cc", "")
+    assert "src/comm/fabric is no layer" in tree.finding()
+
+
+def test_unknown_names_in_a_layer_line_are_refused(tree: Tree) -> None:
+    tree.write("src/CMakeLists.txt", LAYERS.replace("comm USES torch", "comm nett USES torch zlib"))
+    assert [line.split(";")[0] for line in tree.findings()] == [
+        "src/CMakeLists.txt:4: train depends on nett, which has no layer line",
+        "src/CMakeLists.txt:4: train uses zlib, whose headers are not known",
+    ]
+
+
+def test_a_path_that_does_not_start_at_src_is_refused(tree: Tree) -> None:
+    tree.write("src/comm/flat.cc", '#include "ring.h"')
+    assert "write the path from src/" in tree.finding()

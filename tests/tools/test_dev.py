@@ -1,0 +1,152 @@
+"""What ./dev says before it sets anything up, and how its tests and benchmarks are counted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench  # noqa: E402
+from test_programs import Check, GoogleTest, Outcome, PytestFile  # noqa: E402
+
+
+def dev(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / "dev", *arguments], capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+def test_dev_alone_lists_every_command() -> None:
+    shown = dev()
+    assert shown.returncode == 0
+    for command in ("build", "test", "demo", "bench", "format", "--kill-rank", "--json FILE"):
+        assert command in shown.stdout
+
+
+def test_an_unknown_command_is_refused_with_the_way_to_the_known_ones() -> None:
+    ended = dev("buidl")
+    assert ended.returncode == 2
+    assert ended.stderr == "dev: there is no command 'buidl'; ./dev help lists what there is\n"
+
+
+def program(folder: Path, *lines: str) -> GoogleTest:
+    """A program that behaves like a gtest program; $report is where its report belongs."""
+    path = folder / "fake_test"
+    path.write_text("\n".join(["#!/bin/sh", "report=${1#--gtest_output=json:}", *lines, ""]))
+    path.chmod(0o755)
+    return GoogleTest("fake_test", path)
+
+
+def run(program: Check | GoogleTest | PytestFile, folder: Path) -> Outcome:
+    return program.execute(None, folder / "log", folder)
+
+
+REPORT = {
+    "testsuites": [
+        {
+            "testsuite": [
+                {"name": "IsFull", "classname": "Ring", "status": "RUN", "result": "COMPLETED"},
+                {"name": "IsSlow", "classname": "Ring", "status": "RUN", "result": "SKIPPED"},
+                {"name": "IsOff", "classname": "Ring", "status": "NOTRUN", "result": "SUPPRESSED"},
+                {
+                    "name": "IsEmpty",
+                    "classname": "Ring",
+                    "status": "RUN",
+                    "result": "COMPLETED",
+                    "failures": [{"failure": "1 is not 2"}],
+                },
+            ]
+        }
+    ]
+}
+
+
+def test_a_gtest_report_gives_the_counts_and_each_failure_its_own_output(tmp_path: Path) -> None:
+    output = "[ RUN      ] Ring.IsFull\nfine\n[ RUN      ] Ring.IsEmpty\n1 is not 2\n"
+    (tmp_path / "output").write_text(output)
+    (tmp_path / "given").write_text(json.dumps(REPORT))
+    fake = program(tmp_path, f"cat {tmp_path}/output; cp {tmp_path}/given $report; exit 1")
+    outcome = run(fake, tmp_path)
+    assert (outcome.passed, outcome.skipped) == (1, 1)
+    [failure] = outcome.failures
+    assert failure.output == "[ RUN      ] Ring.IsEmpty\n1 is not 2"
+    assert failure.again.endswith("fake_test --gtest_filter=Ring.IsEmpty")
+
+
+def test_a_gtest_program_that_dies_fails_in_the_test_that_it_was_in(tmp_path: Path) -> None:
+    output = (
+        "[ RUN      ] Ring.IsFull\n[       OK ] Ring.IsFull (0 ms)\n[ RUN      ] Ring.IsEmpty\n"
+    )
+    (tmp_path / "output").write_text(output)
+    outcome = run(program(tmp_path, f"cat {tmp_path}/output; kill -SEGV $$"), tmp_path)
+    assert outcome.passed == 1
+    assert [each.name for each in outcome.failures] == ["Ring.IsEmpty was killed by SIGSEGV"]
+
+
+def test_a_gtest_program_that_fails_without_a_failed_test_is_a_failure(tmp_path: Path) -> None:
+    outcome = run(program(tmp_path, "exit 3"), tmp_path)
+    assert [each.name for each in outcome.failures] == ["fake_test ended with status 3"]
+
+
+def test_a_gtest_program_without_tests_is_a_failure(tmp_path: Path) -> None:
+    outcome = run(program(tmp_path, "echo '{\"testsuites\": []}' > $report"), tmp_path)
+    assert [each.name for each in outcome.failures] == ["fake_test holds no test"]
+
+
+def test_a_program_that_hangs_is_stopped_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("test_programs.SECONDS_MAX", 0.3)
+    outcome = run(program(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait"), tmp_path)
+    assert [each.name for each in outcome.failures] == ["fake_test was stopped after 0.3 s"]
+    state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_a_program_that_cannot_be_started_is_a_failure(tmp_path: Path) -> None:
+    outcome = run(Check("check nothing", [str(tmp_path / "absent")]), tmp_path)
+    assert "cannot be started: No such file or directory" in outcome.failures[0].output
+
+
+def test_a_pytest_file_gives_its_counts(tmp_path: Path) -> None:
+    file = tmp_path / "test_three.py"
+    file.write_text(
+        "import pytest\n"
+        "def test_good(): pass\n"
+        "def test_bad(): assert 1 == 2\n"
+        "@pytest.mark.skip\n"
+        "def test_late(): pass\n"
+    )
+    outcome = run(PytestFile(str(file)), tmp_path)
+    assert (outcome.passed, outcome.skipped) == (1, 1)
+    [failure] = outcome.failures
+    assert failure.name == "test_bad"
+    assert "assert 1 == 2" in failure.output
+
+
+def test_a_pytest_file_that_cannot_be_imported_is_a_failure(tmp_path: Path) -> None:
+    file = tmp_path / "test_broken.py"
+    file.write_text("import absent_module\n")
+    outcome = run(PytestFile(str(file)), tmp_path)
+    assert outcome.passed == 0
+    assert len(outcome.failures) == 1
+
+
+def test_a_benchmark_line_that_lacks_a_field_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="lacks unit, ours"):
+        bench.parse('{"bench": "b", "case": "c"}')
+    with pytest.raises(ValueError, match="is not a JSON object"):
+        bench.parse("warming up")
+
+
+def test_a_benchmark_row_shows_parameters_ratio_and_whether_the_bar_is_met() -> None:
+    row = {"bench": "b", "case": "sum", "ranks": 4, "unit": "GB/s", "ours": 2.5}
+    assert bench.columns(row) == ["sum ranks=4", "2.50 GB/s", "-", "-", "-", ""]
+    row |= {"peer": 2, "peer_name": "gloo", "ratio": 1.25, "of_limit": 0.5, "bar": 1.5}
+    assert bench.columns(row)[2:] == ["2.00 gloo", "1.25", "50 %", "BELOW 1.50"]

@@ -1,0 +1,142 @@
+"""Runs one benchmark and shows its results: `./dev bench [NAME [--json FILE] [ARGUMENTS]]`.
+
+A benchmark is a program bench/NAME.py. It prints one JSON object a line, a result each:
+
+  bench, case    what was measured; parameters (ranks, bytes, ...) are fields of their own
+  unit           of ours, peer and limit
+  ours, peer     our reading and that of peer_name, taken in the same run
+  ratio          how much better ours is than the peer's: over 1 is better, whatever the unit
+  limit          what the hardware allows, in the same unit; of_limit: the share that we reach
+  bar            the ratio that we have set ourselves
+
+Only bench, case, unit and ours must be there: what was not measured is left out, never 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIRED = ("bench", "case", "unit", "ours")
+KNOWN = (*REQUIRED, "peer", "peer_name", "ratio", "limit", "of_limit", "bar")
+COLUMNS = "{:<46} {:>16} {:>24} {:>7} {:>9}  {}"
+
+Row = dict[str, Any]
+
+
+def benchmarks() -> dict[str, str]:
+    """Every benchmark's name, with the first line of what it says about itself."""
+    found = {}
+    for path in sorted((ROOT / "bench").glob("[a-z]*.py")):
+        first = path.read_text().lstrip().splitlines()[:1]
+        found[path.stem] = first[0].strip('"# ') if first else ""
+    return found
+
+
+def parse(line: str) -> Row:
+    """A result line; ValueError says what is wrong with it."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError:
+        row = None
+    if not isinstance(row, dict):
+        raise ValueError("is not a JSON object")
+    if missing := [name for name in REQUIRED if name not in row]:
+        raise ValueError(f"lacks {', '.join(missing)}")
+    return row
+
+
+def number(value: object) -> str:
+    """Three significant digits, without an exponent where people read numbers."""
+    if not isinstance(value, int | float):
+        return "-" if value is None else str(value)
+    if value == 0 or not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.3g}"
+    decimals = next((d for limit, d in ((100, 0), (10, 1), (1, 2)) if abs(value) >= limit), 4)
+    return f"{value:.{decimals}f}"
+
+
+def columns(row: Row) -> list[str]:
+    parameters = " ".join(f"{key}={value}" for key, value in row.items() if key not in KNOWN)
+    peer = f"{number(row['peer'])} {row.get('peer_name', '')}" if "peer" in row else "-"
+    of_limit = f"{100 * row['of_limit']:.0f} %" if row.get("of_limit") is not None else "-"
+    return [
+        f"{row['case']} {parameters}",
+        f"{number(row['ours'])} {row['unit']}",
+        peer.strip(),
+        number(row.get("ratio")),
+        of_limit,
+        verdict(row),
+    ]
+
+
+def verdict(row: Row) -> str:
+    ratio, bar = row.get("ratio"), row.get("bar")
+    if bar is None:
+        return ""
+    if ratio is None:
+        return f"bar {number(bar)}, not measured"
+    return f"{'meets' if ratio >= bar else 'BELOW'} {number(bar)}"
+
+
+def run(name: str, arguments: list[str], json_file: TextIO | None) -> int:
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "bench" / f"{name}.py"), *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "build/python"), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    print(COLUMNS.format("case", "ours", "peer", "ratio", "of limit", "bar"), flush=True)
+    results = 0
+    assert process.stdout is not None
+    for line in filter(str.strip, process.stdout):
+        try:
+            row = parse(line)
+        except ValueError as error:
+            process.kill()
+            print(f"bench/{name}.py: its line {error}: {line.strip()[:200]}", file=sys.stderr)
+            return 1
+        print(COLUMNS.format(*columns(row)), flush=True)
+        results += 1
+        if json_file:
+            print(json.dumps(row), file=json_file, flush=True)
+    if status := process.wait():
+        print(f"bench/{name}.py ended with status {status}", file=sys.stderr)
+        return 1
+    if not results:
+        print(f"bench/{name}.py printed no result", file=sys.stderr)
+        return 1
+    return 0
+
+
+def main() -> int:
+    known = benchmarks()
+    parser = argparse.ArgumentParser(prog="./dev bench", description="Runs one benchmark.")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write one object a line")
+    options, arguments = parser.parse_known_args()
+    if options.name is None:
+        print("benchmarks; run one with ./dev bench NAME [--json FILE]:")
+        print("".join(f"  {name:<16} {about}\n" for name, about in known.items()), end="")
+        return 0
+    if options.name not in known:
+        print(f"no benchmark '{options.name}'; there are: {', '.join(known)}", file=sys.stderr)
+        return 2
+    with contextlib.ExitStack() as stack:
+        json_file = stack.enter_context(options.json.open("w")) if options.json else None
+        return run(options.name, arguments, json_file)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
