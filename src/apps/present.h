@@ -1,0 +1,15 @@
+// How runs look in the terminal: tables and details, as text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "platform/api/messages.h"
+
+namespace lockstep {
+
+std::string runs_table(const std::vector<api::RunView>& runs);
+std::string run_details(const api::RunView& run);
+std::string metrics_table(const std::vector<api::Series>& series);
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#include "apps/command.h"
+#include "text/convert.h"
+#include "text/json.h"
+
+namespace lockstep {
+
+// `lockstep version`: of this program, and of the daemon when one runs (none is started for it).
+void add_version(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("version", "Print the version of this program and the daemon");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print JSON");
+  command->callback([&action, json] {
+    action = [json]() -> Result<int> {
+      Json versions = {{"version", LOCKSTEP_VERSION}};
+      if (auto client = Client::open(TRY(Home::find())); client) {
+        api::Version daemon = TRY(client->version());
+        versions["daemon"] = to_json(daemon);
+        versions["daemon"]["url"] = client->url();
+      }
+      if (*json) {
+        print(dump_json(versions));
+        return kDone;
+      }
+      print(format("lockstep {}", LOCKSTEP_VERSION));
+      if (versions.contains("daemon"))
+        print(format("daemon   {} at {}, process {}",
+                     versions["daemon"]["version"].get<std::string>(),
+                     versions["daemon"]["url"].get<std::string>(),
+                     versions["daemon"]["pid"].get<std::int64_t>()));
+      else
+        print("daemon   none is running");
+      return kDone;
+    };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,106 @@
+#include <unistd.h>
+
+#include <cmath>
+#include <memory>
+
+#include "apps/command.h"
+#include "apps/follow.h"
+#include "base/clock.h"
+#include "text/plot.h"
+
+namespace lockstep {
+namespace {
+
+// Between two lines where output is no terminal and nothing can be drawn over.
+constexpr auto kLineEvery = std::chrono::seconds(10);
+constexpr auto kPoll = std::chrono::milliseconds(500);
+
+std::string metric(const api::RunView& run, const std::string& name, const std::string& shown_as, int digits) {
+  auto found = run.latest.find(name);
+  return found == run.latest.end() ? "" : format("  {} {:.{}f}", shown_as, found->second, digits);
+}
+
+// Time left at the pace of the newest attempt, which is what the rest will run at.
+class Pace {
+ public:
+  std::string time_left(const api::RunView& run) {
+    auto now = std::chrono::steady_clock::now();
+    std::int64_t epoch = run.attempts.empty() ? 0 : run.attempts.back().epoch;
+    if (epoch != epoch_ || run.progress->step < first_step_) {
+      epoch_ = epoch;
+      first_step_ = run.progress->step;
+      since_ = now;
+    }
+    std::int64_t done = run.progress->step - first_step_;
+    if (done < 5 || run.progress->steps == 0) return "";
+    auto left = (now - since_) / done * (run.progress->steps - run.progress->step);
+    return "  " + text(std::chrono::duration_cast<Duration>(std::chrono::ceil<std::chrono::seconds>(left))) + " left";
+  }
+
+ private:
+  std::int64_t epoch_ = -1;
+  std::int64_t first_step_ = 0;
+  std::chrono::steady_clock::time_point since_;
+};
+
+std::string status(const api::RunView& run, Pace& pace, int width) {
+  if (!run.progress) return state_line(run);
+  std::string figures = format("step {}", run.progress->step);
+  if (run.progress->steps > 0) figures += format("/{}", run.progress->steps);
+  figures += metric(run, "loss", "loss", 3) + metric(run, "tokens_per_second", "tokens/s", 0) + pace.time_left(run);
+  if (run.progress->steps == 0) return figures;
+  double share = static_cast<double>(run.progress->step) / static_cast<double>(run.progress->steps);
+  return progress_bar(share, std::max(10, width - static_cast<int>(figures.size()) - 10)) + " " + figures;
+}
+
+// What happened since the version before: turns of state and new attempts, each said once.
+class Turns {
+ public:
+  void tell(const api::RunView& run, bool over_bar) {
+    std::string line = state_line(run);
+    if (line == said_) return;
+    said_ = line;
+    print((over_bar ? "\r\033[K" : "") + line);
+  }
+
+ private:
+  std::string said_;
+};
+
+Result<int> watch(const std::string& words) {
+  Client client = TRY(connect());
+  RunId id = TRY(run_argument(words));
+  Interrupt interrupt;
+  bool live = is_terminal(STDOUT_FILENO);
+  Pace pace;
+  Turns turns;
+  Deadline next_line = Deadline::after(Duration(0));
+  while (!Interrupt::requested()) {
+    api::RunView run = TRY(client.run(id));
+    turns.tell(run, live);
+    if (run.ended) return exit_code_for(run);
+    if (run.progress && run.state == "running" && (live || next_line.passed())) {
+      std::string line = status(run, pace, terminal_width());
+      if (live)
+        std::fputs(("\r\033[K" + line).c_str(), stdout), std::fflush(stdout);
+      else
+        print(line);
+      next_line = Deadline::after(kLineEvery);
+    }
+    TRY(client.run(id, run.version, kPoll));
+  }
+  print("\n" + how_to_come_back(words));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep watch RUN`: a progress bar with loss, speed and time left, until the run ends.
+void add_watch(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("watch", "Watch a run's progress: step, loss, tokens/s, time left");
+  auto run = std::make_shared<std::string>();
+  command->add_option("run", *run, "the run, such as demo/42")->required();
+  command->callback([&action, run] { action = [run] { return watch(*run); }; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+"""What users see when they err: one line that names the thing and the remedy, and nothing half done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cluster
+
+
+def one_line(cluster: Cluster, *words: str) -> str:
+    """The single line that a refused command prints; its exit code must not be 0."""
+    done = cluster.command(*words)
+    assert done.returncode != 0, done.stdout
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_more_nodes_than_the_map_has_are_refused_naming_the_way(idle: Cluster) -> None:
+    idle.serve("1x2")
+    assert "--hosts 2x" in one_line(idle, "run", "-n", "2", "--", "true")
+    assert json.loads(idle.ok("ps", "--json"))["runs"] == []
+
+
+def test_more_devices_than_a_host_has_are_refused(cluster: Cluster) -> None:
+    assert "2" in one_line(cluster, "run", "-g", "3", "--", "true")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("run", "--timeout", "0s", "--", "true"), "timeout"),
+        (("run", "--timeout", "soon", "--", "true"), "soon"),
+        (("run", "-n", "0", "--", "true"), "nodes"),
+        (("run", "--env", "NOT_SET_ANYWHERE", "--", "true"), "NOT_SET_ANYWHERE"),
+        (("run",), "lockstep run"),
+        (("show", "default/99"), "default/99"),
+        (("logs", "nonsense/"), "nonsense/"),
+        (("kill", "default/1", "--rank", "0", "--signal", "NOPE"), "NOPE"),
+    ],
+)
+def test_bad_input_is_named(cluster: Cluster, words: tuple[str, ...], named: str) -> None:
+    assert named in one_line(cluster, *words)
+
+
+def test_a_wrong_field_in_a_run_file_is_named_with_its_line(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("name: x\nnodez: 2\ncommand: [true]\n")
+    line = one_line(cluster, "run", str(file))
+    assert f"{file}:2" in line and "'nodes'" in line
+
+
+def test_without_a_daemon_a_command_starts_one_and_says_so(idle: Cluster) -> None:
+    done = idle.command("ps")
+    assert done.returncode == 0
+    assert "started the daemon" in done.stderr
+    assert "started" not in idle.command("ps").stderr
+
+
+def test_a_second_daemon_on_one_home_is_refused(cluster: Cluster) -> None:
+    assert "already" in one_line(cluster, "serve")
+
+
+def test_secrets_are_printed_nowhere(cluster: Cluster) -> None:
+    run = cluster.submit("-n", "2", "--", "sh", "-c", "env")
+    cluster.ended(run)
+    node = cluster.home / "runs" / "default" / "1" / "attempt-1" / "node-0"
+    launch = json.loads((node / "launch.json").read_text())
+    texts = [cluster.ok("logs", run), cluster.ok("show", run, "--json"), (cluster.home / "daemon.log").read_text()]
+    texts += [path.read_text() for path in node.glob("*.log")]
+    for secret in (launch["token"], launch["secret"], (cluster.home / "token").read_text().strip()):
+        assert all(secret not in text for text in texts)
+    assert (node / "launch.json").stat().st_mode & 0o077 == 0
+    assert (cluster.home / "token").stat().st_mode & 0o077 == 0
+
+
+def test_the_map_is_printed_as_a_tree(cluster: Cluster) -> None:
+    tree = cluster.ok("map")
+    assert tree.count("device") >= 4 or "4 devices" in tree
+    broken = cluster.home / "cluster.yaml"
+    broken.write_text("cluster: x\npods:\n  - nonsense: 1\n")
+    assert "cluster.yaml:" in one_line(cluster, "map", "--file", str(broken))

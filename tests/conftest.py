@@ -1,0 +1,134 @@
+"""Fixtures for tests of whole programs: a daemon of its own for each test, and the CLI as users type it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build"))
+PROGRAM = BUILD / "bin" / "lockstep"
+PATIENCE = 60.0  # seconds; two busy cores are slow
+
+
+def wait_until(what: str, condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
+    """The condition's first true value; fails the test naming what did not happen."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    pytest.fail(f"after {patience:.0f} s still not: {what}")
+
+
+class Cluster:
+    """A daemon with a home of its own, and `lockstep` commands that talk to it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        # Ranks' `python` is the one that has torch and lockstep.
+        path = f"{BUILD / 'venv' / 'bin'}:{os.environ['PATH']}"
+        self.environment = {**os.environ, "LOCKSTEP_HOME": str(home), "PATH": path}
+        self.environment.pop("LOCKSTEP_REPORT", None)
+
+    def command(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `lockstep WORDS`; never raises for its exit code."""
+        return subprocess.run(
+            [str(PROGRAM), *words],
+            env=self.environment,
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE * 2,
+            check=False,
+            **options,
+        )
+
+    def ok(self, *words: str, **options: Any) -> str:
+        done = self.command(*words, **options)
+        assert done.returncode == 0, f"lockstep {' '.join(words)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def serve(self, hosts: str = "2x2") -> None:
+        self.ok("serve", "--hosts", hosts, "--detach")
+
+    def submit(self, *words: str) -> str:
+        return self.ok("run", "--detach", *words).strip()
+
+    def show(self, run: str) -> dict[str, Any]:
+        view: dict[str, Any] = json.loads(self.ok("show", run, "--json"))
+        return view
+
+    def wait_for(self, run: str, *states: str) -> dict[str, Any]:
+        view = wait_until(
+            f"{run} is {' or '.join(states)}; it is {self.show(run)}",
+            lambda: (now := self.show(run))["state"] in states and now,
+        )
+        return dict(view)
+
+    def ended(self, run: str) -> dict[str, Any]:
+        return self.wait_for(run, "succeeded", "failed", "timed_out", "cancelled")
+
+    def running_ranks(self, run: str) -> list[dict[str, Any]]:
+        """The ranks of the newest attempt once all of them run."""
+        view = wait_until(f"all ranks of {run} run", lambda: self._all_running(run))
+        return list(view)
+
+    def _all_running(self, run: str) -> list[dict[str, Any]]:
+        view = self.show(run)
+        if view["state"] != "running":
+            return []
+        ranks = [rank for node in view["attempts"][-1]["nodes"] for rank in node["ranks"]]
+        want = view["spec"]["nodes"] * view["spec"]["devices"]
+        alive = [rank for rank in ranks if rank["state"] == "running" and rank["pid"]]
+        return alive if len(alive) == want else []
+
+    def logs(self, run: str, *words: str) -> list[str]:
+        return self.ok("logs", run, *words).splitlines()
+
+    def daemon_pid(self) -> int:
+        return int(json.loads((self.home / "daemon.json").read_text())["pid"])
+
+    def processes(self) -> list[int]:
+        """Agents, ranks and whatever they started that bear this home's name in their environment."""
+        mark = f"{self.home}/".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if b"LOCKSTEP_NODE_TOKEN=" in environment and mark in environment:
+                found.append(int(entry.name))
+        return found
+
+    def close(self) -> None:
+        for run in json.loads(self.ok("ps", "--json"))["runs"]:
+            if run["ended"] is None:
+                self.ok("stop", run["id"])
+        wait_until("no process of the cluster is left", lambda: not self.processes())
+        self.ok("serve", "--stop")
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Iterator[Cluster]:
+    """A home without a daemon; one that a test starts is stopped."""
+    cluster = Cluster(tmp_path / "home")
+    yield cluster
+    if (cluster.home / "daemon.json").exists():
+        cluster.close()
+
+
+@pytest.fixture
+def cluster(idle: Cluster) -> Cluster:
+    """Two hosts of two devices each."""
+    idle.serve()
+    return idle
