@@ -1,0 +1,344 @@
+// Records to and from Json, and their schema. The forms, the same in files and in the API:
+//   Bytes "4 GiB", Bandwidth "10 Gbit/s", Duration "1h 30m", Time "2026-11-21T10:00:00Z": exact
+//   text
+//     (text/exact.h); a field for programs that compute is a number with its unit in its name.
+//   double: a number, or one of the strings "NaN", "Infinity", "-Infinity".
+//   enums by name, Id<Tag> as integer, an empty std::optional as null (null or absent when read).
+// Reading refuses unknown fields and wrong types; the error names the file's line or the field's
+// path, what was expected and what was there: "run.yaml:12: nodes: expected an integer, got "two"".
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/id.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "text/document.h"
+#include "text/exact.h"
+#include "text/json.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+template <class T>
+Json to_json(const T& value);
+
+// Reads a value that was sent; errors begin with the field's path.
+template <class T>
+Result<T> from_json(const Json& json);
+
+// Reads a file's value; errors begin with the file's name and line.
+template <class T>
+Result<T> from_document(const Document& document);
+
+// JSON Schema 2020-12, as OpenAPI 3.1 takes it; nested records are written out in place.
+template <class T>
+Json json_schema();
+
+// Where a value stands, for messages: a chain of keys up to the root, on the reader's stack.
+class Place {
+ public:
+  Place() = default;
+  explicit Place(const Document& document) : document_(&document) {}
+  Place at(std::string_view key) const { return Place(this, key, 0); }
+  Place at(std::size_t index) const { return Place(this, {}, index); }
+
+  // "pods[0].leaves[1].bandwidth"; empty for the root.
+  std::string path() const;
+  // "cluster.yaml:14: ", as far as it is known.
+  std::string source() const;
+  // "cluster.yaml:14: pods[0].bandwidth: what".
+  Error error(std::string_view what) const;
+
+ private:
+  Place(const Place* parent, std::string_view key, std::size_t index)
+      : document_(parent->document_), parent_(parent), key_(key), index_(index) {}
+  bool is_index() const { return key_.data() == nullptr; }
+  std::string pointer() const;
+
+  const Document* document_ = nullptr;
+  const Place* parent_ = nullptr;
+  std::string_view key_;  // no data at all: an index
+  std::size_t index_ = 0;
+};
+
+// What the templates below stand on; not for use elsewhere.
+namespace convert_detail {
+
+template <class T>
+struct Kind {};
+template <class T>
+struct Kind<std::optional<T>> {
+  static constexpr bool is_optional = true;
+  using Inner = T;
+};
+template <class T>
+struct Kind<std::vector<T>> {
+  static constexpr bool is_vector = true;
+  using Inner = T;
+};
+template <class T>
+struct Kind<std::map<std::string, T>> {
+  static constexpr bool is_map = true;
+  using Inner = T;
+};
+template <class Tag>
+struct Kind<Id<Tag>> {
+  static constexpr bool is_id = true;
+};
+
+template <class T>
+using Inner = typename Kind<T>::Inner;
+template <class T>
+concept Optional = requires { Kind<T>::is_optional; };
+template <class T>
+concept Vector = requires { Kind<T>::is_vector; };
+template <class T>
+concept StringMap = requires { Kind<T>::is_map; };
+template <class T>
+concept Identity = requires { Kind<T>::is_id; };
+template <class T>
+concept Exact = std::same_as<T, Bytes> || std::same_as<T, Bandwidth> || std::same_as<T, Duration> ||
+                std::same_as<T, Time>;
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+
+Json double_to_json(double value);
+Result<bool> read_bool(const Json& json, const Place& place);
+Result<double> read_double(const Json& json, const Place& place);
+Result<std::string> read_string(const Json& json, const Place& place);
+// Text that stands for something: its error shows an example.
+Result<std::string> read_words(const Json& json, std::string_view example, const Place& place);
+Result<std::int64_t> read_integer(const Json& json, std::int64_t least, std::int64_t most,
+                                  const Place& place);
+Result<std::uint64_t> read_unsigned(const Json& json, std::uint64_t most, const Place& place);
+Result<void> expect_object(const Json& json, const Place& place);
+Result<void> expect_array(const Json& json, const Place& place);
+Error unknown_field(std::string_view name, const std::vector<std::string_view>& known,
+                    const Place& place);
+Error missing_field(std::string_view name, std::string_view help, const Place& place);
+Json integer_schema(Json least, Json most);
+Json double_schema();
+Json nullable_schema(Json schema);
+
+constexpr std::string_view example_of(const Bytes*) { return "4 GiB"; }
+constexpr std::string_view example_of(const Bandwidth*) { return "10 Gbit/s"; }
+constexpr std::string_view example_of(const Duration*) { return "1h 30m"; }
+constexpr std::string_view example_of(const Time*) { return "2026-01-31T12:00:00Z"; }
+
+template <class T>
+Result<T> read(const Json& json, const Place& place);
+
+template <Integer T>
+Result<T> read_number(const Json& json, const Place& place) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_signed_v<T>)
+    return static_cast<T>(TRY(read_integer(json, Limits::min(), Limits::max(), place)));
+  else
+    return static_cast<T>(TRY(read_unsigned(json, Limits::max(), place)));
+}
+
+template <Exact T>
+Result<T> read_exact(const Json& json, const Place& place) {
+  std::string words = TRY(read_words(json, example_of(static_cast<const T*>(nullptr)), place));
+  auto result = parse_exact<T>(words);
+  return result ? std::move(result) : place.error(result.error().message);
+}
+
+template <NamedEnum T>
+Result<T> read_name(const Json& json, const Place& place) {
+  std::string words = TRY(read_words(json, all_names<T>().front(), place));
+  auto result = parse_name<T>(words);
+  return result ? std::move(result) : place.error(result.error().message);
+}
+
+template <Vector T>
+Result<T> read_vector(const Json& json, const Place& place) {
+  TRY(expect_array(json, place));
+  T result;
+  result.reserve(json.size());
+  for (const Json& item : json)
+    result.push_back(TRY(read<Inner<T>>(item, place.at(result.size()))));
+  return result;
+}
+
+template <StringMap T>
+Result<T> read_map(const Json& json, const Place& place) {
+  TRY(expect_object(json, place));
+  T result;
+  for (const auto& [key, item] : json.get_ref<const Json::object_t&>())
+    result.emplace(key, TRY(read<Inner<T>>(item, place.at(key))));
+  return result;
+}
+
+template <Record T>
+Result<T> read_record(const Json& json, const Place& place) {
+  TRY(expect_object(json, place));
+  T result{};
+  std::array<bool, std::tuple_size_v<decltype(T::fields())>> seen{};
+  for (const auto& [key, item] : json.get_ref<const Json::object_t&>()) {
+    bool is_known = false;
+    std::size_t index = 0;
+    std::optional<Error> error;
+    for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
+      if (std::size_t i = index++; !is_known && field.name == key) {
+        is_known = seen[i] = true;
+        auto value = read<Value>(item, place.at(key));
+        if (value)
+          result.*field.member = *std::move(value);
+        else
+          error = std::move(value).error();
+      }
+    });
+    if (error) return *std::move(error);
+    if (!is_known) return unknown_field(key, field_names<T>(), place);
+  }
+  std::size_t index = 0;
+  std::optional<Error> error;
+  for_each_field<T>([&](const auto& field) {
+    if (!seen[index++] && field.is_required && !error)
+      error = missing_field(field.name, field.help, place);
+  });
+  if (error) return *std::move(error);
+  return result;
+}
+
+template <class T>
+Result<T> read(const Json& json, const Place& place) {
+  if constexpr (std::same_as<T, Json>) {
+    return json;
+  } else if constexpr (std::same_as<T, bool>) {
+    return read_bool(json, place);
+  } else if constexpr (Integer<T>) {
+    return read_number<T>(json, place);
+  } else if constexpr (std::same_as<T, double>) {
+    return read_double(json, place);
+  } else if constexpr (std::same_as<T, std::string>) {
+    return read_string(json, place);
+  } else if constexpr (Exact<T>) {
+    return read_exact<T>(json, place);
+  } else if constexpr (Identity<T>) {
+    return T(TRY(read_number<std::int64_t>(json, place)));
+  } else if constexpr (NamedEnum<T>) {
+    return read_name<T>(json, place);
+  } else if constexpr (Optional<T>) {
+    if (json.is_null()) return T();
+    return T(TRY(read<Inner<T>>(json, place)));
+  } else if constexpr (Vector<T>) {
+    return read_vector<T>(json, place);
+  } else if constexpr (StringMap<T>) {
+    return read_map<T>(json, place);
+  } else {
+    static_assert(Record<T>, "a record holds the types that text/record.h lists");
+    return read_record<T>(json, place);
+  }
+}
+
+template <Record T>
+Json record_schema() {
+  Json properties = Json::object(), needed = Json::array();
+  for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
+    Json schema = json_schema<Value>();
+    schema["description"] = std::string(field.help);
+    properties[std::string(field.name)] = std::move(schema);
+    if (field.is_required) needed.push_back(std::string(field.name));
+  });
+  Json result = {{"type", "object"}, {"properties", std::move(properties)}};
+  if (!needed.empty()) result["required"] = std::move(needed);
+  result["additionalProperties"] = false;
+  return result;
+}
+
+}  // namespace convert_detail
+
+template <class T>
+Json to_json(const T& value) {
+  using namespace convert_detail;
+  if constexpr (std::same_as<T, double>) {
+    return double_to_json(value);
+  } else if constexpr (std::same_as<T, Json> || std::same_as<T, bool> || Integer<T> ||
+                       std::same_as<T, std::string>) {
+    return Json(value);
+  } else if constexpr (Exact<T>) {
+    return exact_text(value);
+  } else if constexpr (Identity<T>) {
+    return value.value();
+  } else if constexpr (NamedEnum<T>) {
+    return std::string(name_of(value));
+  } else if constexpr (Optional<T>) {
+    return value ? to_json(*value) : Json();
+  } else if constexpr (Vector<T>) {
+    Json result = Json::array();
+    for (const auto& item : value) result.push_back(to_json(item));
+    return result;
+  } else if constexpr (StringMap<T>) {
+    Json result = Json::object();
+    for (const auto& [key, item] : value) result[key] = to_json(item);
+    return result;
+  } else {
+    static_assert(Record<T>, "a record holds the types that text/record.h lists");
+    Json result = Json::object();
+    for_each_field<T>(
+        [&](const auto& field) { result[std::string(field.name)] = to_json(value.*field.member); });
+    return result;
+  }
+}
+
+template <class T>
+Result<T> from_json(const Json& json) {
+  return convert_detail::read<T>(json, Place());
+}
+
+template <class T>
+Result<T> from_document(const Document& document) {
+  return convert_detail::read<T>(document.value, Place(document));
+}
+
+template <class T>
+Json json_schema() {
+  using namespace convert_detail;
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::same_as<T, Json>) {
+    return Json::object();  // anything
+  } else if constexpr (std::same_as<T, bool>) {
+    return {{"type", "boolean"}};
+  } else if constexpr (Integer<T>) {
+    return integer_schema(Limits::min(), Limits::max());
+  } else if constexpr (std::same_as<T, double>) {
+    return double_schema();
+  } else if constexpr (std::same_as<T, std::string>) {
+    return {{"type", "string"}};
+  } else if constexpr (std::same_as<T, Time>) {
+    return {{"type", "string"}, {"format", "date-time"}};
+  } else if constexpr (Exact<T>) {
+    std::string example(example_of(static_cast<const T*>(nullptr)));
+    return {{"type", "string"}, {"examples", Json::array({example})}};
+  } else if constexpr (Identity<T>) {
+    return json_schema<std::int64_t>();
+  } else if constexpr (NamedEnum<T>) {
+    Json all = Json::array();
+    for (std::string_view name : all_names<T>()) all.push_back(std::string(name));
+    return {{"type", "string"}, {"enum", std::move(all)}};
+  } else if constexpr (Optional<T>) {
+    return nullable_schema(json_schema<Inner<T>>());
+  } else if constexpr (Vector<T>) {
+    return {{"type", "array"}, {"items", json_schema<Inner<T>>()}};
+  } else if constexpr (StringMap<T>) {
+    return {{"type", "object"}, {"additionalProperties", json_schema<Inner<T>>()}};
+  } else {
+    static_assert(Record<T>, "a record holds the types that text/record.h lists");
+    return record_schema<T>();
+  }
+}
+
+}  // namespace lockstep

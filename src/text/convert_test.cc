@@ -1,0 +1,203 @@
+#include "text/convert.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+enum class Color { red, green };
+constexpr auto enum_names(Color) {
+  return names<Color>({{Color::red, "red"}, {Color::green, "green"}});
+}
+
+struct Part {
+  std::string id;
+  Bytes memory{};
+  bool operator==(const Part&) const = default;
+  static constexpr auto fields() {
+    return record<Part>(required(field("id", &Part::id, "its name")),
+                        field("memory", &Part::memory, "how much it holds"));
+  }
+};
+
+struct Order {
+  std::string name;
+  int nodes = 1;
+  std::uint16_t port = 0;
+  std::int64_t big = 0;
+  bool fast = false;
+  double loss = 0;
+  Duration timeout{};
+  Bandwidth bandwidth{};
+  Time created{};
+  Id<struct OrderTag> id;
+  Color color = Color::red;
+  std::optional<Bytes> memory;
+  std::vector<Part> parts;
+  std::map<std::string, std::string> env;
+  Json extra;
+  bool operator==(const Order&) const = default;
+  static constexpr auto fields() {
+    return record<Order>(
+        required(field("name", &Order::name, "what people call it")),
+        field("nodes", &Order::nodes, "hosts it needs"),
+        field("port", &Order::port, "where it listens"),
+        field("big", &Order::big, "a large number"),
+        field("fast", &Order::fast, "whether to hurry"), field("loss", &Order::loss, "may be NaN"),
+        field("timeout", &Order::timeout, "when it ends"),
+        field("bandwidth", &Order::bandwidth, "of its network"),
+        field("created", &Order::created, "when it was made"),
+        field("id", &Order::id, "its number"), field("color", &Order::color, "how it looks"),
+        field("memory", &Order::memory, "if it is known"),
+        field("parts", &Order::parts, "what it is made of"),
+        field("env", &Order::env, "its environment"), field("extra", &Order::extra, "anything"));
+  }
+};
+
+Order full_order() {
+  Order order;
+  order.name = "demo";
+  order.nodes = -3;
+  order.port = 65535;
+  order.big = std::numeric_limits<std::int64_t>::max();
+  order.fast = true;
+  order.loss = 0.1;
+  order.timeout = std::chrono::hours(26) + Duration(5'000'001);
+  order.bandwidth = Bandwidth(1'234'567);
+  order.created = Time(Duration(1'790'000'000'000'250));
+  order.id = Id<OrderTag>(7);
+  order.color = Color::green;
+  order.memory = 1536_KiB;
+  order.parts = {{"a", 1_B}, {"b", 3_GiB}};
+  order.env = {{"PATH", "/bin"}, {"ÄÖ", "\n\"quoted\""}};
+  order.extra = Json{{"x", Json::array({1, 2.5, nullptr})}};
+  return order;
+}
+
+Order read_order(std::string_view words) {
+  return from_json<Order>(parse_json(words).value()).value();
+}
+std::string error_of(std::string_view words) {
+  auto json = parse_json(words);
+  if (!json) return json.error().message;
+  auto order = from_json<Order>(*json);
+  return order ? "no error" : order.error().message;
+}
+std::string yaml_error_of(std::string_view words) {
+  auto document = parse_yaml(words, "run.yaml");
+  if (!document) return document.error().message;
+  auto order = from_document<Order>(*document);
+  return order ? "no error" : order.error().message;
+}
+
+TEST(Convert, EveryTypeOfFieldComesBackExactly) {
+  Order order = full_order();
+  EXPECT_EQ(read_order(dump_json(to_json(order))), order);
+  EXPECT_EQ(from_json<Order>(to_json(order)).value(), order);
+}
+
+TEST(Convert, ADefaultRecordComesBackAndAnEmptyOptionalIsNull) {
+  Order order;
+  order.name = "x";
+  EXPECT_TRUE(to_json(order)["memory"].is_null());
+  EXPECT_EQ(from_json<Order>(to_json(order)).value(), order);
+}
+
+TEST(Convert, AbsentFieldsKeepTheirDefaults) { EXPECT_EQ(read_order(R"({"name":"x"})").nodes, 1); }
+
+TEST(Convert, NumbersThatAreNotFiniteAreStrings) {
+  Order order;
+  order.name = "x";
+  order.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(to_json(order)["loss"], "NaN");
+  EXPECT_TRUE(std::isnan(from_json<Order>(to_json(order)).value().loss));
+  EXPECT_EQ(read_order(R"({"name":"x","loss":"-Infinity"})").loss,
+            -std::numeric_limits<double>::infinity());
+}
+
+TEST(Convert, QuantitiesAreExactAtTheirEdges) {
+  for (std::int64_t us : {0L, 1L, 999L, 1'000L, 59'999'999L, 86'400'000'000L, 1L << 52})
+    for (std::int64_t sign : {1L, -1L})
+      EXPECT_EQ(parse_exact<Duration>(exact_text(Duration(sign * us))).value(),
+                Duration(sign * us));
+  for (std::int64_t n : {0L, 1L, 1023L, 1024L, (1L << 40) + 1, 125'000L, 1'234'567'890'123L}) {
+    EXPECT_EQ(parse_exact<Bytes>(exact_text(Bytes(-n))).value(), Bytes(-n));
+    EXPECT_EQ(parse_exact<Bandwidth>(exact_text(Bandwidth(n))).value(), Bandwidth(n));
+    EXPECT_EQ(parse_exact<Bandwidth>(exact_text(Bandwidth(-n))).value(), Bandwidth(-n));
+  }
+  EXPECT_EQ(exact_text(Duration(std::chrono::minutes(90))), "1h 30m");
+  EXPECT_EQ(exact_text(10_Gbit), "10 Gbit/s");
+}
+
+TEST(Convert, ErrorsNameThePathTheExpectedAndTheGiven) {
+  EXPECT_EQ(error_of(R"({"name":"x","nodes":"two"})"), R"(nodes: expected an integer, got "two")");
+  EXPECT_EQ(error_of(R"({"name":"x","nodes":2.0})"), "nodes: expected an integer, got 2.0");
+  EXPECT_EQ(error_of(R"({"name":"x","port":65536})"),
+            "port: expected an integer from 0 to 65535, got 65536");
+  EXPECT_EQ(error_of(R"({"name":"x","port":-1})"),
+            "port: expected an integer from 0 to 65535, got -1");
+  EXPECT_EQ(error_of(R"({"name":"x","nodes":18446744073709551615})"),
+            "nodes: expected an integer from -2147483648 to 2147483647, got "
+            "18446744073709551615");
+  EXPECT_EQ(error_of(R"({"name":3})"), R"(name: expected text, got 3; write "3")");
+  EXPECT_EQ(error_of(R"({"name":null})"), "name: expected text, got null");
+  EXPECT_EQ(error_of(R"({"name":"x","fast":1})"), "fast: expected true or false, got 1");
+  EXPECT_EQ(error_of(R"({"name":"x","timeout":30})"),
+            R"(timeout: expected text such as "1h 30m", got 30)");
+  EXPECT_EQ(error_of(R"({"name":"x","timeout":"soon"})"),
+            "timeout: 'soon' is not a duration; write 90s, 30m or 1h30m");
+  EXPECT_EQ(error_of(R"({"name":"x","parts":[{"id":"a"},{"id":[]}]})"),
+            "parts[1].id: expected text, got a list");
+  EXPECT_EQ(error_of(R"({"name":"x","parts":{}})"), "parts: expected a list, got an object");
+  EXPECT_EQ(error_of("[]"), "expected an object with named fields, got a list");
+}
+
+TEST(Convert, AMissingRequiredFieldIsNamedWithItsMeaning) {
+  EXPECT_EQ(error_of("{}"), "the field 'name' is missing (what people call it)");
+  EXPECT_EQ(error_of(R"({"name":"x","parts":[{}]})"),
+            "parts[0]: the field 'id' is missing (its name)");
+}
+
+TEST(Convert, AnUnknownNameIsAnsweredWithTheNearest) {
+  EXPECT_EQ(error_of(R"({"name":"x","nodez":2})"), "unknown field 'nodez', did you mean 'nodes'?");
+  EXPECT_EQ(error_of(R"({"name":"x","parts":[{"id":"a","qqq":2}]})"),
+            "parts[0]: unknown field 'qqq'; known are id, memory");
+  EXPECT_EQ(error_of(R"({"name":"x","color":"gren"})"),
+            "color: 'gren' is none of red, green, did you mean 'green'?");
+}
+
+TEST(Convert, ErrorsInAFileNameItsLine) {
+  EXPECT_EQ(yaml_error_of("name: x\n\nnodes: many\n"),
+            R"(run.yaml:3: nodes: expected an integer, got "many")");
+  EXPECT_EQ(yaml_error_of("name: x\nparts:\n  - id: a\n  - memory: 1\n"),
+            "run.yaml:4: parts[1].memory: expected text such as \"4 GiB\", got 1");
+  EXPECT_EQ(yaml_error_of("name: x\nparts:\n  - id: a\n    memry: 1\n"),
+            "run.yaml:4: parts[0]: unknown field 'memry', did you mean 'memory'?");
+  EXPECT_EQ(yaml_error_of("nodes: 2\n"),
+            "run.yaml:1: the field 'name' is missing (what people call it)");
+}
+
+TEST(Convert, TheSchemaTellsTypesRequiredFieldsAndMeanings) {
+  Json schema = json_schema<Order>();
+  EXPECT_EQ(schema["type"], "object");
+  EXPECT_EQ(schema["required"], Json::array({"name"}));
+  EXPECT_EQ(schema["additionalProperties"], false);
+  const Json& fields = schema["properties"];
+  EXPECT_EQ(fields["nodes"]["description"], "hosts it needs");
+  EXPECT_EQ(fields["port"]["maximum"], 65535);
+  EXPECT_EQ(fields["color"]["enum"], Json::array({"red", "green"}));
+  EXPECT_EQ(fields["memory"]["anyOf"][1]["type"], "null");
+  EXPECT_EQ(fields["parts"]["items"]["required"], Json::array({"id"}));
+  EXPECT_EQ(fields["loss"]["anyOf"][1]["enum"][0], "NaN");
+}
+
+TEST(Names, AreFoundBothWays) {
+  EXPECT_EQ(name_of(Color::green), "green");
+  EXPECT_EQ(parse_name<Color>("red").value(), Color::red);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#include "text/json.h"
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+std::string error_of(std::string_view words, const JsonLimits& limits = {}) {
+  auto json = parse_json(words, limits);
+  return json ? "no error" : json.error().message;
+}
+std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+TEST(Json, TextComesBackAsItWasInTheSameOrder) {
+  std::string words =
+      R"({"z":1,"a":[true,null,-2,1.5,"ü\n"],"o":{"":{}},"big":18446744073709551615})";
+  EXPECT_EQ(dump_json(parse_json(words).value()), words);
+}
+
+TEST(Json, ScalarsAndSurroundingBlanksAreRead) {
+  EXPECT_EQ(parse_json(" \n 12 ").value(), 12);
+  EXPECT_EQ(parse_json(R"("\ud83d\ude00")").value(), "😀");
+}
+
+TEST(Json, WhatParsersDisagreeAboutIsRefused) {
+  EXPECT_EQ(error_of(R"({"a":1,"b":{"a":1},"a":2})"),
+            "line 1, column 22: the key 'a' occurs twice");
+  EXPECT_EQ(error_of("[1e999]"), "line 1, column 7: the number is too large");
+  for (const char* wrong :
+       {R"("\ud800")", R"("\udc00x")", "1 2", "{} {}", "[1,]", "NaN", "nul", "", " ", "'a'",
+        "{a:1}", "01", "+1", "\"\x01\"", "\"\xff\"", "//x\n1", "[", "{\"a\"", "\"a"})
+    EXPECT_NE(error_of(wrong), "no error") << wrong;
+}
+
+TEST(Json, ErrorsNameLineAndColumn) {
+  EXPECT_EQ(error_of("{\n  \"a\": 1,\n  \"b\": oops\n}").substr(0, 17), "line 3, column 8:");
+  EXPECT_EQ(error_of("[1").find("line 1, column "), 0u) << error_of("[1");
+}
+
+TEST(Json, SizeAndDepthAreBounded) {
+  EXPECT_EQ(error_of(nested(64)), "no error");
+  EXPECT_EQ(error_of(nested(65)), "line 1, column 65: lists and objects nested more than 64 deep");
+  EXPECT_NE(error_of(std::string(1'000'000, '[')), "no error");
+  EXPECT_EQ(error_of("[1,2,3]", {.size = 4_B, .depth = 2}),
+            "the JSON text has 7 B; at most 4 B are read");
+}
+
+TEST(Json, AnObjectWithManyKeysIsReadInGoodTime) {
+  std::string words = "{";
+  for (int i = 0; i < 200'000; ++i) words += format("{}\"k{}\":0", i == 0 ? "" : ",", i);
+  EXPECT_EQ(parse_json(words + "}").value().size(), 200'000u);
+}
+
+TEST(Json, BytesThatAreNotUtf8AreReplacedWhenWritten) {
+  EXPECT_EQ(dump_json(Json("a\xff")), "\"a\xef\xbf\xbd\"");
+}
+
+TEST(Json, BriefFitsIntoAMessage) {
+  EXPECT_EQ(brief(Json::object()), "an object");
+  EXPECT_EQ(brief(Json("two")), "\"two\"");
+  EXPECT_LE(brief(Json(std::string(500, 'x'))).size(), 60u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,119 @@
+// A struct's fields, described once. JSON, YAML, schemas, tables and help texts come from that
+// (text/convert.h); this header is light, so that models may include it.
+//
+//   struct Order {
+//     std::string item;
+//     int count = 1;
+//     std::optional<Bytes> memory;
+//     static constexpr auto fields() {
+//       return record<Order>(required(field("item", &Order::item, "what to buy")),
+//                            field("count", &Order::count, "how many"),
+//                            field("memory", &Order::memory, "how much it needs"));
+//     }
+//   };
+//
+// A field that is absent keeps the value its struct gives it. Types: bool, integers, double,
+// std::string, Bytes, Bandwidth, Duration, Time, Id<Tag>, enums with names, other records, Json,
+// and std::optional, std::vector and std::map<std::string, T> of these.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+template <class T, class Value>
+struct Field {
+  using value_type = Value;
+  std::string_view name;
+  Value T::* member;
+  std::string_view help;
+  bool is_required = false;
+};
+
+template <class T, class Value>
+constexpr Field<T, Value> field(std::string_view name, Value T::* member, std::string_view help) {
+  return {name, member, help};
+}
+
+// The same field; reading a value without it is an error.
+template <class T, class Value>
+constexpr Field<T, Value> required(Field<T, Value> field) {
+  field.is_required = true;
+  return field;
+}
+
+template <class T, class... Values>
+constexpr std::tuple<Field<T, Values>...> record(Field<T, Values>... fields) {
+  return {fields...};
+}
+
+template <class T>
+concept Record = requires { T::fields(); };
+
+// Calls visit(field) for each field in order.
+template <Record T, class Visit>
+constexpr void for_each_field(Visit&& visit) {
+  std::apply([&](const auto&... fields) { (visit(fields), ...); }, T::fields());
+}
+
+template <Record T>
+std::vector<std::string_view> field_names() {
+  std::vector<std::string_view> names;
+  for_each_field<T>([&](const auto& field) { names.push_back(field.name); });
+  return names;
+}
+
+// The names of an enum's values, found by argument-dependent lookup:
+//   constexpr auto enum_names(Color) {
+//     return names<Color>({{Color::red, "red"}, {Color::green, "green"}});
+//   }
+template <class E>
+struct EnumName {
+  E value;
+  std::string_view name;
+};
+
+template <class E, std::size_t N>
+constexpr std::array<EnumName<E>, N> names(const EnumName<E> (&table)[N]) {
+  return std::to_array(table);
+}
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires(E value) { enum_names(value); };
+
+template <NamedEnum E>
+constexpr std::string_view name_of(E value) {
+  for (const auto& entry : enum_names(E{}))
+    if (entry.value == value) return entry.name;
+  return "?";
+}
+
+template <NamedEnum E>
+std::vector<std::string_view> all_names() {
+  std::vector<std::string_view> all;
+  for (const auto& entry : enum_names(E{})) all.push_back(entry.name);
+  return all;
+}
+
+// "'amber' is none of red, green": the message of a name that is not in the list, with the nearest.
+Error unknown_name(std::string_view name, const std::vector<std::string_view>& known);
+
+template <NamedEnum E>
+Result<E> parse_name(std::string_view name) {
+  for (const auto& entry : enum_names(E{}))
+    if (entry.name == name) return entry.value;
+  return unknown_name(name, all_names<E>());
+}
+
+}  // namespace lockstep
