@@ -5,7 +5,7 @@ venv=build/venv
 
 install_python() {
   local stamp=$venv/.made-from made_from
-  made_from=$(/usr/bin/python3 --version && sha256sum tools/requirements.txt)
+  made_from="$(/usr/bin/python3 --version && sha256sum tools/requirements.txt) ${LOCKSTEP_TORCH:-}"
   if [[ -f $stamp && $(<"$stamp") == "$made_from" ]] && $venv/bin/python -c '' 2>/dev/null; then
     already "Python packages"
     return
@@ -14,12 +14,15 @@ install_python() {
   echo "$made_from" >$stamp
 }
 
-# torch first and alone: with it in place nothing else asks for another build of it.
+# torch first and alone: with it in place nothing else asks for another build of it. The CPU build by
+# name, since the default one needs the CUDA toolkit and takes several GB.
 make_venv() {
+  local torch
+  torch=${LOCKSTEP_TORCH:-$(grep '^torch==' tools/requirements.txt)+cpu}
   $venv/bin/python -m pip --version 2>/dev/null || /usr/bin/python3 -m venv --clear $venv
   local install=($venv/bin/python -m pip install --disable-pip-version-check --no-input
     --retries 2 --timeout 60)
-  "${install[@]}" --constraint tools/requirements.txt torch
+  "${install[@]}" --constraint tools/requirements.txt "$torch"
   "${install[@]}" --requirement tools/requirements.txt
 }
 

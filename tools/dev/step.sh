@@ -57,8 +57,8 @@ stop_child() {
   [[ -z $step_child ]] || kill -TERM -- "-$step_child" 2>/dev/null || true
 }
 trap 'stop_child' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap 'echo; exit 130' INT
+trap 'echo; exit 143' TERM
 
 step() {
   local name=$1 title=$2 log=build/logs/$1.log started=$SECONDS status=0
@@ -128,6 +128,10 @@ explain() {
   elif grep --quiet --extended-regexp --ignore-case "$network_trouble" "$2"; then
     die "could not reach the ${network_registry[$1]:-package} registry" \
       "check proxy and network, $again"
+  elif grep --quiet 'No matching distribution found for torch' "$2"; then
+    die "pip finds no CPU build of torch, of the version in tools/requirements.txt" \
+      "tell pip the CPU index that pytorch.org names: PIP_EXTRA_INDEX_URL=... ./dev build; or take another
+     build, CUDA's with its toolkit installed, say: LOCKSTEP_TORCH=torch==VERSION ./dev build"
   elif grep --quiet 'No matching distribution found' "$2"; then
     die "the PyPI registry does not have a package of tools/requirements.txt" \
       "see above which one; if you use a mirror, check that it is up to date"
