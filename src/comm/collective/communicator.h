@@ -1,0 +1,88 @@
+// Communicator: one group of ranks that exchange data.
+//
+// Every call returns at once with a Pending; its buffers must stay alive and untouched until that
+// is done. Collectives run one after the other in the order of submission, which must be the same
+// on all ranks of the group; send and recv run beside them. A call with bad arguments (bytes that
+// are no multiple of the type, a root out of range, the average of integers) is refused in its
+// Pending, is not sent to anybody, and leaves the communicator usable.
+//
+// Any other failure ends the communicator: a peer that died, a peer that was silent for the
+// time-out, calls that do not match between ranks, abort(). The first cause is kept, every pending
+// and every later call fails with it, and the other ranks are told.
+//
+// The result of a reduction is bitwise equal on all ranks and from run to run (same ranks, same
+// hosts, same sizes). 16-bit floats are added in 32 bits and rounded after each rank.
+//
+// Limits: at most 256 sends to one peer that it has not matched with a recv are under way; further
+// ones wait their turn. Safe to call from several threads, but collectives submitted from several
+// threads have no order of their own.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "comm/collective/buffer.h"
+#include "comm/collective/pending.h"
+#include "comm/collective/types.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+
+struct CommunicatorOptions {
+  int rank = 0;
+  int size = 1;
+  std::string host_id;          // ranks with equal ids may share memory, others never do
+  Secret secret;                // the attempt's; every connection proves it
+  std::string group = "world";  // a key space in the rendezvous; a new name for each new group
+  Duration timeout = std::chrono::minutes(10);
+  std::string provider = "tcp";  // libfabric's, between hosts; "tcp" is tcp;ofi_rxm
+  // Where ranks on other hosts reach this one; empty: the first address that is not loopback.
+  std::string address;
+};
+
+class Communicator {
+ public:
+  // Returns when all ranks of the group have met (bounded by the time-out).
+  static Result<std::unique_ptr<Communicator>> create(CommunicatorOptions options,
+                                                      Rendezvous& rendezvous);
+  // Ends what is pending (with Code::cancelled), says goodbye to the peers and waits, at most two
+  // seconds, until they have received what was sent. In a forked child it does nothing.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const;
+  int size() const;
+
+  Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op);  // in place
+  // input is size() blocks as large as output; output becomes the reduction of all rank()-th
+  // blocks.
+  Pending reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
+                         DataType type, ReduceOp op);
+  // output is size() blocks as large as input. input may be its own block of output.
+  Pending all_gather(std::span<const std::byte> input, std::span<std::byte> output);
+  Pending broadcast(std::span<std::byte> buffer, int root);
+  Pending barrier();
+  // Matched by (peer, tag), in order. The sizes must be equal; tag >= 0. A send is done when the
+  // peer has matched it and its buffer may be reused.
+  Pending send(std::span<const std::byte> buffer, int peer, int tag);
+  Pending recv(std::span<std::byte> buffer, int peer, int tag);
+
+  // Memory for data that is communicated: any memory works, this may be faster.
+  Result<Buffer> allocate(Bytes size);
+
+  // Ends all pending and later calls with this error, here and on the other ranks.
+  void abort(Error error);
+
+ private:
+  class Impl;
+  explicit Communicator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// RendezvousClient: a connection to a RendezvousServer. For one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/rendezvous/rendezvous.h"
+#include "net/crypto.h"
+#include "net/socket.h"
+
+namespace lockstep {
+
+class RendezvousClient : public Rendezvous {
+ public:
+  // Tries until the deadline while nobody listens yet. `denied` when the server's secret is
+  // another.
+  static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& host,
+                                                           std::uint16_t port, Secret secret,
+                                                           Deadline deadline);
+  // As "host:port", which is how LOCKSTEP_RENDEZVOUS has it.
+  static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& address,
+                                                           Secret secret, Deadline deadline);
+
+  Result<void> set(std::string_view key, std::string_view value) override;
+  Result<std::string> get(std::string_view key, Deadline deadline) override;
+
+ private:
+  RendezvousClient(Socket socket, std::string server)
+      : socket_(std::move(socket)), server_(std::move(server)) {}
+  Result<std::string> ask(char verb, std::string_view key, std::string_view value,
+                          Deadline deadline);
+
+  Socket socket_;
+  std::string server_;          // for error messages
+  std::uint64_t requests_ = 0;  // numbers them, so that a late answer is told from the awaited one
+};
+
+}  // namespace lockstep

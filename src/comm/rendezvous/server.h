@@ -1,0 +1,41 @@
+// RendezvousServer: the meeting place over TCP, in a thread of its own. Node 0's agent holds one
+// for each attempt. It admits only clients that prove the attempt's secret (handshake.h).
+//
+// Bounded: connections, entries and the bytes of each; what exceeds a bound is refused with
+// `exhausted`. A client that is silent within the handshake is dropped after ten seconds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+
+struct RendezvousLimits {
+  std::size_t connections = 4096;
+  std::size_t entries = 1 << 20;
+  Bytes entry = 64_KiB;  // key and value together
+};
+
+class RendezvousServer {
+ public:
+  // port 0: a free one.
+  static Result<std::unique_ptr<RendezvousServer>> start(const std::string& host,
+                                                         std::uint16_t port, Secret secret,
+                                                         RendezvousLimits limits = {});
+  ~RendezvousServer();  // ends the thread and all connections
+
+  std::uint16_t port() const;
+
+ private:
+  class Impl;
+  explicit RendezvousServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+// Socket: a small blocking stream socket (TCP or Unix) whose every wait has a Deadline, over
+// poll(2). For code that talks to few peers from a thread of its own; the platform's many
+// connections use net/loop.h. A write to a closed peer is an error, never SIGPIPE.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace lockstep {
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(Fd fd) : fd_(std::move(fd)) {}  // made non-blocking by the functions below
+
+  static Result<Socket> connect_tcp(const std::string& host, std::uint16_t port, Deadline deadline);
+  // A name that begins with '@' is in the abstract name space, others are paths.
+  static Result<Socket> connect_unix(const std::string& name, Deadline deadline);
+
+  // All of it, or an error: timeout, or peer_lost when the peer has closed.
+  Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline);
+  Result<void> recv_all(std::span<std::byte> bytes, Deadline deadline);
+  // What is there now, at most bytes.size(); nothing when nothing is there; 0 when the peer closed.
+  Result<std::optional<std::size_t>> try_recv(std::span<std::byte> bytes);
+  // True once the peer has closed or died and all that it sent has been read.
+  bool peer_closed() const;
+
+  // One byte with a descriptor beside it, over a Unix socket. The sender keeps its own.
+  Result<void> send_fd(int fd, Deadline deadline);
+  Result<Fd> recv_fd(Deadline deadline);
+
+  // Small messages at once (TCP_NODELAY), and a peer host that vanished noticed in about five
+  // seconds. Nothing on Unix sockets.
+  void tune_for_lifeline();
+
+  int fd() const { return fd_.get(); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  void close() { fd_.reset(); }
+
+ private:
+  Fd fd_;
+};
+
+class Listener {
+ public:
+  // port 0: a free one. host: an address or a name; empty: all addresses.
+  static Result<Listener> tcp(const std::string& host, std::uint16_t port);
+  static Result<Listener> unix_socket(const std::string& name);
+
+  Result<Socket> accept(Deadline deadline);
+  // Accepts when a connection is waiting, else nothing.
+  Result<std::optional<Socket>> try_accept();
+
+  std::uint16_t port() const { return port_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  Fd fd_;
+  std::uint16_t port_ = 0;
+};
+
+// A TCP port that is bound and does not listen: nobody else gets it as a free port, while a program
+// of ours that sets SO_REUSEADDR may listen on it.
+struct ReservedPort {
+  Fd fd;
+  std::uint16_t port = 0;
+};
+Result<ReservedPort> reserve_tcp_port(const std::string& host);
+
+// "host:port" or "[v6]:port" in two.
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+Result<HostPort> parse_host_port(std::string_view text);
+std::string text(const HostPort& address);
+
+// The address of this machine from which `host` is reached (no packet is sent).
+Result<std::string> local_address_towards(const std::string& host);
+// This machine's first address that is up and not loopback, IPv4 before IPv6; 127.0.0.1 if none.
+std::string first_address();
+
+// Waits until one of POLLIN / POLLOUT in `events` holds; timeout at the deadline.
+Result<void> wait_ready(int fd, short events, Deadline deadline, std::string_view what);
+
+}  // namespace lockstep
