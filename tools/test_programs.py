@@ -158,6 +158,9 @@ class GoogleTest(Program):
     path: Path
 
     def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
+        if not self.path.exists():
+            unbuilt = Failure(f"{self.name} is not built", "", "./dev build")
+            return Outcome(failures=[unbuilt])
         report = scratch / "report.json"
         command = [str(self.path), f"--gtest_output=json:{report}", "--gtest_color=no"]
         if only is not None:

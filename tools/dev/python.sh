@@ -17,12 +17,13 @@ install_python() {
 # torch first and alone: with it in place nothing else asks for another build of it. The CPU build by
 # name, since the default one needs the CUDA toolkit and takes several GB.
 make_venv() {
-  local torch
+  local torch others=build/others-than-torch.txt
   torch=${LOCKSTEP_TORCH:-$(grep '^torch==' tools/requirements.txt)+cpu}
   $venv/bin/python -m pip --version 2>/dev/null || /usr/bin/python3 -m venv --clear $venv
   local install=($venv/bin/python -m pip install --disable-pip-version-check --no-input
     --retries 2 --timeout 60)
-  "${install[@]}" --constraint tools/requirements.txt "$torch"
+  grep --invert-match '^torch==' tools/requirements.txt >$others
+  "${install[@]}" --constraint $others "$torch"
   "${install[@]}" --requirement tools/requirements.txt
 }
 

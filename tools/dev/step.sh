@@ -112,7 +112,7 @@ ninja_percent() {
 show_log() {
   echo
   if grep --quiet '^FAILED: ' "$1"; then
-    sed --quiet '/^FAILED: /,$p' "$1" | head --lines=40
+    sed --quiet '/^FAILED: /,$p' "$1" | grep --invert-match '^ccache \|^: && ' | head --lines=40
   else
     grep --invert-match '^Requirement already satisfied' "$1" | tail --lines=20
   fi | cut --characters=-200 | sed 's/^/    /'
