@@ -181,6 +181,12 @@ Result<T> read_map(const Json& json, const Place& place) {
   return result;
 }
 
+template <Formed T>
+Result<T> read_form(const Json& json, const Place& place) {
+  auto result = T::from_form(TRY(read<typename T::Form>(json, place)));
+  return result ? std::move(result) : place.error(result.error().message);
+}
+
 template <Record T>
 Result<T> read_record(const Json& json, const Place& place) {
   TRY(expect_object(json, place));
@@ -238,6 +244,8 @@ Result<T> read(const Json& json, const Place& place) {
     return read_vector<T>(json, place);
   } else if constexpr (StringMap<T>) {
     return read_map<T>(json, place);
+  } else if constexpr (Formed<T>) {
+    return read_form<T>(json, place);
   } else {
     static_assert(Record<T>, "a record holds the types that text/record.h lists");
     return read_record<T>(json, place);
@@ -285,6 +293,8 @@ Json to_json(const T& value) {
     Json result = Json::object();
     for (const auto& [key, item] : value) result[key] = to_json(item);
     return result;
+  } else if constexpr (Formed<T>) {
+    return to_json(value.form());
   } else {
     static_assert(Record<T>, "a record holds the types that text/record.h lists");
     Json result = Json::object();
@@ -335,6 +345,8 @@ Json json_schema() {
     return {{"type", "array"}, {"items", json_schema<Inner<T>>()}};
   } else if constexpr (StringMap<T>) {
     return {{"type", "object"}, {"additionalProperties", json_schema<Inner<T>>()}};
+  } else if constexpr (Formed<T>) {
+    return json_schema<typename T::Form>();
   } else {
     static_assert(Record<T>, "a record holds the types that text/record.h lists");
     return record_schema<T>();

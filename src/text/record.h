@@ -61,6 +61,12 @@ constexpr std::tuple<Field<T, Values>...> record(Field<T, Values>... fields) {
 template <class T>
 concept Record = requires { T::fields(); };
 
+template <class T>
+concept Formed = requires(const T& value, typename T::Form form) {
+  { value.form() } -> std::same_as<typename T::Form>;
+  { T::from_form(std::move(form)) } -> std::same_as<Result<T>>;
+};
+
 // Calls visit(field) for each field in order.
 template <Record T, class Visit>
 constexpr void for_each_field(Visit&& visit) {

@@ -1,0 +1,114 @@
+#include "map/check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kLongestId = 128;
+
+bool is_id_letter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
+
+Result<void> check_link(const Link& link, const Place& place) {
+  if (link.bandwidth && link.bandwidth->count() <= 0)
+    return place.at("bandwidth").error("must be positive; leave it out if it is unknown");
+  if (link.latency && link.latency->count() < 0)
+    return place.at("latency").error("must not be negative; leave it out if it is unknown");
+  return {};
+}
+
+// Walks the map once and remembers which ids it has seen.
+class Checker {
+ public:
+  Result<void> check_map(const Map& map, const Place& place) {
+    TRY(check_link(map.between_pods, place.at("between_pods")));
+    return check_all(map.pods, "pods", "pod", place,
+                     [this](const Pod& pod, const Place& at) { return check_pod(pod, at); });
+  }
+
+ private:
+  // A list that must not be empty, and each of its items.
+  template <class Item, class Check>
+  Result<void> check_all(const std::vector<Item>& items, std::string_view field,
+                         std::string_view what, const Place& parent, Check check_item) {
+    Place place = parent.at(field);
+    if (items.empty()) return place.error(format("is empty; write at least one {}", what));
+    for (std::size_t i = 0; i < items.size(); ++i) TRY(check_item(items[i], place.at(i)));
+    return {};
+  }
+
+  Result<void> check_pod(const Pod& pod, const Place& place) {
+    TRY(check_link(pod.between_leaves, place.at("between_leaves")));
+    return check_all(pod.leaves, "leaves", "leaf", place,
+                     [this](const Leaf& leaf, const Place& at) { return check_leaf(leaf, at); });
+  }
+
+  Result<void> check_leaf(const Leaf& leaf, const Place& place) {
+    return check_all(leaf.hosts, "hosts", "host", place,
+                     [this](const Host& host, const Place& at) { return check_host(host, at); });
+  }
+
+  Result<void> check_host(const Host& host, const Place& place) {
+    TRY(check_id(host, place));
+    if (host.memory && host.memory->count() <= 0)
+      return place.at("memory").error("must be positive; leave it out if it is unknown");
+    if (host.cores && *host.cores <= 0)
+      return place.at("cores").error("must be positive; leave it out if it is unknown");
+    TRY(check_link(host.to_leaf, place.at("to_leaf")));
+    TRY(check_link(host.between_islands, place.at("between_islands")));
+    std::set<std::pair<DeviceKind, int>> numbers;
+    return check_all(
+        host.islands, "islands", "island", place,
+        [&](const Island& island, const Place& at) { return check_island(island, numbers, at); });
+  }
+
+  Result<void> check_id(const Host& host, const Place& place) {
+    if (host.id.empty() || host.id.size() > kLongestId ||
+        !std::all_of(host.id.begin(), host.id.end(), is_id_letter))
+      return place.at("id").error(
+          format("'{}' is not an id; write 1 to {} letters, digits, '-', "
+                 "'_' or '.'",
+                 host.id, kLongestId));
+    auto [first, is_new] = paths_.emplace(host.id, place.path());
+    if (is_new) return {};
+    return place.at("id").error(
+        format("the host '{}' is there already, as {}; give each host an "
+               "id of its own",
+               host.id, first->second));
+  }
+
+  static Result<void> check_island(const Island& island,
+                                   std::set<std::pair<DeviceKind, int>>& numbers,
+                                   const Place& place) {
+    TRY(check_link(island.between_devices, place.at("between_devices")));
+    Place there = place.at("devices");
+    if (island.devices.empty()) return there.error("is empty; write at least one device");
+    for (const Device& device : island.devices) {
+      if (device.memory && device.memory->count() <= 0)
+        return there.error("memory must be positive; leave it out if it is unknown");
+      bool is_new = numbers.emplace(device.kind, device.number).second;
+      if (!is_new && !device.shared)
+        return there.error(
+            format("the host has {} {} already; number devices apart by 'first', or "
+                   "say 'shared: true'",
+                   name_of(device.kind), device.number));
+    }
+    return {};
+  }
+
+  std::map<std::string, std::string> paths_;  // of the hosts seen, by id
+};
+
+}  // namespace
+
+Result<void> check_at(const Map& map, const Place& root) { return Checker().check_map(map, root); }
+
+}  // namespace lockstep

@@ -1,0 +1,157 @@
+#include "map/discover/discover.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <hwloc.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "map/discover/nvidia.h"
+
+namespace lockstep {
+namespace {
+
+struct TopologyCloser {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, TopologyCloser>;
+
+struct BitmapFree {
+  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
+};
+using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, BitmapFree>;
+
+Error hwloc_error(std::string_view what) { return os_error(format("{} with hwloc", what), errno); }
+
+Result<Topology> load_topology() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return hwloc_error("describing this machine");
+  Topology topology(raw);
+  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  if (hwloc_topology_load(raw) != 0) return hwloc_error("describing this machine");
+  return topology;
+}
+
+// The processing units that this process may run on. hwloc knows of cgroups; affinity is asked for.
+Bitmap usable_units(hwloc_topology_t topology) {
+  Bitmap usable(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
+  Bitmap bound(hwloc_bitmap_alloc());
+  if (hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0 &&
+      hwloc_bitmap_intersects(bound.get(), usable.get()) != 0)
+    hwloc_bitmap_and(usable.get(), usable.get(), bound.get());
+  return usable;
+}
+
+// Some virtual machines show no cores, only processing units.
+hwloc_obj_type_t core_type(hwloc_topology_t topology) {
+  return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+}
+
+std::vector<hwloc_obj_t> usable_cores(hwloc_topology_t topology) {
+  Bitmap usable = usable_units(topology);
+  std::vector<hwloc_obj_t> cores;
+  hwloc_obj_t core = nullptr;
+  while ((core = hwloc_get_next_obj_by_type(topology, core_type(topology), core)) != nullptr)
+    if (hwloc_bitmap_intersects(core->cpuset, usable.get()) != 0) cores.push_back(core);
+  return cores;
+}
+
+// The card on the bus, or the whole machine if hwloc does not see it: enough to find its NUMA node.
+hwloc_obj_t object_of(hwloc_topology_t topology, const NvidiaGpu& gpu) {
+  hwloc_obj_t object = nullptr;
+  if (!gpu.pci.empty()) object = hwloc_get_pcidev_by_busidstring(topology, gpu.pci.c_str());
+  return object != nullptr ? object : hwloc_get_root_obj(topology);
+}
+
+std::vector<hwloc_obj_t> gpu_objects(hwloc_topology_t topology) {
+  std::vector<hwloc_obj_t> objects;
+  for (const NvidiaGpu& gpu : usable_nvidia_gpus()) objects.push_back(object_of(topology, gpu));
+  return objects;
+}
+
+// Which NUMA node it is on: the one whose set of processing units it belongs to. The first where
+// the machine tells nothing.
+std::size_t numa_node_of(hwloc_topology_t topology, hwloc_obj_t object) {
+  hwloc_obj_t with_cpus = hwloc_get_non_io_ancestor_obj(topology, object);
+  hwloc_obj_t node = nullptr;
+  std::size_t index = 0;
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
+    // Nodes without processing units (memory expanders) enclose nothing.
+    if (hwloc_bitmap_iszero(node->cpuset) == 0 &&
+        hwloc_bitmap_isincluded(with_cpus->cpuset, node->cpuset) != 0)
+      return index;
+    ++index;
+  }
+  return 0;
+}
+
+std::vector<Island> islands_of(hwloc_topology_t topology, DeviceKind kind,
+                               const std::vector<hwloc_obj_t>& objects) {
+  auto nodes = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE));
+  std::vector<Island> islands(static_cast<std::size_t>(nodes));
+  int number = 0;
+  for (hwloc_obj_t object : objects)
+    islands[numa_node_of(topology, object)].devices.push_back(
+        {kind, number++, std::nullopt, false});
+  std::erase_if(islands, [](const Island& island) { return island.devices.empty(); });
+  return islands;
+}
+
+std::optional<Bytes> memory_of(hwloc_topology_t topology) {
+  hwloc_uint64_t total = hwloc_get_root_obj(topology)->total_memory;
+  if (total == 0) return std::nullopt;
+  return Bytes(static_cast<std::int64_t>(total));
+}
+
+// The name up to its first dot, with what an id may not have replaced.
+std::string host_name() {
+  std::array<char, 256> buffer{};
+  if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return "localhost";
+  std::string name(buffer.data());
+  name = name.substr(0, std::min<std::size_t>(name.find('.'), 64));
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '-';
+  return name.empty() ? "localhost" : name;
+}
+
+}  // namespace
+
+Result<std::string> boot_id() {
+  std::string words = TRY(read_file("/proc/sys/kernel/random/boot_id", 256));
+  words.erase(std::find(words.begin(), words.end(), '\n'), words.end());
+  return words;
+}
+
+Result<Map> discover_local() {
+  Topology topology = TRY(load_topology());
+  auto gpus = gpu_objects(topology.get());
+  auto cores = usable_cores(topology.get());
+  if (cores.empty())
+    return Error{Code::internal, "describing this machine: hwloc shows no core that may be used"};
+
+  Host host;
+  host.name = host_name();
+  host.id = format("{}-{}", host.name, TRY(boot_id()).substr(0, 8));
+  host.address = "127.0.0.1";  // in this map nobody else is there
+  host.memory = memory_of(topology.get());
+  host.cores = static_cast<int>(cores.size());
+  host.islands = gpus.empty() ? islands_of(topology.get(), DeviceKind::core, cores)
+                              : islands_of(topology.get(), DeviceKind::gpu, gpus);
+  std::string name = host.name;
+  Map map{std::move(name), {}, {Pod{"pod-0", {}, {Leaf{"leaf-0", {std::move(host)}}}}}};
+  TRY(check(map));
+  return map;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#include "map/discover/discover.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "map/file.h"
+#include "map/grid.h"
+#include "map/query.h"
+#include "map/tree.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Discover, ThisMachineIsOneHostWithDevicesAndMemory) {
+  Map map = discover_local().value();
+  EXPECT_TRUE(check(map));
+  ASSERT_EQ(hosts(map).size(), 1u);
+  const Host& host = *hosts(map).front();
+  EXPECT_GT(device_count(host), 0u);
+  EXPECT_GT(host.memory.value(), 64_MiB);
+  EXPECT_GT(host.cores.value(), 0);
+  EXPECT_TRUE(host.id.ends_with(boot_id().value().substr(0, 8)));
+}
+
+TEST(Discover, TwiceIsTheSame) { EXPECT_EQ(discover_local().value(), discover_local().value()); }
+
+TEST(Discover, NoMoreCoresAreOfferedThanThisProcessMayUse) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_SET(first, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  auto map = discover_local();
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(hosts(map.value()).front()->cores, 1);
+}
+
+TEST(Discover, WhatIsFoundSurvivesItsFileAndCanBePresentedAsSeveralHosts) {
+  Map map = discover_local().value();
+  EXPECT_EQ(parse_map(dump_map(map), "map.yaml").value(), map) << dump_map(map);
+  EXPECT_EQ(map_from_json(map_to_json(map)).value(), map);
+  Map grid = present_as(map, {2, 2}).value();
+  EXPECT_TRUE(check(grid));
+  EXPECT_EQ(device_count(grid), 4u);
+  EXPECT_EQ(hosts(grid)[1]->id, map.name + "-1");
+}
+
+}  // namespace
+}  // namespace lockstep

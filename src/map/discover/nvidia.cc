@@ -1,0 +1,80 @@
+#include "map/discover/nvidia.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<int> parse_number(std::string_view words) {
+  int number = 0;
+  auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
+  if (error != std::errc() || end != words.data() + words.size()) return std::nullopt;
+  return number;
+}
+
+// "Device Minor: \t 3" in the driver's description of a card.
+std::optional<int> minor_in(std::string_view information) {
+  constexpr std::string_view kLabel = "Device Minor:";
+  std::size_t at = information.find(kLabel);
+  if (at == information.npos) return std::nullopt;
+  std::string_view rest = information.substr(at + kLabel.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  return parse_number(rest.substr(0, rest.find_first_of(" \t\n")));
+}
+
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) names.push_back(entry->path().filename());
+  return names;
+}
+
+bool can_open(const fs::path& root, int minor) {
+  return ::access((root / "dev" / format("nvidia{}", minor)).c_str(), R_OK | W_OK) == 0;
+}
+
+std::vector<NvidiaGpu> listed_by_driver(const fs::path& root) {
+  std::vector<NvidiaGpu> gpus;
+  fs::path list = root / "proc/driver/nvidia/gpus";
+  for (const std::string& pci : entries(list)) {
+    auto information = read_file(list / pci / "information", 64u << 10);
+    if (!information) continue;
+    if (auto minor = minor_in(*information)) gpus.push_back({pci, *minor});
+  }
+  return gpus;
+}
+
+std::vector<NvidiaGpu> device_files(const fs::path& root) {
+  std::vector<NvidiaGpu> gpus;
+  for (const std::string& name : entries(root / "dev"))
+    if (name.starts_with("nvidia"))
+      if (auto minor = parse_number(std::string_view(name).substr(6))) gpus.push_back({"", *minor});
+  return gpus;
+}
+
+}  // namespace
+
+std::vector<NvidiaGpu> usable_nvidia_gpus(const fs::path& root) {
+  std::vector<NvidiaGpu> gpus = listed_by_driver(root);
+  if (gpus.empty()) gpus = device_files(root);
+  std::erase_if(gpus, [&](const NvidiaGpu& gpu) { return !can_open(root, gpu.minor); });
+  std::sort(gpus.begin(), gpus.end(), [](const NvidiaGpu& a, const NvidiaGpu& b) {
+    return std::tie(a.pci, a.minor) < std::tie(b.pci, b.minor);
+  });
+  return gpus;
+}
+
+}  // namespace lockstep

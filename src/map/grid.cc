@@ -1,0 +1,92 @@
+#include "map/grid.h"
+
+#include <charconv>
+#include <optional>
+
+#include "base/format.h"
+#include "map/query.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kMostEach = 1024, kMostDevices = 4096;
+
+std::optional<int> parse_count(std::string_view words) {
+  int count = 0;
+  auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), count);
+  if (error != std::errc() || end != words.data() + words.size()) return std::nullopt;
+  if (count < 1 || count > kMostEach) return std::nullopt;
+  return count;
+}
+
+// The devices that are dealt to the presented hosts: one of each GPU or core of the machine.
+Result<std::vector<Device>> deck_of(const Host& machine, int wanted) {
+  std::vector<Device> gpus;
+  int cores = 0;
+  for (const Device* device : devices(machine)) {
+    if (device->kind == DeviceKind::gpu) gpus.push_back(*device);
+    if (device->kind == DeviceKind::core) ++cores;
+  }
+  if (static_cast<int>(gpus.size()) >= wanted) return gpus;
+  cores = machine.cores.value_or(cores);
+  if (cores < 1)
+    return Error{Code::invalid, format("the host '{}' has {} GPUs for {} devices, and how many "
+                                       "cores it has is unknown; ask for fewer devices",
+                                       machine.id, gpus.size(), wanted)};
+  std::vector<Device> deck;
+  for (int i = 0; i < cores; ++i) deck.push_back({DeviceKind::core, i, std::nullopt, false});
+  return deck;
+}
+
+}  // namespace
+
+Result<HostGrid> parse_host_grid(std::string_view words) {
+  std::size_t cross = words.find('x');
+  std::optional<int> hosts, devices;
+  if (cross != words.npos) {
+    hosts = parse_count(words.substr(0, cross));
+    devices = parse_count(words.substr(cross + 1));
+  }
+  if (!hosts || !devices)
+    return Error{Code::invalid,
+                 format("'{}' is not HOSTSxDEVICES; write 2x2 for two hosts with two "
+                        "devices each (1 to {})",
+                        words, kMostEach)};
+  if (*hosts * *devices > kMostDevices)
+    return Error{Code::invalid, format("'{}' is {} devices; at most {} can be presented", words,
+                                       *hosts * *devices, kMostDevices)};
+  return HostGrid{*hosts, *devices};
+}
+
+Result<Map> present_as(const Map& one_host, const HostGrid& grid) {
+  auto machines = hosts(one_host);
+  if (machines.size() != 1)
+    return Error{Code::invalid,
+                 format("only a map of one host can be presented as several; this one "
+                        "has {}",
+                        machines.size())};
+  const Host& machine = *machines.front();
+  const int wanted = grid.hosts * grid.devices;
+  const std::vector<Device> deck = TRY(deck_of(machine, wanted));
+  const int deck_size = static_cast<int>(deck.size());
+
+  Leaf leaf{"leaf-0", {}};
+  int dealt = 0;
+  for (int i = 0; i < grid.hosts; ++i) {
+    Host host;
+    host.id = host.name = format("{}-{}", name_of(machine), i);
+    host.address = address_of(machine);
+    Island& island = host.islands.emplace_back();
+    for (int j = 0; j < grid.devices; ++j, ++dealt) {
+      int index = dealt % deck_size;
+      Device device = deck[static_cast<std::size_t>(index)];
+      // Whether another of the `wanted` devices falls on the same card of the deck.
+      device.shared = index + deck_size < wanted || dealt >= deck_size;
+      island.devices.push_back(device);
+    }
+    leaf.hosts.push_back(std::move(host));
+  }
+  return Map{one_host.name, {}, {Pod{"pod-0", {}, {std::move(leaf)}}}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// `--hosts 2x2`: one machine presented as several hosts, to try at home what will run on a cluster.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "map/map.h"
+
+namespace lockstep {
+
+struct HostGrid {
+  int hosts = 1;
+  int devices = 1;  // on each host
+  bool operator==(const HostGrid&) const = default;
+};
+
+// "2x2". At most 1024 of each and 4096 devices in all.
+Result<HostGrid> parse_host_grid(std::string_view words);
+
+// The machine as `grid.hosts` hosts on one leaf, named NAME-0, NAME-1, ... and with these as ids of
+// their own, so that they never share memory. Their devices are the machine's GPUs, if there are
+// enough for all, else its cores, dealt in turn; with more devices than cores, cores are dealt
+// again and marked as shared. The map must have one host. Memory and cores of a presented host are
+// unknown: it has no part of its own.
+Result<Map> present_as(const Map& one_host, const HostGrid& grid);
+
+}  // namespace lockstep

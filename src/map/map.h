@@ -1,0 +1,152 @@
+// The Map: what the cluster is, as one value: cluster > pod (one fast network) > leaf switch > host
+// > island (GPUs joined by a fast link, or a NUMA node) > device, and how fast the parts of each
+// speak to one another. What nobody has declared or measured is unknown: nullopt, never 0.
+//
+// Files and the API have the same fields (map/file.h); map/query.h answers questions about a map.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+// One way, for one pair that has the link to itself.
+struct Link {
+  std::optional<Bandwidth> bandwidth;
+  std::optional<Duration> latency;
+  bool operator==(const Link&) const = default;
+
+  static constexpr auto fields() {
+    return record<Link>(field("bandwidth", &Link::bandwidth, "such as 10 Gbit/s; null: unknown"),
+                        field("latency", &Link::latency, "one way, such as 20us; null: unknown"));
+  }
+};
+
+enum class DeviceKind { gpu, core };
+constexpr auto enum_names(DeviceKind) {
+  return names<DeviceKind>({{DeviceKind::gpu, "gpu"}, {DeviceKind::core, "core"}});
+}
+
+// What one rank computes on.
+struct Device {
+  DeviceKind kind = DeviceKind::gpu;
+  int number = 0;  // of the GPU or core on its machine, as CUDA_VISIBLE_DEVICES counts
+  std::optional<Bytes> memory;
+  bool shared = false;  // other devices of the map stand for the same GPU or core
+  bool operator==(const Device&) const = default;
+};
+
+// Devices with consecutive numbers and equal else: how devices are written.
+struct DeviceGroup {
+  DeviceKind kind = DeviceKind::gpu;
+  int count = 1;
+  std::optional<int> first;  // number of the first; absent: goes on after the host's last
+  std::optional<Bytes> memory;
+  bool shared = false;
+
+  static constexpr auto fields() {
+    return record<DeviceGroup>(
+        required(field("kind", &DeviceGroup::kind, "gpu or core")),
+        field("count", &DeviceGroup::count, "how many such devices"),
+        field("first", &DeviceGroup::first, "number of the first; null: goes on after the last"),
+        field("memory", &DeviceGroup::memory, "of each, such as 80 GiB; null: unknown"),
+        field("shared", &DeviceGroup::shared, "other devices stand for the same GPU or core"));
+  }
+};
+
+struct IslandForm {
+  Link between_devices;
+  std::vector<DeviceGroup> devices;
+
+  static constexpr auto fields() {
+    return record<IslandForm>(
+        field("between_devices", &IslandForm::between_devices, "link between its devices"),
+        required(field("devices", &IslandForm::devices, "its devices, in groups")));
+  }
+};
+
+struct Island {
+  Link between_devices;
+  std::vector<Device> devices;
+  bool operator==(const Island&) const = default;
+
+  using Form = IslandForm;
+  Form form() const;
+  // Numbers that the form leaves open are -1 until map/file.h has seen the whole host.
+  static Result<Island> from_form(const Form& form);
+};
+
+struct Host {
+  std::string id;       // unique in the map; ranks whose hosts' ids are equal may share memory
+  std::string name;     // what people call it; empty: the id
+  std::string address;  // where other hosts reach it; empty: the id
+  std::optional<Bytes> memory;
+  std::optional<int> cores;
+  Link to_leaf;
+  Link between_islands;
+  std::vector<Island> islands;
+  bool operator==(const Host&) const = default;
+
+  static constexpr auto fields() {
+    return record<Host>(
+        required(field("id", &Host::id, "unique name; equal ids may share memory")),
+        field("name", &Host::name, "what people call it; empty: the id"),
+        field("address", &Host::address, "where other hosts reach it; empty: the id"),
+        field("memory", &Host::memory, "main memory, such as 512 GiB; null: unknown"),
+        field("cores", &Host::cores, "CPU cores; null: unknown"),
+        field("to_leaf", &Host::to_leaf, "link to its leaf switch"),
+        field("between_islands", &Host::between_islands, "link between its islands"),
+        required(field("islands", &Host::islands, "groups of close devices")));
+  }
+};
+
+struct Leaf {
+  std::string name;
+  std::vector<Host> hosts;
+  bool operator==(const Leaf&) const = default;
+
+  static constexpr auto fields() {
+    return record<Leaf>(field("name", &Leaf::name, "what people call the switch"),
+                        required(field("hosts", &Leaf::hosts, "hosts on this switch")));
+  }
+};
+
+struct Pod {
+  std::string name;
+  Link between_leaves;
+  std::vector<Leaf> leaves;
+  bool operator==(const Pod&) const = default;
+
+  static constexpr auto fields() {
+    return record<Pod>(
+        field("name", &Pod::name, "what people call it"),
+        field("between_leaves", &Pod::between_leaves, "link from leaf to leaf of this pod"),
+        required(field("leaves", &Pod::leaves, "its leaf switches")));
+  }
+};
+
+struct Map {
+  std::string name;
+  Link between_pods;
+  std::vector<Pod> pods;
+  bool operator==(const Map&) const = default;
+
+  static constexpr auto fields() {
+    return record<Map>(
+        field("name", &Map::name, "what people call the cluster"),
+        field("between_pods", &Map::between_pods, "link from a leaf to one of another pod"),
+        required(field("pods", &Map::pods, "its pods")));
+  }
+};
+
+// Whether it can be used: at least one pod, each with leaves, hosts, islands and devices down to
+// the last; ids of hosts well-formed (they become file names) and each there once.
+Result<void> check(const Map& map);
+
+}  // namespace lockstep

@@ -1,0 +1,147 @@
+#include "map/query.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/format.h"
+#include "text/nearest.h"
+
+namespace lockstep {
+namespace {
+
+struct HostPlace {
+  const Pod* pod;
+  const Leaf* leaf;
+  const Host* host;
+};
+
+struct DevicePlace {
+  HostPlace host;
+  const Island* island;
+  const Device* device;
+};
+
+std::optional<HostPlace> find_place(const Map& map, std::string_view id) {
+  for (const Pod& pod : map.pods)
+    for (const Leaf& leaf : pod.leaves)
+      for (const Host& host : leaf.hosts)
+        if (host.id == id) return HostPlace{&pod, &leaf, &host};
+  return std::nullopt;
+}
+
+Result<HostPlace> place_of(const Map& map, std::string_view id) {
+  if (auto place = find_place(map, id)) return *place;
+  std::vector<std::string_view> known;
+  for (const Host* host : hosts(map)) known.push_back(host->id);
+  return Error{Code::not_found, format("the map has no host '{}'{}", id, did_you_mean(id, known))};
+}
+
+Result<DevicePlace> place_of(const Map& map, const DeviceRef& ref) {
+  HostPlace host = TRY(place_of(map, ref.host));
+  int left = ref.index;
+  for (const Island& island : host.host->islands) {
+    int count = static_cast<int>(island.devices.size());
+    if (left >= 0 && left < count)
+      return DevicePlace{host, &island, &island.devices[static_cast<std::size_t>(left)]};
+    left -= count;
+  }
+  return Error{Code::not_found, format("the host '{}' has no device {}; it has {}", ref.host,
+                                       ref.index, device_count(*host.host))};
+}
+
+Level level_between(const HostPlace& a, const HostPlace& b) {
+  if (a.host == b.host) return Level::host;
+  if (a.leaf == b.leaf) return Level::leaf;
+  return a.pod == b.pod ? Level::pod : Level::cluster;
+}
+
+Level level_between(const DevicePlace& a, const DevicePlace& b) {
+  if (a.device == b.device) return Level::device;
+  return a.island == b.island ? Level::island : level_between(a.host, b.host);
+}
+
+// One after the other: what is unknown in a part is unknown in the whole.
+Link chained(const Link& a, const Link& b) {
+  Link result;
+  if (a.bandwidth && b.bandwidth) result.bandwidth = std::min(*a.bandwidth, *b.bandwidth);
+  if (a.latency && b.latency) result.latency = *a.latency + *b.latency;
+  return result;
+}
+
+Link link_of(const Map& map, const HostPlace& a, const HostPlace& b) {
+  Level level = level_between(a, b);
+  if (level == Level::host) return a.host->between_islands;
+  if (level == Level::leaf) return chained(a.host->to_leaf, b.host->to_leaf);
+  const Link& middle = level == Level::pod ? a.pod->between_leaves : map.between_pods;
+  return chained(chained(a.host->to_leaf, middle), b.host->to_leaf);
+}
+
+}  // namespace
+
+std::vector<const Host*> hosts(const Pod& pod) {
+  std::vector<const Host*> result;
+  for (const Leaf& leaf : pod.leaves)
+    for (const Host& host : leaf.hosts) result.push_back(&host);
+  return result;
+}
+
+std::vector<const Host*> hosts(const Map& map) {
+  std::vector<const Host*> result;
+  for (const Pod& pod : map.pods)
+    for (const Host* host : hosts(pod)) result.push_back(host);
+  return result;
+}
+
+std::vector<const Device*> devices(const Host& host) {
+  std::vector<const Device*> result;
+  for (const Island& island : host.islands)
+    for (const Device& device : island.devices) result.push_back(&device);
+  return result;
+}
+
+std::size_t device_count(const Host& host) {
+  std::size_t count = 0;
+  for (const Island& island : host.islands) count += island.devices.size();
+  return count;
+}
+
+std::size_t device_count(const Map& map) {
+  std::size_t count = 0;
+  for (const Host* host : hosts(map)) count += device_count(*host);
+  return count;
+}
+
+const Host* find_host(const Map& map, std::string_view id) {
+  auto place = find_place(map, id);
+  return place ? place->host : nullptr;
+}
+
+const Pod* pod_of(const Map& map, std::string_view host) {
+  auto place = find_place(map, host);
+  return place ? place->pod : nullptr;
+}
+
+const std::string& name_of(const Host& host) { return host.name.empty() ? host.id : host.name; }
+
+const std::string& address_of(const Host& host) {
+  return host.address.empty() ? host.id : host.address;
+}
+
+Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& b) {
+  return level_between(TRY(place_of(map, a)), TRY(place_of(map, b)));
+}
+
+Result<Link> link_between_hosts(const Map& map, std::string_view a, std::string_view b) {
+  return link_of(map, TRY(place_of(map, a)), TRY(place_of(map, b)));
+}
+
+Result<Link> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b) {
+  DevicePlace from = TRY(place_of(map, a))
+  , to = TRY(place_of(map, b));
+  Level level = level_between(from, to);
+  if (level == Level::device) return Link{std::nullopt, Duration(0)};
+  if (level == Level::island) return from.island->between_devices;
+  return link_of(map, from.host, to.host);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+// Questions about a Map. Hosts are named by id, devices by host and position within it (over all
+// islands, from 0), as placements name them. Names that the map lacks are errors with a suggestion.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "map/map.h"
+
+namespace lockstep {
+
+// From near to far: the smallest thing that two devices have in common.
+enum class Level { device, island, host, leaf, pod, cluster };
+constexpr auto enum_names(Level) {
+  return names<Level>({{Level::device, "device"},
+                       {Level::island, "island"},
+                       {Level::host, "host"},
+                       {Level::leaf, "leaf"},
+                       {Level::pod, "pod"},
+                       {Level::cluster, "cluster"}});
+}
+
+struct DeviceRef {
+  std::string host;
+  int index = 0;
+  auto operator<=>(const DeviceRef&) const = default;
+};
+
+// In the map's order. The pointers live as long as the map stays unchanged.
+std::vector<const Host*> hosts(const Map& map);
+std::vector<const Host*> hosts(const Pod& pod);
+std::vector<const Device*> devices(const Host& host);
+std::size_t device_count(const Host& host);
+std::size_t device_count(const Map& map);
+
+// Null if there is none.
+const Host* find_host(const Map& map, std::string_view id);
+const Pod* pod_of(const Map& map, std::string_view host);
+
+// What people call it, and where others reach it.
+const std::string& name_of(const Host& host);
+const std::string& address_of(const Host& host);
+
+Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& b);
+
+// From the one to the other: least bandwidth and summed latency of the links on the way (host to
+// leaf, leaf to leaf of the same or of another pod, leaf to host); unknown where any of them is. A
+// host with itself: the link between its islands. A device with itself: no latency, no bandwidth.
+Result<Link> link_between_hosts(const Map& map, std::string_view a, std::string_view b);
+Result<Link> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b);
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+// The Map as a tree for the terminal, one line a part, with sums of what is below it.
+#pragma once
+
+#include <string>
+
+#include "map/map.h"
+
+namespace lockstep {
+
+enum class TreeStyle { utf8, ascii };
+
+// Ends with a newline. What is unknown says so.
+std::string text(const Map& map, TreeStyle style = TreeStyle::utf8);
+
+}  // namespace lockstep

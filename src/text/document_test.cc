@@ -1,0 +1,110 @@
+#include "text/document.h"
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+Json read(std::string_view words) { return parse_yaml(words, "x.yaml").value().value; }
+std::string error_of(std::string_view words, const YamlLimits& limits = {}) {
+  auto document = parse_yaml(words, "x.yaml", limits);
+  return document ? "no error" : document.error().message;
+}
+
+TEST(Yaml, PlainScalarsHaveTheTypesOfTheCoreSchema) {
+  EXPECT_EQ(read("[null, ~, true, False, 12, -3, +4, 0x1F, 0o17, 1.5, .5, 1e3, -2.]"),
+            Json::array({nullptr, nullptr, true, false, 12, -3, 4, 31, 15, 1.5, 0.5, 1e3, -2.0}));
+  EXPECT_EQ(read("[.nan, .inf, -.inf]"), Json::array({"NaN", "Infinity", "-Infinity"}));
+  EXPECT_EQ(read("[18446744073709551615, -9223372036854775808]"),
+            Json::array({18446744073709551615u, std::numeric_limits<std::int64_t>::min()}));
+}
+
+TEST(Yaml, WhatOnlyLooksLikeANumberOrBooleanIsText) {
+  Json words =
+      read("[yes, no, on, 1_000, 10 Gbit/s, 12h, 1.2.3, '12', \"true\", e3, ., -, !!str 5]");
+  for (const Json& word : words) EXPECT_TRUE(word.is_string()) << word;
+}
+
+TEST(Yaml, JsonIsRead) {
+  EXPECT_EQ(read(R"({"a": [1, {"b": null}], "c": "x"})"),
+            (Json{{"a", Json::array({1, Json{{"b", nullptr}}})}, {"c", "x"}}));
+}
+
+TEST(Yaml, EveryValueHasItsLine) {
+  Document document =
+      parse_yaml("# a comment\nname: x\npods:\n  - id: 1\n\n  - id: 2\n    a/b: 3\n", "x").value();
+  EXPECT_EQ(document.line_of("/name"), 2);
+  EXPECT_EQ(document.line_of("/pods"), 3);
+  EXPECT_EQ(document.line_of("/pods/0/id"), 4);
+  EXPECT_EQ(document.line_of("/pods/1"), 6);
+  EXPECT_EQ(document.line_of("/pods/1/a~1b"), 7);
+  EXPECT_EQ(document.line_of("/pods/1/missing/deeper"), 6);
+}
+
+TEST(Yaml, ErrorsNameFileAndLine) {
+  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "x.yaml:3: the field 'a' occurs twice");
+  EXPECT_EQ(error_of("a: 1\nb: 1e999\n"), "x.yaml:2: the number 1e999 is out of range");
+  EXPECT_EQ(error_of("a: 99999999999999999999\n"),
+            "x.yaml:1: the number 99999999999999999999 is out of range");
+  EXPECT_EQ(error_of("a: 1\nb: !!binary xx\n"),
+            "x.yaml:2: the tag tag:yaml.org,2002:binary is not supported");
+  EXPECT_EQ(error_of("? [1]\n: 2\n"), "x.yaml:1: a field's name must be a word");
+  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "x.yaml:2: a second document begins here; write one");
+  EXPECT_EQ(error_of("a: [1\nb: 2\n").substr(0, 7), "x.yaml:");
+  EXPECT_EQ(error_of("a: \"x").substr(0, 7), "x.yaml:");
+  EXPECT_EQ(error_of("a:\n\t- b\n").substr(0, 9), "x.yaml:2:");
+}
+
+TEST(Yaml, AnAliasStandsForItsValueAndExpansionIsBounded) {
+  EXPECT_EQ(read("a: &x {k: 1}\nb: *x\n"), read("a: {k: 1}\nb: {k: 1}\n"));
+  std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    std::string alias = format("*a{}", i - 1);
+    laughs += format("a{0}: &a{0} [{1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}]\n", i, alias);
+  }
+  EXPECT_NE(error_of(laughs).find("the aliases stand for too much"), std::string::npos);
+  EXPECT_NE(error_of("a: &x [*x]\n"), "no error");
+  EXPECT_NE(error_of("a: *nothing\n"), "no error");
+}
+
+TEST(Yaml, SizeAndDepthAreBounded) {
+  EXPECT_EQ(error_of("a: 1", {.size = 3_B}), "x.yaml: the file is over 3 B");
+  EXPECT_EQ(error_of("[[[1]]]", {.depth = 3}), "no error");
+  EXPECT_EQ(error_of("[[[1]]]", {.depth = 2}),
+            "x.yaml:1: lists and fields nested more than 2 deep");
+  EXPECT_NE(error_of(std::string(100'000, '[')), "no error");
+  EXPECT_NE(error_of("[1, 2, 3]", {.values = 3}), "no error");
+}
+
+TEST(Yaml, AnEmptyFileIsNull) {
+  EXPECT_TRUE(read("").is_null());
+  EXPECT_TRUE(read("# nothing\n").is_null());
+}
+
+TEST(Yaml, WhatIsWrittenReadsBack) {
+  Json value = {{"name", "a b"},
+                {"quoted", Json::array({"", "12", "true", "yes", "- x", "a: b", "#", "\n", "ü",
+                                        "\x01", "1e5", "~", " x", "null", "\"", "'", "*", "..."})},
+                {"numbers", Json::array({1, -1, 1.5, 1e300, true})},
+                {"key: odd", Json::object()},
+                {"empty", Json::array()},
+                {"deep", Json::array({Json{{"a", Json::array({Json::array({1}), Json::array()})}},
+                                      Json{{"b", Json{{"c", Json::array({Json::object()})}}}}})},
+                {"long", std::string(200, 'x')}};
+  EXPECT_EQ(read(dump_yaml(value)), value) << dump_yaml(value);
+}
+
+TEST(Yaml, IsWrittenAsPeopleWouldWriteIt) {
+  Json value = {
+      {"name", "lab"},
+      {"link", Json{{"bandwidth", "10 Gbit/s"}, {"latency", nullptr}}},
+      {"hosts", Json::array({Json{{"id", "a"}, {"list", Json::array({Json{{"x", 1}}})}}})}};
+  EXPECT_EQ(
+      dump_yaml(value),
+      "name: lab\nlink: {bandwidth: 10 Gbit/s}\nhosts:\n  - id: a\n    list:\n      - {x: 1}\n");
+}
+
+}  // namespace
+}  // namespace lockstep

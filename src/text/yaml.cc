@@ -1,0 +1,105 @@
+// dump_yaml. yaml-cpp's emitter is not used: it quotes by YAML 1.1 and lays out what it likes.
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "text/document.h"
+#include "text/scalar.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+// Booleans to readers of YAML 1.1.
+bool is_old_boolean(std::string_view words) {
+  static constexpr std::string_view kWords[] = {"y", "n", "yes", "no", "on", "off"};
+  std::string lower(words);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::find(std::begin(kWords), std::end(kWords), lower) != std::end(kWords);
+}
+
+bool is_safe_letter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view(" _./+-").find(c) != std::string_view::npos;
+}
+
+// Cautious: quotes where nobody has to think about whether it is needed.
+bool may_be_plain(const std::string& words) {
+  if (words.empty() || words.front() == ' ' || words.back() == ' ' || words.front() == '-')
+    return false;
+  if (words == "..." || is_old_boolean(words)) return false;
+  if (!std::all_of(words.begin(), words.end(), is_safe_letter)) return false;
+  auto read_back = plain_scalar(words);
+  return read_back && read_back->is_string() && *read_back == words;
+}
+
+std::string scalar(const Json& value) {
+  if (value.is_string() && may_be_plain(value.get_ref<const std::string&>()))
+    return value.get<std::string>();
+  return dump_json(value);
+}
+
+std::string key_text(const std::string& key) { return scalar(Json(key)) + ":"; }
+
+bool is_dropped(const Json& parent, const Json& value) {
+  return parent.is_object() && value.is_null();
+}
+
+std::string flow(const Json& value) {
+  if (!value.is_structured()) return scalar(value);
+  std::string inside;
+  for (const auto& [key, item] : value.items()) {
+    if (is_dropped(value, item)) continue;
+    if (!inside.empty()) inside += ", ";
+    if (value.is_object()) inside += key_text(key) + " ";
+    inside += flow(item);
+  }
+  return value.is_object() ? "{" + inside + "}" : "[" + inside + "]";
+}
+
+bool is_leaf(const Json& value) {
+  return !value.is_structured() || std::none_of(value.begin(), value.end(), [](const Json& item) {
+    return item.is_structured();
+  });
+}
+
+// What follows "key:" or "-": on the same line if it is short and has nothing nested.
+void put(std::string& out, const Json& value, std::size_t indent);
+
+void put_members(std::string& out, const Json& value, std::size_t indent, bool continues_line) {
+  for (const auto& [key, item] : value.items()) {
+    if (is_dropped(value, item)) continue;
+    if (!std::exchange(continues_line, false)) out += std::string(indent, ' ');
+    out += value.is_object() ? key_text(key) : "-";
+    put(out, item, indent + 2);
+  }
+}
+
+void put(std::string& out, const Json& value, std::size_t indent) {
+  if (is_leaf(value)) {
+    std::string line = flow(value);
+    if (!value.is_structured() || value.empty() || indent + line.size() <= kWidth) {
+      out += " " + line + "\n";
+      return;
+    }
+  }
+  // "- key: ..." for objects in a list, a new line for all else.
+  bool is_list_item = out.back() == '-';
+  out += is_list_item && value.is_object() ? " " : "\n";
+  put_members(out, value, indent, is_list_item && value.is_object());
+}
+
+}  // namespace
+
+std::string dump_yaml(const Json& value) {
+  if (!value.is_structured() || value.empty()) return flow(value) + "\n";
+  std::string out;
+  put_members(out, value, 0, false);
+  return out;
+}
+
+}  // namespace lockstep
