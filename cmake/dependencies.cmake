@@ -42,7 +42,14 @@ endif()
 find_package(Torch REQUIRED PATHS ${torch_folder}/share/cmake/Torch NO_DEFAULT_PATH)
 add_library(dep_torch INTERFACE)
 target_link_libraries(dep_torch INTERFACE ${TORCH_LIBRARIES})
-target_include_directories(dep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+# Before the wheel's headers come two of ours: the wheel brings another {fmt}, of which one program
+# cannot hold two, and lacks the Gloo headers that its own ProcessGroupGloo.hpp includes.
+get_target_property(fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/headers)
+file(CREATE_LINK ${fmt_headers}/fmt ${CMAKE_BINARY_DIR}/headers/fmt SYMBOLIC)
+target_include_directories(dep_torch SYSTEM INTERFACE
+                           ${CMAKE_BINARY_DIR}/headers ${CMAKE_SOURCE_DIR}/cmake/torch
+                           ${TORCH_INCLUDE_DIRS})
 # The wheel's c10d headers guard Gloo by this, as its own build had it.
 target_compile_definitions(dep_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 add_library(dep::torch ALIAS dep_torch)

@@ -1,0 +1,2 @@
+// See gloo/context.h.
+#pragma once

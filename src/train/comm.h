@@ -1,0 +1,89 @@
+// Comm: one group of ranks, as the training engine sees it: a thin layer over c10d::ProcessGroup,
+// so that our own backend, Gloo or NCCL carries it. This is the only place where c10d's exceptions
+// are met: each becomes an Error that names the transfer, what it carried and the rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace c10d {
+class ProcessGroup;
+class Work;
+}  // namespace c10d
+
+namespace lockstep {
+
+enum class Reduction { sum, maximum, minimum };
+
+// A transfer under way. Its tensors must stay alive, and those it writes must not be read, until
+// wait() has returned. On a GPU wait() orders the current stream behind the transfer.
+class Transfer {
+ public:
+  // One that is done already.
+  Transfer() = default;
+
+  // Returns within the bound of the Comm that made it. Waiting again gives the same answer.
+  Result<void> wait();
+
+ private:
+  friend class Comm;
+  // Null once waited for. In a box, as the group below, to keep c10d's header (9 s) out of this
+  // one.
+  std::shared_ptr<c10::intrusive_ptr<c10d::Work>> work_;
+  std::string what_;
+  Duration bound_{0};
+  std::optional<Error> error_;
+};
+
+class Comm {
+ public:
+  static constexpr Duration kBound = std::chrono::minutes(5);
+
+  // A group of one: every operation is done at once, without a process group.
+  Comm() = default;
+  explicit Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound = kBound);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // `label` names what is carried, for errors: "unit 2".
+  // Every rank's tensor becomes the reduction over all ranks.
+  Transfer reduce(at::Tensor tensor, Reduction reduction, std::string_view label);
+  // Every rank's tensor becomes that of `root`.
+  Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
+  // output holds size() inputs, in the order of ranks.
+  Transfer gather(at::Tensor output, at::Tensor input, std::string_view label);
+  // output becomes this rank's part of the reduced inputs; input holds size() outputs.
+  Transfer scatter(at::Tensor output, at::Tensor input, Reduction reduction,
+                   std::string_view label);
+  Transfer send(at::Tensor tensor, int peer, int tag, std::string_view label);
+  Transfer receive(at::Tensor tensor, int peer, int tag, std::string_view label);
+
+  // One number, reduced and waited for.
+  Result<double> reduce(double value, Reduction reduction, std::string_view label);
+
+  // A zeroed one-dimensional tensor: in the backend's own memory where it lends some, which saves
+  // it a copy on every transfer.
+  Result<at::Tensor> allocate(std::int64_t elements, at::ScalarType type, at::Device device);
+
+ private:
+  template <class Start>
+  Transfer start(std::string_view verb, std::string_view label, Start&& start_work);
+
+  // Shared by the copies of a Comm; null in a group of one.
+  std::shared_ptr<c10::intrusive_ptr<c10d::ProcessGroup>> group_;
+  Duration bound_ = kBound;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+// Mesh: the ranks of a run arranged along named axes. An axis is a group of ranks that exchange one
+// kind of data: pipeline stages, replicas of a shard, the shards of one replica, tensor slices.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "train/comm.h"
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace lockstep {
+
+// Sizes of the axes; their product is the number of ranks.
+struct MeshShape {
+  int pp = 1;         // pipeline stages
+  int replicate = 1;  // replicas that hold the same parameters
+  int shard = 1;      // ranks that share one replica's parameters
+  int tp = 1;         // slices of each tensor
+};
+
+class Mesh {
+ public:
+  // Refuses a shape whose product is not the group's size. Today `replicate` is the only axis that
+  // may be larger than one. bound: how long a wait for the other ranks may last.
+  static Result<Mesh> create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
+                             Duration bound = Comm::kBound);
+  // All ranks of the group as replicas.
+  static Result<Mesh> replicas(c10::intrusive_ptr<c10d::ProcessGroup> world,
+                               Duration bound = Comm::kBound);
+  // One process, which needs no process group.
+  static Mesh single() { return Mesh(); }
+
+  const MeshShape& shape() const { return shape_; }
+  int rank() const { return replicate_.rank(); }
+  int world_size() const { return replicate_.size(); }
+
+  Comm& world() { return replicate_; }
+  Comm& replicate() { return replicate_; }
+
+ private:
+  Mesh() = default;
+
+  MeshShape shape_;
+  Comm replicate_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,149 @@
+#include "train/optimizer.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+// AdamW and SGD share the shape of "lr, then the rest"; these are what may be set at all.
+Result<void> check(const OptimizerOptions& options) {
+  if (!(options.learning_rate >= 0))
+    return Error{Code::invalid,
+                 format("learning rate {}: must not be negative", options.learning_rate)};
+  if (options.clip_norm && !(*options.clip_norm > 0))
+    return Error{Code::invalid, format("clip norm {}: must be positive", *options.clip_norm)};
+  return {};
+}
+
+Error torch_error(const std::exception& exception) {
+  const std::string message = exception.what();
+  return Error{Code::invalid, "optimizer: " + message.substr(0, message.find('\n'))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Optimizer>> Optimizer::create(ShardedModel& model,
+                                                     const OptimizerOptions& options) {
+  TRY(check(options));
+  try {
+    std::unique_ptr<Optimizer> optimizer(new Optimizer(model, options));
+    if (auto* adamw = std::get_if<AdamW>(&options.method)) optimizer->use_adamw(*adamw);
+    if (auto* sgd = std::get_if<Sgd>(&options.method)) optimizer->use_sgd(*sgd);
+    return optimizer;
+  } catch (const std::exception& exception) {
+    return torch_error(exception);
+  }
+}
+
+Optimizer::Optimizer(ShardedModel& model, const OptimizerOptions& options)
+    : model_(model), options_(options) {
+  for (const auto& unit : model.units()) {
+    flat_.push_back(unit.flat_parameters().detach());
+    flat_.back().mutable_grad() = unit.flat_gradients();
+  }
+}
+
+Optimizer::~Optimizer() = default;
+
+std::vector<at::Tensor> Optimizer::zeros_like_units() const {
+  std::vector<at::Tensor> zeros;
+  for (const auto& tensor : flat_) zeros.push_back(at::zeros_like(tensor));
+  return zeros;
+}
+
+// State is made here and not in the first step, so that a checkpoint can be loaded before it.
+void Optimizer::use_adamw(const AdamW& method) {
+  auto options = torch::optim::AdamWOptions(options_.learning_rate)
+                     .betas({method.beta1, method.beta2})
+                     .eps(method.epsilon)
+                     .weight_decay(method.weight_decay);
+  torch_ = std::make_unique<torch::optim::AdamW>(flat_, options);
+  slots_ = {{"exp_avg", zeros_like_units()}, {"exp_avg_sq", zeros_like_units()}};
+  for (std::size_t i = 0; i < flat_.size(); ++i) {
+    auto state = std::make_unique<torch::optim::AdamWParamState>();
+    state->exp_avg(slots_[0].flat[i]).exp_avg_sq(slots_[1].flat[i]);
+    torch_->state()[flat_[i].unsafeGetTensorImpl()] = std::move(state);
+  }
+}
+
+void Optimizer::use_sgd(const Sgd& method) {
+  auto options = torch::optim::SGDOptions(options_.learning_rate)
+                     .momentum(method.momentum)
+                     .weight_decay(method.weight_decay);
+  torch_ = std::make_unique<torch::optim::SGD>(flat_, options);
+  if (method.momentum == 0) return;
+  slots_ = {{"momentum", zeros_like_units()}};
+  for (std::size_t i = 0; i < flat_.size(); ++i) {
+    auto state = std::make_unique<torch::optim::SGDParamState>();
+    state->momentum_buffer(slots_[0].flat[i]);
+    torch_->state()[flat_[i].unsafeGetTensorImpl()] = std::move(state);
+  }
+}
+
+std::string_view Optimizer::method() const {
+  return std::holds_alternative<AdamW>(options_.method) ? "adamw" : "sgd";
+}
+
+void Optimizer::set_learning_rate(double rate) {
+  options_.learning_rate = rate;
+  for (auto& group : torch_->param_groups()) group.options().set_lr(rate);
+}
+
+void Optimizer::set_steps(std::int64_t steps) {
+  steps_ = steps;
+  if (!std::holds_alternative<AdamW>(options_.method)) return;
+  for (auto& [key, state] : torch_->state())
+    static_cast<torch::optim::AdamWParamState&>(*state).step(steps);
+}
+
+std::vector<NamedTensor> Optimizer::state() const {
+  std::vector<NamedTensor> named;
+  for (const auto& slot : slots_)
+    for (const auto& place : model_.layout().parameters) {
+      const auto& flat = slot.flat[static_cast<std::size_t>(place.unit)];
+      named.push_back({format("{}/{}", slot.name, place.spec.name),
+                       flat.narrow(0, place.offset, place.spec.elements()).view(place.spec.shape)});
+    }
+  return named;
+}
+
+// Replicas hold the same reduced gradients, so the largest of their norms is the norm; taking it
+// also gives every rank the same bits to scale by.
+Result<double> Optimizer::agree_on_norm() {
+  double squares = 0;
+  for (const auto& tensor : flat_) {
+    const auto norm = at::linalg_vector_norm(tensor.grad(), 2, {}, false, at::kDouble);
+    squares += std::pow(norm.item<double>(), 2);
+  }
+  const double norm = std::sqrt(squares);
+  // Infinity, since a maximum may pass over what is not a number.
+  const double told = std::isfinite(norm) ? norm : std::numeric_limits<double>::infinity();
+  return model_.mesh().world().reduce(told, Reduction::maximum, "the gradient norm");
+}
+
+Result<Step> Optimizer::step() {
+  const at::NoGradGuard no_grad;
+  const double norm = TRY(agree_on_norm());
+  if (!std::isfinite(norm)) return Step{.taken = false, .gradient_norm = norm};
+  try {
+    if (options_.clip_norm && norm > *options_.clip_norm)
+      for (const auto& tensor : flat_) tensor.grad().mul_(*options_.clip_norm / norm);
+    torch_->step();
+  } catch (const std::exception& exception) {
+    return torch_error(exception);
+  }
+  ++steps_;
+  return Step{.taken = true, .gradient_norm = norm};
+}
+
+}  // namespace lockstep

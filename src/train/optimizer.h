@@ -1,0 +1,88 @@
+// Optimizer: torch::optim over the model's flat tensors. A step is agreed on before anybody takes
+// it: the ranks compare gradient norms, and where any of them is not finite, nobody steps. So a
+// rank that dies or overflows never leaves the others with parameters that differ.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "train/shard.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace lockstep {
+
+// As in Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
+struct AdamW {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+};
+
+struct Sgd {
+  double momentum = 0;
+  double weight_decay = 0;
+};
+
+struct OptimizerOptions {
+  std::variant<AdamW, Sgd> method = AdamW{};
+  double learning_rate = 1e-3;
+  // Gradients are scaled down to this global norm (over all parameters and ranks).
+  std::optional<double> clip_norm;
+};
+
+struct Step {
+  bool taken = false;        // false: some gradient was infinite or not a number
+  double gradient_norm = 0;  // before clipping; infinity if not finite
+};
+
+class Optimizer {
+ public:
+  // The model must outlive it.
+  static Result<std::unique_ptr<Optimizer>> create(ShardedModel& model,
+                                                   const OptimizerOptions& options);
+  ~Optimizer();
+
+  // After model.finish_gradients(). Every rank gets the same answer.
+  Result<Step> step();
+
+  double learning_rate() const { return options_.learning_rate; }
+  void set_learning_rate(double rate);
+
+  // "adamw" or "sgd".
+  std::string_view method() const;
+  // Steps taken; AdamW's bias correction depends on it.
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps);
+  // The state of each parameter, as views: "exp_avg/head.weight". Writing to them sets the state.
+  std::vector<NamedTensor> state() const;
+
+ private:
+  struct Slot {  // one kind of state, flat, for each unit
+    std::string name;
+    std::vector<at::Tensor> flat;
+  };
+
+  Optimizer(ShardedModel& model, const OptimizerOptions& options);
+  void use_adamw(const AdamW& method);
+  void use_sgd(const Sgd& method);
+  std::vector<at::Tensor> zeros_like_units() const;
+  Result<double> agree_on_norm();
+
+  ShardedModel& model_;
+  OptimizerOptions options_;
+  std::vector<at::Tensor> flat_;  // what torch::optim sees: one leaf a unit, with its gradient
+  std::unique_ptr<torch::optim::Optimizer> torch_;
+  std::vector<Slot> slots_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace lockstep
