@@ -1,0 +1,78 @@
+#include "comm/rendezvous/client.h"
+
+#include <thread>
+
+#include "comm/rendezvous/frame.h"
+#include "comm/rendezvous/handshake.h"
+
+namespace lockstep {
+namespace {
+
+// An answer is at most an entry, and a set waits for no other client.
+constexpr std::size_t kAnswerLimit = 16 << 20;
+constexpr auto kSetBound = std::chrono::seconds(30);
+// While nobody listens yet, each try is one packet to the server's host.
+constexpr auto kRetryPause = std::chrono::milliseconds(50);
+
+Result<Socket> connect_patiently(const std::string& host, std::uint16_t port, Deadline deadline) {
+  for (;;) {
+    auto socket = Socket::connect_tcp(host, port, deadline);
+    if (socket || socket.error().code != Code::unavailable || deadline.passed()) return socket;
+    std::this_thread::sleep_for(std::min<Duration>(kRetryPause, deadline.left()));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& host,
+                                                                    std::uint16_t port,
+                                                                    Secret secret,
+                                                                    Deadline deadline) {
+  const auto server = "the rendezvous at " + text(HostPort{host, port});
+  auto socket = connect_patiently(host, port, deadline);
+  if (!socket) return std::move(socket).error().within("reaching " + server);
+  socket->tune_for_lifeline();
+  if (auto met = handshake_as_client(*socket, secret, "rendezvous", deadline); !met)
+    return std::move(met).error().within("entering " + server);
+  return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(*socket), server));
+}
+
+Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& address,
+                                                                    Secret secret,
+                                                                    Deadline deadline) {
+  const auto place = TRY(parse_host_port(address));
+  return connect(place.host, place.port, std::move(secret), deadline);
+}
+
+Result<void> RendezvousClient::set(std::string_view key, std::string_view value) {
+  TRY(ask('S', key, value, Deadline::after(kSetBound)));
+  return {};
+}
+
+Result<std::string> RendezvousClient::get(std::string_view key, Deadline deadline) {
+  return ask('G', key, {}, deadline);
+}
+
+Result<std::string> RendezvousClient::ask(char verb, std::string_view key, std::string_view value,
+                                          Deadline deadline) {
+  const auto number = std::to_string(++requests_);
+  const auto what = format("{} '{}' at {}", verb == 'S' ? "setting" : "waiting for", key, server_);
+  const auto exchange = [&]() -> Result<std::vector<std::string>> {
+    TRY(send_frame(
+        socket_, join_fields({number, std::string(1, verb), std::string(key), std::string(value)}),
+        deadline));
+    for (;;) {
+      auto answer = TRY(split_fields(TRY(recv_frame(socket_, deadline, kAnswerLimit)), 3));
+      if (answer[0] == number) return answer;  // else a late one, to a get that timed out
+    }
+  };
+  auto answer = exchange();
+  if (!answer) return std::move(answer).error().within(what);
+  if ((*answer)[1] == "ok") return (*answer)[2];
+  const auto code = (*answer)[1] == text(Code::already_exists) ? Code::already_exists
+                    : (*answer)[1] == text(Code::exhausted)    ? Code::exhausted
+                                                               : Code::invalid;
+  return Error{code, (*answer)[2]}.within(what);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#include "comm/rendezvous/handshake.h"
+
+#include "comm/rendezvous/frame.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kMagic = "lockstep-1";
+constexpr int kNonceBytes = 16;
+
+std::string proof_of(const Secret& secret, std::string side, const std::string& purpose,
+                     const std::string& client_nonce, const std::string& server_nonce) {
+  return hmac_sha256_hex(secret,
+                         join_fields({std::move(side), purpose, client_nonce, server_nonce}));
+}
+
+Error refused(std::string_view who) {
+  return {Code::denied,
+          format("{} does not know this attempt's secret; it belongs to another run, or "
+                 "LOCKSTEP_SECRET_FILE is stale",
+                 who)};
+}
+
+}  // namespace
+
+Result<std::string> ServerHandshake::challenge(std::string_view hello) {
+  const auto fields = TRY(split_fields(hello, 2));
+  if (fields[0] != kMagic)
+    return Error{Code::denied, "the caller is not a Lockstep process of this version"};
+  client_nonce_ = fields[1];
+  server_nonce_ = random_hex(kNonceBytes);
+  return join_fields(
+      {server_nonce_, proof_of(secret_, "server", purpose_, client_nonce_, server_nonce_)});
+}
+
+Result<void> ServerHandshake::check(std::string_view proof) const {
+  if (!equal_constant_time(proof,
+                           proof_of(secret_, "client", purpose_, client_nonce_, server_nonce_)))
+    return refused("the caller");
+  return {};
+}
+
+Result<void> handshake_as_client(Socket& socket, const Secret& secret, const std::string& purpose,
+                                 Deadline deadline) {
+  const auto nonce = random_hex(kNonceBytes);
+  TRY(send_frame(socket, join_fields({std::string(kMagic), nonce}), deadline));
+  const auto challenge = TRY(split_fields(TRY(recv_frame(socket, deadline)), 2));
+  if (!equal_constant_time(challenge[1], proof_of(secret, "server", purpose, nonce, challenge[0])))
+    return refused("the other side");
+  TRY(send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline));
+  const auto verdict = TRY(recv_frame(socket, deadline));
+  if (verdict != kWelcome) return Error{Code::denied, verdict};
+  return {};
+}
+
+Result<void> handshake_as_server(Socket& socket, const Secret& secret, const std::string& purpose,
+                                 Deadline deadline) {
+  ServerHandshake handshake(secret, purpose);
+  const auto challenge = TRY(handshake.challenge(TRY(recv_frame(socket, deadline))));
+  TRY(send_frame(socket, challenge, deadline));
+  auto checked = handshake.check(TRY(recv_frame(socket, deadline)));
+  if (checked) return send_frame(socket, kWelcome, deadline);
+  // Best effort: the caller is refused whether or not it hears why.
+  (void)send_frame(socket, checked.error().message, deadline);
+  return checked;
+}
+
+}  // namespace lockstep

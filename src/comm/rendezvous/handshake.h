@@ -1,0 +1,45 @@
+// Two processes prove to each other that they know one secret, without sending it.
+//
+//   client > server   hello:     magic, client's nonce
+//   server > client   challenge: server's nonce, HMAC(secret, "server" purpose nonces)
+//   client > server   proof:     HMAC(secret, "client" purpose nonces)
+//   server > client   verdict:   "welcome", or the reason for refusal
+//
+// The purpose ("rendezvous", a group's name) keeps a proof for one thing from opening another. It
+// authenticates at the start and does not encrypt: who can alter the stream on its way is not kept
+// out. The steps are pure, so a blocking caller and a poll loop use the same code.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "net/crypto.h"
+#include "net/socket.h"
+
+namespace lockstep {
+
+class ServerHandshake {
+ public:
+  ServerHandshake(Secret secret, std::string purpose)
+      : secret_(std::move(secret)), purpose_(std::move(purpose)) {}
+  Result<std::string> challenge(std::string_view hello);
+  // `denied` when the client does not know the secret.
+  Result<void> check(std::string_view proof) const;
+
+ private:
+  Secret secret_;
+  std::string purpose_;
+  std::string client_nonce_, server_nonce_;
+};
+
+inline constexpr std::string_view kWelcome = "welcome";
+
+// The whole exchange over a connection. `denied` when the other side's secret is another.
+Result<void> handshake_as_client(Socket& socket, const Secret& secret, const std::string& purpose,
+                                 Deadline deadline);
+Result<void> handshake_as_server(Socket& socket, const Secret& secret, const std::string& purpose,
+                                 Deadline deadline);
+
+}  // namespace lockstep

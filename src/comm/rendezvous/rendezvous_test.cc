@@ -1,0 +1,111 @@
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "comm/rendezvous/client.h"
+#include "comm/rendezvous/frame.h"
+#include "comm/rendezvous/local.h"
+#include "comm/rendezvous/server.h"
+
+namespace lockstep {
+namespace {
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline at_once() { return Deadline::after(std::chrono::milliseconds(20)); }
+
+struct Place {
+  Secret secret = Secret::random();
+  std::unique_ptr<RendezvousServer> server;
+
+  explicit Place(RendezvousLimits limits = {})
+      : server(RendezvousServer::start("127.0.0.1", 0, secret, limits).value()) {}
+  std::unique_ptr<RendezvousClient> client() const {
+    return RendezvousClient::connect("127.0.0.1", server->port(), secret, soon()).value();
+  }
+};
+
+TEST(Rendezvous, AGetWaitsForTheSetOfAnotherClient) {
+  Place place;
+  std::thread late([&] { EXPECT_TRUE(place.client()->set("key", "value").has_value()); });
+  EXPECT_EQ(place.client()->get("key", soon()).value(), "value");
+  late.join();
+}
+
+TEST(Rendezvous, AMissingKeyIsNamedAtTheDeadlineAndTheClientGoesOn) {
+  Place place;
+  auto client = place.client();
+  auto missing = client->get("nobody", at_once());
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, Code::timeout);
+  EXPECT_NE(missing.error().message.find("nobody"), std::string::npos);
+  // The answer to the first get comes now, late, and is not taken for that to the second.
+  EXPECT_TRUE(client->set("nobody", "came").has_value());
+  EXPECT_TRUE(client->set("other", "right").has_value());
+  EXPECT_EQ(client->get("other", soon()).value(), "right");
+}
+
+TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
+  Place place;
+  auto client =
+      RendezvousClient::connect("127.0.0.1", place.server->port(), Secret::random(), soon());
+  ASSERT_FALSE(client.has_value());
+  EXPECT_EQ(client.error().code, Code::denied);
+  EXPECT_NE(client.error().message.find("secret"), std::string::npos);
+}
+
+TEST(Rendezvous, AStrangerThatProvesNothingGetsNoAnswerToARequest) {
+  Place place;
+  auto stranger = Socket::connect_tcp("127.0.0.1", place.server->port(), soon()).value();
+  ASSERT_TRUE(send_frame(stranger, join_fields({"1", "S", "key", "value"}), soon()).has_value());
+  EXPECT_FALSE(recv_frame(stranger, soon()).has_value());
+}
+
+TEST(Rendezvous, AnEntryIsSetOnce) {
+  Place place;
+  auto client = place.client();
+  EXPECT_TRUE(client->set("key", "a").has_value());
+  EXPECT_TRUE(client->set("key", "a").has_value());
+  auto again = client->set("key", "b");
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code, Code::already_exists);
+}
+
+TEST(Rendezvous, WhatExceedsItsBoundsIsRefused) {
+  Place place({.connections = 8, .entries = 1, .entry = 100_B});
+  auto client = place.client();
+  auto large = client->set("large", std::string(200, 'x'));
+  ASSERT_FALSE(large.has_value());
+  EXPECT_EQ(large.error().code, Code::exhausted);
+  EXPECT_TRUE(client->set("one", "1").has_value());
+  auto second = client->set("two", "2");
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code, Code::exhausted);
+}
+
+TEST(Rendezvous, NobodyListeningEndsAtTheDeadline) {
+  auto reserved = reserve_tcp_port("127.0.0.1").value();
+  auto client = RendezvousClient::connect("127.0.0.1", reserved.port, Secret::random(), at_once());
+  ASSERT_FALSE(client.has_value());
+  EXPECT_EQ(client.error().code, Code::unavailable);
+}
+
+TEST(LocalRendezvous, GroupsHaveKeySpacesOfTheirOwn) {
+  LocalRendezvous local;
+  PrefixedRendezvous a(local, "a"), b(local, "b");
+  EXPECT_TRUE(a.set("key", "1").has_value());
+  EXPECT_TRUE(b.set("key", "2").has_value());
+  EXPECT_EQ(a.get("key", soon()).value(), "1");
+  EXPECT_EQ(local.get("b/key", soon()).value(), "2");
+  EXPECT_EQ(local.get("key", at_once()).error().code, Code::timeout);
+}
+
+TEST(Frames, FieldsComeApartAgainAndOthersAreRefused) {
+  const auto joined = join_fields({"", std::string("a\0b", 3), "c"});
+  EXPECT_EQ(split_fields(joined, 3).value()[1], std::string("a\0b", 3));
+  EXPECT_FALSE(split_fields(joined, 2).has_value());
+  EXPECT_FALSE(split_fields(joined + "x", 3).has_value());
+  EXPECT_FALSE(split_fields("\xff\xff\xff\xff", 1).has_value());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,235 @@
+#include "comm/rendezvous/server.h"
+
+#include <atomic>
+#include <cerrno>
+#include <list>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "comm/rendezvous/frame.h"
+#include "comm/rendezvous/handshake.h"
+#include "net/socket.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kHandshakeBound = std::chrono::seconds(10);
+// A client whose answers pile up beyond this does not read them and is dropped.
+constexpr std::size_t kUnsentLimit = 16 << 20;
+// One client's gets that wait at the same time; ours asks one thing at a time.
+constexpr std::size_t kWaitingLimit = 64;
+
+struct Waiting {
+  std::string number, key;
+};
+
+struct Connection {
+  enum class Stage { hello, proof, open };
+
+  Connection(Socket accepted, Secret secret)
+      : socket(std::move(accepted)),
+        handshake(std::move(secret), "rendezvous"),
+        handshake_end(Deadline::after(kHandshakeBound)) {}
+
+  Socket socket;
+  ServerHandshake handshake;
+  Deadline handshake_end;
+  Stage stage = Stage::hello;
+  std::string received, unsent;
+  std::vector<Waiting> waiting;
+  bool refused = false;  // closes when `unsent` is out
+};
+
+}  // namespace
+
+class RendezvousServer::Impl {
+ public:
+  Impl(Listener listener, Fd stop, Secret secret, RendezvousLimits limits)
+      : listener_(std::move(listener)),
+        stop_(std::move(stop)),
+        secret_(std::move(secret)),
+        limits_(limits),
+        thread_([this] { serve(); }) {}
+
+  ~Impl() {
+    const std::uint64_t one = 1;
+    LS_CHECK(::write(stop_.get(), &one, sizeof one) == sizeof one);
+    thread_.join();
+  }
+
+  std::uint16_t port() const { return listener_.port(); }
+
+ private:
+  void serve() {
+    while (!stopped_) {
+      wait();
+      admit();
+      for (auto it = connections_.begin(); it != connections_.end();)
+        it = attend(*it) ? std::next(it) : connections_.erase(it);
+    }
+  }
+
+  // Until something happens; once a second in any case, for the handshakes' bounds.
+  void wait() {
+    std::vector<pollfd> fds{{stop_.get(), POLLIN, 0}};
+    const bool room = connections_.size() < limits_.connections;
+    fds.push_back({room ? listener_.fd() : -1, POLLIN, 0});
+    for (const auto& one : connections_)
+      fds.push_back(
+          {one.socket.fd(), static_cast<short>(POLLIN | (one.unsent.empty() ? 0 : POLLOUT)), 0});
+    ::poll(fds.data(), fds.size(), 1000);
+    stopped_ = fds[0].revents != 0;
+  }
+
+  void admit() {
+    while (connections_.size() < limits_.connections) {
+      auto accepted = listener_.try_accept();
+      if (!accepted) LS_LOG(warning, "rendezvous: {}", accepted.error().message);
+      if (!accepted || !*accepted) return;
+      (*accepted)->tune_for_lifeline();
+      connections_.emplace_back(std::move(**accepted), secret_);
+    }
+  }
+
+  // Reads, answers, writes; false when the connection is over.
+  bool attend(Connection& one) {
+    const bool open = one.stage == Connection::Stage::open;
+    if (!open && one.handshake_end.passed()) return false;
+    if (!read(one)) return false;
+    while (!one.refused) {
+      auto frame = take_frame(one.received, frame_limit());
+      if (!frame) return false;
+      if (!*frame) break;
+      if (auto handled = handle(one, **frame); !handled) return false;
+    }
+    return write(one) && !(one.refused && one.unsent.empty());
+  }
+
+  // A request is an entry and its few small fields.
+  std::size_t frame_limit() const { return static_cast<std::size_t>(limits_.entry.count()) + 256; }
+
+  bool read(Connection& one) {
+    std::byte chunk[16 * 1024];
+    while (one.received.size() <= frame_limit()) {
+      auto got = one.socket.try_recv(chunk);
+      if (!got || (*got && **got == 0)) return false;
+      if (!*got) return true;
+      one.received.append(reinterpret_cast<const char*>(chunk), **got);
+    }
+    return true;
+  }
+
+  bool write(Connection& one) {
+    while (!one.unsent.empty()) {
+      const auto sent = ::send(one.socket.fd(), one.unsent.data(), one.unsent.size(), MSG_NOSIGNAL);
+      if (sent < 0) return errno == EAGAIN || errno == EINTR;
+      one.unsent.erase(0, static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+
+  Result<void> handle(Connection& one, const std::string& frame) {
+    switch (one.stage) {
+      case Connection::Stage::hello:
+        one.unsent += framed(TRY(one.handshake.challenge(frame)));
+        one.stage = Connection::Stage::proof;
+        return {};
+      case Connection::Stage::proof:
+        if (auto checked = one.handshake.check(frame); !checked) {
+          LS_LOG(warning, "rendezvous: refused a client: {}", checked.error().message);
+          one.unsent += framed(checked.error().message);
+          one.refused = true;
+          return {};
+        }
+        one.unsent += framed(kWelcome);
+        one.stage = Connection::Stage::open;
+        return {};
+      case Connection::Stage::open:
+        break;
+    }
+    const auto fields = TRY(split_fields(frame, 4));
+    return answer(one, fields[0], fields[1], fields[2], fields[3]);
+  }
+
+  Result<void> answer(Connection& one, const std::string& number, const std::string& verb,
+                      const std::string& key, const std::string& value) {
+    if (verb == "S") {
+      auto stored = store(key, value);
+      reply(one, number, stored ? "ok" : text(stored.error().code),
+            stored ? "" : stored.error().message);
+      if (stored) release_waiting(key, value);
+    } else if (const auto entry = entries_.find(key); entry != entries_.end()) {
+      reply(one, number, "ok", entry->second);
+    } else {
+      one.waiting.push_back({number, key});
+      if (one.waiting.size() > kWaitingLimit) one.waiting.erase(one.waiting.begin());
+    }
+    if (one.unsent.size() > kUnsentLimit)
+      return Error{Code::exhausted, "the client does not read its answers"};
+    return {};
+  }
+
+  Result<void> store(const std::string& key, const std::string& value) {
+    if (key.size() + value.size() > static_cast<std::size_t>(limits_.entry.count()))
+      return Error{Code::exhausted, format("'{}' and its value have {} bytes, the limit is {}", key,
+                                           key.size() + value.size(), text(limits_.entry))};
+    if (const auto entry = entries_.find(key); entry != entries_.end()) {
+      if (entry->second == value) return {};
+      return Error{Code::already_exists, format("key '{}' is set already to another value", key)};
+    }
+    if (entries_.size() >= limits_.entries)
+      return Error{Code::exhausted,
+                   format("the rendezvous holds {} entries, its limit", entries_.size())};
+    entries_.emplace(key, value);
+    return {};
+  }
+
+  void release_waiting(const std::string& key, const std::string& value) {
+    for (auto& one : connections_)
+      std::erase_if(one.waiting, [&](const Waiting& waiting) {
+        if (waiting.key != key) return false;
+        reply(one, waiting.number, "ok", value);
+        return true;
+      });
+  }
+
+  static void reply(Connection& one, const std::string& number, std::string_view status,
+                    std::string_view value) {
+    one.unsent += framed(join_fields({number, std::string(status), std::string(value)}));
+  }
+
+  Listener listener_;
+  Fd stop_;
+  const Secret secret_;
+  const RendezvousLimits limits_;
+  // The thread's own.
+  bool stopped_ = false;
+  std::list<Connection> connections_;
+  std::map<std::string, std::string> entries_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+RendezvousServer::RendezvousServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RendezvousServer::~RendezvousServer() = default;
+std::uint16_t RendezvousServer::port() const { return impl_->port(); }
+
+Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const std::string& host,
+                                                                  std::uint16_t port, Secret secret,
+                                                                  RendezvousLimits limits) {
+  auto listener = Listener::tcp(host, port);
+  if (!listener) return std::move(listener).error().within("opening the rendezvous");
+  Fd stop(::eventfd(0, EFD_CLOEXEC));
+  if (!stop) return os_error("making an eventfd", errno);
+  auto impl =
+      std::make_unique<Impl>(std::move(*listener), std::move(stop), std::move(secret), limits);
+  return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
+}
+
+}  // namespace lockstep
