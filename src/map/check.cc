@@ -17,6 +17,12 @@ bool is_id_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
+bool is_id(std::string_view words) {
+  return !words.empty() && words.size() <= kLongestId &&
+         std::isalnum(static_cast<unsigned char>(words.front())) != 0 &&
+         std::all_of(words.begin(), words.end(), is_id_letter);
+}
+
 Result<void> check_link(const Link& link, const Place& place) {
   if (link.bandwidth && link.bandwidth->count() <= 0)
     return place.at("bandwidth").error("must be positive; leave it out if it is unknown");
@@ -71,12 +77,11 @@ class Checker {
   }
 
   Result<void> check_id(const Host& host, const Place& place) {
-    if (host.id.empty() || host.id.size() > kLongestId ||
-        !std::all_of(host.id.begin(), host.id.end(), is_id_letter))
-      return place.at("id").error(
-          format("'{}' is not an id; write 1 to {} letters, digits, '-', "
-                 "'_' or '.'",
-                 host.id, kLongestId));
+    if (!is_id(host.id))
+      return place.at("id").error(format(
+          "'{}' is not an id; write at most {} letters, digits, '-', '_' or '.', first a letter or "
+          "digit",
+          host.id, kLongestId));
     auto [first, is_new] = paths_.emplace(host.id, place.path());
     if (is_new) return {};
     return place.at("id").error(

@@ -70,6 +70,12 @@ std::string host_sums(const std::vector<const Host*>& all) {
   return format("{}; memory {}", device_sums(below), memory.text());
 }
 
+// With its id where people call it otherwise: errors and placements name hosts by id.
+std::string host_label(const Host& host) {
+  if (name_of(host) == host.id) return "host " + host.id;
+  return format("host {} ({})", host.name, host.id);
+}
+
 std::string link_text(std::string_view what, const Link& link) {
   if (!link.bandwidth && !link.latency) return format("{} unknown", what);
   return format("{} {}, {}", what, link.bandwidth ? text(*link.bandwidth) : "unknown bandwidth",
@@ -131,8 +137,8 @@ class Tree {
         host.cores ? format("; {}", counted(static_cast<std::size_t>(*host.cores), "core")) : "";
     bool has_gpus = false;
     for (const Device* device : devices(host)) has_gpus |= device->kind == DeviceKind::gpu;
-    add(indent, branch(is_last), "host " + name_of(host),
-        host_sums({&host}) + (has_gpus ? cores : ""), joined(links, "; "));
+    add(indent, branch(is_last), host_label(host), host_sums({&host}) + (has_gpus ? cores : ""),
+        joined(links, "; "));
     for (std::size_t i = 0; i < host.islands.size(); ++i)
       add_island(host.islands[i], i, below(indent, is_last), i + 1 == host.islands.size());
   }

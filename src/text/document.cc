@@ -52,6 +52,7 @@ class Builder : public YAML::EventHandler {
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (failed()) return;  // before any cost: there may be a million more of them
     auto found = anchors_.find(anchor);
     if (wants_key()) return fail(mark, "a field's name must be written out, not be an alias");
     if (found == anchors_.end()) return fail(mark, "an alias of something that it is part of");
@@ -183,6 +184,15 @@ struct MemoryBuffer : std::streambuf {
   }
 };
 
+// yaml-cpp's words, except for the slip that they explain worst.
+std::string explained(const std::string& message, std::string_view words, int line) {
+  for (; line > 0 && !words.empty(); --line)
+    words.remove_prefix(std::min(words.find('\n'), words.size() - 1) + 1);
+  std::string_view blanks = words.substr(0, words.find_first_not_of(" \t"));
+  if (blanks.find('\t') != blanks.npos) return "the line begins with a tab; indent with blanks";
+  return "not YAML: " + message;
+}
+
 }  // namespace
 
 std::optional<int> Document::line_of(std::string_view pointer) const {
@@ -207,7 +217,8 @@ Result<Document> parse_yaml(std::string_view words, std::string_view name,
     }
   } catch (const YAML::Exception& error) {
     if (builder.error().empty())
-      return Error{Code::invalid, format("{}:{}: {}", name, error.mark.line + 1, error.msg)};
+      return Error{Code::invalid, format("{}:{}: {}", name, error.mark.line + 1,
+                                         explained(error.msg, words, error.mark.line))};
   } catch (const std::exception& error) {
     return Error{Code::internal, format("{}: reading YAML: {}", name, error.what())};
   }

@@ -1,0 +1,195 @@
+#include "map/map.h"
+
+#include <gtest/gtest.h>
+
+#include "map/file.h"
+#include "map/grid.h"
+#include "map/query.h"
+#include "map/tree.h"
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+Host host(std::string id, Link to_leaf = {}) {
+  Host result;
+  result.id = std::move(id);
+  result.to_leaf = to_leaf;
+  result.between_islands = {20_Gbit, Duration(3)};
+  for (int island = 0; island < 2; ++island)
+    result.islands.push_back({{40_Gbit, Duration(1)},
+                              {{DeviceKind::gpu, 2 * island, 80_GiB, false},
+                               {DeviceKind::gpu, 2 * island + 1, 80_GiB, false}}});
+  return result;
+}
+
+// east: leaf 0 has a and b, leaf 1 has c; west: leaf 0 has d, whose link to its leaf is unknown.
+Map two_pods() {
+  Link fast{10_Gbit, Duration(20)}, slow{1_Gbit, Duration(50)};
+  Pod east{"east",
+           {5_Gbit, Duration(7)},
+           {{"e0", {host("a", fast), host("b", slow)}}, {"e1", {host("c", fast)}}}};
+  Pod west{"west", {}, {{"w0", {host("d")}}}};
+  return Map{"lab", {2_Gbit, Duration(100)}, {east, west}};
+}
+
+// A machine with so many cores and GPUs.
+Map machine(int cores, int gpus) {
+  Host result;
+  result.id = "box-1234";
+  result.name = "box";
+  result.address = "127.0.0.1";
+  result.cores = cores;
+  Island& island = result.islands.emplace_back();
+  for (int i = 0; i < (gpus > 0 ? gpus : cores); ++i)
+    island.devices.push_back(
+        {gpus > 0 ? DeviceKind::gpu : DeviceKind::core, i, std::nullopt, false});
+  return Map{"box", {}, {Pod{"pod-0", {}, {Leaf{"leaf-0", {result}}}}}};
+}
+
+std::string id_list(const std::vector<const Host*>& all) {
+  std::string ids;
+  for (const Host* one : all) ids += one->id + " ";
+  return ids;
+}
+
+TEST(Query, HostsComeInOrderAndAreFoundById) {
+  Map map = two_pods();
+  EXPECT_EQ(id_list(hosts(map)), "a b c d ");
+  EXPECT_EQ(id_list(hosts(map.pods[0])), "a b c ");
+  EXPECT_EQ(find_host(map, "c"), &map.pods[0].leaves[1].hosts[0]);
+  EXPECT_EQ(find_host(map, "x"), nullptr);
+  EXPECT_EQ(pod_of(map, "d"), &map.pods[1]);
+  EXPECT_EQ(device_count(map), 16u);
+  EXPECT_EQ(devices(*find_host(map, "a"))[3]->number, 3);
+}
+
+TEST(Query, AHostWithoutNameOrAddressGoesByItsId) {
+  Host plain = host("a");
+  EXPECT_EQ(name_of(plain), "a");
+  EXPECT_EQ(address_of(plain), "a");
+  plain.address = "10.0.0.1";
+  EXPECT_EQ(address_of(plain), "10.0.0.1");
+}
+
+TEST(Query, TheCommonLevelIsTheSmallestThingThatHoldsBoth) {
+  Map map = two_pods();
+  auto level = [&](DeviceRef x, DeviceRef y) { return common_level(map, x, y).value(); };
+  EXPECT_EQ(level({"a", 0}, {"a", 0}), Level::device);
+  EXPECT_EQ(level({"a", 0}, {"a", 1}), Level::island);
+  EXPECT_EQ(level({"a", 1}, {"a", 2}), Level::host);
+  EXPECT_EQ(level({"a", 0}, {"b", 0}), Level::leaf);
+  EXPECT_EQ(level({"a", 0}, {"c", 0}), Level::pod);
+  EXPECT_EQ(level({"c", 0}, {"d", 0}), Level::cluster);
+}
+
+TEST(Query, AWayIsAsFastAsItsSlowestLinkAndAsLongAsAllOfThem) {
+  Map map = two_pods();
+  EXPECT_EQ(link_between_hosts(map, "a", "b").value(), (Link{1_Gbit, Duration(70)}));
+  EXPECT_EQ(link_between_hosts(map, "a", "c").value(), (Link{5_Gbit, Duration(47)}));
+  EXPECT_EQ(link_between_hosts(map, "a", "a").value(), (Link{20_Gbit, Duration(3)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 1}).value(), (Link{40_Gbit, Duration(1)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 3}).value(), (Link{20_Gbit, Duration(3)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"b", 3}).value(), (Link{1_Gbit, Duration(70)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 0}).value(), (Link{std::nullopt, Duration(0)}));
+}
+
+TEST(Query, AWayWithAnUnknownLinkIsUnknown) {
+  EXPECT_EQ(link_between_hosts(two_pods(), "a", "d").value(), Link{});
+  EXPECT_EQ(link_between_hosts(two_pods(), "d", "a").value(), Link{});
+}
+
+TEST(Query, WhatTheMapLacksIsNamed) {
+  Map map = two_pods();
+  EXPECT_EQ(link_between_hosts(map, "a", "x").error().message, "the map has no host 'x'");
+  EXPECT_EQ(common_level(map, {"a", 0}, {"a", 4}).error().message,
+            "the host 'a' has no device 4; it has 4");
+  EXPECT_EQ(common_level(map, {"a", -1}, {"a", 0}).error().code, Code::not_found);
+}
+
+TEST(File, AMapComesBackFromYamlAndJson) {
+  Map map = two_pods();
+  EXPECT_EQ(parse_map(dump_map(map), "x").value(), map) << dump_map(map);
+  EXPECT_EQ(map_from_json(map_to_json(map)).value(), map);
+  EXPECT_EQ(parse_map(dump_json(map_to_json(map)), "x").value(), map);
+}
+
+TEST(File, NumbersThatAreLeftOpenGoOn) {
+  Map map = parse_map(
+                "pods: [{leaves: [{hosts: [{id: a, islands: [{devices: [{kind: gpu, count: 2}, "
+                "{kind: core}]}, {devices: [{kind: gpu, count: 2}]}]}]}]}]",
+                "x")
+                .value();
+  std::string numbers;
+  for (const Device* device : devices(*find_host(map, "a")))
+    numbers += format("{}{} ", name_of(device->kind), device->number);
+  EXPECT_EQ(numbers, "gpu0 gpu1 core0 gpu2 gpu3 ");
+}
+
+TEST(File, ErrorsInJsonNameThePath) {
+  Json json = map_to_json(two_pods());
+  json["pods"][1]["leaves"][0]["hosts"][0]["id"] = "a";
+  EXPECT_EQ(map_from_json(json).error().message,
+            "pods[1].leaves[0].hosts[0].id: the host 'a' is there already, as "
+            "pods[0].leaves[0].hosts[0]; give each host an id of its own");
+  EXPECT_EQ(check(Map{}).error().message, "pods: is empty; write at least one pod");
+}
+
+TEST(Grid, IsReadFromItsShortForm) {
+  EXPECT_EQ(parse_host_grid("2x3").value(), (HostGrid{2, 3}));
+  EXPECT_EQ(
+      parse_host_grid("2by2").error().message,
+      "'2by2' is not HOSTSxDEVICES; write 2x2 for two hosts with two devices each (1 to 1024)");
+  for (const char* wrong : {"", "x", "2", "2x", "x2", "0x2", "2x0", "-1x2", "2x2x2", " 2x2", "2x2 ",
+                            "1025x1", "99999999999x1", "1e1x2", "2X2", "1000x1000"})
+    EXPECT_FALSE(parse_host_grid(wrong)) << wrong;
+}
+
+TEST(Grid, HostsHaveTheirOwnIdsOnOneLeafAndCoresOfTheirOwnWhileTheseLast) {
+  Map map = present_as(machine(4, 0), {2, 2}).value();
+  EXPECT_TRUE(check(map));
+  EXPECT_EQ(id_list(hosts(map)), "box-0 box-1 ");
+  EXPECT_EQ(common_level(map, {"box-0", 0}, {"box-1", 0}).value(), Level::leaf);
+  int core = 0;
+  for (const Host* one : hosts(map)) {
+    EXPECT_EQ(one->address, "127.0.0.1");
+    for (const Device* device : devices(*one))
+      EXPECT_EQ(*device, (Device{DeviceKind::core, core++, std::nullopt, false}));
+  }
+}
+
+TEST(Grid, CoresAreDealtAgainAndMarkedWhenThereAreTooFew) {
+  Map map = present_as(machine(3, 0), {2, 2}).value();
+  EXPECT_TRUE(check(map));
+  std::string dealt;
+  for (const Host* one : hosts(map))
+    for (const Device* device : devices(*one))
+      dealt += format("{}{} ", device->number, device->shared ? "s" : "");
+  EXPECT_EQ(dealt, "0s 1 2 0s ");
+  EXPECT_EQ(device_count(present_as(machine(1, 0), {1, 8}).value()), 8u);
+  EXPECT_TRUE(check(present_as(machine(1, 0), {1, 8}).value()));
+}
+
+TEST(Grid, GpusAreDealtOnlyIfThereIsOneForEach) {
+  auto kind = [](const Map& map) { return devices(*hosts(map).front()).front()->kind; };
+  EXPECT_EQ(kind(present_as(machine(8, 4), {2, 2}).value()), DeviceKind::gpu);
+  EXPECT_EQ(kind(present_as(machine(8, 1), {2, 2}).value()), DeviceKind::core);
+}
+
+TEST(Grid, OnlyOneHostCanBePresentedAsSeveral) {
+  EXPECT_EQ(present_as(two_pods(), {2, 2}).error().message,
+            "only a map of one host can be presented as several; this one has 4");
+}
+
+TEST(Tree, OneHostIsShownWithoutLinksToNobody) {
+  EXPECT_EQ(text(machine(2, 0), TreeStyle::ascii),
+            "cluster box                   1 host: 2 cores; memory unknown\n"
+            "`- pod pod-0                  1 host: 2 cores; memory unknown\n"
+            "   `- leaf leaf-0             1 host: 2 cores; memory unknown\n"
+            "      `- host box (box-1234)  2 cores; memory unknown\n"
+            "         `- island 0          2 cores                          between devices "
+            "unknown\n");
+}
+
+}  // namespace
+}  // namespace lockstep
