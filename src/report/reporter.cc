@@ -1,0 +1,178 @@
+#include "report/reporter.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "text/convert.h"
+#include "text/json.h"
+
+namespace lockstep {
+namespace {
+
+// How soon the background thread notices, in the middle of a wait, that the end has come.
+constexpr int kSliceMilliseconds = 20;
+
+Json message(std::string_view kind, std::int64_t step) {
+  Json json;
+  json["kind"] = kind;
+  json["step"] = step;
+  return json;
+}
+
+std::string line_of(const Json& json) { return dump_json(json) + "\n"; }
+
+std::string words_of(std::int64_t step, const std::vector<Metric>& values) {
+  std::string words = format("step {}:", step);
+  for (const auto& [name, value] : values) words += format(" {} {:.6g}", name, value);
+  return words + "\n";
+}
+
+}  // namespace
+
+std::unique_ptr<Reporter> Reporter::from_environment(WithoutAgent without_agent) {
+  const char* socket = std::getenv("LOCKSTEP_REPORT");
+  return std::make_unique<Reporter>(
+      ReporterOptions{.socket = socket ? socket : "", .without_agent = without_agent});
+}
+
+Reporter::Reporter(ReporterOptions options)
+    : options_(std::move(options)), thread_([this] { run(); }) {}
+
+Reporter::~Reporter() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+    end_ = Deadline::after(options_.patience);
+  }
+  changed_.notify_all();
+  thread_.join();
+  if (const auto lost = dropped())
+    LS_LOG(warning, "{} reports did not reach the agent at {}", lost, options_.socket.string());
+}
+
+void Reporter::metrics(std::int64_t step, const std::vector<Metric>& values) {
+  if (options_.socket.empty()) {
+    if (options_.without_agent == WithoutAgent::print) enqueue(words_of(step, values));
+    return;
+  }
+  const auto now = SystemClock().now().time_since_epoch();
+  auto json = message("metrics", step);
+  json["time_us"] = now.count();
+  json["values"] = Json::object();
+  for (const auto& [name, value] : values) json["values"][name] = to_json(value);
+  enqueue(line_of(json));
+}
+
+void Reporter::progress(std::int64_t step, std::int64_t steps) {
+  if (options_.socket.empty()) return;
+  auto json = message("progress", step);
+  json["steps"] = steps;
+  enqueue(line_of(json));
+}
+
+void Reporter::checkpoint(std::int64_t step, const std::filesystem::path& path) {
+  if (options_.socket.empty()) return;
+  auto json = message("checkpoint", step);
+  json["path"] = path.string();
+  enqueue(line_of(json));
+}
+
+std::int64_t Reporter::dropped() const {
+  const Lock lock(mutex_);
+  return dropped_;
+}
+
+void Reporter::enqueue(std::string line) {
+  {
+    const Lock lock(mutex_);
+    if (queue_.size() < options_.queue_limit) {
+      queue_.push_back(std::move(line));
+      changed_.notify_all();
+      return;
+    }
+  }
+  drop();
+}
+
+void Reporter::run() {
+  while (true) {
+    std::string line;
+    {
+      const Lock lock(mutex_);
+      while (queue_.empty() && !stopping_)
+        changed_.wait_until(mutex_, Deadline::after(std::chrono::seconds(10)));
+      if (queue_.empty()) return;
+      line = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    if (!deliver(line)) drop();
+  }
+}
+
+bool Reporter::deliver(std::string_view line) {
+  if (options_.socket.empty()) return write_all(STDOUT_FILENO, line).has_value();
+  if (!socket_ && !connect()) return false;
+  if (send(line)) return true;
+  // Half a line may be out: the next one starts on a fresh stream.
+  socket_.reset();
+  return false;
+}
+
+bool Reporter::connect() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = options_.socket.string();
+  if (path.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return false;
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return false;
+  socket_ = std::move(socket);
+  return true;
+}
+
+bool Reporter::send(std::string_view line) {
+  const auto begun = Deadline::after(options_.patience);
+  while (!line.empty()) {
+    const auto sent = ::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      line.remove_prefix(static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (errno != EAGAIN && errno != EINTR) return false;
+    if (begun.passed() || deadline_of_line().passed()) return false;
+    pollfd waiting{socket_.get(), POLLOUT, 0};
+    ::poll(&waiting, 1, kSliceMilliseconds);
+  }
+  return true;
+}
+
+// While stopping all lines together have one deadline.
+Deadline Reporter::deadline_of_line() const {
+  const Lock lock(mutex_);
+  return stopping_ ? end_ : Deadline::after(options_.patience);
+}
+
+void Reporter::drop() {
+  bool first = false;
+  {
+    const Lock lock(mutex_);
+    first = dropped_++ == 0;
+  }
+  if (first)
+    LS_LOG(warning, "the agent at {} does not take reports: they are dropped; training goes on",
+           options_.socket.string());
+}
+
+}  // namespace lockstep

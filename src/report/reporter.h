@@ -1,0 +1,78 @@
+// Reporter: what a rank tells its agent: metrics, progress, finished checkpoints, as JSON lines
+// over the Unix socket that LOCKSTEP_REPORT names. No call blocks: lines go into a bounded queue
+// that one background thread empties. What the agent does not take within a second is dropped,
+// counted and said once.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mutex.h"
+#include "base/units.h"
+
+namespace lockstep {
+
+struct Metric {
+  std::string name;
+  double value = 0;  // may be infinite or not a number: it arrives as such
+};
+
+// Without an agent: print metrics to standard output, a line each, or nothing at all.
+enum class WithoutAgent { print, discard };
+
+struct ReporterOptions {
+  std::filesystem::path socket;  // the agent's; empty: there is none
+  WithoutAgent without_agent = WithoutAgent::print;
+  Duration patience = std::chrono::seconds(1);  // for one line, and for all of them at the end
+  std::size_t queue_limit = 1024;               // lines
+};
+
+class Reporter {
+ public:
+  // With the socket that LOCKSTEP_REPORT names.
+  static std::unique_ptr<Reporter> from_environment(WithoutAgent without_agent);
+  explicit Reporter(ReporterOptions options);
+  // Delivers what is queued, within `patience`.
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  void metrics(std::int64_t step, const std::vector<Metric>& values);
+  void progress(std::int64_t step, std::int64_t steps);
+  // A checkpoint is complete and will be found by a later attempt.
+  void checkpoint(std::int64_t step, const std::filesystem::path& path);
+
+  // Lines given up so far.
+  std::int64_t dropped() const;
+
+ private:
+  void enqueue(std::string line);
+  void run();
+  bool deliver(std::string_view line);
+  bool connect();
+  bool send(std::string_view line);
+  Deadline deadline_of_line() const;
+  void drop();
+
+  const ReporterOptions options_;
+  Fd socket_;  // the background thread's
+
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
+  std::deque<std::string> queue_ LS_GUARDED_BY(mutex_);
+  bool stopping_ LS_GUARDED_BY(mutex_) = false;
+  Deadline end_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));  // once stopping
+  std::int64_t dropped_ LS_GUARDED_BY(mutex_) = 0;
+
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace lockstep

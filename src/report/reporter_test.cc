@@ -1,0 +1,124 @@
+#include "report/reporter.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "text/json.h"
+
+namespace lockstep {
+namespace {
+
+// Stands for the agent: a listening socket in a folder of its own.
+class Agent {
+ public:
+  Agent() {
+    char folder[] = "/tmp/lockstep-reporter-XXXXXX";
+    EXPECT_NE(::mkdtemp(folder), nullptr);
+    folder_ = folder;
+    path_ = folder_ / "report";
+    listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+  }
+  ~Agent() { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // All lines of the next connection, up to its end.
+  std::vector<Json> lines() {
+    pollfd waiting{listener_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, 5000) != 1) return {};
+    const Fd peer(::accept(listener_.get(), nullptr, nullptr));
+    std::string received;
+    char buffer[4096];
+    for (ssize_t size; (size = ::read(peer.get(), buffer, sizeof buffer)) > 0;)
+      received.append(buffer, static_cast<std::size_t>(size));
+    std::vector<Json> lines;
+    for (std::size_t at = 0, end; (end = received.find('\n', at)) != std::string::npos;
+         at = end + 1)
+      lines.push_back(parse_json(received.substr(at, end - at)).value());
+    return lines;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::filesystem::path path_;
+  Fd listener_;
+};
+
+TEST(Reporter, LinesArriveInOrderAndKeepWhatIsNotANumber) {
+  Agent agent;
+  {
+    Reporter reporter({.socket = agent.path()});
+    reporter.metrics(12, {{"loss", 2.5},
+                          {"speed", std::nan("")},
+                          {"norm", -std::numeric_limits<double>::infinity()}});
+    reporter.progress(12, 400);
+    reporter.checkpoint(12, "/runs/step-00000012");
+  }
+  const auto lines = agent.lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["kind"], "metrics");
+  EXPECT_EQ(lines[0]["step"], 12);
+  EXPECT_GT(lines[0]["time_us"].get<std::int64_t>(), 1'700'000'000'000'000);
+  EXPECT_EQ(dump_json(lines[0]["values"]), R"({"loss":2.5,"speed":"NaN","norm":"-Infinity"})");
+  EXPECT_EQ(dump_json(lines[1]), R"({"kind":"progress","step":12,"steps":400})");
+  EXPECT_EQ(dump_json(lines[2]), R"({"kind":"checkpoint","step":12,"path":"/runs/step-00000012"})");
+}
+
+TEST(Reporter, AnAbsentAgentCostsNothingButTheLines) {
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    Reporter reporter({.socket = "/nonexistent/report"});
+    for (int step = 0; step < 100; ++step) reporter.progress(step, 100);
+    const auto bound = Deadline::after(std::chrono::seconds(5));
+    while (reporter.dropped() < 100 && !bound.passed()) std::this_thread::yield();
+    EXPECT_EQ(reporter.dropped(), 100);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
+}
+
+TEST(Reporter, ASlowAgentNeverHoldsTheRankUp) {
+  Agent agent;  // it accepts nothing, so that the socket's buffer fills
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    Reporter reporter({.socket = agent.path(), .patience = std::chrono::milliseconds(100)});
+    for (int step = 0; step < 3000; ++step) reporter.metrics(step, {{std::string(4000, 'n'), 1.0}});
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
+    EXPECT_GT(reporter.dropped(), 0);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
+}
+
+TEST(Reporter, WithoutAnAgentMetricsArePrinted) {
+  testing::internal::CaptureStdout();
+  {
+    Reporter reporter({.socket = {}, .without_agent = WithoutAgent::print});
+    reporter.metrics(3, {{"loss", 1.25}, {"speed", std::nan("")}});
+    reporter.progress(3, 10);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "step 3: loss 1.25 speed nan\n");
+}
+
+TEST(Reporter, WithoutAnAgentNothingIsPrintedIfAskedSo) {
+  testing::internal::CaptureStdout();
+  {
+    Reporter reporter({.socket = {}, .without_agent = WithoutAgent::discard});
+    reporter.metrics(3, {{"loss", 1.25}});
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
+}  // namespace
+}  // namespace lockstep
