@@ -160,6 +160,7 @@ std::string human_number(double value) {
     value /= 1000;
     ++suffix;
   }
+  if (std::abs(value) >= 1000) return format("{:.3g}{}", value, kSuffixes[suffix]);
   if (suffix > 0) return format("{:.1f}{}", value, kSuffixes[suffix]);
   return value == std::trunc(value) ? format("{:.0f}", value) : format("{:.3g}", value);
 }
