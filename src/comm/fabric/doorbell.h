@@ -1,0 +1,39 @@
+// Doorbell: an eventfd that ends a progress thread's sleep. The owner waits for it among its other
+// descriptors; other threads, and processes that were passed the descriptor, ring it.
+#pragma once
+
+#include <cstdint>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace lockstep {
+
+class Doorbell {
+ public:
+  static Result<Doorbell> create() {
+    Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!fd) return os_error("making an eventfd", errno);
+    return Doorbell(std::move(fd));
+  }
+  explicit Doorbell(Fd fd) : fd_(std::move(fd)) {}
+
+  // Never blocks: a bell that is full rings already.
+  void ring() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
+  }
+  void quiet() const {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = ::read(fd_.get(), &count, sizeof count);
+  }
+  int fd() const { return fd_.get(); }
+
+ private:
+  Fd fd_;
+};
+
+}  // namespace lockstep

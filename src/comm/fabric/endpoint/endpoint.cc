@@ -1,0 +1,157 @@
+#include "comm/fabric/endpoint/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <sys/epoll.h>
+
+#include "base/check.h"
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+// A failed connection is often the first sign of a death of which the lifeline tells a moment
+// later, and better.
+constexpr auto kDeathBound = std::chrono::milliseconds(500);
+// libfabric may hold work that no descriptor shows (a connection being made), so with it no sleep
+// is longer.
+constexpr auto kOfiNap = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd epoll)
+    : self_(std::move(self)), bell_(std::move(bell)), epoll_(std::move(epoll)) {
+  const auto count = static_cast<std::size_t>(size);
+  links_.resize(count);
+  lifelines_.resize(count);
+  gone_.resize(count);
+  may_leave_.resize(count);
+  leaving_.resize(count);
+}
+
+Endpoint::~Endpoint() = default;
+
+const Peer& Endpoint::peer(int rank) const {
+  return rank == self_.rank ? self_ : lifelines_[static_cast<std::size_t>(rank)]->peer();
+}
+
+Result<void> Endpoint::watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return os_error("watching a descriptor", errno);
+  return {};
+}
+
+Result<void> Endpoint::poll() {
+  if (!ofi_) return {};
+  auto polled = ofi_->poll();
+  if (polled || polled.error().code != Code::peer_lost) return polled;
+  const auto deadline = Deadline::after(kDeathBound);
+  while (!deadline.passed()) {
+    TRY(listen());
+    epoll_event event;
+    ::epoll_wait(epoll_.get(), &event, 1, 1);
+  }
+  return polled;
+}
+
+Result<void> Endpoint::poll_all() {
+  TRY(listen());
+  TRY(poll());
+  answer_leaving();
+  return {};
+}
+
+Result<void> Endpoint::listen() {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    auto& lifeline = *lifelines_[static_cast<std::size_t>(peer)];
+    while (const auto notice = lifeline.hear()) TRY(heard(peer, *notice));
+  }
+  return {};
+}
+
+Result<void> Endpoint::heard(int peer, const Notice& notice) {
+  const auto index = static_cast<std::size_t>(peer);
+  auto& lifeline = *lifelines_[index];
+  if (lifeline.over()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, lifeline.fd(), nullptr);
+  switch (notice.kind) {
+    case Notice::Kind::leaving:
+      leaving_[index] = Leaving{{notice.sent[0], notice.sent[1]}};
+      return {};
+    case Notice::Kind::may_leave:
+      may_leave_[index] = true;
+      return {};
+    case Notice::Kind::closed:
+      gone_[index] = true;
+      return {};
+    case Notice::Kind::gave_up:
+      return Error{notice.error.code, format("rank {} gave up: {}", peer, notice.error.message)};
+    case Notice::Kind::died:
+      gone_[index] = true;
+      return Error{Code::peer_lost, format("{} died", text(lifeline.peer()))};
+  }
+  return {};
+}
+
+void Endpoint::answer_leaving() {
+  for (std::size_t peer = 0; peer < leaving_.size(); ++peer) {
+    if (!leaving_[peer]) continue;
+    const bool all = std::all_of(std::begin(kLanes), std::end(kLanes), [&](Lane lane) {
+      return links_[peer]->arrived(lane) >= leaving_[peer]->sent[static_cast<std::size_t>(lane)];
+    });
+    if (!all) continue;
+    lifelines_[peer]->tell({Notice::Kind::may_leave, {}, {}});
+    leaving_[peer].reset();
+  }
+}
+
+void Endpoint::set_sleeping(bool sleeping) {
+  sleeping_.store(sleeping);
+  for (auto* link : links_)
+    if (link != nullptr) link->set_sleeping(sleeping);
+}
+
+Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& ready) {
+  set_sleeping(true);
+  if (!ready() && (!ofi_ || ofi_->may_sleep())) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
+    if (ofi_) left = std::min(left, kOfiNap);
+    std::array<epoll_event, 8> events;
+    ::epoll_wait(epoll_.get(), events.data(), events.size(),
+                 static_cast<int>(std::min<long>(left.count(), 60'000)));
+  }
+  set_sleeping(false);
+  bell_.quiet();
+  return poll_all();
+}
+
+void Endpoint::wake() {
+  if (sleeping_.load()) bell_.ring();
+}
+
+void Endpoint::tell_giving_up(const Error& error) {
+  for (const auto& lifeline : lifelines_)
+    if (lifeline) lifeline->tell({Notice::Kind::gave_up, {}, error});
+}
+
+void Endpoint::leave(Deadline deadline) {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    lifelines_[static_cast<std::size_t>(peer)]->tell(
+        {Notice::Kind::leaving, {link(peer).sent(kLanes[0]), link(peer).sent(kLanes[1])}, {}});
+  }
+  const auto all_have = [&] {
+    for (std::size_t peer = 0; peer < links_.size(); ++peer)
+      if (links_[peer] != nullptr && !may_leave_[peer] && !gone_[peer]) return false;
+    return true;
+  };
+  while (!all_have() && !deadline.passed())
+    if (!sleep(deadline, all_have)) return;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+// Endpoint: all that one rank holds towards its group: a lifeline and a link to every peer, and the
+// one place where its progress thread sleeps.
+//
+// Which link a pair gets: shared memory if both have the same host id, the lifeline is a Unix
+// socket, and the peer can read a random token through the segment; otherwise libfabric. The two
+// agree on it over the lifeline, so they never differ.
+//
+// For the progress thread only, but for wake(). Peers and links are numbered by rank; there is none
+// for the own rank.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "comm/fabric/doorbell.h"
+#include "comm/fabric/fork_guard.h"
+#include "comm/fabric/lifeline.h"
+#include "comm/fabric/link.h"
+#include "comm/fabric/ofi/ofi_transport.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+
+struct EndpointOptions {
+  int rank = 0;
+  int size = 1;
+  std::string host_id;
+  Secret secret;
+  std::string group;
+  Duration timeout{};
+  std::string provider;
+  std::string address;  // empty: the first that is not loopback
+};
+
+class Endpoint {
+ public:
+  // Meets all peers, bounded by the time-out.
+  static Result<std::unique_ptr<Endpoint>> create(EndpointOptions options, Rendezvous& rendezvous);
+  ~Endpoint();
+
+  int rank() const { return self_.rank; }
+  int size() const { return static_cast<int>(links_.size()); }
+  Link& link(int peer) { return *links_[static_cast<std::size_t>(peer)]; }
+  const Peer& peer(int rank) const;
+  // The peer has left in order; what it sent has all arrived.
+  bool gone(int peer) const { return gone_[static_cast<std::size_t>(peer)]; }
+
+  // Makes progress. An error when a peer died or gave up, or the network failed.
+  Result<void> poll();
+  // As poll, and listens to the lifelines too, which costs system calls.
+  Result<void> poll_all();
+  // Blocks until something may have happened, at most until the deadline. `ready` is asked once
+  // more when peers know that they must ring, so that nothing is missed.
+  Result<void> sleep(Deadline deadline, const std::function<bool()>& ready);
+  void wake();  // ends a sleep; from any thread
+
+  void tell_giving_up(const Error& error);
+  // Says goodbye and makes progress until all peers have what was sent, or the deadline.
+  void leave(Deadline deadline);
+
+ private:
+  friend class Meeting;
+  Endpoint(Peer self, int size, Doorbell bell, Fd epoll);
+  Result<void> watch(int fd);
+  Result<void> listen();
+  Result<void> heard(int peer, const Notice& notice);
+  void answer_leaving();
+  void set_sleeping(bool sleeping);
+
+  struct Leaving {
+    std::uint64_t sent[kLaneCount];
+  };
+
+  Peer self_;
+  Doorbell bell_;
+  Fd epoll_;
+  std::unique_ptr<OfiTransport> ofi_;               // only where a peer needs it
+  std::vector<std::unique_ptr<Link>> owned_links_;  // the shared-memory ones
+  std::vector<Link*> links_;
+  std::vector<std::unique_ptr<Lifeline>> lifelines_;
+  std::vector<bool> gone_, may_leave_;
+  std::vector<std::optional<Leaving>> leaving_;  // said, and not answered yet
+  std::atomic<bool> sleeping_ = false;
+  ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
+};
+
+}  // namespace lockstep

@@ -1,0 +1,226 @@
+// How an Endpoint comes to be: every rank publishes in the rendezvous where it listens; then each
+// connects to all lower ranks, and after that accepts all higher ones, so that nobody waits in a
+// circle. Over each connection: handshake, who is who, and which link (endpoint.h).
+#include <cerrno>
+#include <charconv>
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "comm/fabric/endpoint/endpoint.h"
+#include "comm/fabric/shm/shm_link.h"
+#include "comm/rendezvous/frame.h"
+#include "comm/rendezvous/handshake.h"
+
+namespace lockstep {
+namespace {
+
+// One caller that says nothing must not use up the others' time.
+constexpr auto kStrangerBound = std::chrono::seconds(5);
+
+struct Place {
+  std::string host_id, unix_name, tcp;
+};
+
+std::string to_entry(const Place& place) {
+  return join_fields({place.host_id, place.unix_name, place.tcp});
+}
+Result<Place> parse_place(std::string_view entry) {
+  auto fields = TRY(split_fields(entry, 3));
+  return Place{std::move(fields[0]), std::move(fields[1]), std::move(fields[2])};
+}
+
+std::string place_key(int rank) { return format("rank-{}", rank); }
+
+std::uint32_t salt_of(const Secret& secret, const std::string& group) {
+  const auto digest = hmac_sha256_hex(secret, "libfabric tags of " + group);
+  std::uint32_t salt = 0;
+  std::from_chars(digest.data(), digest.data() + 8, salt, 16);
+  return salt;
+}
+
+}  // namespace
+
+class Meeting {
+ public:
+  Meeting(EndpointOptions options, Rendezvous& rendezvous)
+      : options_(std::move(options)),
+        rendezvous_(rendezvous, "fabric/" + options_.group),
+        deadline_(Deadline::after(options_.timeout)) {}
+
+  Result<std::unique_ptr<Endpoint>> hold() {
+    if (options_.address.empty()) options_.address = first_address();
+    auto bell = TRY(Doorbell::create());
+    Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll) return os_error("making an epoll", errno);
+    endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
+                                 std::move(bell), std::move(epoll)));
+    if (options_.size > 1) TRY(meet_all());
+    TRY(watch_all());
+    return std::move(endpoint_);
+  }
+
+ private:
+  Result<void> meet_all() {
+    const auto unix_name = "@lockstep-" + random_hex(16);
+    auto local = TRY(Listener::unix_socket(unix_name));
+    auto remote = TRY(Listener::tcp(options_.address, 0));
+    TRY(rendezvous_.set(
+        place_key(options_.rank),
+        to_entry({options_.host_id, unix_name, text(HostPort{options_.address, remote.port()})})));
+    for (int peer = 0; peer < options_.rank; ++peer)
+      if (auto met = call(peer); !met)
+        return std::move(met).error().within(format("meeting rank {}", peer));
+    int missing = options_.size - 1 - options_.rank;
+    while (missing > 0) missing -= TRY(admit_one(local, remote))
+    ? 1 : 0;
+    return {};
+  }
+
+  Result<void> call(int peer) {
+    const auto place = TRY(parse_place(TRY(rendezvous_.get(place_key(peer), deadline_))));
+    auto [socket, local] = TRY(connect(place));
+    TRY(handshake_as_client(socket, options_.secret, options_.group, deadline_));
+    TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
+    const auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
+    if (peer_info.rank != peer)
+      return Error{Code::corrupt, format("rank {} answers at its place", peer_info.rank)};
+    if (!(local && TRY(offer_shm(socket, peer)))) TRY(agree_on_ofi(socket, peer));
+    keep(std::move(socket), peer_info);
+    return {};
+  }
+
+  // Unix if the host ids are equal and it works (containers may hide it), else TCP.
+  Result<std::pair<Socket, bool>> connect(const Place& place) {
+    if (place.host_id == options_.host_id)
+      if (auto local = Socket::connect_unix(place.unix_name, deadline_); local)
+        return std::pair(std::move(*local), true);
+    const auto tcp = TRY(parse_host_port(place.tcp));
+    return std::pair(TRY(Socket::connect_tcp(tcp.host, tcp.port, deadline_)), false);
+  }
+
+  // Waits for one caller; false when it was none of ours.
+  Result<bool> admit_one(Listener& local, Listener& remote) {
+    for (;;) {
+      for (auto* listener : {&local, &remote})
+        if (auto socket = TRY(listener->try_accept()); socket)
+          return admit(std::move(*socket), listener == &local);
+      TRY(wait_for_either(local, remote));
+    }
+  }
+
+  Result<void> wait_for_either(const Listener& local, const Listener& remote) {
+    const Fd both(::epoll_create1(EPOLL_CLOEXEC));
+    for (const auto* listener : {&local, &remote}) {
+      epoll_event event{};
+      event.events = EPOLLIN;
+      ::epoll_ctl(both.get(), EPOLL_CTL_ADD, listener->fd(), &event);
+    }
+    if (const auto ready = wait_ready(both.get(), EPOLLIN, deadline_, "waiting"); !ready)
+      return Error{ready.error().code,
+                   format("rank {} waited {} in group '{}' for {}", options_.rank,
+                          text(options_.timeout), options_.group, missing_ranks())};
+    return {};
+  }
+
+  std::string missing_ranks() const {
+    std::string missing;
+    for (int peer = options_.rank + 1; peer < options_.size; ++peer)
+      if (!endpoint_->lifelines_[static_cast<std::size_t>(peer)])
+        missing += format("{}rank {}", missing.empty() ? "" : ", ", peer);
+    return missing + ", which did not call; did they start?";
+  }
+
+  Result<bool> admit(Socket socket, bool local) {
+    const auto bound = Deadline::after(std::min<Duration>(kStrangerBound, deadline_.left()));
+    if (auto met = handshake_as_server(socket, options_.secret, options_.group, bound); !met) {
+      LS_LOG(warning, "rank {} refused a caller: {}", options_.rank, met.error().message);
+      return false;
+    }
+    const auto peer = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
+    if (peer.rank <= options_.rank || peer.rank >= options_.size ||
+        endpoint_->links_[static_cast<std::size_t>(peer.rank)])
+      return Error{Code::invalid,
+                   format("a second process calls itself rank {} of {} in group '{}'", peer.rank,
+                          options_.size, options_.group)};
+    TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
+    const bool may_share = local && peer.host_id == options_.host_id;
+    if (!(local && TRY(answer_shm(socket, peer.rank, may_share))))
+      TRY(agree_on_ofi(socket, peer.rank));
+    keep(std::move(socket), peer);
+    return true;
+  }
+
+  // The caller makes the segment; the other proves that it reads it, by the token.
+  Result<bool> offer_shm(Socket& socket, int peer) {
+    const auto token = random_hex(16);
+    auto segment = TRY(ShmSegment::create(token));
+    TRY(socket.send_fd(segment.memfd().get(), deadline_));
+    TRY(socket.send_fd(endpoint_->bell_.fd(), deadline_));
+    const bool proven = TRY(recv_frame(socket, deadline_))
+    == token;
+    TRY(send_frame(socket, proven ? "share" : "apart", deadline_));
+    if (!proven) return false;
+    Doorbell bell(TRY(socket.recv_fd(deadline_)));
+    keep(make_shm_link(std::move(segment), ShmSide::creator, std::move(bell)), peer);
+    return true;
+  }
+
+  Result<bool> answer_shm(Socket& socket, int peer, bool may_share) {
+    const auto memfd = TRY(socket.recv_fd(deadline_));
+    Doorbell bell(TRY(socket.recv_fd(deadline_)));
+    auto segment = ShmSegment::map(memfd);
+    TRY(send_frame(socket, may_share && segment ? segment->token() : "", deadline_));
+    if (TRY(recv_frame(socket, deadline_)) != "share") return false;
+    if (!segment) return std::move(segment).error();
+    TRY(socket.send_fd(endpoint_->bell_.fd(), deadline_));
+    keep(make_shm_link(std::move(*segment), ShmSide::guest, std::move(bell)), peer);
+    return true;
+  }
+
+  Result<void> agree_on_ofi(Socket& socket, int peer) {
+    auto& ofi = endpoint_->ofi_;
+    if (!ofi)
+      ofi = TRY(OfiTransport::create({options_.provider, options_.address, options_.rank,
+                                      salt_of(options_.secret, options_.group)}));
+    TRY(send_frame(socket, ofi->address(), deadline_));
+    const auto peer_address = TRY(recv_frame(socket, deadline_));
+    endpoint_->links_[static_cast<std::size_t>(peer)] = TRY(ofi->link(peer, peer_address));
+    return {};
+  }
+
+  void keep(std::unique_ptr<Link> link, int peer) {
+    endpoint_->links_[static_cast<std::size_t>(peer)] = link.get();
+    endpoint_->owned_links_.push_back(std::move(link));
+  }
+
+  void keep(Socket socket, const Peer& peer) {
+    socket.tune_for_lifeline();
+    endpoint_->fork_guard_.add(socket.fd());
+    endpoint_->lifelines_[static_cast<std::size_t>(peer.rank)] =
+        std::make_unique<Lifeline>(std::move(socket), peer);
+  }
+
+  Result<void> watch_all() {
+    TRY(endpoint_->watch(endpoint_->bell_.fd()));
+    for (const auto& lifeline : endpoint_->lifelines_)
+      if (lifeline) TRY(endpoint_->watch(lifeline->fd()));
+    if (endpoint_->ofi_) TRY(endpoint_->watch(endpoint_->ofi_->wait_fd()));
+    return {};
+  }
+
+  EndpointOptions options_;
+  PrefixedRendezvous rendezvous_;
+  Deadline deadline_;
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,
+                                                   Rendezvous& rendezvous) {
+  LS_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size);
+  return Meeting(std::move(options), rendezvous).hold();
+}
+
+}  // namespace lockstep

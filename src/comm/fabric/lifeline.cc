@@ -1,0 +1,95 @@
+#include "comm/fabric/lifeline.h"
+
+#include <charconv>
+
+#include "base/format.h"
+#include "comm/rendezvous/frame.h"
+
+namespace lockstep {
+namespace {
+
+// A notice is small; a lifeline whose kernel buffer is full for so long has no reader.
+constexpr auto kTellBound = std::chrono::milliseconds(200);
+constexpr std::size_t kReasonLimit = 4096;
+
+template <class Number>
+Result<Number> parse_number(std::string_view digits) {
+  Number number{};
+  const auto parsed = std::from_chars(digits.begin(), digits.end(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != digits.end())
+    return Error{Code::corrupt, format("a peer sent '{}' where a number belongs", digits)};
+  return number;
+}
+
+std::string to_frame(const Notice& notice) {
+  switch (notice.kind) {
+    case Notice::Kind::leaving:
+      return join_fields(
+          {"leaving", std::to_string(notice.sent[0]), std::to_string(notice.sent[1])});
+    case Notice::Kind::may_leave:
+      return join_fields({"may leave", "", ""});
+    default:
+      return join_fields({"gave up", std::to_string(static_cast<int>(notice.error.code)),
+                          notice.error.message.substr(0, kReasonLimit)});
+  }
+}
+
+Result<Notice> parse_notice(std::string_view frame) {
+  const auto fields = TRY(split_fields(frame, 3));
+  if (fields[0] == "leaving") {
+    const auto first = TRY(parse_number<std::uint64_t>(fields[1]));
+    const auto second = TRY(parse_number<std::uint64_t>(fields[2]));
+    return Notice{Notice::Kind::leaving, {first, second}, {}};
+  }
+  if (fields[0] == "may leave") return Notice{Notice::Kind::may_leave, {}, {}};
+  const auto code = TRY(parse_number<int>(fields[1]));
+  if (code < 0 || code > static_cast<int>(Code::internal))
+    return Error{Code::corrupt, "a peer sent an unknown kind of error"};
+  return Notice{Notice::Kind::gave_up, {}, Error{static_cast<Code>(code), fields[2]}};
+}
+
+}  // namespace
+
+std::string text(const Peer& peer) {
+  return format("rank {} (host {}, pid {})", peer.rank, peer.host_id, peer.pid);
+}
+
+std::string to_frame(const Peer& peer) {
+  return join_fields({std::to_string(peer.rank), peer.host_id, std::to_string(peer.pid)});
+}
+
+Result<Peer> parse_peer(std::string_view frame) {
+  const auto fields = TRY(split_fields(frame, 3));
+  const auto rank = TRY(parse_number<int>(fields[0]));
+  return Peer { rank, fields[1], TRY(parse_number<std::int64_t>(fields[2])) };
+}
+
+void Lifeline::tell(const Notice& notice) {
+  if (!over_) (void)send_frame(socket_, to_frame(notice), Deadline::after(kTellBound));
+}
+
+std::optional<Notice> Lifeline::hear() {
+  if (over_) return std::nullopt;
+  for (;;) {
+    auto frame = take_frame(received_, 2 * kReasonLimit);
+    if (!frame) return end();
+    if (*frame) {
+      auto notice = parse_notice(**frame);
+      if (!notice) return end();
+      if (notice->kind == Notice::Kind::leaving) left_ = true;
+      return std::move(*notice);
+    }
+    std::byte chunk[512];
+    auto got = socket_.try_recv(chunk);
+    if (!got || (*got && **got == 0)) return end();
+    if (!*got) return std::nullopt;
+    received_.append(reinterpret_cast<const char*>(chunk), **got);
+  }
+}
+
+Notice Lifeline::end() {
+  over_ = true;
+  return {left_ ? Notice::Kind::closed : Notice::Kind::died, {}, {}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,172 @@
+#include "comm/fabric/ofi/ofi_transport.h"
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "comm/fabric/ofi/handles.h"
+#include "comm/fabric/ofi/ofi_link.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kApiVersion = FI_VERSION(1, 15);
+constexpr std::size_t kAddressLimit = 256;
+constexpr std::size_t kRanksLimit = 1 << 16;  // by the tag's layout
+
+Result<InfoPtr> choose_provider(const OfiOptions& options) {
+  const auto name = options.provider == "tcp" ? std::string("tcp;ofi_rxm") : options.provider;
+  const InfoPtr hints(fi_allocinfo());
+  LS_CHECK(hints != nullptr);
+  hints->caps = FI_TAGGED;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+  hints->fabric_attr->prov_name = ::strdup(name.c_str());
+  fi_info* found = nullptr;
+  const int status =
+      fi_getinfo(kApiVersion, options.address.c_str(), nullptr, FI_SOURCE, hints.get(), &found);
+  if (status != 0)
+    return ofi_error(
+        format("looking for the libfabric provider '{}' on address {} (see `fi_info`; set "
+               "LOCKSTEP_FABRIC_PROVIDER)",
+               name, options.address),
+        status);
+  return InfoPtr(found);
+}
+
+}  // namespace
+
+class OfiTransport::Impl {
+ public:
+  Result<void> open(const OfiOptions& options) {
+    rank_ = options.rank;
+    salt_ = options.salt;
+    info_ = TRY(choose_provider(options));
+    fabric_ = TRY(open_fid<fid_fabric>("opening the fabric", [&](fid_fabric** fabric) {
+      return fi_fabric(info_->fabric_attr, fabric, nullptr);
+    }));
+    domain_ = TRY(open_fid<fid_domain>("opening the domain", [&](fid_domain** domain) {
+      return fi_domain(fabric_.get(), info_.get(), domain, nullptr);
+    }));
+    addresses_ = TRY(open_fid<fid_av>("opening the address table", [&](fid_av** table) {
+      fi_av_attr attr{};
+      attr.type = FI_AV_TABLE;
+      return fi_av_open(domain_.get(), &attr, table, nullptr);
+    }));
+    completions_ = TRY(open_fid<fid_cq>("opening the completion queue", [&](fid_cq** queue) {
+      fi_cq_attr attr{};
+      attr.format = FI_CQ_FORMAT_TAGGED;
+      attr.wait_obj = FI_WAIT_FD;
+      return fi_cq_open(domain_.get(), &attr, queue, nullptr);
+    }));
+    return open_endpoint();
+  }
+
+  const std::string& address() const { return address_; }
+
+  Result<Link*> link(int peer, const std::string& peer_address) {
+    LS_CHECK(peer >= 0 && static_cast<std::size_t>(peer) < kRanksLimit);
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    if (peer_address.size() != address_.size() ||
+        fi_av_insert(addresses_.get(), peer_address.data(), 1, &address, 0, nullptr) != 1)
+      return Error{Code::invalid,
+                   format("rank {} has a libfabric address that provider '{}' does not "
+                          "understand; do all ranks use the same provider?",
+                          peer, info_->fabric_attr->prov_name)};
+    const OfiPort port{domain_.get(), endpoint_.get(),
+                       (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0, salt_, rank_};
+    links_.push_back(TRY(OfiLink::create(port, peer, address)));
+    return links_.back().get();
+  }
+
+  Result<void> poll() {
+    std::array<fi_cq_tagged_entry, 16> entries;
+    for (;;) {
+      const auto got = fi_cq_read(completions_.get(), entries.data(), entries.size());
+      if (got == -FI_EAGAIN) break;
+      if (got == -FI_EAVAIL) return failed_operation();
+      if (got < 0) return ofi_error("reading completions", got);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) TRY(take(entries[i]));
+    }
+    for (const auto& link : links_) TRY(link->flush());
+    return {};
+  }
+
+  int wait_fd() const { return wait_fd_; }
+
+  bool may_sleep() {
+    fid* waited[] = {&completions_->fid};
+    return fi_trywait(fabric_.get(), waited, 1) == 0;
+  }
+
+ private:
+  Result<void> open_endpoint() {
+    endpoint_ = TRY(open_fid<fid_ep>("opening the endpoint", [&](fid_ep** endpoint) {
+      return fi_endpoint(domain_.get(), info_.get(), endpoint, nullptr);
+    }));
+    int status = fi_ep_bind(endpoint_.get(), &addresses_->fid, 0);
+    if (status == 0)
+      status = fi_ep_bind(endpoint_.get(), &completions_->fid, FI_TRANSMIT | FI_RECV);
+    if (status == 0) status = fi_enable(endpoint_.get());
+    if (status == 0) status = fi_control(&completions_->fid, FI_GETWAIT, &wait_fd_);
+    char name[kAddressLimit];
+    std::size_t length = sizeof name;
+    if (status == 0) status = fi_getname(&endpoint_->fid, name, &length);
+    if (status != 0) return ofi_error("opening the endpoint", status);
+    address_.assign(name, length);
+    return {};
+  }
+
+  static Result<void> take(const fi_cq_tagged_entry& entry) {
+    if (entry.op_context == nullptr) return {};
+    auto& operation = *static_cast<OfiLink::Operation*>(entry.op_context);
+    return operation.link->completed(operation, entry.len);
+  }
+
+  Error failed_operation() {
+    fi_cq_err_entry entry{};
+    if (const auto got = fi_cq_readerr(completions_.get(), &entry, 0); got < 0)
+      return ofi_error("reading a failed operation", got);
+    const auto* operation = static_cast<const OfiLink::Operation*>(entry.op_context);
+    const auto peer =
+        operation == nullptr ? std::string("a peer") : format("rank {}", operation->link->peer());
+    return {Code::peer_lost,
+            format("the connection to {} failed: {}", peer, fi_strerror(entry.err))};
+  }
+
+  // In the order in which they depend on each other; the endpoint goes first.
+  InfoPtr info_;
+  FidPtr<fid_fabric> fabric_;
+  FidPtr<fid_domain> domain_;
+  FidPtr<fid_av> addresses_;
+  FidPtr<fid_cq> completions_;
+  std::vector<std::unique_ptr<OfiLink>> links_;
+  FidPtr<fid_ep> endpoint_;
+  std::string address_;
+  std::uint32_t salt_ = 0;
+  int rank_ = 0;
+  int wait_fd_ = -1;
+};
+
+OfiTransport::OfiTransport(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OfiTransport::~OfiTransport() = default;
+const std::string& OfiTransport::address() const { return impl_->address(); }
+Result<Link*> OfiTransport::link(int peer, const std::string& peer_address) {
+  return impl_->link(peer, peer_address);
+}
+Result<void> OfiTransport::poll() { return impl_->poll(); }
+int OfiTransport::wait_fd() const { return impl_->wait_fd(); }
+bool OfiTransport::may_sleep() { return impl_->may_sleep(); }
+
+Result<std::unique_ptr<OfiTransport>> OfiTransport::create(const OfiOptions& options) {
+  if (options.rank < 0 || static_cast<std::size_t>(options.rank) >= kRanksLimit)
+    return Error{Code::invalid, format("rank {} is not below {}", options.rank, kRanksLimit)};
+  auto impl = std::make_unique<Impl>();
+  TRY(impl->open(options));
+  return std::unique_ptr<OfiTransport>(new OfiTransport(std::move(impl)));
+}
+
+}  // namespace lockstep
