@@ -13,11 +13,12 @@
 namespace lockstep {
 
 struct Launch {
-  std::string node;          // demo/42.2/0
-  std::string host;          // the map's host id: LOCKSTEP_HOST_ID
-  std::string address;       // where other nodes reach this host
-  std::vector<int> devices;  // indices within the host; one rank each
-  bool gpus = false;         // the devices are GPUs: set CUDA_VISIBLE_DEVICES
+  std::string node;     // demo/42.2/0
+  std::string host;     // the map's host id: LOCKSTEP_HOST_ID
+  std::string address;  // where other nodes reach this host
+  std::vector<int>
+      devices;        // their numbers on the machine, as CUDA_VISIBLE_DEVICES counts; one rank each
+  bool gpus = false;  // the devices are GPUs: set CUDA_VISIBLE_DEVICES
   int first_rank = 0;
   int world_size = 1;
   int nodes = 1;
@@ -36,7 +37,7 @@ struct Launch {
         required(field("node", &Launch::node, "project/number.epoch/index")),
         required(field("host", &Launch::host, "host id in the map")),
         field("address", &Launch::address, "where other nodes reach it"),
-        field("devices", &Launch::devices, "device indices within the host"),
+        field("devices", &Launch::devices, "device numbers on the machine"),
         field("gpus", &Launch::gpus, "the devices are GPUs"),
         field("first_rank", &Launch::first_rank, "global rank of local rank 0"),
         field("world_size", &Launch::world_size, "ranks in all"),

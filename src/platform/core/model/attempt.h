@@ -93,7 +93,7 @@ struct Rank {
   RankState state = RankState::running;
   int code = 0;                  // exit code, or the signal's number when killed
   bool signalled_by_us = false;  // the agent itself sent the signal that ended it
-  std::optional<Time> ended;
+  std::optional<Time> ended{};
 
   bool operator==(const Rank&) const = default;
 };

@@ -27,9 +27,9 @@ inline constexpr Duration kGrace = std::chrono::seconds(10);
 // the node is fenced; end what is left and exit.
 struct Command {
   CommandKind kind = CommandKind::none;
-  std::string master_address;
+  std::string master_address{};
   int master_port = 0;
-  std::string rendezvous;  // host:port
+  std::string rendezvous{};  // host:port
   Duration grace{};
 
   bool operator==(const Command&) const = default;

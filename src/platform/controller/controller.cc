@@ -1,0 +1,221 @@
+#include "platform/controller/controller.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "map/query.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How often the engine is asked what is gone: at every tick while something is about to end.
+constexpr Duration kLookInterval = std::chrono::seconds(1);
+constexpr Duration kComplainInterval = std::chrono::minutes(1);
+
+fs::path run_folder(const fs::path& home, const RunId& run) {
+  return home / "runs" / run.project / format("{}", run.number);
+}
+
+bool starts(const Attempt* attempt, const NodeId& node) {
+  return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
+}
+
+RunId run_of(const Run& row) { return row.id; }
+RunId run_of(const Attempt& row) { return row.id.run; }
+RunId run_of(const Node& row) { return row.id.attempt.run; }
+
+// Calls visit(node) for each node that still holds devices.
+template <class Visit>
+void for_each_live_node(const State& state, Visit&& visit) {
+  for (const RunId& run : state.open)
+    if (const Attempt* attempt = live_attempt(state, run))
+      for (const Node* node : nodes_of(state, attempt->id))
+        if (node->state != NodeState::released) visit(*attempt, *node);
+}
+
+}  // namespace
+
+Controller::Controller(ControllerSetup setup, State state)
+    : setup_(std::move(setup)), state_(std::move(state)) {}
+
+Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
+  TRY(check(setup.map));
+  State state = TRY(setup.store.load());
+  state.map = setup.map;
+  auto controller = std::unique_ptr<Controller>(new Controller(std::move(setup), std::move(state)));
+  TRY(controller->recover());
+  return controller;
+}
+
+// Between the commit of a placement and the start of its agents the daemon may have died: what is
+// allocated, not yet heard and not in the engine's list is launched now.
+Result<void> Controller::recover() {
+  const auto there = TRY(setup_.engine.list());
+  for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
+    if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
+    if (std::ranges::find(there, node.id) != there.end()) return;
+    launching_.insert(node.id);
+    effects_.push_back(LaunchNode{node.id});
+  });
+  TRY(handle(DaemonStarted{}));
+  return {};
+}
+
+Result<RunId> Controller::submit(RunSpec spec, Origin origin) {
+  const auto changes = TRY(handle(SubmitRun{std::move(spec), std::move(origin)}));
+  // The new run is the one row whose version is its first.
+  for (const Change& change : changes)
+    if (const Run* run = std::get_if<Run>(&change); run && run->version == 1) return run->id;
+  return Error{Code::internal, "the run was not made"};
+}
+
+Result<void> Controller::stop(const RunId& run, const std::string& reason) {
+  TRY(handle(StopRun{run, reason}));
+  return {};
+}
+
+Result<Command> Controller::report(const NodeReport& report) {
+  TRY(handle(report));
+  return command_for(state_, report.node);
+}
+
+void Controller::tick() {
+  for (const NodeId& node : gone_nodes()) handle_or_log(NodeGone{node});
+  handle_or_log(Tick{});
+}
+
+fs::path Controller::checkpoint_folder(const Run& run) const {
+  if (!run.spec.checkpoint_folder.empty()) return run.spec.checkpoint_folder;
+  return run_folder(setup_.home, run.id) / "checkpoints";
+}
+
+Result<std::vector<Change>> Controller::handle(const Event& event) {
+  auto changes = TRY(decide(event));
+  act();
+  notify(changes);
+  return changes;
+}
+
+// Persist, then apply; what is to be done is queued.
+Result<std::vector<Change>> Controller::decide(const Event& event) {
+  Outcome outcome = TRY(step(state_, event, setup_.clock.now()));
+  if (!outcome.changes.empty()) TRY(setup_.store.commit(outcome.changes));
+  for (const Change& change : outcome.changes) apply(state_, change);
+  for (const Effect& effect : outcome.effects)
+    if (const auto* launch = std::get_if<LaunchNode>(&effect)) launching_.insert(launch->node);
+  effects_.insert(effects_.end(), outcome.effects.begin(), outcome.effects.end());
+  return std::move(outcome.changes);
+}
+
+void Controller::handle_or_log(const Event& event) {
+  if (auto handled = handle(event); !handled)
+    LS_LOG(error, "the controller could not go on: {}", handled.error().message);
+}
+
+// A launch that fails is an event of its own, whose effects join the queue.
+void Controller::act() {
+  while (!effects_.empty()) {
+    const Effect effect = std::move(effects_.front());
+    effects_.pop_front();
+    std::visit([&](const auto& what) { carry_out(what); }, effect);
+  }
+}
+
+void Controller::carry_out(const LaunchNode& effect) {
+  const auto node = state_.nodes.find(effect.node);
+  LS_CHECK(node != state_.nodes.end(), "{}", text(effect.node));
+  // Stopped meanwhile: then it is gone without ever having been there.
+  if (!starts(live_attempt(state_, effect.node.attempt.run), effect.node)) {
+    launching_.erase(effect.node);
+    return;
+  }
+  auto launched = setup_.engine.launch(launch_of(node->second));
+  launching_.erase(effect.node);
+  if (launched) return;
+  LS_LOG(warning, "launching {} failed: {}", text(effect.node), launched.error().message);
+  auto changes = decide(LaunchFailed{effect.node, launched.error().message});
+  if (changes)
+    notify(*changes);
+  else  // the node is not in the engine's list, so a later tick finds it gone
+    LS_LOG(error, "the controller could not go on: {}", changes.error().message);
+}
+
+void Controller::carry_out(const KillNode& effect) {
+  // Not repeated here: the next tick but some asks again for as long as the node is there.
+  if (auto killed = setup_.engine.kill(effect.node); !killed)
+    LS_LOG(warning, "ending {} by force failed: {}", text(effect.node), killed.error().message);
+}
+
+// While an attempt drains its end is awaited, so look at every tick; else once a second.
+bool Controller::time_to_look() const {
+  if (!looked_ || setup_.clock.now() - *looked_ >= kLookInterval) return true;
+  return std::ranges::any_of(state_.open, [&](const RunId& run) {
+    const Attempt* attempt = live_attempt(state_, run);
+    return attempt && attempt->state == AttemptState::draining;
+  });
+}
+
+std::vector<NodeId> Controller::gone_nodes() {
+  if (!time_to_look()) return {};
+  std::vector<NodeId> gone;
+  for_each_live_node(state_, [&](const Attempt&, const Node& node) {
+    if (!launching_.contains(node.id)) gone.push_back(node.id);
+  });
+  if (gone.empty()) return gone;
+  const Time now = setup_.clock.now();
+  looked_ = now;
+  const auto there = setup_.engine.list();
+  if (!there) {
+    if (!complained_ || now - *complained_ >= kComplainInterval) {
+      LS_LOG(warning, "the engine cannot say what runs: {}", there.error().message);
+      complained_ = now;
+    }
+    return {};
+  }
+  std::erase_if(
+      gone, [&](const NodeId& node) { return std::ranges::find(*there, node) != there->end(); });
+  return gone;
+}
+
+Launch Controller::launch_of(const Node& node) const {
+  const AttemptId& attempt = node.id.attempt;
+  const Run& run = state_.runs.at(attempt.run);
+  const Host* host = find_host(state_.map, node.host);
+  Launch launch;
+  launch.node = text(node.id);
+  launch.host = node.host;
+  launch.address = host ? address_of(*host) : node.host;
+  const auto all = host ? devices(*host) : std::vector<const Device*>{};
+  for (int index : node.devices) {
+    const auto i = static_cast<std::size_t>(index);
+    launch.devices.push_back(i < all.size() ? all[i]->number : index);
+    launch.gpus = i < all.size() && all[i]->kind == DeviceKind::gpu;
+  }
+  launch.first_rank = node.id.index * run.spec.devices;
+  launch.world_size = run.spec.nodes * run.spec.devices;
+  launch.nodes = run.spec.nodes;
+  launch.command = run.spec.command;
+  launch.env = run.spec.env;
+  launch.working_folder = run.spec.working_folder;
+  launch.checkpoint_folder = checkpoint_folder(run).string();
+  launch.node_folder = (run_folder(setup_.home, run.id) / format("attempt-{}", attempt.epoch) /
+                        format("node-{}", node.id.index))
+                           .string();
+  launch.daemon_file = (setup_.home / "daemon.json").string();
+  launch.token = setup_.keys.agent_token(attempt);
+  launch.secret = setup_.keys.attempt_secret(attempt);
+  launch.time_left = run.spec.timeout - run.charged;
+  return launch;
+}
+
+void Controller::notify(const std::vector<Change>& changes) const {
+  std::set<RunId> touched;
+  for (const Change& change : changes)
+    touched.insert(std::visit([](const auto& row) { return run_of(row); }, change));
+  for (const RunId& run : touched)
+    for (const Watcher& watcher : watchers_) watcher(run, state_.runs.at(run).version);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,156 @@
+#include "platform/core/sched/pass.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Pods of hosts with so many devices each: cluster({{2, 2}, {4}}) has h0 and h1 in p0, h2 in p1.
+Map cluster(const std::vector<std::vector<int>>& pods) {
+  Map map;
+  int next = 0;
+  for (const auto& hosts : pods) {
+    Pod& pod = map.pods.emplace_back();
+    Leaf& leaf = pod.leaves.emplace_back();
+    for (int devices : hosts) {
+      Host& host = leaf.hosts.emplace_back();
+      host.id = lockstep::format("h{}", next++);
+      host.islands.emplace_back().devices.resize(static_cast<std::size_t>(devices));
+    }
+  }
+  return map;
+}
+
+RunId run(int number) { return {"demo", number}; }
+
+std::vector<std::string> places(const Placement& placement) {
+  std::vector<std::string> words;
+  for (const Slice& slice : placement.slices)
+    words.push_back(lockstep::format("{}:{}", slice.host, fmt::join(slice.devices, ",")));
+  return words;
+}
+
+using Places = std::vector<std::string>;
+
+TEST(Pass, PlacesAGangOnDistinctHosts) {
+  const auto plan = pass(cluster({{2, 2}}), std::vector<Want>{{run(1), 2, 2}}, {});
+  ASSERT_EQ(plan.placements.size(), 1u);
+  EXPECT_EQ(places(plan.placements[0]), (Places{"h0:0,1", "h1:0,1"}));
+  EXPECT_TRUE(plan.waiting.empty());
+}
+
+TEST(Pass, TakesTheHostsWithTheFewestFreeDevices) {
+  const std::vector<Holding> held = {{run(1), {{"h1", {0, 2}}}}};
+  const auto plan = pass(cluster({{4, 4}}), std::vector<Want>{{run(2), 1, 2}}, held);
+  ASSERT_EQ(plan.placements.size(), 1u);
+  EXPECT_EQ(places(plan.placements[0]), (Places{"h1:1,3"}));
+}
+
+TEST(Pass, KeepsAGangInsideOnePod) {
+  const auto map = cluster({{2}, {2, 2}, {2}});
+  const auto plan = pass(map, std::vector<Want>{{run(1), 2, 1}}, {});
+  ASSERT_EQ(plan.placements.size(), 1u);
+  EXPECT_EQ(places(plan.placements[0]), (Places{"h1:0", "h2:0"}));
+}
+
+TEST(Pass, LetsAGangWaitForAPodThoughOthersHaveRoom) {
+  const auto map = cluster({{2}, {2, 2}, {2}});
+  const std::vector<Holding> held = {{run(1), {{"h1", {0, 1}}}}};
+  const auto plan = pass(map, std::vector<Want>{{run(2), 2, 2}}, held);
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_EQ(plan.waiting[0].reason,
+            "waits for demo/1: needs 2 hosts with 2 free devices in one pod, 1 has them");
+}
+
+TEST(Pass, SpreadsAGangLargerThanAnyPodOverFewPods) {
+  const auto map = cluster({{1}, {1, 1}, {1, 1}});
+  const auto plan = pass(map, std::vector<Want>{{run(1), 4, 1}}, {});
+  ASSERT_EQ(plan.placements.size(), 1u);
+  EXPECT_EQ(places(plan.placements[0]), (Places{"h1:0", "h2:0", "h3:0", "h4:0"}));
+}
+
+TEST(Pass, SaysForWhomTheHeadWaitsAndWhatItNeeds) {
+  const std::vector<Holding> held = {{run(2), {{"h0", {0}}}}, {run(3), {{"h1", {0}}}}};
+  const auto plan = pass(cluster({{2, 2, 2}}), std::vector<Want>{{run(4), 3, 2}}, held);
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_EQ(plan.waiting[0].blocker, run(3));
+  EXPECT_EQ(plan.waiting[0].reason,
+            "waits for demo/3: needs 3 hosts with 2 free devices, 1 has them");
+}
+
+TEST(Pass, LetsNobodyPassTheHead) {
+  const std::vector<Holding> held = {{run(1), {{"h0", {0}}}}};
+  const std::vector<Want> queue = {{run(2), 2, 2}, {run(3), 1, 1}};
+  const auto plan = pass(cluster({{2, 2}}), queue, held);
+  EXPECT_TRUE(plan.placements.empty());
+  ASSERT_EQ(plan.waiting.size(), 2u);
+  EXPECT_EQ(plan.waiting[1].blocker, run(2));
+  EXPECT_EQ(plan.waiting[1].reason, "waits behind demo/2 in the queue");
+}
+
+TEST(Pass, LetsARunThatTheMapCannotHoldAnyMoreBlockNobody) {
+  const std::vector<Want> queue = {{run(1), 3, 1}, {run(2), 1, 1}};
+  const auto plan = pass(cluster({{1, 1}}), queue, {});
+  ASSERT_EQ(plan.placements.size(), 1u);
+  EXPECT_EQ(plan.placements[0].run, run(2));
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_EQ(plan.waiting[0].blocker, std::nullopt);
+}
+
+TEST(Fits, NamesTheOptionThatMakesOneMachineTwoHosts) {
+  const auto refused = check_fits(cluster({{4}}), {run(1), 2, 2});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "the map has 1 host; start the daemon with `lockstep serve --hosts 2x2` to present "
+            "this machine as two");
+}
+
+TEST(Fits, SaysWhatTheMapHolds) {
+  EXPECT_TRUE(check_fits(cluster({{2, 4}}), {run(1), 2, 2}));
+  EXPECT_TRUE(check_fits(cluster({{2}, {2}}), {run(1), 2, 2}));
+  EXPECT_EQ(check_fits(cluster({{2, 4}}), {run(1), 2, 3}).error().message,
+            "needs 2 hosts with 3 devices each, but the map has 2 hosts with 6 devices in all, at "
+            "most 4 on one; ask for less, or see `lockstep map`");
+  EXPECT_THAT(check_fits(cluster({{2}}), {run(1), 1, 3}).error().message, HasSubstr("at most 2"));
+}
+
+// Whatever the queue: no device twice, gangs whole, one pod where a pod suffices, everybody placed
+// or told why, and twice the same answer.
+TEST(Pass, KeepsItsPromisesOnRandomQueues) {
+  Random random(7);
+  const auto map = cluster({{2, 4, 4}, {8, 1}, {2, 2, 2, 2}});
+  for (int round = 0; round < 300; ++round) {
+    std::vector<Want> queue;
+    for (int i = 1; i <= 12; ++i)
+      queue.push_back(
+          {run(i), static_cast<int>(1 + random.below(5)), static_cast<int>(1 + random.below(4))});
+    const auto plan = pass(map, queue, {});
+    EXPECT_EQ(plan.placements.size() + plan.waiting.size(), queue.size());
+    std::set<std::pair<std::string, int>> taken;
+    for (const auto& placement : plan.placements) {
+      const Want& want = queue[static_cast<std::size_t>(placement.run.number - 1)];
+      std::set<std::string> hosts;
+      for (const auto& slice : placement.slices) {
+        EXPECT_EQ(std::ssize(slice.devices), want.devices);
+        hosts.insert(slice.host);
+        for (int device : slice.devices) EXPECT_TRUE(taken.emplace(slice.host, device).second);
+      }
+      EXPECT_EQ(std::ssize(hosts), want.nodes);
+    }
+    for (const auto& waiting : plan.waiting) EXPECT_FALSE(waiting.reason.empty());
+    const auto again = pass(map, queue, {});
+    ASSERT_EQ(again.placements.size(), plan.placements.size());
+    for (std::size_t i = 0; i < plan.placements.size(); ++i)
+      EXPECT_EQ(again.placements[i].slices, plan.placements[i].slices);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+#include "platform/core/step/draft.h"
+
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+bool differs(const Attempt* before, const Attempt& after) { return !before || *before != after; }
+
+// Apart from when it was heard.
+bool differs(const Node* before, const Node& after) {
+  if (!before) return true;
+  Node same_time = *before;
+  same_time.last_heard = after.last_heard;
+  return same_time != after;
+}
+
+template <class RowId, class Row>
+void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {
+  for (const auto& [id, row] : rows.changed()) {
+    const Row* before = rows.before(id);
+    if (!before || *before != row) changes.emplace_back(row);
+  }
+}
+
+}  // namespace
+
+std::vector<RunId> Draft::open_runs() const {
+  std::set<RunId> open = state_.open;
+  for (const auto& [id, run] : runs.changed()) {
+    if (is_final(run.state))
+      open.erase(id);
+    else
+      open.insert(id);
+  }
+  return {open.begin(), open.end()};
+}
+
+const Attempt* Draft::live_attempt(const RunId& id) const {
+  const Run* run = runs.find(id);
+  const Attempt* attempt = run ? attempts.find({id, run->epoch}) : nullptr;
+  return attempt && attempt->state != AttemptState::ended ? attempt : nullptr;
+}
+
+std::vector<const Node*> Draft::nodes_of(const AttemptId& attempt) const {
+  std::vector<const Node*> all;  // indices count from 0 without holes
+  for (int index = 0;; ++index) {
+    const Node* node = nodes.find({attempt, index});
+    if (!node) return all;
+    all.push_back(node);
+  }
+}
+
+RunId Draft::next_run_id(const std::string& project) const {
+  const auto after = state_.runs.upper_bound({project, std::numeric_limits<std::int64_t>::max()});
+  if (after == state_.runs.begin()) return {project, 1};
+  const RunId& last = std::prev(after)->first;
+  return {project, last.project == project ? last.number + 1 : 1};
+}
+
+Outcome Draft::finish() {
+  std::set<RunId> touched;
+  for (const auto& [id, run] : runs.changed())
+    if (!runs.before(id) || *runs.before(id) != run) touched.insert(id);
+  for (const auto& [id, attempt] : attempts.changed())
+    if (differs(attempts.before(id), attempt)) touched.insert(id.run);
+  for (const auto& [id, node] : nodes.changed())
+    if (differs(nodes.before(id), node)) touched.insert(id.attempt.run);
+  for (const RunId& id : touched) ++runs.edit(id).version;
+
+  Outcome outcome;
+  collect(runs, outcome.changes);
+  collect(attempts, outcome.changes);
+  collect(nodes, outcome.changes);
+  outcome.effects = std::move(effects_);
+  return outcome;
+}
+
+}  // namespace lockstep

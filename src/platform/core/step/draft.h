@@ -1,0 +1,80 @@
+// Draft: a state that is being changed. Handlers read and edit rows as if they owned the state; the
+// state itself stays as it was, and finish() says which rows came out different.
+//
+// Only rows that differ are reported, and a run's version grows by one when the run, its attempt or
+// a node of it differs, but not for a node that was merely heard of.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "platform/core/step/step.h"
+
+namespace lockstep {
+
+// Rows of one kind: those of the state below, those that were changed on top.
+template <class RowId, class Row>
+class Overlay {
+ public:
+  explicit Overlay(const std::map<RowId, Row>& below) : below_(below) {}
+
+  const Row* find(const RowId& id) const {
+    if (auto found = changed_.find(id); found != changed_.end()) return &found->second;
+    return before(id);
+  }
+  // As it was at the beginning of the step.
+  const Row* before(const RowId& id) const {
+    const auto found = below_.find(id);
+    return found == below_.end() ? nullptr : &found->second;
+  }
+  // The row must exist. The reference lives as long as the draft.
+  Row& edit(const RowId& id) {
+    if (auto found = changed_.find(id); found != changed_.end()) return found->second;
+    const Row* row = before(id);
+    LS_CHECK(row != nullptr);
+    return changed_.emplace(id, *row).first->second;
+  }
+  Row& add(Row row) {
+    auto [place, added] = changed_.emplace(row.id, row);
+    LS_CHECK(added && !before(row.id));
+    return place->second;
+  }
+  const std::map<RowId, Row>& changed() const { return changed_; }
+
+ private:
+  const std::map<RowId, Row>& below_;
+  std::map<RowId, Row> changed_;
+};
+
+class Draft {
+ public:
+  Draft(const State& state, Time now)
+      : runs(state.runs), attempts(state.attempts), nodes(state.nodes), state_(state), now_(now) {}
+
+  Overlay<RunId, Run> runs;
+  Overlay<AttemptId, Attempt> attempts;
+  Overlay<NodeId, Node> nodes;
+
+  Time now() const { return now_; }
+  const Map& map() const { return state_.map; }
+
+  // In the order of their ids; runs that ended in this step are left out.
+  std::vector<RunId> open_runs() const;
+  // Null when the run has none.
+  const Attempt* live_attempt(const RunId& run) const;
+  // In order; the pointers see what was edited before, not after.
+  std::vector<const Node*> nodes_of(const AttemptId& attempt) const;
+  // One more than the project's newest run.
+  RunId next_run_id(const std::string& project) const;
+
+  void act(Effect effect) { effects_.push_back(std::move(effect)); }
+  Outcome finish();
+
+ private:
+  const State& state_;
+  const Time now_;
+  std::vector<Effect> effects_;
+};
+
+}  // namespace lockstep

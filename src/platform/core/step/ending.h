@@ -1,0 +1,46 @@
+// How attempts end: what begins it, which cause is kept, when it is over, and what becomes of the
+// run.
+#pragma once
+
+#include <string>
+
+#include "platform/core/step/draft.h"
+
+namespace lockstep {
+
+// Bounds of what the platform waits for.
+inline constexpr Duration kFirstCallLimit = std::chrono::seconds(60);  // agent launched to heard
+inline constexpr Duration kReadyLimit = std::chrono::minutes(5);  // reserved to all ranks started
+inline constexpr Duration kSilenceLimit = std::chrono::seconds(30);  // between an agent's calls
+inline constexpr Duration kStopMargin = std::chrono::seconds(5);     // after the grace period
+inline constexpr Duration kShipLimit = std::chrono::minutes(5);      // to send the last logs
+inline constexpr Duration kKillInterval = std::chrono::seconds(5);   // between kills of a node
+
+// The attempt is to end, for this reason. Of one that already drains nothing changes.
+void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::string reason);
+
+// Begins draining if a rank of the attempt has ended badly; of one that drains because of such an
+// end, makes the earliest one its cause: a peer that fails because another died does not hide the
+// death, whichever is reported first.
+void judge_ranks(Draft& draft, const AttemptId& attempt);
+
+// Nothing is known of the node any more, for the reason given. Hides a bad exit of another rank if
+// the node was last heard before draining began: then it was the first to go.
+void lose_node(Draft& draft, const NodeId& node, Cause cause, std::string reason);
+
+// Has the node ended by force, unless that was asked a moment ago.
+void kill_node(Draft& draft, const NodeId& node);
+
+// No process of the node is left. Ends the attempt when this was its last node: the run ends, or is
+// queued again.
+void release_node(Draft& draft, const NodeId& node);
+
+// Ends a run that has no live attempt.
+void end_run(Run& run, RunState state, std::string reason, Time now);
+
+// For messages: "node 1 on host b".
+std::string place_of(const Node& node);
+// Words from outside made fit for a line of text: no line ends, no more than 300 bytes.
+std::string one_line(std::string_view words);
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+// One function for each kind of event, and the pass over the queue that follows most of them.
+#pragma once
+
+#include "platform/core/step/draft.h"
+
+namespace lockstep {
+
+Result<void> handle(Draft& draft, const SubmitRun& event);
+Result<void> handle(Draft& draft, const StopRun& event);
+Result<void> handle(Draft& draft, const NodeReport& event);
+Result<void> handle(Draft& draft, const LaunchFailed& event);
+Result<void> handle(Draft& draft, const NodeGone& event);
+Result<void> handle(Draft& draft, const Tick& event);
+Result<void> handle(Draft& draft, const DaemonStarted& event);
+
+// Starts what can start and tells the others why they wait.
+void run_queue(Draft& draft);
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// The queue, as the pass sees it, and the attempts that come out of it.
+#include <algorithm>
+
+#include "base/format.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/step/handlers.h"
+
+namespace lockstep {
+namespace {
+
+// In the order of submission: a run that lost an attempt stands again where it stood. Runs that are
+// held back after a failure are passed over until their time has come.
+std::vector<Want> queued_runs(const Draft& draft) {
+  std::vector<const Run*> queue;
+  for (const RunId& id : draft.open_runs()) {
+    const Run* run = draft.runs.find(id);
+    const bool held_back = run->not_before && *run->not_before > draft.now();
+    if (run->state == RunState::queued && !held_back) queue.push_back(run);
+  }
+  std::ranges::stable_sort(queue, {}, &Run::submitted);
+  std::vector<Want> wants;
+  for (const Run* run : queue) wants.push_back({run->id, run->spec.nodes, run->spec.devices});
+  return wants;
+}
+
+// A gang holds all its devices until the last of its nodes is released.
+std::vector<Holding> held_devices(const Draft& draft) {
+  std::vector<const Attempt*> live;
+  for (const RunId& id : draft.open_runs())
+    if (const Attempt* attempt = draft.live_attempt(id)) live.push_back(attempt);
+  std::ranges::stable_sort(live, {}, &Attempt::created);
+  std::vector<Holding> held;
+  for (const Attempt* attempt : live) {
+    Holding& holding = held.emplace_back(Holding{attempt->id.run, {}});
+    for (const Node* node : draft.nodes_of(attempt->id))
+      holding.slices.push_back({node->host, node->devices});
+  }
+  return held;
+}
+
+void start_attempt(Draft& draft, Placement placement) {
+  Run& run = draft.runs.edit(placement.run);
+  // Of a run that goes on, the reason stays to be seen: "rank 3 ... was killed ...; attempt 2 goes
+  // on".
+  const Attempt* before = draft.attempts.find({run.id, run.epoch});
+  ++run.epoch;
+  run.reason = before ? format("{}; attempt {} {}", before->reason, run.epoch,
+                               run.started ? "goes on from the last checkpoint" : "follows")
+                      : "";
+  run.state = RunState::starting;
+  run.not_before.reset();
+  Attempt attempt;
+  attempt.id = {run.id, run.epoch};
+  attempt.created = draft.now();
+  for (Slice& slice : placement.slices) {
+    Node node;
+    node.id = {attempt.id, static_cast<int>(&slice - placement.slices.data())};
+    node.host = std::move(slice.host);
+    node.devices = std::move(slice.devices);
+    node.last_heard = draft.now();
+    draft.act(LaunchNode{node.id});
+    draft.nodes.add(std::move(node));
+  }
+  draft.attempts.add(std::move(attempt));
+}
+
+}  // namespace
+
+void run_queue(Draft& draft) {
+  const auto queue = queued_runs(draft);
+  if (queue.empty()) return;
+  Plan plan = pass(draft.map(), queue, held_devices(draft));
+  for (Placement& placement : plan.placements) start_attempt(draft, std::move(placement));
+  for (const Waiting& waiting : plan.waiting) draft.runs.edit(waiting.run).reason = waiting.reason;
+}
+
+}  // namespace lockstep

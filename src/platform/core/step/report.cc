@@ -1,0 +1,146 @@
+// What agents say of their nodes.
+//
+// Reports may be repeated, late or out of order: a node's state only moves on, and a rank that has
+// ended stays so, so that each of them is harmless. Those of attempts that have ended are ignored.
+#include <algorithm>
+
+#include "base/format.h"
+#include "platform/core/step/ending.h"
+#include "platform/core/step/handlers.h"
+
+namespace lockstep {
+namespace {
+
+// While nothing else changes, being heard is written down no more often than this.
+constexpr Duration kHeardInterval = std::chrono::seconds(5);
+// An agent stops its ranks at the time-out by its own clock, maybe before ours says so.
+constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
+
+Error refuse(const NodeReport& report, std::string_view what) {
+  return {Code::invalid, format("report of node {}: {}", text(report.node), what)};
+}
+
+bool is_port(int port) { return port > 0 && port < 65536; }
+
+Result<void> check_rank(const NodeReport& report, const Node& node, const Rank& rank) {
+  const int devices = static_cast<int>(node.devices.size());
+  if (rank.local_rank < 0 || rank.local_rank >= devices ||
+      rank.rank != node.id.index * devices + rank.local_rank)
+    return refuse(report,
+                  format("it has no rank {} with local rank {}", rank.rank, rank.local_rank));
+  return {};
+}
+
+Result<void> check_report(const NodeReport& report, const Node& node) {
+  if (report.state < NodeState::preparing || report.state > NodeState::stopping)
+    return refuse(report, format("'{}' is not for agents to say", text(report.state)));
+  for (const Rank& rank : report.ranks) TRY(check_rank(report, node, rank));
+  const bool offers = report.state == NodeState::ready || report.state == NodeState::running;
+  if (!offers) return {};
+  if (report.address.empty()) return refuse(report, "it is ready without an address");
+  if (node.id.index == 0 && !(is_port(report.master_port) && is_port(report.rendezvous_port)))
+    return refuse(report, "node 0 must offer a master port and a rendezvous port");
+  return {};
+}
+
+void merge_rank(Node& node, Rank rank, Time now) {
+  if (rank.state != RankState::running && !rank.ended) rank.ended = now;
+  const auto known = std::ranges::find(node.ranks, rank.rank, &Rank::rank);
+  if (known == node.ranks.end()) {
+    const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &Rank::rank);
+    node.ranks.insert(after, rank);
+  } else if (known->state == RankState::running) {
+    *known = rank;
+  }
+}
+
+void merge_addresses(Node& node, const NodeReport& report) {
+  if (!report.address.empty()) node.address = report.address;
+  if (report.master_port) node.master_port = report.master_port;
+  if (report.rendezvous_port) node.rendezvous_port = report.rendezvous_port;
+  if (report.agent_pid) node.agent_pid = report.agent_pid;
+  if (!report.message.empty()) node.message = one_line(report.message);
+}
+
+void merge(Draft& draft, const NodeReport& report, const Attempt& attempt) {
+  Node& node = draft.nodes.edit(report.node);
+  const Node before = node;
+  if (report.state >= node.state) merge_addresses(node, report);
+  node.state = std::max(node.state, report.state);
+  for (const Rank& rank : report.ranks) merge_rank(node, rank, draft.now());
+  const bool since_draining = attempt.draining && node.last_heard <= *attempt.draining;
+  if (node != before || since_draining || draft.now() - node.last_heard >= kHeardInterval)
+    node.last_heard = draft.now();
+}
+
+bool has_run(const Node* node) {
+  return node->state == NodeState::running || all_ranks_ended(*node);
+}
+
+// It ended its ranks, or does, though nobody had told it to.
+bool stops_on_its_own(const Node& node) {
+  return node.state == NodeState::stopping || std::ranges::any_of(node.ranks, [](const Rank& rank) {
+           return rank.signalled_by_us && rank.state != RankState::running;
+         });
+}
+
+void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node) {
+  const Run& run = *draft.runs.find(attempt.id.run);
+  const auto with_message = [&](std::string words) {
+    return node.message.empty() ? words : format("{}: {}", words, node.message);
+  };
+  if (node.ranks.size() < node.devices.size())
+    return begin_draining(draft, attempt.id, Cause::launch_failed,
+                          with_message(place_of(node) + " could not start its ranks"));
+  const Duration used =
+      run.charged + (attempt.started ? draft.now() - *attempt.started : Duration(0));
+  if (used + kTimeoutSlack >= run.spec.timeout)
+    return begin_draining(draft, attempt.id, Cause::timeout,
+                          format("reached its time-out of {}", text(run.spec.timeout)));
+  begin_draining(draft, attempt.id, Cause::node_lost,
+                 with_message(place_of(node) + " stopped its ranks on its own"));
+}
+
+void mark_running(Draft& draft, const AttemptId& id) {
+  Attempt& attempt = draft.attempts.edit(id);
+  attempt.state = AttemptState::running;
+  attempt.started = draft.now();
+  Run& run = draft.runs.edit(id.run);
+  run.state = RunState::running;
+  if (!run.started) run.started = draft.now();
+}
+
+// What the attempt makes of the report, while nothing has gone wrong.
+void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
+  const Attempt& attempt = *draft.attempts.find(id);
+  if (attempt.state == AttemptState::reserved)
+    draft.attempts.edit(id).state = AttemptState::launching;
+  if (stops_on_its_own(*draft.nodes.find(reporter)))
+    return judge_own_stop(draft, *draft.attempts.find(id), *draft.nodes.find(reporter));
+  const auto nodes = draft.nodes_of(id);
+  if (!std::ranges::all_of(nodes, has_run)) return;
+  if (draft.attempts.find(id)->state != AttemptState::running) mark_running(draft, id);
+  if (std::ranges::all_of(nodes, [](const Node* node) { return all_ranks_ended(*node); })) {
+    const std::size_t ranks = nodes.size() * nodes.front()->devices.size();
+    begin_draining(draft, id, Cause::ok,
+                   ranks == 1 ? std::string("its rank exited with code 0")
+                              : format("all {} ranks exited with code 0", ranks));
+  }
+}
+
+}  // namespace
+
+Result<void> handle(Draft& draft, const NodeReport& report) {
+  const AttemptId& id = report.node.attempt;
+  const Attempt* attempt = draft.live_attempt(id.run);
+  const Node* node = draft.nodes.find(report.node);
+  if (!node || !attempt || attempt->id != id) return {};
+  if (node->state == NodeState::released || node->state == NodeState::lost) return {};
+  TRY(check_report(report, *node));
+  merge(draft, report, *attempt);
+  judge_ranks(draft, id);
+  if (draft.attempts.find(id)->state < AttemptState::draining) advance(draft, id, report.node);
+  return {};
+}
+
+}  // namespace lockstep

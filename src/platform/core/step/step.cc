@@ -1,0 +1,15 @@
+#include "platform/core/step/step.h"
+
+#include "platform/core/step/draft.h"
+#include "platform/core/step/handlers.h"
+
+namespace lockstep {
+
+Result<Outcome> step(const State& state, const Event& event, Time now) {
+  Draft draft(state, now);
+  TRY(std::visit([&](const auto& what) { return handle(draft, what); }, event));
+  run_queue(draft);
+  return draft.finish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,130 @@
+// What the engine says, and what time alone brings about: every wait of the platform ends here.
+#include "base/format.h"
+#include "platform/core/model/command.h"
+#include "platform/core/step/ending.h"
+#include "platform/core/step/handlers.h"
+
+namespace lockstep {
+namespace {
+
+// The node, if it still counts: of a live attempt, and not yet released.
+const Node* current(const Draft& draft, const NodeId& id) {
+  const Attempt* attempt = draft.live_attempt(id.attempt.run);
+  const Node* node = draft.nodes.find(id);
+  if (!node || !attempt || attempt->id != id.attempt) return nullptr;
+  return node->state == NodeState::released ? nullptr : node;
+}
+
+bool drains(const Draft& draft, const AttemptId& id) {
+  return draft.attempts.find(id)->state == AttemptState::draining;
+}
+
+void lose_and_kill(Draft& draft, const NodeId& id, Cause cause, std::string reason) {
+  lose_node(draft, id, cause, std::move(reason));
+  kill_node(draft, id);
+}
+
+void check_silence(Draft& draft, const Node& node) {
+  if (accounted(node)) return;
+  const Duration silent = draft.now() - node.last_heard;
+  if (node.state == NodeState::allocated) {
+    if (silent >= kFirstCallLimit)
+      lose_and_kill(draft, node.id, Cause::launch_failed,
+                    format("the agent of {} did not call within {}; its agent.log may say why",
+                           place_of(node), text(kFirstCallLimit)));
+  } else if (silent >= kSilenceLimit) {
+    lose_and_kill(draft, node.id, Cause::node_lost,
+                  format("the agent of {} was silent for {}", place_of(node), text(kSilenceLimit)));
+  }
+}
+
+void check_ready(Draft& draft, const Attempt& attempt) {
+  if (attempt.state >= AttemptState::running || draft.now() - attempt.created < kReadyLimit) return;
+  for (const Node* node : draft.nodes_of(attempt.id))
+    if (node->state != NodeState::running)
+      return begin_draining(draft, attempt.id, Cause::launch_failed,
+                            format("its ranks did not start within {}: {} is still {}",
+                                   text(kReadyLimit), place_of(*node), text(node->state)));
+}
+
+void check_timeout(Draft& draft, const Attempt& attempt) {
+  if (attempt.state != AttemptState::running) return;
+  const Run& run = *draft.runs.find(attempt.id.run);
+  if (run.charged + (draft.now() - *attempt.started) >= run.spec.timeout)
+    begin_draining(draft, attempt.id, Cause::timeout,
+                   format("reached its time-out of {}", text(run.spec.timeout)));
+}
+
+// A node that is told to stop has the grace period; one whose ranks have ended may take longer, as
+// long as it is heard, to send its last logs.
+bool overstays(const Draft& draft, const Attempt& attempt, const Node& node) {
+  if (node.state == NodeState::lost) return true;
+  const Duration draining = draft.now() - *attempt.draining;
+  if (draining < kGrace + kStopMargin) return false;
+  if (!accounted(node) || draining >= kShipLimit) return true;
+  return draft.now() - node.last_heard >= kSilenceLimit;
+}
+
+void check_draining(Draft& draft, const Attempt& attempt) {
+  bool stuck = false;
+  for (const Node* node : draft.nodes_of(attempt.id)) {
+    if (node->state == NodeState::released || !overstays(draft, attempt, *node)) continue;
+    kill_node(draft, node->id);
+    stuck = stuck || draft.now() - *attempt.draining >= std::chrono::minutes(1);
+    if (stuck)
+      draft.runs.edit(attempt.id.run).reason =
+          format("{}; its devices stay held until the last processes of {} have ended",
+                 attempt.reason, place_of(*node));
+  }
+}
+
+void check_attempt(Draft& draft, const AttemptId& id) {
+  for (const Node* node : draft.nodes_of(id)) check_silence(draft, *node);
+  check_ready(draft, *draft.attempts.find(id));
+  check_timeout(draft, *draft.attempts.find(id));
+  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id));
+}
+
+}  // namespace
+
+Result<void> handle(Draft& draft, const LaunchFailed& event) {
+  const Node* node = current(draft, event.node);
+  if (!node || node->state != NodeState::allocated) return {};
+  lose_and_kill(draft, event.node, Cause::launch_failed,
+                format("{} could not be started: {}", place_of(*node), one_line(event.message)));
+  return {};
+}
+
+Result<void> handle(Draft& draft, const NodeGone& event) {
+  const Node* node = current(draft, event.node);
+  if (!node) return {};
+  const Attempt& attempt = *draft.attempts.find(event.node.attempt);
+  if (node->state == NodeState::allocated) {
+    if (attempt.state < AttemptState::draining)
+      lose_node(draft, event.node, Cause::launch_failed,
+                format("the agent of {} ended before it called; its agent.log may say why",
+                       place_of(*node)));
+  } else if (!accounted(*node) && !(node->killed && node->last_heard > *attempt.draining)) {
+    // Not our doing: one that we killed had been heard, obeying too slowly, since draining began.
+    lose_node(draft, event.node, Cause::node_lost,
+              format("the agent of {} ended without a word", place_of(*node)));
+  }
+  release_node(draft, event.node);
+  return {};
+}
+
+Result<void> handle(Draft& draft, const Tick&) {
+  for (const RunId& run : draft.open_runs())
+    if (const Attempt* attempt = draft.live_attempt(run)) check_attempt(draft, attempt->id);
+  return {};
+}
+
+Result<void> handle(Draft& draft, const DaemonStarted&) {
+  for (const RunId& run : draft.open_runs())
+    if (const Attempt* attempt = draft.live_attempt(run))
+      for (const Node* node : draft.nodes_of(attempt->id))
+        if (node->state != NodeState::released) draft.nodes.edit(node->id).last_heard = draft.now();
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,220 @@
+#include "platform/store/database.h"
+
+#include <deque>
+#include <map>
+
+#include <fcntl.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+#include <sys/file.h>
+
+#include "base/check.h"
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "platform/store/migrations.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+Code code_of(int sqlite_result) {
+  switch (sqlite_result & 0xff) {  // the low byte is the primary code
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Code::unavailable;
+    case SQLITE_FULL:
+      return Code::exhausted;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Code::corrupt;
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      return Code::denied;
+    default:
+      return Code::internal;
+  }
+}
+
+// The border at which SOCI's exceptions become errors. `name` says which database.
+template <class Work>
+auto guarded(const std::string& name, Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const soci::sqlite3_soci_error& e) {
+    return Error{code_of(e.result()), format("{}: {}", name, e.get_error_message())};
+  } catch (const soci::soci_error& e) {
+    return Error{Code::internal, format("{}: {}", name, e.get_error_message())};
+  }
+}
+
+// A value at a fixed address, to which SOCI binds.
+struct Slot {
+  SqlType type = SqlType::integer;
+  long long integer = 0;
+  double real = 0;
+  std::string text;
+  soci::indicator indicator = soci::i_ok;
+};
+
+Slot slot_of(SqlType type) {
+  Slot slot;
+  slot.type = type;
+  return slot;
+}
+
+void set(Slot& slot, const SqlValue& value) {
+  LS_CHECK(slot.type == value.type, "a statement's parameters keep their types");
+  slot.indicator = value.null ? soci::i_null : soci::i_ok;
+  slot.integer = value.integer;
+  slot.real = value.real;
+  slot.text = value.text;
+}
+
+SqlValue value_of(const Slot& slot) {
+  return {.type = slot.type,
+          .null = slot.indicator == soci::i_null,
+          .integer = slot.integer,
+          .real = slot.real,
+          .text = slot.text};
+}
+
+class Statement {
+ public:
+  Statement(soci::session& session, std::string_view sql, const std::vector<SqlValue>& args,
+            const std::vector<SqlType>& columns)
+      : statement_(session) {
+    statement_.alloc();
+    for (SqlType type : columns) bind_into(out_.emplace_back(slot_of(type)));
+    for (const auto& arg : args) bind_use(in_.emplace_back(slot_of(arg.type)));
+    statement_.prepare(std::string(sql));
+    statement_.define_and_bind();
+  }
+
+  void run(const std::vector<SqlValue>& args,
+           const std::function<void(std::vector<SqlValue>&)>& on_row) {
+    LS_CHECK(args.size() == in_.size(), "a statement's parameters keep their number");
+    for (std::size_t i = 0; i < args.size(); ++i) set(in_[i], args[i]);
+    bool more = statement_.execute(true);
+    std::vector<SqlValue> row;
+    while (more && on_row) {
+      row.clear();
+      for (const auto& slot : out_) row.push_back(value_of(slot));
+      on_row(row);
+      more = statement_.fetch();
+    }
+  }
+
+ private:
+  void bind_into(Slot& slot) {
+    if (slot.type == SqlType::integer)
+      statement_.exchange(soci::into(slot.integer, slot.indicator));
+    if (slot.type == SqlType::real) statement_.exchange(soci::into(slot.real, slot.indicator));
+    if (slot.type == SqlType::text) statement_.exchange(soci::into(slot.text, slot.indicator));
+  }
+  void bind_use(Slot& slot) {
+    if (slot.type == SqlType::integer) statement_.exchange(soci::use(slot.integer, slot.indicator));
+    if (slot.type == SqlType::real) statement_.exchange(soci::use(slot.real, slot.indicator));
+    if (slot.type == SqlType::text) statement_.exchange(soci::use(slot.text, slot.indicator));
+  }
+
+  std::deque<Slot> in_, out_;  // a deque's elements stay where they are
+  soci::statement statement_;
+};
+
+Result<Fd> lock_folder(const fs::path& folder) {
+  const auto path = folder / "lock";
+  auto fd = TRY(open_file(path, O_RDWR | O_CREAT));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return os_error("locking " + path.string(), errno);
+  return Error{Code::already_exists,
+               format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
+                      folder.string())};
+}
+
+}  // namespace
+
+struct Database::Impl {
+  std::string name;
+  Fd lock;
+  soci::session session;
+  std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements;
+};
+
+Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Database::~Database() {
+  impl_->statements.clear();  // before the session they belong to
+}
+
+Result<std::unique_ptr<Database>> Database::connect(const std::string& file, std::string name) {
+  auto impl = std::make_unique<Impl>();
+  impl->name = std::move(name);
+  TRY(guarded(impl->name, [&]() -> Result<void> {
+    impl->session.open(soci::sqlite3, format("dbname='{}' timeout=5", file));
+    return {};
+  }));
+  return std::unique_ptr<Database>(new Database(std::move(impl)));
+}
+
+Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
+  TRY(make_folders(path.parent_path()));
+  auto lock = TRY(lock_folder(path.parent_path()));
+  auto database = TRY(connect(path.string(), path.string()));
+  database->impl_->lock = std::move(lock);
+  // Until the version is known nothing is written, not even the journal's mode.
+  auto version = schema_version_of(*database);
+  if (!version) return std::move(version).error().within("opening " + path.string());
+  if (*version > schema_version_known())
+    return Error{
+        Code::invalid,
+        format("{} was written by a newer Lockstep (its tables are of version {}, this one "
+               "knows {}); use that one, or another folder by LOCKSTEP_HOME",
+               path.string(), *version, schema_version_known())};
+  TRY(database->rows<std::string>("pragma journal_mode = wal"));
+  TRY(database->execute("pragma synchronous = full"));
+  TRY(database->execute("pragma foreign_keys = on"));
+  TRY(migrate(*database, *version));
+  return database;
+}
+
+Result<std::unique_ptr<Database>> Database::in_memory() {
+  auto database = TRY(connect(":memory:", "the store in memory"));
+  TRY(database->execute("pragma foreign_keys = on"));
+  TRY(migrate(*database, 0));
+  return database;
+}
+
+Result<void> Database::transaction(const std::function<Result<void>()>& work) {
+  TRY(execute("begin immediate"));
+  auto done = work();
+  if (done) done = execute("commit");
+  if (done) return {};
+  auto undone = execute("rollback");
+  if (!undone) LS_LOG(error, "undoing a transaction failed: {}", undone.error().message);
+  return done;
+}
+
+Result<void> Database::run(std::string_view sql, const std::vector<SqlValue>& args,
+                           const std::vector<SqlType>& columns,
+                           const std::function<void(std::vector<SqlValue>&)>& on_row) {
+  auto& statements = impl_->statements;
+  auto ran = guarded(impl_->name, [&]() -> Result<void> {
+    auto found = statements.find(sql);
+    if (found == statements.end())
+      found = statements
+                  .emplace(std::string(sql),
+                           std::make_unique<Statement>(impl_->session, sql, args, columns))
+                  .first;
+    found->second->run(args, on_row);
+    return {};
+  });
+  // A statement that failed is made anew, lest it keep a lock.
+  if (!ran) {
+    if (auto found = statements.find(sql); found != statements.end()) statements.erase(found);
+  }
+  return ran;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// MemoryStore: a Store without a disk, for tests and the simulator; it outlives the controllers
+// that are opened on it, as a file would.
+#pragma once
+
+#include <optional>
+
+#include "platform/store/store.h"
+
+namespace lockstep {
+
+class MemoryStore : public Store {
+ public:
+  Result<State> load() override { return state_; }
+  Result<void> commit(std::span<const Change> changes) override {
+    if (failure_) return *failure_;
+    for (const Change& change : changes) apply(state_, change);
+    ++commits_;
+    return {};
+  }
+
+  // From now on commit() fails with this; nullopt: it works again.
+  void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }
+  int commits() const { return commits_; }
+
+ private:
+  State state_;
+  std::optional<Error> failure_;
+  int commits_ = 0;
+};
+
+}  // namespace lockstep

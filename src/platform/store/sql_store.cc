@@ -1,0 +1,212 @@
+#include "platform/store/sql_store.h"
+
+#include "base/format.h"
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+using Stamp = std::optional<std::int64_t>;
+
+std::int64_t stamp(Time time) { return time.time_since_epoch().count(); }
+Stamp stamp(const std::optional<Time>& time) { return time ? Stamp(stamp(*time)) : std::nullopt; }
+Time time_of(std::int64_t stamp) { return Time(Duration(stamp)); }
+std::optional<Time> time_of(Stamp stamp) {
+  return stamp ? std::optional(time_of(*stamp)) : std::nullopt;
+}
+
+template <class T>
+std::string json_text(const T& value) {
+  return dump_json(to_json(value));
+}
+template <class T>
+Result<T> from_json_text(const std::string& words) {
+  return from_json<T>(TRY(parse_json(words)));
+}
+
+Result<void> put(Database& db, const Run& run) {
+  return db.execute(
+      "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
+      "started, ended, charged, user_exits, losses, stop_requested, not_before) values (:project, "
+      ":number, :spec, :origin, :state, :reason, :version, :epoch, :submitted, :started, :ended, "
+      ":charged, :user_exits, :losses, :stop_requested, :not_before) "
+      "on conflict do update set state = excluded.state, reason = excluded.reason, "
+      "version = excluded.version, epoch = excluded.epoch, started = excluded.started, "
+      "ended = excluded.ended, charged = excluded.charged, user_exits = excluded.user_exits, "
+      "losses = excluded.losses, stop_requested = excluded.stop_requested, "
+      "not_before = excluded.not_before",
+      run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
+      run.reason, run.version, run.epoch, stamp(run.submitted), stamp(run.started),
+      stamp(run.ended), run.charged.count(), run.user_exits, run.losses, run.stop_requested,
+      stamp(run.not_before));
+}
+
+Result<void> put(Database& db, const Attempt& attempt) {
+  return db.execute(
+      "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
+      "draining, ended) values (:project, :number, :epoch, :state, :cause, :reason, :created, "
+      ":started, :draining, :ended) on conflict do update set state = excluded.state, "
+      "cause = excluded.cause, reason = excluded.reason, started = excluded.started, "
+      "draining = excluded.draining, ended = excluded.ended",
+      attempt.id.run.project, attempt.id.run.number, attempt.id.epoch, text(attempt.state),
+      text(attempt.cause), attempt.reason, stamp(attempt.created), stamp(attempt.started),
+      stamp(attempt.draining), stamp(attempt.ended));
+}
+
+Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
+  return db.execute(
+      "insert into ranks (project, number, epoch, node, local_rank, rank, pid, state, code, "
+      "signalled_by_us, ended) values (:project, :number, :epoch, :node, :local_rank, :rank, :pid, "
+      ":state, :code, :signalled_by_us, :ended)",
+      node.attempt.run.project, node.attempt.run.number, node.attempt.epoch, node.index,
+      rank.local_rank, rank.rank, rank.pid, text(rank.state), rank.code, rank.signalled_by_us,
+      stamp(rank.ended));
+}
+
+Result<void> put(Database& db, const Node& node) {
+  const auto& [attempt, index] = node.id;
+  TRY(db.execute(
+      "insert into nodes (project, number, epoch, node, host, devices, state, address, "
+      "master_port, rendezvous_port, agent_pid, message, last_heard, killed) values (:project, "
+      ":number, :epoch, :node, :host, :devices, :state, :address, :master_port, :rendezvous_port, "
+      ":agent_pid, :message, :last_heard, :killed) on conflict do update set "
+      "state = excluded.state, address = excluded.address, master_port = excluded.master_port, "
+      "rendezvous_port = excluded.rendezvous_port, agent_pid = excluded.agent_pid, "
+      "message = excluded.message, last_heard = excluded.last_heard, killed = excluded.killed",
+      attempt.run.project, attempt.run.number, attempt.epoch, index, node.host,
+      json_text(node.devices), text(node.state), node.address, node.master_port,
+      node.rendezvous_port, node.agent_pid, node.message, stamp(node.last_heard),
+      stamp(node.killed)));
+  TRY(
+      db.execute("delete from ranks where project = :project and number = :number and "
+                 "epoch = :epoch and node = :node",
+                 attempt.run.project, attempt.run.number, attempt.epoch, index));
+  for (const Rank& rank : node.ranks) TRY(put_rank(db, node.id, rank));
+  return {};
+}
+
+Result<void> load_runs(Database& db, State& state) {
+  using Text = std::string;
+  using Int = std::int64_t;
+  for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, started,
+              ended, charged, user_exits, losses, stop_requested, not_before] :
+       TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Int, Stamp, Stamp, Int, int, int,
+                   bool, Stamp>(
+           "select project, number, spec, origin, state, reason, version, epoch, submitted, "
+           "started, ended, charged, user_exits, losses, stop_requested, not_before from runs"))) {
+    Run run;
+    run.id = {project, number};
+    run.spec = TRY(from_json_text<RunSpec>(spec));
+    run.origin = TRY(from_json_text<Origin>(origin));
+    run.state = TRY(parse_name<RunState>(run_state));
+    run.reason = reason;
+    run.version = version;
+    run.epoch = epoch;
+    run.submitted = time_of(submitted);
+    run.started = time_of(started);
+    run.ended = time_of(ended);
+    run.charged = Duration(charged);
+    run.user_exits = user_exits;
+    run.losses = losses;
+    run.stop_requested = stop_requested;
+    run.not_before = time_of(not_before);
+    apply(state, run);
+  }
+  return {};
+}
+
+Result<void> load_attempts(Database& db, State& state) {
+  using Text = std::string;
+  using Int = std::int64_t;
+  for (auto& [project, number, epoch, attempt_state, cause, reason, created, started, draining,
+              ended] :
+       TRY(db.rows<Text, Int, Int, Text, Text, Text, Int, Stamp, Stamp, Stamp>(
+           "select project, number, epoch, state, cause, reason, created, started, draining, ended "
+           "from attempts"))) {
+    Attempt attempt;
+    attempt.id = {{project, number}, epoch};
+    attempt.state = TRY(parse_name<AttemptState>(attempt_state));
+    attempt.cause = TRY(parse_name<Cause>(cause));
+    attempt.reason = reason;
+    attempt.created = time_of(created);
+    attempt.started = time_of(started);
+    attempt.draining = time_of(draining);
+    attempt.ended = time_of(ended);
+    apply(state, attempt);
+  }
+  return {};
+}
+
+Result<void> load_nodes(Database& db, State& state) {
+  using Text = std::string;
+  using Int = std::int64_t;
+  for (auto& [project, number, epoch, index, host, devices, node_state, address, master_port,
+              rendezvous_port, agent_pid, message, last_heard, killed] :
+       TRY(db.rows<Text, Int, Int, int, Text, Text, Text, Text, int, int, Int, Text, Int, Stamp>(
+           "select project, number, epoch, node, host, devices, state, address, master_port, "
+           "rendezvous_port, agent_pid, message, last_heard, killed from nodes"))) {
+    Node node;
+    node.id = {{{project, number}, epoch}, index};
+    node.host = host;
+    node.devices = TRY(from_json_text<std::vector<int>>(devices));
+    node.state = TRY(parse_name<NodeState>(node_state));
+    node.address = address;
+    node.master_port = master_port;
+    node.rendezvous_port = rendezvous_port;
+    node.agent_pid = agent_pid;
+    node.message = message;
+    node.last_heard = time_of(last_heard);
+    node.killed = time_of(killed);
+    apply(state, node);
+  }
+  return {};
+}
+
+Result<void> load_ranks(Database& db, State& state) {
+  using Text = std::string;
+  using Int = std::int64_t;
+  for (auto& [project, number, epoch, index, local_rank, rank_number, pid, rank_state, code, ours,
+              ended] :
+       TRY(db.rows<Text, Int, Int, int, int, int, Int, Text, int, bool, Stamp>(
+           "select project, number, epoch, node, local_rank, rank, pid, state, code, "
+           "signalled_by_us, ended from ranks order by project, number, epoch, node, "
+           "local_rank"))) {
+    Rank rank;
+    rank.rank = rank_number;
+    rank.local_rank = local_rank;
+    rank.pid = pid;
+    rank.state = TRY(parse_name<RankState>(rank_state));
+    rank.code = code;
+    rank.signalled_by_us = ours;
+    rank.ended = time_of(ended);
+    const NodeId node{{{project, number}, epoch}, index};
+    state.nodes.at(node).ranks.push_back(rank);  // there by the foreign key
+  }
+  return {};
+}
+
+Result<void> load_all(Database& db, State& state) {
+  TRY(load_runs(db, state));
+  TRY(load_attempts(db, state));
+  TRY(load_nodes(db, state));
+  return load_ranks(db, state);
+}
+
+}  // namespace
+
+Result<State> SqlStore::load() {
+  State state;
+  auto loaded = load_all(database_, state);
+  if (!loaded) return std::move(loaded).error().within("loading the runs from the store");
+  return state;
+}
+
+Result<void> SqlStore::commit(std::span<const Change> changes) {
+  return database_.transaction([&]() -> Result<void> {
+    for (const Change& change : changes)
+      TRY(std::visit([&](const auto& row) { return put(database_, row); }, change));
+    return {};
+  });
+}
+
+}  // namespace lockstep

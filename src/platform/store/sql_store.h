@@ -1,0 +1,20 @@
+// SqlStore: the controller's rows in the database, every state a column.
+#pragma once
+
+#include "platform/store/database.h"
+#include "platform/store/store.h"
+
+namespace lockstep {
+
+class SqlStore : public Store {
+ public:
+  explicit SqlStore(Database& database) : database_(database) {}  // outlives the store
+
+  Result<State> load() override;
+  Result<void> commit(std::span<const Change> changes) override;
+
+ private:
+  Database& database_;
+};
+
+}  // namespace lockstep
