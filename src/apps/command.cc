@@ -1,13 +1,13 @@
 #include "apps/command.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -46,10 +46,14 @@ Result<pid_t> spawn_detached(const std::vector<std::string>& words, const Home& 
 
 int exit_code_for(const Error& error) {
   switch (error.code) {
-    case Code::unavailable: return kNoDaemon;
-    case Code::timeout: return kNoDaemon;
-    case Code::cancelled: return kCancelled;
-    default: return kWrongUsage;
+    case Code::unavailable:
+      return kNoDaemon;
+    case Code::timeout:
+      return kNoDaemon;
+    case Code::cancelled:
+      return kCancelled;
+    default:
+      return kWrongUsage;
   }
 }
 
@@ -69,7 +73,7 @@ Result<std::string> own_program() {
 
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
   TRY(make_folders(home.folder));
-  std::vector<std::string> words = {TRY(own_program()), "serve"};
+  std::vector<std::string> words = { TRY(own_program()), "serve" };
   words.insert(words.end(), arguments.begin(), arguments.end());
   pid_t child = TRY(spawn_detached(words, home));
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {

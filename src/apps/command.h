@@ -1,9 +1,11 @@
-// What every subcommand's file shares: how it is added, its exit codes, and the parts that several print.
+// What every subcommand's file shares: how it is added, its exit codes, and the parts that several
+// print.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "base/result.h"
 #include "platform/api/messages.h"
@@ -38,9 +40,11 @@ void add_stop(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 
-// The daemon's client. With none running, starts the user's own on this machine and says so on standard error.
+// The daemon's client. With none running, starts the user's own on this machine and says so on
+// standard error.
 Result<Client> connect();
-// Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says what its log says.
+// Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says
+// what its log says.
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments);
 // The running program's own path.
 Result<std::string> own_program();

@@ -17,7 +17,7 @@ constexpr auto kWait = std::chrono::seconds(1);
 
 Interrupt::Interrupt() {
   interrupted = 0;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
 }
@@ -29,8 +29,10 @@ std::string log_text(const api::LogLine& line, bool with_rank) {
 }
 
 std::string how_to_come_back(const std::string& run) {
-  return format("{0} goes on. `lockstep logs -f {0}` or `lockstep watch {0}` comes back to it, "
-                "`lockstep stop {0}` ends it.", run);
+  return format(
+      "{0} goes on. `lockstep logs -f {0}` or `lockstep watch {0}` comes back to it, "
+      "`lockstep stop {0}` ends it.",
+      run);
 }
 
 std::string state_line(const api::RunView& run) {
@@ -39,7 +41,8 @@ std::string state_line(const api::RunView& run) {
   return line;
 }
 
-Result<std::optional<api::RunView>> follow(Client& client, const RunId& id, const FollowOptions& options) {
+Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
+                                           const FollowOptions& options) {
   Interrupt interrupt;
   LogsQuery query{.after = options.after, .rank = options.rank, .tail = {}, .wait = kWait};
   std::int64_t version = -1;

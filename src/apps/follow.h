@@ -1,4 +1,5 @@
-// Staying with a run until it ends: its lines as they come, its turns of state, Ctrl-C to let it go on alone.
+// Staying with a run until it ends: its lines as they come, its turns of state, Ctrl-C to let it go
+// on alone.
 #pragma once
 
 #include <optional>
@@ -19,13 +20,15 @@ class Interrupt {
 };
 
 struct FollowOptions {
-  std::optional<int> rank;     // only its lines
-  std::int64_t after = 0;      // cursor of the last line already seen
-  bool states = true;          // say on standard error when the state changes
+  std::optional<int> rank;  // only its lines
+  std::int64_t after = 0;   // cursor of the last line already seen
+  bool states = true;       // say on standard error when the state changes
 };
 
-// Prints lines until the run has ended, and gives the run as it ended; nothing when Ctrl-C came first.
-Result<std::optional<api::RunView>> follow(Client& client, const RunId& id, const FollowOptions& options);
+// Prints lines until the run has ended, and gives the run as it ended; nothing when Ctrl-C came
+// first.
+Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
+                                           const FollowOptions& options);
 
 // One line as `logs` prints it: "[3] text" where a run has several ranks.
 std::string log_text(const api::LogLine& line, bool with_rank);

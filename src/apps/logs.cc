@@ -46,7 +46,8 @@ void add_logs(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("logs", "Print what the ranks of a run wrote");
   auto flags = std::make_shared<LogsFlags>();
   command->add_option("run", flags->run, "the run, such as demo/42")->required();
-  auto* follow = command->add_flag("-f,--follow", flags->follow, "stay until the run ends; Ctrl-C leaves");
+  auto* follow =
+      command->add_flag("-f,--follow", flags->follow, "stay until the run ends; Ctrl-C leaves");
   command->add_option("--rank", flags->rank, "only this rank's lines");
   command->add_option("--tail", flags->tail, "only the last lines")->check(CLI::PositiveNumber);
   command->add_flag("--json", flags->json, "one JSON object a line")->excludes(follow);

@@ -1,4 +1,5 @@
-// lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent). A file a subcommand.
+// lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent). A
+// file a subcommand.
 #include <csignal>
 #include <cstdio>
 
@@ -19,7 +20,8 @@ int main(int argc, char** argv) {
       "  lockstep run -- python train.py\n"
       "  lockstep serve --hosts 2x2 --detach      this machine as two hosts of two devices\n"
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py\n\n"
-      "Exit codes: 0 done; 1 the run failed; 2 wrong usage or input; 3 the daemon cannot be reached;\n"
+      "Exit codes: 0 done; 1 the run failed; 2 wrong usage or input; 3 the daemon cannot be "
+      "reached;\n"
       "124 the run timed out; 130 the run was cancelled.");
 
   Action action;

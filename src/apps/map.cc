@@ -4,8 +4,9 @@
 
 #include "apps/command.h"
 #include "base/fd.h"
-#include "map/yaml.h"
-#include "text/convert.h"
+#include "map/file.h"
+#include "map/tree.h"
+#include "text/json.h"
 
 namespace lockstep {
 namespace {
@@ -16,23 +17,28 @@ struct MapFlags {
 };
 
 Result<Map> wanted_map(const MapFlags& flags) {
-  if (!flags.file.empty()) return read_map(TRY(read_file(flags.file)), flags.file);
+  if (!flags.file.empty()) return parse_map(TRY(read_file(flags.file)), flags.file);
   Client client = TRY(connect());
   return map_from_json(TRY(client.map()));
 }
 
 }  // namespace
 
-// `lockstep map [--file cluster.yaml]`: the cluster as a tree; with a file, checks it without a daemon.
+// `lockstep map [--file cluster.yaml]`: the cluster as a tree; with a file, checks it without a
+// daemon.
 void add_map(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("map", "Print the map of the cluster as a tree");
   auto flags = std::make_shared<MapFlags>();
-  command->add_option("--file", flags->file, "print and check this file instead of the daemon's map");
+  command->add_option("--file", flags->file,
+                      "print and check this file instead of the daemon's map");
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       Map map = TRY(wanted_map(*flags));
-      print(flags->json ? dump_json(map_to_json(map), Indent::two) : text(map));
+      if (flags->json)
+        print(dump_json(map_to_json(map), Indent::two));
+      else
+        std::fputs(text(map).c_str(), stdout);
       return kDone;
     };
   });

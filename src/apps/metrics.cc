@@ -23,7 +23,8 @@ void add_metrics(CLI::App& app, Action& action) {
       if (*json)
         print(dump_json(to_json(list)));
       else if (list.series.empty())
-        print(format("{} has logged no metrics; `lockstep.log({{\"loss\": x}}, step=n)` logs one", *run));
+        print(format("{} has logged no metrics; `lockstep.log({{\"loss\": x}}, step=n)` logs one",
+                     *run));
       else
         print(metrics_table(list.series));
       return kDone;

@@ -12,9 +12,12 @@ void add_ps(CLI::App& app, Action& action) {
   auto query = std::make_shared<RunsQuery>();
   auto json = std::make_shared<bool>(false);
   command->add_option("--project", query->project, "only runs of this project");
-  command->add_option("--state", query->state,
-                      "only queued, held, starting, running, succeeded, failed, timed_out or cancelled");
-  command->add_option("--limit", query->limit, "at most so many")->capture_default_str()->check(CLI::Range(1, 10000));
+  command->add_option(
+      "--state", query->state,
+      "only queued, held, starting, running, succeeded, failed, timed_out or cancelled");
+  command->add_option("--limit", query->limit, "at most so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
   command->add_flag("--json", *json, "print JSON");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {

@@ -1,11 +1,11 @@
-#include <pwd.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+
+#include <pwd.h>
+#include <unistd.h>
 
 #include "apps/command.h"
 #include "apps/follow.h"
@@ -27,9 +27,11 @@ struct RunFlags {
   bool json = false;
 };
 
-// Of the submitter's environment only what a program needs to find itself at home; the rest by --env.
-constexpr std::array kInherited = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "VIRTUAL_ENV",
-                                   "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"};
+// Of the submitter's environment only what a program needs to find itself at home; the rest by
+// --env.
+constexpr std::array kInherited = {"PATH",  "HOME", "USER",        "LOGNAME",    "SHELL",
+                                   "LANG",  "TZ",   "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
+                                   "TMPDIR"};
 
 bool is_file(const std::vector<std::string>& words) {
   return words.size() == 1 && (words[0].ends_with(".yaml") || words[0].ends_with(".yml"));
@@ -47,7 +49,9 @@ Result<void> add_environment(const std::vector<std::string>& settings, RunSpec& 
     std::string name = setting.substr(0, equals);
     const char* own = std::getenv(name.c_str());
     if (name.empty() || (equals == std::string::npos && own == nullptr))
-      return Error{Code::invalid, format("--env {}: write NAME=VALUE, or the NAME of a variable that is set", setting)};
+      return Error{
+          Code::invalid,
+          format("--env {}: write NAME=VALUE, or the NAME of a variable that is set", setting)};
     spec.env[name] = equals == std::string::npos ? own : setting.substr(equals + 1);
   }
   for (const char* name : kInherited)
@@ -55,7 +59,8 @@ Result<void> add_environment(const std::vector<std::string>& settings, RunSpec& 
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view variable = *entry;
     if (variable.starts_with("LC_"))
-      spec.env.emplace(variable.substr(0, variable.find('=')), variable.substr(variable.find('=') + 1));
+      spec.env.emplace(variable.substr(0, variable.find('=')),
+                       variable.substr(variable.find('=') + 1));
   }
   return {};
 }
@@ -67,14 +72,17 @@ Result<RunSpec> spec_of(const RunFlags& flags) {
   else
     spec.command = flags.words;
   if (spec.command.empty())
-    return Error{Code::invalid, "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`"};
+    return Error{
+        Code::invalid,
+        "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`"};
   if (flags.project) spec.project = *flags.project;
   if (flags.name) spec.name = *flags.name;
   if (flags.nodes) spec.nodes = *flags.nodes;
   if (flags.devices) spec.devices = *flags.devices;
   if (flags.retries) spec.retries = *flags.retries;
   if (flags.timeout) spec.timeout = TRY(parse_duration(*flags.timeout));
-  if (flags.checkpoint_folder) spec.checkpoint_folder = std::filesystem::absolute(*flags.checkpoint_folder);
+  if (flags.checkpoint_folder)
+    spec.checkpoint_folder = std::filesystem::absolute(*flags.checkpoint_folder);
   if (spec.working_folder.empty()) spec.working_folder = std::filesystem::current_path();
   if (spec.name.empty()) spec.name = std::filesystem::path(spec.command[0]).stem();
   TRY(add_environment(flags.env, spec));
@@ -113,8 +121,8 @@ Result<int> submit_and_follow(const RunFlags& flags) {
     say(how_to_come_back(run.id));
     return kDone;
   }
-  say(format("submitted {} ({}): {} nodes x {} devices; Ctrl-C detaches, the run goes on", run.id, run.name,
-             spec.nodes, spec.devices));
+  say(format("submitted {} ({}): {} nodes x {} devices; Ctrl-C detaches, the run goes on", run.id,
+             run.name, spec.nodes, spec.devices));
   auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
   if (end) return exit_code_for(*end);
   say("\ndetached: " + how_to_come_back(run.id));
@@ -127,21 +135,28 @@ Result<int> submit_and_follow(const RunFlags& flags) {
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Run a program on one or more nodes and follow it");
   auto flags = std::make_shared<RunFlags>();
-  command->add_option("command", flags->words, "after --: program and arguments; or a file, run.yaml");
+  command->add_option("command", flags->words,
+                      "after --: program and arguments; or a file, run.yaml");
   command->add_option("-n,--nodes", flags->nodes, "hosts to run on (default 1)");
-  command->add_option("-g,--devices", flags->devices, "devices on each node, one rank each (default 1)");
+  command->add_option("-g,--devices", flags->devices,
+                      "devices on each node, one rank each (default 1)");
   command->add_option("--name", flags->name, "what to call it (default: the program's name)");
   command->add_option("--project", flags->project, "project it belongs to (default: default)");
-  command->add_option("--timeout", flags->timeout, "running time after which it is stopped (default 1h)");
-  command->add_option("--retries", flags->retries,
-                      "attempts after the program's own non-zero exit (default 0); lost ranks are free");
-  command->add_option("--env", flags->env, "NAME=VALUE, or NAME for its value here; repeatable")->allow_extra_args(false);
-  command->add_option("--checkpoint-folder", flags->checkpoint_folder,
-                      "folder for checkpoints, the same on every node (default: in the daemon's folder)");
+  command->add_option("--timeout", flags->timeout,
+                      "running time after which it is stopped (default 1h)");
+  command->add_option(
+      "--retries", flags->retries,
+      "attempts after the program's own non-zero exit (default 0); lost ranks are free");
+  command->add_option("--env", flags->env, "NAME=VALUE, or NAME for its value here; repeatable")
+      ->allow_extra_args(false);
+  command->add_option(
+      "--checkpoint-folder", flags->checkpoint_folder,
+      "folder for checkpoints, the same on every node (default: in the daemon's folder)");
   command->add_flag("-d,--detach", flags->detach, "print the run's id and return at once");
   command->add_flag("--json", flags->json, "print the submitted run as JSON and return at once");
   command->footer(
-      "Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and MASTER_PORT\n"
+      "Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and "
+      "MASTER_PORT\n"
       "as torchrun sets them, and LOCKSTEP_CHECKPOINT_DIR. Example:\n"
       "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py --epochs 3");
   command->callback([&action, flags] { action = [flags] { return submit_and_follow(*flags); }; });

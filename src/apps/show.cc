@@ -8,7 +8,8 @@ namespace lockstep {
 
 // `lockstep show RUN`: what was asked for, how it stands, every attempt with its nodes and ranks.
 void add_show(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("show", "Show a run: attempts, nodes, ranks, metrics, checkpoints");
+  auto* command =
+      app.add_subcommand("show", "Show a run: attempts, nodes, ranks, metrics, checkpoints");
   auto run = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command->add_option("run", *run, "the run, such as demo/42")->required();

@@ -4,7 +4,8 @@ namespace lockstep {
 
 // `lockstep stop RUN...`: signal, grace period, kill; returns at once.
 void add_stop(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("stop", "Stop runs: SIGTERM, then SIGKILL after a grace period");
+  auto* command =
+      app.add_subcommand("stop", "Stop runs: SIGTERM, then SIGKILL after a grace period");
   auto runs = std::make_shared<std::vector<std::string>>();
   auto reason = std::make_shared<std::string>();
   command->add_option("run", *runs, "runs, such as demo/42 (42 alone: in project `default`)")

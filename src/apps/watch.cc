@@ -1,7 +1,7 @@
-#include <unistd.h>
-
 #include <cmath>
 #include <memory>
+
+#include <unistd.h>
 
 #include "apps/command.h"
 #include "apps/follow.h"
@@ -15,7 +15,8 @@ namespace {
 constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr auto kPoll = std::chrono::milliseconds(500);
 
-std::string metric(const api::RunView& run, const std::string& name, const std::string& shown_as, int digits) {
+std::string metric(const api::RunView& run, const std::string& name, const std::string& shown_as,
+                   int digits) {
   auto found = run.latest.find(name);
   return found == run.latest.end() ? "" : format("  {} {:.{}f}", shown_as, found->second, digits);
 }
@@ -34,7 +35,10 @@ class Pace {
     std::int64_t done = run.progress->step - first_step_;
     if (done < 5 || run.progress->steps == 0) return "";
     auto left = (now - since_) / done * (run.progress->steps - run.progress->step);
-    return "  " + text(std::chrono::duration_cast<Duration>(std::chrono::ceil<std::chrono::seconds>(left))) + " left";
+    return "  " +
+           text(std::chrono::duration_cast<Duration>(
+               std::chrono::ceil<std::chrono::seconds>(left))) +
+           " left";
   }
 
  private:
@@ -47,10 +51,12 @@ std::string status(const api::RunView& run, Pace& pace, int width) {
   if (!run.progress) return state_line(run);
   std::string figures = format("step {}", run.progress->step);
   if (run.progress->steps > 0) figures += format("/{}", run.progress->steps);
-  figures += metric(run, "loss", "loss", 3) + metric(run, "tokens_per_second", "tokens/s", 0) + pace.time_left(run);
+  figures += metric(run, "loss", "loss", 3) + metric(run, "tokens_per_second", "tokens/s", 0) +
+             pace.time_left(run);
   if (run.progress->steps == 0) return figures;
   double share = static_cast<double>(run.progress->step) / static_cast<double>(run.progress->steps);
-  return progress_bar(share, std::max(10, width - static_cast<int>(figures.size()) - 10)) + " " + figures;
+  return progress_bar(share, std::max(10, width - static_cast<int>(figures.size()) - 10)) + " " +
+         figures;
 }
 
 // What happened since the version before: turns of state and new attempts, each said once.
@@ -97,7 +103,8 @@ Result<int> watch(const std::string& words) {
 
 // `lockstep watch RUN`: a progress bar with loss, speed and time left, until the run ends.
 void add_watch(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("watch", "Watch a run's progress: step, loss, tokens/s, time left");
+  auto* command =
+      app.add_subcommand("watch", "Watch a run's progress: step, loss, tokens/s, time left");
   auto run = std::make_shared<std::string>();
   command->add_option("run", *run, "the run, such as demo/42")->required();
   command->callback([&action, run] { action = [run] { return watch(*run); }; });
