@@ -1,0 +1,167 @@
+#include <memory>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "apps/command.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "map/discover/discover.h"
+#include "map/file.h"
+#include "map/grid.h"
+#include "net/loop.h"
+#include "platform/controller/controller.h"
+#include "platform/engine/keys.h"
+#include "platform/engine/local/local_engine.h"
+#include "platform/insight/insight.h"
+#include "platform/server/server.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(200);
+constexpr auto kStopPatience = std::chrono::seconds(15);
+
+struct ServeFlags {
+  std::string hosts, map_file;
+  std::string listen = "127.0.0.1";
+  int port = 0;
+  bool detach = false;
+  bool stop = false;
+};
+
+// Held for the daemon's life: one daemon a home, and so one a store.
+Result<Fd> lock_home(const Home& home) {
+  Fd lock = TRY(open_file(home.folder / "lock", O_RDWR | O_CREAT));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return os_error("locking " + home.folder.string(), errno);
+  auto daemon = read_daemon_file(home.daemon_file());
+  return Error{Code::already_exists,
+               format("a daemon already serves {}{}; end it with `lockstep serve --stop`, or "
+                      "choose another folder by "
+                      "LOCKSTEP_HOME",
+                      home.folder.string(), daemon ? " at " + daemon->url : "")};
+}
+
+Result<Map> wanted_map(const ServeFlags& flags) {
+  if (!flags.map_file.empty()) return parse_map(TRY(read_file(flags.map_file)), flags.map_file);
+  Map machine = TRY(discover_local());
+  if (flags.hosts.empty()) return machine;
+  return present_as(machine, TRY(parse_host_grid(flags.hosts)));
+}
+
+void tick_for_ever(Loop& loop, Controller& controller, Timer& timer) {
+  controller.tick();
+  timer = loop.after(kTick, [&] { tick_for_ever(loop, controller, timer); });
+}
+
+Result<int> serve(const ServeFlags& flags) {
+  Home home = TRY(Home::find());
+  TRY(make_folders(home.folder));
+  Fd lock = TRY(lock_home(home));
+  set_log_name("daemon");
+
+  SystemClock clock;
+  Keys keys = TRY(Keys::open(home.folder));
+  Map map = TRY(wanted_map(flags));
+  auto store = TRY(SqlStore::open(home.store()));
+  auto insight = TRY(Insight::open(home.store()));
+  LocalEngine engine(TRY(own_program()), home.folder);
+  auto controller = TRY(Controller::open({.store = *store,
+                                          .engine = engine,
+                                          .clock = clock,
+                                          .keys = keys,
+                                          .map = map,
+                                          .home = home.folder}));
+  Loop loop;
+  auto server = TRY(Server::start(loop, {.controller = *controller,
+                                         .insight = *insight,
+                                         .keys = keys,
+                                         .clock = clock,
+                                         .home = home,
+                                         .version = LOCKSTEP_VERSION,
+                                         .host = flags.listen,
+                                         .port = flags.port}));
+  TRY(write_daemon_file(home.daemon_file(),
+                        {.url = server->url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
+  LS_LOG(info, "serving {} at {}", home.folder.string(), server->url());
+
+  Timer timer;
+  tick_for_ever(loop, *controller, timer);
+  loop.on_signals({SIGTERM, SIGINT}, [&](int) { server->stop([&] { loop.stop(); }); });
+  loop.run();
+
+  ::unlink(home.daemon_file().c_str());
+  LS_LOG(info, "stopped; agents and ranks go on");
+  return kDone;
+}
+
+Result<int> serve_detached(const ServeFlags& flags) {
+  Home home = TRY(Home::find());
+  TRY(make_folders(home.folder));
+  TRY(lock_home(home))
+  .reset();  // refuse here, where the user reads it
+  std::vector<std::string> words = {"--listen", flags.listen, "--port", format("{}", flags.port)};
+  if (!flags.hosts.empty()) words.insert(words.end(), {"--hosts", flags.hosts});
+  if (!flags.map_file.empty())
+    words.insert(words.end(), {"--map", std::filesystem::absolute(flags.map_file)});
+  Client client = TRY(start_daemon(home, words));
+  print(format("the daemon serves at {}; its folder is {}; `lockstep serve --stop` ends it",
+               client.url(), home.folder.string()));
+  return kDone;
+}
+
+// Ends the daemon, not the runs: their agents go on and wait for the next one.
+Result<int> stop_daemon() {
+  Home home = TRY(Home::find());
+  auto daemon = read_daemon_file(home.daemon_file());
+  if (!daemon)
+    return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
+  if (::kill(static_cast<pid_t>(daemon->pid), SIGTERM) != 0 && errno != ESRCH)
+    return os_error(format("stopping the daemon (process {})", daemon->pid), errno);
+  Fd lock = TRY(open_file(home.folder / "lock", O_RDWR | O_CREAT));
+  for (Deadline deadline = Deadline::after(kStopPatience);
+       ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ::usleep(20'000))
+    if (deadline.passed())
+      return Error{Code::timeout,
+                   format("the daemon (process {}) did not end within {}; see {}", daemon->pid,
+                          text(Duration(kStopPatience)), home.log_file().string())};
+  print(format("stopped the daemon (process {})", daemon->pid));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep serve [--hosts 2x2 | --map FILE] [--detach | --stop]`: the daemon.
+void add_serve(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("serve", "Run the daemon, or start or stop it in the background");
+  auto flags = std::make_shared<ServeFlags>();
+  auto* hosts =
+      command->add_option("--hosts", flags->hosts,
+                          "present this machine as HxD: H hosts of D devices each, such as 2x2");
+  command
+      ->add_option("--map", flags->map_file,
+                   "the cluster as a file (default: this machine, discovered)")
+      ->excludes(hosts);
+  command->add_option("--listen", flags->listen, "address to listen on")->capture_default_str();
+  command->add_option("--port", flags->port, "port; 0: any free one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  auto* detach =
+      command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
+  command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
+      ->excludes(detach);
+  command->callback([&action, flags] {
+    action = [flags]() -> Result<int> {
+      if (flags->stop) return stop_daemon();
+      return flags->detach ? serve_detached(*flags) : serve(*flags);
+    };
+  });
+}
+
+}  // namespace lockstep
