@@ -1,0 +1,207 @@
+#include "platform/engine/local/local_engine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/processes.h"
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::string_view kVariable = "LOCKSTEP_NODE_TOKEN";
+constexpr int kKillRounds = 10;  // against what forks while it is killed
+
+std::string random_name() {
+  std::uint64_t number = 0;
+  LS_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
+  return format("{:016x}", number);
+}
+
+Result<std::string> installation_of(const path& home) {
+  TRY(make_folders(home));
+  const path file = home / "installation";
+  auto name = read_file(file);
+  if (name && !name->empty()) return name;
+  if (!name && name.error().code != Code::not_found) return name;
+  std::string fresh = random_name();
+  TRY(write_file(file, fresh));
+  return fresh;
+}
+
+bool is_locked(const path& file) {
+  auto lock = open_file(file, O_RDWR);
+  return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+// The daemon's own environment, with the node's mark.
+std::vector<std::string> marked_environment(const std::string& token) {
+  const std::string prefix = std::string(kVariable) + "=";
+  std::vector<std::string> result = {prefix + token};
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with(prefix)) result.emplace_back(*entry);
+  return result;
+}
+
+// All that the agent's process needs, laid out before the fork: the daemon has threads, so that
+// only async-signal-safe calls may follow it.
+struct Layout {
+  std::vector<std::string> command, environment;
+  std::vector<char*> argv, envp;
+  Fd log, null, failure;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (auto& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+[[noreturn]] void give_up(const Layout& layout) {
+  int error = errno;
+  [[maybe_unused]] auto n = ::write(layout.failure.get(), &error, sizeof error);
+  ::_exit(127);
+}
+
+[[noreturn]] void become_agent(const Layout& layout) {
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (::chdir("/") != 0 || ::dup2(layout.null.get(), 0) < 0 || ::dup2(layout.log.get(), 1) < 0 ||
+      ::dup2(layout.log.get(), 2) < 0)
+    give_up(layout);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::execve(layout.argv[0], layout.argv.data(), layout.envp.data());
+  give_up(layout);
+}
+
+// Forks twice, so that the agent is nobody's child here and whoever is init reaps it.
+[[noreturn]] void detach(const Layout& layout) {
+  ::setsid();
+  pid_t pid = ::fork();
+  if (pid < 0) give_up(layout);
+  if (pid == 0) become_agent(layout);
+  ::_exit(0);
+}
+
+// Returns once the agent's program runs.
+Result<void> start_detached(Layout& layout) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return os_error("starting an agent: pipe", errno);
+  Fd failures(ends[0]);
+  layout.failure = Fd(ends[1]);
+  layout.argv = pointers(layout.command);
+  layout.envp = pointers(layout.environment);
+
+  pid_t pid = ::fork();
+  if (pid < 0) return os_error("starting an agent: fork", errno);
+  if (pid == 0) detach(layout);
+  layout.failure.reset();
+  int error = 0;
+  ssize_t n = 0;
+  do n = ::read(failures.get(), &error, sizeof error);
+  while (n < 0 && errno == EINTR);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  if (n > 0) return os_error("starting the agent " + layout.command.front(), error);
+  return {};
+}
+
+// Those with the mark and all below them, ancestors first.
+std::vector<pid_t> processes_of(const std::string& token) {
+  const std::vector<Process> all = processes_of_user();
+  std::vector<std::pair<std::size_t, pid_t>> found;  // larger families come first
+  for (const Process& process : all) {
+    if (environment_of(process.pid, kVariable) != token) continue;
+    const std::vector<Process> family = descendants(all, process.pid);
+    found.emplace_back(family.size(), process.pid);
+    for (const Process& child : family) found.emplace_back(0, child.pid);
+  }
+  std::ranges::stable_sort(found, std::greater(), &std::pair<std::size_t, pid_t>::first);
+  std::vector<pid_t> pids;
+  for (const auto& [size, pid] : found) pids.push_back(pid);
+  return pids;
+}
+
+}  // namespace
+
+Result<LocalEngine> LocalEngine::open(path program, path home) {
+  std::string installation = TRY(installation_of(home));
+  return LocalEngine(std::move(program), std::move(installation));
+}
+
+std::string LocalEngine::token(const NodeId& node) const {
+  return installation_ + ":" + text(node);
+}
+
+Result<void> LocalEngine::launch(const Launch& launch) {
+  const NodeId node = TRY(parse_node_id(launch.node));
+  const path folder = launch.node_folder;
+  TRY(make_folders(folder));
+  if (is_locked(folder / "agent.lock")) return {};
+  const path file = folder / "launch.json";
+  TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
+  Layout layout;
+  layout.command = {program_.string(), "agent", file.string()};
+  layout.environment = marked_environment(token(node));
+  layout.log = TRY(open_file(folder / "agent.log", O_WRONLY | O_CREAT | O_APPEND));
+  layout.null = TRY(open_file("/dev/null", O_RDONLY));
+  TRY(start_detached(layout));
+  last_seen_.insert(node);
+  return {};
+}
+
+// Ancestors before descendants, so that the agent goes first and reports nothing. Descendants count
+// even without the mark: one that cleared its environment is known only while its ancestors live.
+Result<void> LocalEngine::kill(const NodeId& node) {
+  std::set<pid_t> killed;
+  for (int round = 0; round < kKillRounds; ++round) {
+    bool found = false;
+    for (pid_t pid : processes_of(token(node))) {
+      if (!killed.insert(pid).second) continue;
+      ::kill(pid, SIGKILL);
+      found = true;
+    }
+    if (!found) break;
+  }
+  return {};
+}
+
+std::set<NodeId> LocalEngine::marked_nodes() const {
+  std::set<NodeId> nodes;
+  const std::string prefix = installation_ + ":";
+  for (const Process& process : processes_of_user()) {
+    auto mark = environment_of(process.pid, kVariable);
+    if (!mark || !mark->starts_with(prefix)) continue;
+    if (auto node = parse_node_id(std::string_view(*mark).substr(prefix.size())))
+      nodes.insert(*node);
+  }
+  return nodes;
+}
+
+Result<std::vector<NodeId>> LocalEngine::list() {
+  std::set<NodeId> seen = marked_nodes();
+  std::set<NodeId> present = seen;
+  present.merge(last_seen_);
+  last_seen_ = std::move(seen);
+  return std::vector<NodeId>(present.begin(), present.end());
+}
+
+}  // namespace lockstep

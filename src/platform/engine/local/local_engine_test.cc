@@ -1,0 +1,156 @@
+#include "platform/engine/local/local_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/processes.h"
+
+namespace lockstep {
+namespace {
+
+using std::filesystem::path;
+
+// Tries again until it holds or ten seconds are over.
+bool eventually(const std::function<bool()>& holds) {
+  for (auto deadline = Deadline::after(std::chrono::seconds(10)); !deadline.passed();) {
+    if (holds()) return true;
+    ::poll(nullptr, 0, 10);
+  }
+  return holds();
+}
+
+// An installation with a shell script in the agent's place.
+class LocalEngineTest : public testing::Test {
+ protected:
+  LocalEngineTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "engine-test-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~LocalEngineTest() override {
+    for (auto& engine : engines_) {
+      const std::vector<NodeId> left = *engine.list();
+      for (const NodeId& node : left) EXPECT_TRUE(engine.kill(node));
+    }
+    std::filesystem::remove_all(root_);
+  }
+
+  LocalEngine& engine(std::string_view home, std::string_view script) {
+    path program = root_ / format("{}-program", home);
+    EXPECT_TRUE(write_file(program, format("#!/bin/sh\n{}\n", script), 0700));
+    engines_.push_back(*LocalEngine::open(program, root_ / home));
+    return engines_.back();
+  }
+
+  Launch launch(const std::string& node) const {
+    Launch result;
+    result.node = node;
+    result.host = "h";
+    result.command = {"true"};
+    result.node_folder = root_ / "nodes" / node;
+    result.daemon_file = root_ / "daemon.json";
+    result.token = "token";
+    result.secret = std::string(64, 'a');
+    return result;
+  }
+  path folder(const std::string& node) const { return root_ / "nodes" / node; }
+
+  path root_;
+  std::deque<LocalEngine> engines_;
+};
+
+// Like the agent: takes the lock, says so, and stays.
+constexpr std::string_view kAgent = R"(
+folder=$(dirname "$2")
+exec 9>"$folder/agent.lock"
+flock -n 9 || exit 0
+echo started >> "$folder/starts"
+exec sleep 600
+)";
+
+NodeId node(const std::string& words) { return *parse_node_id(words); }
+
+std::string content(const path& file) { return read_file(file).value_or(std::string()); }
+
+TEST_F(LocalEngineTest, AnAgentIsListedFromItsLaunchUntilItsEnd) {
+  LocalEngine& local = engine("home", kAgent);
+  EXPECT_TRUE(local.list()->empty());
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  EXPECT_EQ(*local.list(), std::vector{node("demo/1.1/0")});
+  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
+}
+
+TEST_F(LocalEngineTest, LaunchingTwiceStartsOneAgent) {
+  LocalEngine& local = engine("home", kAgent);
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  ASSERT_TRUE(eventually([&] { return local.list()->empty(); }));
+  EXPECT_EQ(content(folder("demo/1.1/0") / "starts"), "started\n");
+}
+
+TEST_F(LocalEngineTest, TheLaunchFileIsForItsOwnerOnlyAndReadsBack) {
+  LocalEngine& local = engine("home", "exit 0");
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  struct stat status{};
+  ASSERT_EQ(::stat((folder("demo/1.1/0") / "launch.json").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_NE(content(folder("demo/1.1/0") / "launch.json").find("demo/1.1/0"), std::string::npos);
+}
+
+TEST_F(LocalEngineTest, WhatTheAgentStartedIsListedAndKilledThoughItLeftTheSession) {
+  LocalEngine& local = engine("home", "setsid sleep 600 & setsid setsid sleep 600 & exit 0");
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(local.list()->size(), 1u);
+  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
+}
+
+TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
+  LocalEngine& one = engine("one", kAgent);
+  LocalEngine& two = engine("two", kAgent);
+  ASSERT_TRUE(one.launch(launch("demo/1.1/0")));
+  EXPECT_TRUE(two.list()->empty());
+  ASSERT_TRUE(two.kill(node("demo/1.1/0")));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(one.list()->size(), 1u);
+}
+
+TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodes) {
+  ASSERT_TRUE(engine("home", kAgent).launch(launch("demo/1.1/1")));
+  EXPECT_EQ(*engine("home", kAgent).list(), std::vector{node("demo/1.1/1")});
+}
+
+TEST_F(LocalEngineTest, AMissingProgramIsNamed) {
+  LocalEngine& local = engine("home", "");
+  std::filesystem::remove(root_ / "home-program");
+  auto launched = local.launch(launch("demo/1.1/0"));
+  ASSERT_FALSE(launched);
+  EXPECT_NE(launched.error().message.find("home-program"), std::string::npos);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(local.list()->empty());
+}
+
+TEST_F(LocalEngineTest, TheAgentHasNoFileOfTheDaemonsOpen) {
+  Fd kept(::open("/dev/null", O_RDONLY));  // not close-on-exec
+  LocalEngine& local =
+      engine("home", "ls /proc/self/fd | wc -l > $(dirname \"$2\")/files; exec sleep 600");
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  const path files = folder("demo/1.1/0") / "files";
+  ASSERT_TRUE(eventually([&] { return !content(files).empty(); }));
+  EXPECT_EQ(std::stoi(content(files)), 4);  // 0, 1, 2 and ls's own
+}
+
+}  // namespace
+}  // namespace lockstep
