@@ -1,0 +1,289 @@
+#include "net/detail/http_session.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <sys/socket.h>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "net/url.h"
+
+namespace lockstep {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+// How much of a refused request is read and thrown away, so that its sender sees the answer rather
+// than a reset, and for how long.
+constexpr std::size_t kLingerBytes = 256 << 10;
+constexpr auto kLingerTime = std::chrono::seconds(2);
+constexpr std::size_t kReadBytes = 16 << 10;
+
+std::string_view view(const beast::flat_buffer& buffer) {
+  return {static_cast<const char*>(buffer.data().data()), buffer.size()};
+}
+
+std::string http_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char line[64];
+  const std::size_t size = std::strftime(line, sizeof line, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  return std::string(line, size);
+}
+
+HttpResponse plain(int status, std::string_view message) {
+  return {.status = status, .body = format("{}\n", message)};
+}
+
+// A handler's mistake must not let a caller's bytes become headers.
+bool is_sendable(const HttpResponse& response) {
+  for (const auto& [name, value] : response.headers)
+    if (!is_token(name) || !is_field_value(value)) return false;
+  return is_field_value(response.content_type);
+}
+
+std::string head_of(const HttpResponse& response, bool keep_alive) {
+  std::string head = format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
+                            status_text(response.status), http_date());
+  if (response.status != 204 && response.status != 304)
+    head += format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
+                   response.body.size());
+  for (const auto& [name, value] : response.headers) head += format("{}: {}\r\n", name, value);
+  return head + (keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
+}
+
+bool is_known_host(const std::string& host, const std::vector<std::string>& names) {
+  error_code error;
+  asio::ip::make_address(host, error);
+  if (!error || host.empty() || equal_ignoring_case(host, "localhost")) return true;
+  for (const std::string& name : names)
+    if (equal_ignoring_case(host, name)) return true;
+  return false;
+}
+
+}  // namespace
+
+HttpSession::HttpSession(std::shared_ptr<HttpServer::Core> core, asio::ip::tcp::socket socket)
+    : core_(std::move(core)), stream_(std::move(socket)) {
+  error_code ignored;
+  auto peer = stream_.socket().remote_endpoint(ignored);
+  peer_ = peer.address().to_string(ignored);
+  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  core_->sessions.insert(this);
+}
+
+HttpSession::~HttpSession() { core_->left(this); }
+
+void HttpSession::cut() {
+  stream_.close();
+  if (auto waiting = exchange_.lock()) waiting->hang_up();
+}
+
+asio::awaitable<void> HttpSession::run() {
+  for (bool again = true; again;) {
+    Next next = co_await read_head();
+    if (next == Next::proceed && head_.has_body()) next = co_await read_body();
+    if (next == Next::close || core_->closed) co_return;
+    if (next == Next::refuse) {
+      (void)co_await write(std::move(refusal_), false);
+      co_await linger();
+      co_return;
+    }
+    bool gone = false;
+    HttpResponse response = co_await handle(gone);
+    if (gone) co_return;
+    again = co_await write(std::move(response), head_.keep_alive && !core_->stopping);
+  }
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+}
+
+HttpSession::Next HttpSession::refuse(int status, std::string message) {
+  refusal_ = plain(status, message);
+  return Next::refuse;
+}
+
+asio::awaitable<HttpSession::Next> HttpSession::read_head() {
+  const detail::HeadLimits limits;
+  head_ = {};
+  request_ = {};
+  idle_ = buffer_.size() == 0;
+  stream_.expires_after(idle_ ? core_->options.idle_time : core_->options.head_time);
+  std::size_t seen = 0;  // bytes looked at before: each is looked at once
+  for (;;) {
+    const std::string_view bytes = view(buffer_);
+    const std::size_t end =
+        bytes.substr(0, limits.head_max).find("\r\n\r\n", seen < 3 ? 0 : seen - 3);
+    if (end != std::string_view::npos) co_return examine_head(bytes.substr(0, end + 4));
+    if (auto failure = detail::refuse_early(bytes, seen, limits))
+      co_return refuse(failure->status, failure->message);
+    seen = bytes.size();
+    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+    if (error) co_return Next::close;
+    buffer_.commit(size);
+    if (std::exchange(idle_, false)) stream_.expires_after(core_->options.head_time);
+  }
+}
+
+// Everything that can be decided before the body comes.
+HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
+  head_size_ = bytes.size();
+  if (auto failure = detail::parse_request_head(bytes, {}, head_))
+    return refuse(failure->status, failure->message);
+  if (!is_known_host(head_.host, core_->options.host_names))
+    return refuse(400, "the Host header names another host; use this one's address or localhost");
+  auto target = parse_target(head_.target);
+  if (!target) return refuse(400, target.error().message);
+  if (head_.content_length > static_cast<std::uint64_t>(core_->options.body_max.count()))
+    return refuse(413, format("the body is over {}", text(core_->options.body_max)));
+  request_ = {.method = head_.method,
+              .target = head_.target,
+              .path = std::move(target->path),
+              .query = std::move(target->query),
+              .headers = head_.headers,
+              .body = {},
+              .peer = peer_};
+  if (core_->gate && !core_->closed) {
+    try {
+      if (auto answer = core_->gate(request_)) {
+        refusal_ = *std::move(answer);
+        return Next::refuse;
+      }
+    } catch (const std::exception& exception) {
+      LS_LOG(error, "{} {}: the gate threw: {}", head_.method, head_.target, exception.what());
+      return refuse(500, "internal error");
+    }
+  }
+  if (!head_.has_body()) buffer_.consume(head_size_);
+  return Next::proceed;
+}
+
+asio::awaitable<HttpSession::Next> HttpSession::read_body() {
+  stream_.expires_after(core_->options.body_time);
+  if (head_.expects_continue) {
+    auto [error, size] = co_await asio::async_write(
+        stream_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), kAwait);
+    if (error) co_return Next::close;
+  }
+  buffer_.consume(head_size_);
+  detail::ChunkedDecoder decoder(static_cast<std::size_t>(core_->options.body_max.count()));
+  for (;;) {
+    if (auto next = take_body(decoder)) co_return *next;
+    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+    if (error) co_return Next::close;
+    buffer_.commit(size);
+  }
+}
+
+// Moves what the buffer holds into the request's body; nothing as long as more must come.
+std::optional<HttpSession::Next> HttpSession::take_body(detail::ChunkedDecoder& decoder) {
+  std::string_view bytes = view(buffer_);
+  const std::size_t available = bytes.size();
+  std::string& body = request_.body;
+  if (!head_.chunked) {
+    const std::size_t wanted = static_cast<std::size_t>(head_.content_length) - body.size();
+    body += bytes.substr(0, wanted);
+    buffer_.consume(std::min(wanted, available));
+    if (wanted > available) return std::nullopt;
+    return Next::proceed;
+  }
+  const auto state = decoder.decode(bytes, body);
+  buffer_.consume(available - bytes.size());
+  switch (state) {
+    case detail::ChunkedDecoder::State::more:
+      return std::nullopt;
+    case detail::ChunkedDecoder::State::done:
+      return Next::proceed;
+    case detail::ChunkedDecoder::State::malformed:
+      return refuse(400, "the body is malformed");
+    case detail::ChunkedDecoder::State::too_large:
+      break;
+  }
+  return refuse(413, format("the body is over {}", text(core_->options.body_max)));
+}
+
+asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
+  stream_.expires_never();
+  auto exchange = std::make_shared<Responder::Exchange>();
+  asio::steady_timer wake(stream_.get_executor(), core_->options.handler_time);
+  exchange->wake = &wake;
+  exchange_ = exchange;
+  // Also when the loop ends and destroys this coroutine in mid-wait.
+  struct Unhook {
+    Responder::Exchange& exchange;
+    ~Unhook() { exchange.wake = nullptr; }
+  } unhook{*exchange};
+  const std::string what = format("{} {}", request_.method, request_.target);
+  try {
+    core_->handler(std::move(request_), Responder(exchange));
+  } catch (const std::exception& exception) {
+    LS_LOG(error, "{}: the handler threw: {}", what, exception.what());
+    exchange->response = plain(500, "internal error");
+  }
+  if (!exchange->response) {
+    watch_for_end(exchange);
+    co_await wake.async_wait(kAwait);
+    error_code ignored;
+    stream_.socket().cancel(ignored);
+    gone = exchange->wake == nullptr;
+  }
+  if (!exchange->response) co_return plain(503, "no answer in time; try again");
+  if (!is_sendable(*exchange->response)) {
+    LS_LOG(error, "{}: the answer has a header that cannot be sent", what);
+    co_return plain(500, "internal error");
+  }
+  co_return *std::move(exchange->response);
+}
+
+// While a handler takes its time: notice when the caller hangs up, so that nothing is kept for it.
+// A caller that only shut down its sending side counts as gone. Bytes of a next request end the
+// watch.
+void HttpSession::watch_for_end(const std::shared_ptr<Responder::Exchange>& exchange) {
+  auto& socket = stream_.socket();
+  socket.async_wait(asio::ip::tcp::socket::wait_read,
+                    [&socket, weak = std::weak_ptr(exchange)](error_code error) {
+                      auto waiting = weak.lock();
+                      if (error || !waiting || waiting->wake == nullptr) return;
+                      // As long as the session waits, its socket is there.
+                      char byte = 0;
+                      if (::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+                        waiting->hang_up();
+                    });
+}
+
+asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive) {
+  if (response.status == 204 || response.status == 304) response.body.clear();
+  const std::string head = head_of(response, keep_alive);
+  const bool with_body = head_.method != "HEAD";
+  const std::array<asio::const_buffer, 2> parts = {
+      asio::buffer(head), asio::buffer(response.body.data(), with_body ? response.body.size() : 0)};
+  stream_.expires_after(core_->options.write_time);
+  auto [error, size] = co_await asio::async_write(stream_, parts, kAwait);
+  co_return !error && keep_alive;
+}
+
+asio::awaitable<void> HttpSession::linger() {
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.expires_after(kLingerTime);
+  for (std::size_t read = 0; read < kLingerBytes;) {
+    buffer_.clear();
+    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+    if (error) co_return;
+    read += size;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// HTTP messages as our server and client see them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+// In the order in which they came; names compare without regard to case.
+class Headers {
+ public:
+  Headers() = default;
+  Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
+
+  void add(std::string name, std::string value);
+  // The first of that name.
+  std::optional<std::string_view> find(std::string_view name) const;
+  std::size_t count(std::string_view name) const;
+
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.end(); }
+  std::size_t size() const { return fields_.size(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+struct HttpRequest {
+  std::string method;  // as sent: methods are case-sensitive
+  std::string target;  // as sent: /a%20b?x=1
+  // The path's segments, decoded once; valid UTF-8 without control characters, '/', '\', "." or
+  // "..".
+  std::vector<std::string> path;
+  std::map<std::string, std::string> query;  // decoded once
+  Headers headers;
+  std::string body;
+  std::string peer;  // the caller's address
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body{};
+  Headers headers{};  // besides those of length, type, date and connection
+};
+
+// "Not Found" for 404.
+std::string_view status_text(int status);
+
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+// RFC 9110's token: what methods and header names are made of.
+bool is_token(std::string_view word);
+// What a header's value may hold: no control characters but tab.
+bool is_field_value(std::string_view value);
+
+}  // namespace lockstep

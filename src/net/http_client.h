@@ -1,0 +1,45 @@
+// HttpClient: blocking HTTP/1.1 calls to one server, each bounded by a deadline. One thread at a
+// time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "net/http.h"
+#include "net/url.h"
+
+namespace lockstep {
+
+struct HttpCall {
+  std::string method = "GET";
+  std::string target = "/";  // encoded: see percent_encode
+  Headers headers{};         // besides Host and Content-Length
+  std::string body{};
+  // Doing it twice is like doing it once. GET, HEAD, PUT and DELETE always are.
+  bool repeatable = false;
+};
+
+class HttpClient {
+ public:
+  explicit HttpClient(Url server, Bytes answer_max = 64_MiB);
+  HttpClient(HttpClient&&) noexcept;
+  HttpClient& operator=(HttpClient&&) noexcept;
+  ~HttpClient();
+
+  // Whatever the server answers, 500 too, is a response. The connection is kept for the next call.
+  // A repeatable call that meets a kept connection's end before the answer's first byte is made
+  // again, once. Errors: unavailable (nobody listens, the connection broke), timeout (the
+  // deadline), corrupt (what came is not HTTP), invalid (the call cannot be sent). The deadline
+  // holds but for the look-up of a host's name, which has the system's own bounds.
+  Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

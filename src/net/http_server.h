@@ -1,0 +1,87 @@
+// HttpServer: HTTP/1.1 on a Loop, with a limit on everything a caller can make us hold or wait for.
+//
+// What is refused is answered (400, 413, 414, 431 ...) and the connection closed; who is too slow
+// is cut off. Requests whose Host is neither an address nor a known name are refused: a web page
+// that makes its own name point here (DNS rebinding) gets no answer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "net/http.h"
+#include "net/loop.h"
+
+namespace lockstep {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // an address of this machine
+  int port = 0;                    // 0: any free one
+  // Names by which callers may reach us, besides "localhost" and all addresses.
+  std::vector<std::string> host_names{};
+  Bytes body_max = 1_MiB;
+  int connections_max = 1024;                     // more are told 503
+  Duration head_time = std::chrono::seconds(10);  // from the first byte to the empty line
+  Duration body_time = std::chrono::seconds(30);
+  Duration handler_time = std::chrono::minutes(2);  // then the caller is told 503
+  Duration write_time = std::chrono::seconds(30);
+  Duration idle_time = std::chrono::seconds(60);  // between requests on one connection
+};
+
+// The way to answer one request: now or later, on the loop's thread. The first answer counts; the
+// caller of a request whose Responder is destroyed without an answer is told 500. May outlive
+// the connection and the server: answers then go nowhere.
+class Responder {
+ public:
+  struct Exchange;
+  explicit Responder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  Responder(Responder&&) noexcept = default;
+  Responder& operator=(Responder&&) noexcept;
+  ~Responder() { abandon(); }
+
+  void send(HttpResponse response);
+  // The caller went away, or was told 503 in the meantime: nobody hears the answer.
+  bool gone() const;
+
+ private:
+  void abandon();
+  // Shared with the connection, either of which may go first.
+  std::shared_ptr<Exchange> exchange_;
+};
+
+// Called on the loop's thread; must not block. An exception becomes 500.
+using HttpHandler = std::function<void(HttpRequest, Responder)>;
+// Sees a request before its body is read; an answer refuses it, so that only those who may send
+// bodies make us hold them.
+using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
+
+class HttpServer {
+ public:
+  // Listens at once. The loop must outlive the server.
+  static Result<HttpServer> start(Loop& loop, const ServerOptions& options, HttpHandler handler,
+                                  HttpGate gate = {});
+  HttpServer(HttpServer&&) noexcept = default;
+  HttpServer& operator=(HttpServer&&) = delete;
+  // Cuts all connections.
+  ~HttpServer();
+
+  int port() const;
+  std::string url() const;  // http://127.0.0.1:41234
+  int connections() const;
+
+  // Stops listening, lets running requests finish for `grace`, cuts off the rest, then calls.
+  void stop(Duration grace, std::function<void()> stopped);
+
+  struct Core;
+
+ private:
+  explicit HttpServer(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  // Shared with the connections' coroutines, which end after it is told to stop.
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace lockstep
