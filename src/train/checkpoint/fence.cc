@@ -1,0 +1,74 @@
+#include "train/checkpoint/fence.h"
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The lock is held for a rename; whoever waits longer has a hung file system.
+constexpr Duration kLockBound = std::chrono::seconds(30);
+constexpr Duration kLockPause = std::chrono::milliseconds(5);
+
+Result<Fd> lock_folder(const fs::path& folder) {
+  auto file = TRY(open_file(folder / ".lock", O_RDWR | O_CREAT, 0600));
+  const auto deadline = Deadline::after(kLockBound);
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return os_error(format("locking {}", folder.string()), errno);
+    if (deadline.passed())
+      return Error{Code::timeout, format("locking {}: another process has held it for {}",
+                                         folder.string(), text(kLockBound))};
+    std::this_thread::sleep_for(kLockPause);
+  }
+  return file;
+}
+
+// 0 if nobody has claimed the folder.
+Result<std::int64_t> read_epoch(const fs::path& folder) {
+  auto words = read_file(folder / "EPOCH");
+  if (!words && words.error().code == Code::not_found) return std::int64_t{0};
+  if (!words) return std::move(words).error();
+  std::int64_t epoch = 0;
+  const auto end = std::from_chars(words->data(), words->data() + words->size(), epoch);
+  if (end.ec != std::errc() || epoch < 0)
+    return Error{Code::corrupt, format("{} holds no number: write the run's last epoch into it",
+                                       (folder / "EPOCH").string())};
+  return epoch;
+}
+
+Error stale(const fs::path& folder, std::int64_t mine, std::int64_t current) {
+  return Error{Code::denied, format("epoch {} may not write to {}: epoch {} has taken over", mine,
+                                    folder.string(), current)};
+}
+
+}  // namespace
+
+Result<Fence> Fence::claim(const fs::path& folder, std::optional<std::int64_t> epoch) {
+  const auto lock = TRY(lock_folder(folder));
+  const auto current = TRY(read_epoch(folder));
+  const auto mine = epoch.value_or(current + 1);
+  if (mine < current) return stale(folder, mine, current);
+  if (mine > current) TRY(write_file(folder / "EPOCH", format("{}\n", mine)));
+  return Fence(folder, mine);
+}
+
+Result<void> Fence::check() const {
+  const auto current = TRY(read_epoch(folder_));
+  if (current != epoch_) return stale(folder_, epoch_, current);
+  return {};
+}
+
+Result<Fd> Fence::lock() const { return lock_folder(folder_); }
+
+}  // namespace lockstep

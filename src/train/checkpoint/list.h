@@ -1,0 +1,24 @@
+// The checkpoints of a folder, by their names alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lockstep {
+
+struct ListedCheckpoint {
+  std::int64_t step = 0;
+  std::filesystem::path path;
+};
+
+// "step-00000100": eight digits, or more where they do not suffice.
+std::string checkpoint_name(std::int64_t step);
+
+// The newest first; whether they are whole is not looked at. Empty if there is no such folder.
+Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::filesystem::path& folder);
+
+}  // namespace lockstep
