@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
+#include "text/convert.h"
 #include "text/json.h"
 
 namespace lockstep {
@@ -18,7 +19,8 @@ Result<Home> Home::find() {
     return Home{std::filesystem::absolute(state / "lockstep")};
   if (auto home = variable("HOME"); !home.empty())
     return Home{std::filesystem::absolute(home / ".local/state/lockstep")};
-  return Error{Code::invalid, "neither LOCKSTEP_HOME nor HOME is set; set LOCKSTEP_HOME to a folder"};
+  return Error{Code::invalid,
+               "neither LOCKSTEP_HOME nor HOME is set; set LOCKSTEP_HOME to a folder"};
 }
 
 Result<DaemonFile> read_daemon_file(const std::filesystem::path& path) {

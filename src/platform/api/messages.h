@@ -1,5 +1,6 @@
-// Every message of the HTTP API, described once: JSON, OpenAPI and the CLI's --json come from fields().
-// Times are UTC text, durations text such as "1h 30m" beside a number of seconds where programs compute with them.
+// Every message of the HTTP API, described once: JSON, OpenAPI and the CLI's --json come from
+// fields(). Times are UTC text, durations text such as "1h 30m" beside a number of seconds where
+// programs compute with them.
 #pragma once
 
 #include <cstdint>
@@ -75,14 +76,15 @@ struct AttemptView {
   std::vector<NodeView> nodes;
 
   static constexpr auto fields() {
-    return record<AttemptView>(field("epoch", &AttemptView::epoch, "the attempt's number, from 1"),
-                               field("state", &AttemptView::state, "how far the attempt is"),
-                               field("cause", &AttemptView::cause, "why it ended"),
-                               field("reason", &AttemptView::reason, "the same for people"),
-                               field("created", &AttemptView::created, "when devices were reserved"),
-                               field("started", &AttemptView::started, "when all ranks ran"),
-                               field("ended", &AttemptView::ended, "when no process was left"),
-                               field("nodes", &AttemptView::nodes, "its nodes"));
+    return record<AttemptView>(
+        field("epoch", &AttemptView::epoch, "the attempt's number, from 1"),
+        field("state", &AttemptView::state, "how far the attempt is"),
+        field("cause", &AttemptView::cause, "why it ended"),
+        field("reason", &AttemptView::reason, "the same for people"),
+        field("created", &AttemptView::created, "when devices were reserved"),
+        field("started", &AttemptView::started, "when all ranks ran"),
+        field("ended", &AttemptView::ended, "when no process was left"),
+        field("nodes", &AttemptView::nodes, "its nodes"));
   }
 };
 
@@ -131,8 +133,9 @@ struct RunView {
   static constexpr auto fields() {
     return record<RunView>(
         field("id", &RunView::id, "project/number"), field("name", &RunView::name, "its name"),
-        field("state", &RunView::state, "queued, held, starting, running, succeeded, failed, "
-                                        "timed_out or cancelled"),
+        field("state", &RunView::state,
+              "queued, held, starting, running, succeeded, failed, "
+              "timed_out or cancelled"),
         field("reason", &RunView::reason, "why it waits or why it ended"),
         field("version", &RunView::version, "grows with every change"),
         field("spec", &RunView::spec, "what was asked for"),
@@ -258,17 +261,17 @@ struct RankReport {
   }
 };
 
-// One thing that an agent collected. kind: log, metrics, progress, checkpoint. The (node, sequence) pair is kept
-// by the daemon, so that what is sent twice counts once.
+// One thing that an agent collected. kind: log, metrics, progress, checkpoint. The (node, sequence)
+// pair is kept by the daemon, so that what is sent twice counts once.
 struct SpoolItem {
   std::int64_t sequence = 0;
   std::string kind;
   int rank = 0;
   std::int64_t step = 0;
-  std::int64_t steps = 0;                 // progress
+  std::int64_t steps = 0;  // progress
   Time time{};
-  std::string text;                       // log: whole lines; checkpoint: its path
-  std::map<std::string, double> values;   // metrics
+  std::string text;                      // log: whole lines; checkpoint: its path
+  std::map<std::string, double> values;  // metrics
 
   static constexpr auto fields() {
     return record<SpoolItem>(field("sequence", &SpoolItem::sequence, "grows by one within a node"),
@@ -312,7 +315,7 @@ struct Heartbeat {
 };
 
 struct HeartbeatAnswer {
-  std::string command = "none";  // none, start, stop, leave
+  std::string command = "none";   // none, start, stop, leave
   std::int64_t acknowledged = 0;  // items up to this sequence are durable
   std::string master_address;
   int master_port = 0;

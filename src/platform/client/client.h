@@ -1,5 +1,5 @@
-// Client: typed calls to the daemon, used by the CLI (user's token) and by agents (attempt's token). Blocking; every
-// call has a bound.
+// Client: typed calls to the daemon, used by the CLI (user's token) and by agents (attempt's
+// token). Blocking; every call has a bound.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ struct MetricsQuery {
 
 class Client {
  public:
-  // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when no daemon answers.
+  // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when
+  // no daemon answers.
   static Result<Client> open(const Home& home);
   // For agents.
   Client(std::string url, std::string token);
