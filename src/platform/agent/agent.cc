@@ -1,0 +1,118 @@
+#include "platform/agent/agent.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "platform/agent/agent_loop.h"
+#include "platform/agent/client_link.h"
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+using std::filesystem::path;
+
+Result<Launch> read_launch(const path& file) {
+  auto read = [&]() -> Result<Launch> {
+    return from_json<Launch>(TRY(parse_json(TRY(read_file(file)))));
+  };
+  auto launch = read();
+  if (!launch) return std::move(launch).error().within(file.string());
+  return launch;
+}
+
+Result<void> check(const Launch& launch) {
+  if (launch.command.empty()) return Error{Code::invalid, "the launch names no command"};
+  if (launch.devices.empty()) return Error{Code::invalid, "the launch has no devices"};
+  return {};
+}
+
+// No file when another process holds it.
+Result<Fd> take_lock(const path& file) {
+  Fd lock = TRY(open_file(file, O_RDWR | O_CREAT));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) return Fd();
+  return os_error("locking " + file.string(), errno);
+}
+
+Result<void> redirect(const path& log) {
+  Fd file = TRY(open_file(log, O_WRONLY | O_CREAT | O_APPEND));
+  Fd null = TRY(open_file("/dev/null", O_RDONLY));
+  if (::dup2(null.get(), 0) < 0 || ::dup2(file.get(), 1) < 0 || ::dup2(file.get(), 2) < 0)
+    return os_error("opening the log " + log.string(), errno);
+  return {};
+}
+
+// Signals come by file descriptor to the loop; all threads inherit the mask.
+void set_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&set, number);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    LS_LOG(warning, "{}", os_error("raising the limit of open files", errno).message);
+}
+
+// The engine marks the agent's own environment; started by hand, the node's folder must do.
+std::string token_of(const Launch& launch) {
+  const char* token = std::getenv("LOCKSTEP_NODE_TOKEN");
+  return token != nullptr && *token != '\0' ? token : launch.node_folder;
+}
+
+Result<void> become_agent(const Launch& launch) {
+  ::setsid();  // fails when the engine did so already
+  TRY(redirect(path(launch.node_folder) / "agent.log"));
+  set_log_name("agent " + launch.node);
+  set_signals();
+  raise_file_limit();
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return os_error("becoming a subreaper", errno);
+  return {};
+}
+
+Result<void> serve(const Launch& launch, const NodeId& node, DaemonLink& link) {
+  LS_LOG(info, "pid {} on host {}", ::getpid(), launch.host);
+  auto loop = TRY(AgentLoop::open(launch, node, token_of(launch), link));
+  loop->run();
+  return {};
+}
+
+}  // namespace
+
+Result<int> run_agent(const Launch& launch, DaemonLink& link) {
+  TRY(check(launch));
+  NodeId node = TRY(parse_node_id(launch.node));
+  TRY(make_folders(launch.node_folder));
+  Fd lock = TRY(take_lock(path(launch.node_folder) / "agent.lock"));
+  if (!lock) return 0;
+  TRY(become_agent(launch));
+  if (auto served = serve(launch, node, link); !served) {
+    LS_LOG(error, "{}", served.error().message);
+    return std::move(served).error();
+  }
+  return 0;
+}
+
+Result<int> run_agent(const path& launch_file) {
+  Launch launch = TRY(read_launch(launch_file));
+  ClientLink link(launch.daemon_file, launch.token);
+  return run_agent(launch, link);
+}
+
+}  // namespace lockstep

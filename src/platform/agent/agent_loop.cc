@@ -1,0 +1,362 @@
+#include "platform/agent/agent_loop.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Duration kPace = milliseconds(200);
+constexpr int kNodesAtPace = 32;  // more nodes call less often, to spare the daemon
+constexpr Duration kFlush = milliseconds(100);
+constexpr Duration kStopAlone = seconds(5);
+constexpr Duration kForceAgain = milliseconds(100);
+constexpr Duration kClearLook = milliseconds(20);
+constexpr Duration kClearMax = seconds(10);
+constexpr Duration kLeaveMax = hours(24);
+constexpr Duration kLastItemsMax = minutes(5);
+constexpr Duration kPatienceMax = seconds(1);
+constexpr int kReadsAtOnce = 4;  // of 64 KiB; then the other ranks have their turn
+
+Result<Fd> open_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&set, number);
+  Fd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals) return os_error("making a signalfd", errno);
+  return signals;
+}
+
+bool passed(const std::optional<Deadline>& deadline) { return deadline && deadline->passed(); }
+
+Duration pace(int nodes) { return kPace * std::max(1, nodes / kNodesAtPace); }
+
+}  // namespace
+
+Result<SocketFolder> SocketFolder::create() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  for (std::string base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
+    if (base.empty() || base.size() > 60) continue;
+    std::string name = base + "/lockstep-XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr) return SocketFolder(name);
+  }
+  return os_error("making a folder for sockets in $XDG_RUNTIME_DIR or /tmp", errno);
+}
+
+SocketFolder::~SocketFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+// --- Getting ready ---
+
+Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const Launch& launch, const NodeId& node,
+                                                   std::string token, DaemonLink& link) {
+  auto port = TRY(ReservedPort::open());
+  auto sockets = TRY(SocketFolder::create());
+  auto signals = TRY(open_signals());
+  std::unique_ptr<AgentLoop> loop(new AgentLoop(launch, node, std::move(token), std::move(port),
+                                                std::move(sockets), std::move(signals)));
+  TRY(loop->write_secret());
+  TRY(loop->open_rendezvous());
+  TRY(loop->open_sources());
+  auto spool = TRY(Spool::open(std::filesystem::path(launch.node_folder) / "spool", {}));
+  loop->messenger_ =
+      TRY(Messenger::start(link, std::move(spool), loop->status(), pace(launch.nodes)));
+  return loop;
+}
+
+AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
+                     SocketFolder sockets, Fd signals)
+    : launch_(launch),
+      node_(node),
+      token_(std::move(token)),
+      port_(std::move(port)),
+      sockets_(std::move(sockets)),
+      signals_(std::move(signals)),
+      ranks_(launch.first_rank, token_) {}
+
+AgentLoop::~AgentLoop() { ::unlink(secret_file().c_str()); }
+
+std::filesystem::path AgentLoop::secret_file() const {
+  return std::filesystem::path(launch_.node_folder) / "secret";
+}
+
+std::filesystem::path AgentLoop::report_path(int local_rank) const {
+  return sockets_.path() / format("rank-{}", launch_.first_rank + local_rank);
+}
+
+Result<void> AgentLoop::write_secret() const { return write_file(secret_file(), launch_.secret); }
+
+Result<void> AgentLoop::open_rendezvous() {
+  if (node_.index != 0) return {};
+  rendezvous_ =
+      TRY(RendezvousServer::start(launch_.address, 0, TRY(Secret::from_hex(launch_.secret))));
+  return {};
+}
+
+Result<void> AgentLoop::open_sources() {
+  for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
+    const int rank = launch_.first_rank + local;
+    auto log = [this, rank](std::string lines, int count) {
+      api::SpoolItem item;
+      item.kind = "log";
+      item.rank = rank;
+      item.time = SystemClock().now();
+      item.text = std::move(lines);
+      messenger_->add(item, count);
+    };
+    auto report = [this](api::SpoolItem item) { messenger_->add(item); };
+    auto file = std::filesystem::path(launch_.node_folder) / format("rank-{}.log", rank);
+    sources_.push_back({
+      .rank = rank, .pipe = Fd(), .output = TRY(Output::open(file, std::move(log)))
+      , .reports = TRY(ReportSocket::open(report_path(local), rank, report))
+    });
+  }
+  return {};
+}
+
+// --- The loop ---
+
+void AgentLoop::run() {
+  while (!may_leave()) turn();
+  LS_LOG(info, "leaving");
+  messenger_.reset();
+}
+
+void AgentLoop::turn() {
+  std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0}, {messenger_->woken(), POLLIN, 0}};
+  std::vector<Source*> owners = {nullptr, nullptr};
+  for (Source& source : sources_) {
+    std::vector<int> fds = source.reports.fds();
+    if (source.pipe) fds.push_back(source.pipe.get());
+    for (int fd : fds) {
+      polled.push_back({fd, POLLIN, 0});
+      owners.push_back(&source);
+    }
+  }
+  const auto wait = std::chrono::ceil<milliseconds>(patience());
+  ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
+
+  if (polled[0].revents != 0) read_signals();
+  Source* last = nullptr;  // one source's stand together
+  for (std::size_t i = 2; i < polled.size(); ++i) {
+    if (polled[i].revents == 0 || owners[i] == last) continue;
+    last = owners[i];
+    read_source(*last);
+  }
+  if (polled[1].revents != 0) follow_orders();
+  mind_time();
+}
+
+Duration AgentLoop::patience() const {
+  Duration least = kPatienceMax;
+  for (const auto& deadline :
+       {time_out_, stop_alone_, force_, flush_, clear_look_, clear_end_, leave_})
+    if (deadline) least = std::min(least, deadline->left());
+  return least;
+}
+
+void AgentLoop::read_source(Source& source) {
+  source.reports.read();
+  char buffer[1 << 16];
+  for (int i = 0; source.pipe && i < kReadsAtOnce; ++i) {
+    ssize_t n = ::read(source.pipe.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    if (n <= 0)
+      source.pipe.reset();
+    else
+      source.output.take({buffer, static_cast<std::size_t>(n)});
+  }
+  if (!flush_ && source.output.has_lines()) flush_ = Deadline::after(kFlush);
+}
+
+void AgentLoop::read_signals() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    LS_LOG(warning, "the agent got signal {}", info.ssi_signo);
+    begin_stop(format("somebody ended the agent by signal {}", info.ssi_signo), Signaller::other);
+  }
+  if (ranks_.reap(SystemClock().now())) reaped();
+}
+
+void AgentLoop::follow_orders() {
+  messenger_->clear_woken();
+  orders_ = messenger_->orders();
+  const Command& command = orders_.command;
+  const bool leave = orders_.refused || command.kind == CommandKind::leave;
+  if (leave && !std::exchange(told_to_leave_, true)) leave_ = Deadline::after(kLastItemsMax);
+  if (leave && phase_ < Phase::clearing) return make_end();
+  if (command.kind == CommandKind::start || command.kind == CommandKind::stop)
+    grace_ = command.grace;
+  if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
+  if (command.kind == CommandKind::stop) begin_stop("", Signaller::agent);
+}
+
+void AgentLoop::mind_time() {
+  if (passed(flush_)) flush();
+  if (passed(time_out_)) begin_stop("time-out", Signaller::agent);
+  if (passed(stop_alone_)) begin_stop("", Signaller::agent);
+  if (phase_ == Phase::stopping && passed(force_)) make_end();
+  if (phase_ == Phase::clearing && passed(clear_look_)) clear();
+}
+
+bool AgentLoop::may_leave() const {
+  if (phase_ != Phase::ended) return false;
+  if (orders_.refused || passed(leave_)) return true;
+  return orders_.command.kind == CommandKind::leave && messenger_->delivered();
+}
+
+// --- The ranks' life ---
+
+void AgentLoop::start_ranks(const Command& command) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    auto started = start_rank(command, sources_[i], static_cast<int>(i));
+    if (started) continue;
+    LS_LOG(error, "rank {}: {}", sources_[i].rank, started.error().message);
+    phase_ = Phase::running;  // as far as it came
+    message_ = format("rank {}: {}", sources_[i].rank, started.error().message);
+    state_ = NodeState::stopping;
+    return make_end();
+  }
+  phase_ = Phase::running;
+  state_ = NodeState::running;
+  if (launch_.time_left > Duration(0)) time_out_ = Deadline::after(launch_.time_left);
+  LS_LOG(info, "started {} ranks", sources_.size());
+  tell();
+}
+
+Result<void> AgentLoop::start_rank(const Command& command, Source& source, int local_rank) {
+  Meeting meeting{.master_address = command.master_address,
+                  .master_port = command.master_port,
+                  .rendezvous = command.rendezvous,
+                  .secret_file = secret_file(),
+                  .report_socket = report_path(local_rank),
+                  .token = token_};
+  Program program{
+      .command = launch_.command,
+      .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),
+      .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder};
+  source.pipe = TRY(ranks_.start(program));
+  return {};
+}
+
+// Repeats change nothing.
+void AgentLoop::begin_stop(std::string message, Signaller signaller) {
+  if (phase_ >= Phase::stopping && state_ == NodeState::stopping) return;
+  state_ = NodeState::stopping;
+  if (!message.empty()) message_ = std::move(message);
+  time_out_.reset();
+  stop_alone_.reset();
+  if (phase_ == Phase::running) {
+    phase_ = Phase::stopping;
+    LS_LOG(info, "stopping the ranks{}{}", message_.empty() ? "" : ": ", message_);
+    force_ = Deadline::after(grace_);
+    ranks_.signal(SIGTERM, signaller);
+    reaped();
+  } else if (phase_ == Phase::waiting) {
+    phase_ = Phase::clearing;
+    clear_look_ = Deadline::after(Duration(0));
+  }
+  tell();
+}
+
+// At once, and again until nothing is left that may have been forked meanwhile.
+void AgentLoop::make_end() {
+  time_out_.reset();
+  stop_alone_.reset();
+  phase_ = Phase::stopping;
+  force_ = Deadline::after(kForceAgain);
+  ranks_.signal(SIGKILL, Signaller::agent);
+  reaped();
+}
+
+// Some ranks have ended, or there are none.
+void AgentLoop::reaped() {
+  if (phase_ == Phase::running && !stop_alone_ && ranks_.any_ended_badly())
+    stop_alone_ = Deadline::after(kStopAlone);
+  if (phase_ < Phase::clearing && !ranks_.any_running()) {
+    phase_ = Phase::clearing;
+    time_out_.reset();
+    stop_alone_.reset();
+    force_.reset();
+    clear_look_ = Deadline::after(Duration(0));
+  }
+  tell();
+}
+
+// --- The end ---
+
+// What the ranks left behind is killed; then their pipes and sockets come to an end too.
+void AgentLoop::clear() {
+  if (!clear_end_) clear_end_ = Deadline::after(kClearMax);
+  const std::vector<pid_t> left = ranks_.processes();
+  for (pid_t pid : left) ::kill(pid, SIGKILL);
+  if (!clear_end_->passed() && (!left.empty() || !sources_silent())) {
+    clear_look_ = Deadline::after(kClearLook);
+    return;
+  }
+  if (!left.empty()) {
+    message_ = lockstep::format("processes do not end: {}", fmt::join(left, " "));
+    LS_LOG(error, "{}", message_);
+  }
+  finish();
+}
+
+bool AgentLoop::sources_silent() const {
+  return std::ranges::none_of(
+      sources_, [](const Source& source) { return source.pipe || !source.reports.idle(); });
+}
+
+void AgentLoop::finish() {
+  clear_look_.reset();
+  clear_end_.reset();
+  for (Source& source : sources_) {
+    source.reports.read();  // who connected and died at once
+    source.pipe.reset();
+    source.output.finish();
+    if (source.reports.broken_lines() > 0)
+      LS_LOG(warning, "rank {} reported {} lines that could not be read", source.rank,
+             source.reports.broken_lines());
+  }
+  phase_ = Phase::ended;
+  if (!leave_) leave_ = Deadline::after(kLeaveMax);
+  tell();
+}
+
+void AgentLoop::flush() {
+  flush_.reset();
+  for (Source& source : sources_) source.output.flush();
+}
+
+api::Heartbeat AgentLoop::status() const {
+  api::Heartbeat status;
+  status.node = text(node_);
+  status.state = name_of(state_);
+  status.address = launch_.address;
+  status.master_port = port_.number();
+  status.rendezvous_port = rendezvous_ ? rendezvous_->port() : 0;
+  status.agent_pid = ::getpid();
+  status.message = message_;
+  status.ranks = ranks_.reports();
+  return status;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,122 @@
+// AgentLoop: the agent's main thread, one poll loop over the ranks' output, their report sockets,
+// signals and the daemon's orders. docs/design/agent.md tells the whole story.
+//
+//   waiting > running > stopping > clearing > ended
+//
+// waiting: addresses are offered, `start` has not come. running: the ranks were started. stopping:
+// they were asked to end, and will be made to. clearing: no rank is left, what they left behind is
+// killed and their last words are read. ended: all is told; `leave` has not come.
+#pragma once
+
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "comm/rendezvous/server.h"
+#include "platform/agent/environment.h"
+#include "platform/agent/messenger.h"
+#include "platform/agent/output.h"
+#include "platform/agent/ranks.h"
+#include "platform/agent/report_socket.h"
+#include "platform/agent/reserved_port.h"
+#include "platform/core/model/attempt.h"
+#include "platform/engine/launch.h"
+
+namespace lockstep {
+
+// A folder whose name is short, since sockets' paths must be below 108 bytes; removed with it.
+class SocketFolder {
+ public:
+  static Result<SocketFolder> create();
+  SocketFolder(SocketFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ~SocketFolder();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit SocketFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+class AgentLoop {
+ public:
+  // Takes the ports, sockets and files of the node. SIGCHLD, SIGTERM and SIGINT must be blocked in
+  // all threads; `token` marks the node's processes. `launch` and `link` are borrowed for its life.
+  static Result<std::unique_ptr<AgentLoop>> open(const Launch& launch, const NodeId& node,
+                                                 std::string token, DaemonLink& link);
+  ~AgentLoop();
+
+  // Until the daemon lets the agent go.
+  void run();
+
+ private:
+  enum class Phase { waiting, running, stopping, clearing, ended };
+  // What the loop reads from one rank.
+  struct Source {
+    int rank = 0;
+    Fd pipe;  // none before the start and after the end
+    Output output;
+    ReportSocket reports;
+  };
+
+  AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
+            SocketFolder sockets, Fd signals);
+  Result<void> open_rendezvous();
+  Result<void> open_sources();
+  Result<void> write_secret() const;
+  std::filesystem::path secret_file() const;
+  std::filesystem::path report_path(int local_rank) const;
+
+  void turn();
+  Duration patience() const;
+  void read_source(Source& source);
+  void read_signals();
+  void follow_orders();
+  void mind_time();
+  bool may_leave() const;
+
+  void start_ranks(const Command& command);
+  Result<void> start_rank(const Command& command, Source& source, int local_rank);
+  void begin_stop(std::string message, Signaller signaller);
+  void make_end();
+  void reaped();
+  void clear();
+  void finish();
+  void flush();
+  api::Heartbeat status() const;
+  void tell() { messenger_->tell(status()); }
+  bool sources_silent() const;
+
+  // Constant after construction.
+  const Launch& launch_;
+  const NodeId node_;
+  const std::string token_;
+
+  ReservedPort port_;
+  SocketFolder sockets_;
+  Fd signals_;
+  std::unique_ptr<RendezvousServer> rendezvous_;  // on node 0
+  std::vector<Source> sources_;                   // by local rank
+  Ranks ranks_;
+  std::unique_ptr<Messenger> messenger_;
+
+  Phase phase_ = Phase::waiting;
+  NodeState state_ = NodeState::ready;
+  std::string message_;
+  Orders orders_;
+  bool told_to_leave_ = false;
+  Duration grace_ = kGrace;
+  std::optional<Deadline> time_out_;    // of the running time
+  std::optional<Deadline> stop_alone_;  // a rank ended badly and no word of the daemon came
+  std::optional<Deadline> force_;       // when SIGKILL is (again) due
+  std::optional<Deadline> flush_;       // lines wait for company
+  std::optional<Deadline> clear_look_;  // when to look again for what is left
+  std::optional<Deadline> clear_end_;   // when to give up on it
+  std::optional<Deadline> leave_;       // when to go without the daemon's leave
+};
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+#include "platform/agent/client_link.h"
+
+#include "platform/api/home.h"
+
+namespace lockstep {
+
+Result<api::HeartbeatAnswer> ClientLink::heartbeat(const api::Heartbeat& heartbeat, Deadline) {
+  if (!client_) TRY(find_daemon());
+  auto answer = client_->heartbeat(heartbeat);
+  if (!answer) client_.reset();
+  return answer;
+}
+
+// A file that is missing or half there is no refusal: the daemon is away.
+Result<void> ClientLink::find_daemon() {
+  auto file = read_daemon_file(daemon_file_);
+  if (!file) return Error{Code::unavailable, file.error().message};
+  client_.emplace(file->url, token_);
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "platform/agent/environment.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 7> kBase = {"PATH", "HOME",  "USER",       "LANG",
+                                                   "TZ",   "SHELL", "VIRTUAL_ENV"};
+
+bool is_base(std::string_view name) {
+  return std::ranges::find(kBase, name) != kBase.end() || name.starts_with("LC_");
+}
+
+std::string list(const std::vector<int>& numbers) {
+  return lockstep::format("{}", fmt::join(numbers, ","));
+}
+
+}  // namespace
+
+Environment base_environment() {
+  Environment base = {{"TERM", "dumb"}};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view words = *entry;
+    auto equals = words.find('=');
+    if (equals == std::string_view::npos || !is_base(words.substr(0, equals))) continue;
+    base.emplace(words.substr(0, equals), words.substr(equals + 1));
+  }
+  return base;
+}
+
+Environment rank_environment(const Launch& launch, const NodeId& node, int local_rank,
+                             const Meeting& meeting, Environment base) {
+  Environment result = std::move(base);
+  for (const auto& [name, value] : launch.env) result[name] = value;
+  // Ranks share the cores; libraries would take all of them, each.
+  if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
+  if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
+  if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = list(launch.devices);
+
+  result["RANK"] = format("{}", launch.first_rank + local_rank);
+  result["LOCAL_RANK"] = format("{}", local_rank);
+  result["WORLD_SIZE"] = format("{}", launch.world_size);
+  result["LOCAL_WORLD_SIZE"] = format("{}", launch.devices.size());
+  result["GROUP_RANK"] = format("{}", node.index);
+  result["MASTER_ADDR"] = meeting.master_address;
+  result["MASTER_PORT"] = format("{}", meeting.master_port);
+
+  result["LOCKSTEP_RUN"] = text(node.attempt.run);
+  result["LOCKSTEP_ATTEMPT"] = text(node.attempt);
+  result["LOCKSTEP_EPOCH"] = format("{}", node.attempt.epoch);
+  result["LOCKSTEP_NODE"] = format("{}", node.index);
+  result["LOCKSTEP_HOST_ID"] = launch.host;
+  result["LOCKSTEP_SECRET_FILE"] = meeting.secret_file;
+  result["LOCKSTEP_RENDEZVOUS"] = meeting.rendezvous;
+  result["LOCKSTEP_REPORT"] = meeting.report_socket;
+  result["LOCKSTEP_CHECKPOINT_DIR"] = launch.checkpoint_folder;
+  result["LOCKSTEP_NODE_TOKEN"] = meeting.token;
+  return result;
+}
+
+}  // namespace lockstep

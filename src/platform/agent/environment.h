@@ -1,0 +1,31 @@
+// The environment of a rank: docs/design/first-slice.md has the list and what each variable means.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "platform/core/model/ids.h"
+#include "platform/engine/launch.h"
+
+namespace lockstep {
+
+using Environment = std::map<std::string, std::string>;
+
+// What a rank learns from its agent beyond the launch.
+struct Meeting {
+  std::string master_address;
+  int master_port = 0;
+  std::string rendezvous;  // host:port
+  std::string secret_file;
+  std::string report_socket;  // of this rank
+  std::string token;          // LOCKSTEP_NODE_TOKEN
+};
+
+// What a program needs to run at all, from the agent's own environment; the rest is left behind.
+Environment base_environment();
+
+// Lockstep's own variables win over the user's (launch.env), and those over `base`.
+Environment rank_environment(const Launch& launch, const NodeId& node, int local_rank,
+                             const Meeting& meeting, Environment base);
+
+}  // namespace lockstep

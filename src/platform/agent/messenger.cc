@@ -1,0 +1,182 @@
+#include "platform/agent/messenger.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Bytes kBatch = 512_KiB;
+constexpr Duration kCallMax = seconds(10);  // beyond the time that the answer may be held back
+constexpr Duration kBackoffFirst = milliseconds(50);
+constexpr Duration kBackoffMax = seconds(1);
+constexpr Duration kObey = milliseconds(50);  // a new command makes news; they join the next call
+constexpr int kRefusalsMeant = 3;
+
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Bounded: the number comes from outside.
+Duration from_seconds(double value) {
+  if (!std::isfinite(value)) return kGrace;
+  return Duration(static_cast<std::int64_t>(std::clamp(value, 0.0, 86'400.0) * 1e6));
+}
+
+Duration backoff(int failures) {
+  return std::min(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10)));
+}
+
+bool is_refusal(const Error& error) {
+  return error.code == Code::denied || error.code == Code::not_found;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Messenger>> Messenger::start(DaemonLink& link, Spool spool,
+                                                    const api::Heartbeat& status, Duration pace) {
+  Fd woken(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!woken) return os_error("making an eventfd", errno);
+  std::unique_ptr<Messenger> messenger(
+      new Messenger(link, std::move(spool), status, pace, std::move(woken)));
+  messenger->thread_ = std::thread([raw = messenger.get()] { raw->talk(); });
+  return messenger;
+}
+
+Messenger::Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace,
+                     Fd woken)
+    : link_(link),
+      pace_(pace),
+      woken_(std::move(woken)),
+      spool_(std::move(spool)),
+      status_(status) {}
+
+Messenger::~Messenger() {
+  {
+    Lock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Messenger::tell(const api::Heartbeat& status) {
+  Lock lock(mutex_);
+  status_ = status;
+  ++version_;
+  changed_.notify_all();
+}
+
+void Messenger::add(const api::SpoolItem& item, int lines) {
+  Lock lock(mutex_);
+  auto added = spool_.add(item, lines);
+  if (added || std::exchange(disk_failed_, true)) return;
+  LS_LOG(error, "{}: what does not fit is lost for the daemon", added.error().message);
+}
+
+Orders Messenger::orders() const {
+  Lock lock(mutex_);
+  return orders_;
+}
+
+bool Messenger::delivered() const {
+  Lock lock(mutex_);
+  return spool_.empty() && known_ == version_;
+}
+
+void Messenger::clear_woken() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] auto n = ::read(woken_.get(), &count, sizeof count);
+}
+
+void Messenger::wake() {
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto n = ::write(woken_.get(), &one, sizeof one);
+}
+
+void Messenger::talk() {
+  while (true) {
+    const auto begun = Deadline::after(pace_);
+    api::Heartbeat call;
+    {
+      Lock lock(mutex_);
+      if (ending_ || orders_.refused) return;
+      call = next_call();
+    }
+    auto answer = link_.heartbeat(call, Deadline::after(pace_ + kCallMax));
+    if (answer)
+      hear(*answer);
+    else
+      hear_failure(answer.error());
+    if (!pause(begun.left())) return;
+  }
+}
+
+api::Heartbeat Messenger::next_call() {
+  api::Heartbeat call = status_;
+  call.items.clear();
+  auto items = spool_.batch(kBatch);
+  if (items)
+    call.items = *std::move(items);
+  else
+    LS_LOG(error, "{}", items.error().message);
+  more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
+  call.known_command = name_of(orders_.command.kind);
+  call.wait_seconds = more_ ? 0 : in_seconds(pace_);
+  sent_ = version_;
+  return call;
+}
+
+void Messenger::hear(const api::HeartbeatAnswer& answer) {
+  auto kind = parse_name<CommandKind>(answer.command);
+  if (!kind) return hear_failure(std::move(kind).error().within("the daemon's answer"));
+  Lock lock(mutex_);
+  if (failures_ > 0) LS_LOG(info, "the daemon answers again");
+  failures_ = refusals_ = 0;
+  known_ = sent_;
+  more_ = more_ && answer.acknowledged > acknowledged_;  // else it would be the same call again
+  acknowledged_ = answer.acknowledged;
+  if (auto freed = spool_.acknowledge(answer.acknowledged); !freed)
+    LS_LOG(error, "{}", freed.error().message);
+  Command command{.kind = *kind,
+                  .master_address = answer.master_address,
+                  .master_port = answer.master_port,
+                  .rendezvous = answer.rendezvous,
+                  .grace = from_seconds(answer.grace_seconds)};
+  obeying_ = command != orders_.command;
+  if (obeying_) LS_LOG(info, "the daemon says {}", answer.command);
+  orders_.command = std::move(command);
+  wake();
+}
+
+void Messenger::hear_failure(const Error& error) {
+  Lock lock(mutex_);
+  if (failures_++ == 0) LS_LOG(warning, "the daemon: {}", error.message);
+  refusals_ = is_refusal(error) ? refusals_ + 1 : 0;
+  if (refusals_ < kRefusalsMeant) return;
+  LS_LOG(warning, "the daemon refuses this node: {}", error.message);
+  orders_.refused = true;
+  wake();
+}
+
+// Until the time is up or, while the daemon answers, there are news. False at the end.
+bool Messenger::pause(Duration duration) {
+  Lock lock(mutex_);
+  if (failures_ > 0) duration = backoff(failures_);
+  if (std::exchange(obeying_, false)) duration = std::max(duration, kObey);
+  const auto until = Deadline::after(duration);
+  while (!ending_ && !until.passed() && (failures_ > 0 || (sent_ == version_ && !more_)))
+    changed_.wait_until(mutex_, until);
+  return !ending_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+// Messenger: the agent's talk with the daemon, on a thread of its own.
+//
+// The loop says how the node stands (tell) and what was collected (add), and hears through orders()
+// what the daemon wants; woken() becomes readable when that changed. News of the node is sent at
+// once; items go at most every 200 ms. The daemon holds an answer back while it has no new command,
+// but only for that long too: the one connection is then free for what happens next.
+//
+// While the daemon is away, calls are repeated ever more slowly, up to once a second, and the items
+// wait in the spool. A refusal (the node is fenced, or its run is forgotten) counts only when it is
+// given several times: after a crash another program may for a moment answer on the daemon's port.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/mutex.h"
+#include "platform/agent/daemon_link.h"
+#include "platform/agent/spool.h"
+#include "platform/api/messages.h"
+#include "platform/core/model/command.h"
+
+namespace lockstep {
+
+// What the daemon wants, as far as it was heard.
+struct Orders {
+  Command command;
+  bool refused = false;  // it knows this node no longer
+};
+
+class Messenger {
+ public:
+  // `pace` is the time between calls; `link` is used by the messenger's thread alone.
+  static Result<std::unique_ptr<Messenger>> start(DaemonLink& link, Spool spool,
+                                                  const api::Heartbeat& status, Duration pace);
+  // Ends the thread, which may take as long as a call that is under way.
+  ~Messenger();
+
+  // How the node stands; items in it are ignored.
+  void tell(const api::Heartbeat& status);
+  // A log item says how many lines it has.
+  void add(const api::SpoolItem& item, int lines = 0);
+
+  Orders orders() const;
+  // Everything told and added before has been acknowledged.
+  bool delivered() const;
+  int woken() const { return woken_.get(); }
+  // Makes woken() silent until the next change.
+  void clear_woken();
+
+ private:
+  Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace, Fd woken);
+  void talk();
+  api::Heartbeat next_call() LS_REQUIRES(mutex_);
+  void hear(const api::HeartbeatAnswer& answer);
+  void hear_failure(const Error& error);
+  bool pause(Duration duration);
+  void wake();
+
+  // Constant after construction.
+  DaemonLink& link_;
+  const Duration pace_;
+  Fd woken_;
+
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
+  Spool spool_ LS_GUARDED_BY(mutex_);
+  api::Heartbeat status_ LS_GUARDED_BY(mutex_);
+  std::int64_t version_ LS_GUARDED_BY(mutex_) = 1;  // counts tell()
+  std::int64_t sent_ LS_GUARDED_BY(mutex_) = 0;     // the version in the call under way
+  std::int64_t known_ LS_GUARDED_BY(mutex_) = 0;    // the last version that was answered
+  std::int64_t acknowledged_ LS_GUARDED_BY(mutex_) = 0;
+  Orders orders_ LS_GUARDED_BY(mutex_);
+  bool obeying_ LS_GUARDED_BY(mutex_) = false;  // the last answer brought a new command
+  bool ending_ LS_GUARDED_BY(mutex_) = false;
+  bool more_ LS_GUARDED_BY(mutex_) = false;  // items wait that did not fit into the call
+  int failures_ LS_GUARDED_BY(mutex_) = 0;   // in a row
+  int refusals_ LS_GUARDED_BY(mutex_) = 0;   // in a row
+  bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
+
+  std::thread thread_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,155 @@
+#include "platform/agent/report_socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kSpeakersMax = 64;
+constexpr int kReadsAtOnce = 16;  // of 64 KiB; then the others have their turn
+constexpr std::int64_t kBrokenSaid = 10;
+
+struct ReportLine {
+  std::string kind;
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  std::optional<std::int64_t> time_us;
+  std::map<std::string, double> values;
+  std::string path;
+
+  static constexpr auto fields() {
+    return record<ReportLine>(required(field("kind", &ReportLine::kind, "what it tells of")),
+                              field("step", &ReportLine::step, "training step"),
+                              field("steps", &ReportLine::steps, "steps planned"),
+                              field("time_us", &ReportLine::time_us, "when, since 1970"),
+                              field("values", &ReportLine::values, "metrics by name"),
+                              field("path", &ReportLine::path, "of the checkpoint"));
+  }
+};
+
+bool is_kind(std::string_view kind) {
+  return kind == "metrics" || kind == "progress" || kind == "checkpoint";
+}
+
+// Times that a clock can show; text of others would not read back.
+bool is_time(std::int64_t time_us) { return time_us >= 0 && time_us < 253'402'300'800'000'000; }
+
+Result<sockaddr_un> address_of(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string& words = path.native();
+  if (words.size() >= sizeof address.sun_path)
+    return Error{Code::invalid, format("the socket's path {} is longer than {} bytes", words,
+                                       sizeof address.sun_path - 1)};
+  std::ranges::copy(words, address.sun_path);
+  return address;
+}
+
+}  // namespace
+
+Result<api::SpoolItem> parse_report(std::string_view line, int rank) {
+  auto said = TRY(from_json<ReportLine>(TRY(parse_json(line))));
+  if (!is_kind(said.kind))
+    return Error{Code::invalid, format("'{}' is none of metrics, progress, checkpoint", said.kind)};
+  if (said.time_us && !is_time(*said.time_us))
+    return Error{Code::invalid, format("time_us {} is no time since 1970", *said.time_us)};
+  api::SpoolItem item;
+  item.kind = said.kind;
+  item.rank = rank;
+  item.step = said.step;
+  item.steps = said.steps;
+  item.time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now();
+  item.text = said.path;
+  item.values = std::move(said.values);
+  return item;
+}
+
+Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int rank, Sink sink) {
+  sockaddr_un address = TRY(address_of(path));
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return os_error("making the report socket", errno);
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0)
+    return os_error("listening on the report socket " + path.string(), errno);
+  return ReportSocket(std::move(socket), rank, std::move(sink));
+}
+
+// A full house waits in the listener's queue, which is not polled meanwhile.
+std::vector<int> ReportSocket::fds() const {
+  std::vector<int> all;
+  if (speakers_.size() < kSpeakersMax) all.push_back(listener_.get());
+  for (const Speaker& speaker : speakers_) all.push_back(speaker.socket.get());
+  return all;
+}
+
+void ReportSocket::read() {
+  accept_all();
+  std::erase_if(speakers_, [this](Speaker& speaker) { return !read_from(speaker); });
+}
+
+void ReportSocket::accept_all() {
+  while (speakers_.size() < kSpeakersMax) {
+    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    speakers_.push_back({std::move(socket), {}, false});
+  }
+}
+
+// False at the end. What a rank that was killed left half said is no line.
+bool ReportSocket::read_from(Speaker& speaker) {
+  char buffer[1 << 16];
+  for (int i = 0; i < kReadsAtOnce; ++i) {
+    ssize_t n = ::recv(speaker.socket.get(), buffer, sizeof buffer, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return true;
+    if (n <= 0) {
+      if (!speaker.line.empty()) count_broken("it ends in the middle");
+      return false;
+    }
+    take(speaker, {buffer, static_cast<std::size_t>(n)});
+  }
+  return true;
+}
+
+void ReportSocket::take(Speaker& speaker, std::string_view bytes) {
+  while (!bytes.empty()) {
+    std::size_t end = std::min(bytes.find('\n'), bytes.size());
+    if (!speaker.skipping) speaker.line.append(bytes.substr(0, end));
+    if (speaker.line.size() > static_cast<std::size_t>(kReportLineMax.count())) {
+      count_broken("it is longer than " + text(kReportLineMax));
+      speaker.skipping = true;
+      speaker.line.clear();
+    }
+    if (end == bytes.size()) return;
+    take_line(speaker);
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+void ReportSocket::take_line(Speaker& speaker) {
+  if (!std::exchange(speaker.skipping, false) && !speaker.line.empty()) {
+    auto item = parse_report(speaker.line, rank_);
+    if (item)
+      sink_(*std::move(item));
+    else
+      count_broken(item.error().message);
+  }
+  speaker.line.clear();
+}
+
+void ReportSocket::count_broken(std::string_view why) {
+  if (++broken_ <= kBrokenSaid)
+    LS_LOG(warning, "rank {} reported a line that cannot be read: {}{}", rank_, why,
+           broken_ == kBrokenSaid ? " (more of them are only counted)" : "");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// ReportSocket: where one rank tells its agent of its metrics, progress and checkpoints; one JSON
+// object a line (docs/design/first-slice.md). Each rank has a socket of its own, so that nothing
+// needs to say who speaks. What cannot be read is counted and skipped: a broken reporter must not
+// cost anybody else's numbers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "platform/api/messages.h"
+
+namespace lockstep {
+
+inline constexpr Bytes kReportLineMax = 1_MiB;
+
+// One line; fails when it is not JSON, of an unknown kind, or with fields of wrong types.
+Result<api::SpoolItem> parse_report(std::string_view line, int rank);
+
+class ReportSocket {
+ public:
+  using Sink = std::function<void(api::SpoolItem)>;
+
+  static Result<ReportSocket> open(const std::filesystem::path& path, int rank, Sink sink);
+
+  // To be polled for reading, each time anew; call read() when any is ready. Nothing here blocks.
+  std::vector<int> fds() const;
+  void read();
+  // No speaker is connected or waiting to be.
+  bool idle() const { return speakers_.empty(); }
+  std::int64_t broken_lines() const { return broken_; }
+
+ private:
+  struct Speaker {
+    Fd socket;
+    std::string line;
+    bool skipping = false;  // the line is too long; up to its end all is dropped
+  };
+
+  ReportSocket(Fd listener, int rank, Sink sink)
+      : listener_(std::move(listener)), rank_(rank), sink_(std::move(sink)) {}
+  void accept_all();
+  bool read_from(Speaker& speaker);
+  void take(Speaker& speaker, std::string_view bytes);
+  void take_line(Speaker& speaker);
+  void count_broken(std::string_view why);
+
+  Fd listener_;
+  int rank_;
+  Sink sink_;
+  std::list<Speaker> speakers_;
+  std::int64_t broken_ = 0;
+};
+
+}  // namespace lockstep

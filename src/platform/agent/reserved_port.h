@@ -1,0 +1,26 @@
+// A port of this host that nobody else gets while it is held, but on which a rank may listen.
+//
+// MASTER_PORT must be known before rank 0 starts, and rank 0 itself listens on it. A socket that is
+// bound and does not listen keeps the kernel from giving the port to others (bind to port 0,
+// outgoing connections), and since it has SO_REUSEADDR, a server with SO_REUSEADDR, as c10d's store
+// and every usual server sets, can still bind and listen there.
+#pragma once
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace lockstep {
+
+class ReservedPort {
+ public:
+  // For IPv6 and IPv4 both, where the host has IPv6.
+  static Result<ReservedPort> open();
+  int number() const { return number_; }
+
+ private:
+  ReservedPort(Fd socket, int number) : socket_(std::move(socket)), number_(number) {}
+  Fd socket_;
+  int number_;
+};
+
+}  // namespace lockstep
