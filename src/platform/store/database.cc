@@ -152,10 +152,15 @@ Result<std::unique_ptr<Database>> Database::connect(const std::string& file, std
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
   TRY(guarded(impl->name, [&]() -> Result<void> {
-    impl->session.open(soci::sqlite3, format("dbname='{}' timeout=5", file));
+    // SOCI reads words with a '=' as options, others as the file's name.
+    const bool options = file.find('=') != std::string::npos;
+    impl->session.open(soci::sqlite3, options ? format("dbname=\"{}\"", file) : file);
     return {};
   }));
-  return std::unique_ptr<Database>(new Database(std::move(impl)));
+  auto database = std::unique_ptr<Database>(new Database(std::move(impl)));
+  // Another process, such as a backup or the sqlite3 shell, may hold the file for a moment.
+  TRY(database->rows<std::int64_t>("pragma busy_timeout = 5000"));
+  return database;
 }
 
 Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {

@@ -1,0 +1,153 @@
+#include "platform/insight/insight.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::insight {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const RunId kRun{"demo", 1};
+const NodeId kNode{{kRun, 1}, 0};
+const NodeId kLater{{kRun, 2}, 0};  // the same place in the second attempt
+
+Item log_item(std::int64_t sequence, std::string text, int rank = 0) {
+  return {.sequence = sequence, .kind = ItemKind::log, .rank = rank, .text = std::move(text)};
+}
+Item loss(std::int64_t sequence, std::int64_t step, double value, int rank = 0) {
+  return {.sequence = sequence,
+          .kind = ItemKind::metrics,
+          .rank = rank,
+          .step = step,
+          .values = {{"loss", value}}};
+}
+
+class InsightTest : public ::testing::Test {
+ protected:
+  std::int64_t ingest(const NodeId& node, std::vector<Item> items) {
+    return insight_.ingest(node, items).value();
+  }
+  std::vector<std::string> lines(const LogQuery& query = {}) {
+    return texts(insight_.log(kRun, query).value());
+  }
+  static std::vector<std::string> texts(const std::vector<Line>& lines) {
+    std::vector<std::string> texts;
+    for (const auto& line : lines) texts.push_back(line.text);
+    return texts;
+  }
+  std::vector<double> losses(const SeriesQuery& query = {}) {
+    std::vector<double> values;
+    const auto all = insight_.series(kRun, query).value();
+    for (const auto& series : all)
+      for (const auto& point : series.points) values.push_back(point.value);
+    return values;
+  }
+
+  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  Insight insight_{*database_};
+};
+
+TEST_F(InsightTest, WhatIsSentTwiceIsStoredOnce) {
+  EXPECT_EQ(ingest(kNode, {log_item(1, "one\n"), log_item(2, "two\n")}), 2);
+  EXPECT_EQ(ingest(kNode, {log_item(2, "two\n"), log_item(3, "three\n")}), 3);
+  EXPECT_EQ(ingest(kNode, {}), 3);
+  EXPECT_THAT(lines(), ElementsAre("one", "two", "three"));
+}
+
+TEST_F(InsightTest, EachNodeAndAttemptHasItsOwnSequence) {
+  ingest(kNode, {log_item(1, "a\n")});
+  ingest({{kRun, 1}, 1}, {log_item(1, "b\n", 1)});
+  ingest(kLater, {log_item(1, "c\n")});
+  ingest({{{"demo", 2}, 1}, 0}, {log_item(1, "of another run\n")});
+  EXPECT_THAT(lines(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(InsightTest, ABatchThatFailsLeavesNothing) {
+  ASSERT_TRUE(
+      database_->execute("create trigger no before insert on checkpoints "
+                         "begin select raise(abort, 'disk on fire'); end"));
+  const std::vector<Item> batch = {log_item(1, "a\n"),
+                                   {.sequence = 2, .kind = ItemKind::checkpoint}};
+  const auto failed = insight_.ingest(kNode, batch);
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("disk on fire"));
+  EXPECT_TRUE(lines().empty());
+  ASSERT_TRUE(database_->execute("drop trigger no"));
+  EXPECT_EQ(ingest(kNode, batch), 2);
+  EXPECT_THAT(lines(), ElementsAre("a"));
+}
+
+TEST_F(InsightTest, LinesArePagedByCursorAndFilteredByRank) {
+  ingest(kNode, {log_item(1, "a\n\nb\n", 0), log_item(2, "c", 1), log_item(3, "d\n", 0)});
+  EXPECT_THAT(lines(), ElementsAre("a", "", "b", "c", "d"));
+  const auto page = insight_.log(kRun, {.limit = 2, .rank = {}}).value();
+  EXPECT_THAT(texts(page), ElementsAre("a", ""));
+  EXPECT_THAT(lines({.after = page.back().cursor, .rank = {}}), ElementsAre("b", "c", "d"));
+  EXPECT_THAT(lines({.rank = 1}), ElementsAre("c"));
+  EXPECT_THAT(texts(insight_.log_tail(kRun, 2).value()), ElementsAre("c", "d"));
+  EXPECT_THAT(texts(insight_.log_tail(kRun, 2, 0).value()), ElementsAre("b", "d"));
+}
+
+TEST_F(InsightTest, ALineKeepsItsBytes) {
+  const std::string odd("null \0 byte, not UTF-8 \xff, quote ' and :name", 43);
+  ingest(kNode, {log_item(1, odd + "\n")});
+  EXPECT_THAT(lines(), ElementsAre(odd));
+}
+
+TEST_F(InsightTest, NumbersSurviveExactly) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> odd = {0.1, -infinity, infinity, 5e-324, 1.7976931348623157e308, 3};
+  for (std::size_t i = 0; i < odd.size(); ++i)
+    ingest(kNode, {loss(static_cast<int>(i) + 1, static_cast<int>(i), odd[i])});
+  EXPECT_EQ(losses(), odd);
+  ingest(kNode, {loss(100, 100, std::numeric_limits<double>::quiet_NaN())});
+  EXPECT_TRUE(std::isnan(losses().back()));
+  EXPECT_TRUE(std::isnan(insight_.latest(kRun).value().at("loss")));
+}
+
+TEST_F(InsightTest, ALaterAttemptOverridesAndAnEarlierOneNoMore) {
+  ingest(kNode, {loss(1, 1, 1.0), loss(2, 2, 2.0), loss(3, 3, 3.0)});
+  ingest(kLater, {loss(1, 2, 20.0)});
+  ingest(kNode, {loss(4, 2, 2.5), loss(5, 4, 4.0)});
+  EXPECT_THAT(losses(), ElementsAre(1.0, 20.0, 3.0, 4.0));
+  EXPECT_EQ(insight_.latest(kRun).value().at("loss"), 20.0);
+}
+
+TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {
+  ingest(kNode, {loss(1, 1, 1.0), loss(2, 1, 1.5, 1), loss(3, 2, 2.0)});
+  auto both = loss(4, 3, 3.0);
+  both.values["rate"] = 9;
+  ingest(kNode, {both});
+  const auto all = insight_.series(kRun).value();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].rank, 1);
+  EXPECT_EQ(all[2].name, "rate");
+  EXPECT_THAT(losses({.name = "loss", .rank = 0, .after_step = 1}), ElementsAre(2.0, 3.0));
+  EXPECT_THAT(losses({.name = "none", .rank = {}, .after_step = {}}), ElementsAre());
+  EXPECT_EQ(insight_.latest(kRun).value(),
+            (std::map<std::string, double>{{"loss", 3.0}, {"rate", 9.0}}));
+}
+
+TEST_F(InsightTest, ProgressAndCheckpointsAreThoseOfTheNewestAttempt) {
+  EXPECT_EQ(insight_.progress(kRun).value(), std::nullopt);
+  ingest(kNode, {{.sequence = 1, .kind = ItemKind::progress, .step = 30, .steps = 400},
+                 {.sequence = 2, .kind = ItemKind::checkpoint, .step = 10, .text = "/c/10"},
+                 {.sequence = 3, .kind = ItemKind::checkpoint, .step = 20, .text = "/c/20"}});
+  ingest(kLater, {{.sequence = 1, .kind = ItemKind::progress, .step = 11, .steps = 400},
+                  {.sequence = 2, .kind = ItemKind::checkpoint, .step = 20, .text = "/c/20b"}});
+  ingest(kNode, {{.sequence = 4, .kind = ItemKind::progress, .step = 31, .steps = 400}});
+  EXPECT_EQ(insight_.progress(kRun).value()->step, 11);
+  const auto checkpoints = insight_.checkpoints(kRun).value();
+  ASSERT_EQ(checkpoints.size(), 2u);
+  EXPECT_EQ(checkpoints[0].path, "/c/10");
+  EXPECT_EQ(checkpoints[1].path, "/c/20b");
+  EXPECT_EQ(checkpoints[1].epoch, 2);
+}
+
+}  // namespace
+}  // namespace lockstep::insight

@@ -1,0 +1,210 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "platform/store/memory_store.h"
+#include "platform/store/migrations.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A run, its attempt and a node, with something in every field.
+Run full_run() {
+  Run run;
+  run.id = {"demo", 3};
+  run.spec.project = "demo";
+  run.spec.name = "it's \"quoted\"; drop table runs";
+  run.spec.command = {"python", "-c", "print('\xc3\xa9')"};
+  run.spec.nodes = 2;
+  run.spec.env = {{"A", "b"}};
+  run.spec.timeout = Duration(90'000'001);
+  run.origin = {"ann", "abc123", true};
+  run.state = RunState::running;
+  run.reason = "line";
+  run.version = 7;
+  run.epoch = 2;
+  run.submitted = Time(Duration(1'790'000'000'000'001));
+  run.started = run.submitted + Duration(1);
+  run.charged = Duration(5);
+  run.user_exits = 1;
+  run.losses = 2;
+  run.stop_requested = true;
+  run.not_before = run.submitted + Duration(2);
+  return run;
+}
+Attempt full_attempt() {
+  Attempt attempt;
+  attempt.id = {{"demo", 3}, 2};
+  attempt.state = AttemptState::draining;
+  attempt.cause = Cause::rank_lost;
+  attempt.reason = "rank 3 on host b was killed by signal 9 (SIGKILL)";
+  attempt.created = Time(Duration(10));
+  attempt.started = Time(Duration(20));
+  attempt.draining = Time(Duration(30));
+  return attempt;
+}
+Node full_node() {
+  Node node;
+  node.id = {{{"demo", 3}, 2}, 1};
+  node.host = "b";
+  node.devices = {0, 2};
+  node.state = NodeState::running;
+  node.address = "10.0.0.2";
+  node.master_port = 1;
+  node.rendezvous_port = 2;
+  node.agent_pid = 5'000'000'000;
+  node.message = "hm";
+  node.last_heard = Time(Duration(25));
+  node.killed = Time(Duration(26));
+  node.ranks = {{2, 0, 77, RankState::running, 0, false, std::nullopt},
+                {3, 1, 78, RankState::killed, 9, true, Time(Duration(24))}};
+  return node;
+}
+std::vector<Change> all_rows() { return {full_run(), full_attempt(), full_node()}; }
+
+void expect_same(const State& a, const State& b) {
+  EXPECT_EQ(a.runs, b.runs);
+  EXPECT_EQ(a.attempts, b.attempts);
+  EXPECT_EQ(a.nodes, b.nodes);
+  EXPECT_EQ(a.open, b.open);
+}
+
+class StoreTest : public ::testing::Test {
+ protected:
+  StoreTest() {
+    std::string pattern = (fs::temp_directory_path() / "store-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~StoreTest() override { fs::remove_all(folder_); }
+  fs::path file() const { return folder_ / "a=b c" / "lockstep.db"; }
+  std::unique_ptr<Database> open() { return Database::open(file()).value(); }
+
+  fs::path folder_;
+};
+
+TEST_F(StoreTest, WhatWasCommittedIsThereAfterReopening) {
+  const auto rows = all_rows();
+  State expected;
+  for (const Change& row : rows) apply(expected, row);
+  {
+    auto database = open();
+    ASSERT_TRUE(SqlStore(*database).commit(rows));
+  }
+  auto database = open();
+  expect_same(SqlStore(*database).load().value(), expected);
+}
+
+TEST_F(StoreTest, ARowIsReplacedByItsSuccessor) {
+  auto database = open();
+  SqlStore store(*database);
+  ASSERT_TRUE(store.commit(all_rows()));
+  auto run = full_run();
+  run.state = RunState::succeeded;
+  run.ended = Time(Duration(40));
+  run.not_before.reset();
+  auto node = full_node();
+  node.ranks[0].state = RankState::exited;
+  node.killed.reset();
+  const std::vector<Change> later = {run, node};
+  ASSERT_TRUE(store.commit(later));
+  const auto loaded = store.load().value();
+  EXPECT_EQ(loaded.runs.at(run.id), run);
+  EXPECT_EQ(loaded.nodes.at(node.id), node);
+  EXPECT_TRUE(loaded.open.empty());
+}
+
+TEST_F(StoreTest, ACommitThatFailsHalfWayChangesNothing) {
+  auto database = open();
+  SqlStore store(*database);
+  auto stray = full_node();
+  stray.id.attempt.epoch = 9;  // an attempt that does not exist
+  auto rows = all_rows();
+  rows.push_back(stray);
+  ASSERT_FALSE(store.commit(rows));
+  EXPECT_TRUE(store.load().value().runs.empty());
+  EXPECT_TRUE(store.commit(all_rows()));
+}
+
+TEST_F(StoreTest, BothStoresAgree) {
+  auto database = Database::in_memory().value();
+  SqlStore sql(*database);
+  MemoryStore memory;
+  ASSERT_TRUE(sql.commit(all_rows()));
+  ASSERT_TRUE(memory.commit(all_rows()));
+  expect_same(sql.load().value(), memory.load().value());
+}
+
+TEST_F(StoreTest, ASecondDaemonIsRefusedWhileTheFirstLives) {
+  auto first = open();
+  const auto second = Database::open(file());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::already_exists);
+  EXPECT_THAT(second.error().message, HasSubstr("another daemon uses"));
+  first.reset();
+  EXPECT_TRUE(Database::open(file()));
+}
+
+TEST_F(StoreTest, OneOfANewerLockstepIsRefusedAndStaysUntouched) {
+  ASSERT_TRUE(open()->execute("update schema_version set version = 99"));
+  const auto before = read_file(file()).value();
+  const auto refused = Database::open(file());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("written by a newer Lockstep"));
+  EXPECT_EQ(read_file(file()).value(), before);
+}
+
+TEST_F(StoreTest, AStrangersDatabaseIsRefused) {
+  {
+    auto database = open();
+    ASSERT_TRUE(database->execute("drop table schema_version"));
+  }
+  const auto refused = Database::open(file());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("not one of Lockstep"));
+}
+
+TEST_F(StoreTest, AFileThatIsNoDatabaseIsNamed) {
+  ASSERT_TRUE(make_folders(file().parent_path()));
+  ASSERT_TRUE(write_file(file(), std::string(4096, 'x')));
+  const auto refused = Database::open(file());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::corrupt);
+  EXPECT_THAT(refused.error().message, HasSubstr(file().string()));
+}
+
+TEST_F(StoreTest, AnUnknownStateIsCorruptionNotAnAbort) {
+  auto database = open();
+  SqlStore store(*database);
+  ASSERT_TRUE(store.commit(all_rows()));
+  ASSERT_TRUE(database->execute("update runs set state = 'dancing'"));
+  EXPECT_THAT(store.load().error().message, HasSubstr("dancing"));
+}
+
+TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
+  {
+    auto database = open();
+    for (auto table : {"drop table spools", "drop table log_lines", "drop table points",
+                       "drop table series", "drop table progress", "drop table checkpoints"})
+      ASSERT_TRUE(database->execute(table));
+    ASSERT_TRUE(database->execute("update schema_version set version = 1"));
+    ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
+  }
+  auto database = open();
+  EXPECT_EQ(schema_version_of(*database).value(), schema_version_known());
+  EXPECT_EQ(SqlStore(*database).load().value().runs.size(), 1u);
+  EXPECT_TRUE(database->rows<std::int64_t>("select cursor from log_lines").value().empty());
+}
+
+TEST_F(StoreTest, ErrorsOfSqlAreErrorsNotExceptions) {
+  auto database = open();
+  EXPECT_THAT(database->execute("select nonsense from nowhere").error().message,
+              HasSubstr("no such table"));
+}
+
+}  // namespace
+}  // namespace lockstep
