@@ -93,7 +93,15 @@ def test_all_of_torch_in_a_header_is_refused_even_where_torch_is_used(tree: Tree
 
 def test_googletest_is_refused_in_the_product(tree: Tree) -> None:
     tree.write("src/net/fake.h", "#include <gmock/gmock.h>")
-    assert "outside a *_test.cc" in tree.finding()
+    assert "the product does not link GoogleTest" in tree.finding()
+
+
+def test_headers_for_tests_may_use_googletest_but_not_be_used_by_the_product(tree: Tree) -> None:
+    tree.write("src/net/detail/test_peer.h", "#include <gtest/gtest.h>")
+    tree.write("src/net/peer_test.cc", '#include "net/detail/test_peer.h"')
+    assert tree.findings() == []
+    tree.write("src/net/peer.cc", '#include "net/detail/test_peer.h"')
+    assert "is for tests" in tree.finding()
 
 
 def test_private_headers_are_refused_to_other_layers_and_to_programs(tree: Tree) -> None:
