@@ -56,9 +56,10 @@ void set_cause(Draft& draft, const AttemptId& id, Cause cause, std::string reaso
 
 std::string what_follows(const Run& run, Duration pause) {
   const auto next = run.epoch + 1;
-  const auto when = pause > Duration(0) ? format("attempt {} follows after {}", next, text(pause))
-                    : run.started       ? format("attempt {}", next)
-                                        : format("attempt {} follows", next);
+  const auto when = pause > Duration(0)
+                        ? format("attempt {} follows after {}", next, short_text(pause))
+                    : run.started ? format("attempt {}", next)
+                                  : format("attempt {} follows", next);
   if (!run.started) return when;
   return when + (pause > Duration(0) ? " and goes on from the last checkpoint"
                                      : " goes on from the last checkpoint");
@@ -153,6 +154,11 @@ void end_run(Run& run, RunState state, std::string reason, Time now) {
   run.reason = std::move(reason);
   run.ended = now;
   run.not_before.reset();
+}
+
+std::string short_text(Duration duration) {
+  if (duration >= std::chrono::minutes(1)) return text(duration);
+  return format("{}s", std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
 
 std::string place_of(const Node& node) {

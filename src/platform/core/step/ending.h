@@ -38,6 +38,8 @@ void release_node(Draft& draft, const NodeId& node);
 // Ends a run that has no live attempt.
 void end_run(Run& run, RunState state, std::string reason, Time now);
 
+// For messages: "30s", "1m"; for bounds, which are whole seconds.
+std::string short_text(Duration duration);
 // For messages: "node 1 on host b".
 std::string place_of(const Node& node);
 // Words from outside made fit for a line of text: no line ends, no more than 300 bytes.

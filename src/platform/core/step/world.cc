@@ -31,10 +31,11 @@ void check_silence(Draft& draft, const Node& node) {
     if (silent >= kFirstCallLimit)
       lose_and_kill(draft, node.id, Cause::launch_failed,
                     format("the agent of {} did not call within {}; its agent.log may say why",
-                           place_of(node), text(kFirstCallLimit)));
+                           place_of(node), short_text(kFirstCallLimit)));
   } else if (silent >= kSilenceLimit) {
-    lose_and_kill(draft, node.id, Cause::node_lost,
-                  format("the agent of {} was silent for {}", place_of(node), text(kSilenceLimit)));
+    lose_and_kill(
+        draft, node.id, Cause::node_lost,
+        format("the agent of {} was silent for {}", place_of(node), short_text(kSilenceLimit)));
   }
 }
 
@@ -44,7 +45,7 @@ void check_ready(Draft& draft, const Attempt& attempt) {
     if (node->state != NodeState::running)
       return begin_draining(draft, attempt.id, Cause::launch_failed,
                             format("its ranks did not start within {}: {} is still {}",
-                                   text(kReadyLimit), place_of(*node), text(node->state)));
+                                   short_text(kReadyLimit), place_of(*node), text(node->state)));
 }
 
 void check_timeout(Draft& draft, const Attempt& attempt) {

@@ -1,0 +1,233 @@
+// Random events against step(), by seed: agents that obey, lie, repeat, fall silent and come back,
+// an engine that loses launches, users who submit and stop, a daemon that restarts. After each
+// event the invariants hold; at the end, when the world behaves, every run ends.
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "platform/core/step/world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using testing_world::map_of;
+using testing_world::spec_of;
+using testing_world::World;
+
+class Chaos {
+ public:
+  explicit Chaos(std::uint64_t seed) : random_(seed) {}
+
+  void step_once() {
+    world_.now += Duration(static_cast<std::int64_t>(random_.below(4'000'000)));
+    const Event event = any_event();
+    const State before = world_.state;
+    auto outcome = step(world_.state, event, world_.now);
+    if (!outcome) return;
+    auto again = step(before, event, world_.now);
+    ASSERT_EQ(outcome->changes, again->changes) << "not deterministic";
+    for (const Change& change : outcome->changes) {
+      apply(world_.state, change);
+      journal_.push_back(change);
+    }
+    for (const Effect& effect : outcome->effects) check_effect(effect);
+    check();
+  }
+
+  // From here on everybody does what he is told, until all runs have ended.
+  void settle() {
+    for (int i = 0; i < 20'000 && !world_.state.open.empty(); ++i) {
+      world_.now += std::chrono::seconds(1);
+      world_.must(Tick{});
+      for (const NodeId& node : live_nodes()) behave(node);
+    }
+    EXPECT_TRUE(world_.state.open.empty());
+  }
+
+  void check_replay() {
+    State replayed;
+    for (const Change& change : journal_) apply(replayed, change);
+    EXPECT_EQ(replayed.runs, world_.state.runs);
+    EXPECT_EQ(replayed.attempts, world_.state.attempts);
+    EXPECT_EQ(replayed.nodes, world_.state.nodes);
+    EXPECT_EQ(replayed.open, world_.state.open);
+  }
+
+  int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
+
+ private:
+  int below(int bound) {
+    return static_cast<int>(random_.below(static_cast<std::uint64_t>(bound)));
+  }
+
+  RunSpec any_spec() {
+    auto spec = spec_of(1 + below(4), 1 + below(3));
+    spec.retries = below(3);
+    spec.rank_loss_retries = below(3);
+    spec.timeout = std::chrono::seconds(20 + below(200));
+    return spec;
+  }
+
+  std::vector<NodeId> live_nodes() const {
+    std::vector<NodeId> ids;
+    for (const RunId& run : world_.state.open)
+      if (const Attempt* attempt = live_attempt(world_.state, run))
+        for (const Node* node : nodes_of(world_.state, attempt->id))
+          if (node->state != NodeState::released) ids.push_back(node->id);
+    return ids;
+  }
+
+  // Mostly a live one, sometimes one of long ago.
+  NodeId any_node() {
+    const auto live = live_nodes();
+    if (!live.empty() && below(10) > 0)
+      return live[static_cast<std::size_t>(below(static_cast<int>(live.size())))];
+    auto it = world_.state.nodes.begin();
+    std::advance(it, below(static_cast<int>(world_.state.nodes.size())));
+    return it->first;
+  }
+
+  RunId any_run() {
+    auto it = world_.state.runs.begin();
+    std::advance(it, below(static_cast<int>(world_.state.runs.size())));
+    return it->first;
+  }
+
+  NodeReport any_report(const NodeId& node) {
+    auto word = world_.running(node);
+    word.state = static_cast<NodeState>(below(7));
+    if (word.state < NodeState::running || below(4) == 0) word.ranks.clear();
+    for (Rank& rank : word.ranks) {
+      rank.state = static_cast<RankState>(below(6) < 4 ? 0 : 1 + below(2));
+      rank.code = below(3) == 0 ? 9 : 0;
+      rank.signalled_by_us = below(4) == 0;
+      if (below(2) == 0) rank.ended = world_.now - std::chrono::seconds(below(5));
+    }
+    return word;
+  }
+
+  // What an honest agent would say, driven by its command.
+  NodeReport honest_report(const NodeId& node) {
+    switch (command_for(world_.state, node).kind) {
+      case CommandKind::none:
+        return world_.report(node, NodeState::ready);
+      case CommandKind::start:
+        return below(3) == 0 ? world_.ended(node, RankState::exited, 0) : world_.running(node);
+      case CommandKind::stop:
+      case CommandKind::leave:
+        break;
+    }
+    auto word = world_.ended(node, RankState::killed, 15, true);
+    if (world_.state.nodes.at(node).ranks.empty()) word.ranks.clear();
+    word.state = NodeState::stopping;
+    return word;
+  }
+
+  void behave(const NodeId& node) {
+    if (command_for(world_.state, node).kind == CommandKind::leave)
+      world_.must(NodeGone{node});
+    else
+      world_.must(honest_report(node));
+  }
+
+  Event any_event() {
+    if (world_.state.runs.empty() || below(12) == 0) return SubmitRun{any_spec(), {}};
+    if (world_.state.nodes.empty()) return Tick{};
+    switch (below(20)) {
+      case 0:
+        return StopRun{any_run(), "chaos"};
+      case 1:
+        return LaunchFailed{any_node(), "chaos"};
+      case 2:
+        return DaemonStarted{};
+      case 3:
+      case 4:
+      case 5:
+        return NodeGone{any_node()};
+      case 6:
+      case 7:
+        return any_report(any_node());
+      case 8:
+      case 9:
+      case 10:
+        return Tick{};
+      default:
+        return honest_report(any_node());
+    }
+  }
+
+  void check_effect(const Effect& effect) {
+    if (const auto* launch = std::get_if<LaunchNode>(&effect)) {
+      EXPECT_TRUE(launched_.insert(launch->node).second)
+          << "launched twice: " << text(launch->node);
+    }
+    if (const auto* kill = std::get_if<KillNode>(&effect)) {
+      EXPECT_TRUE(launched_.contains(kill->node)) << "killed without a launch";
+    }
+  }
+
+  void check() {
+    std::set<std::pair<std::string, int>> held;
+    std::map<RunId, int> live;
+    for (const auto& [id, attempt] : world_.state.attempts)
+      if (attempt.state != AttemptState::ended) check_live(attempt, ++live[id.run], held);
+    for (const auto& [id, run] : world_.state.runs) check_run(run, live.contains(id));
+  }
+
+  void check_live(const Attempt& attempt, int count, std::set<std::pair<std::string, int>>& held) {
+    const Run& run = world_.state.runs.at(attempt.id.run);
+    EXPECT_EQ(count, 1) << "two live attempts of " << text(run.id);
+    EXPECT_EQ(attempt.id.epoch, run.epoch);
+    const auto nodes = nodes_of(world_.state, attempt.id);
+    EXPECT_EQ(std::ssize(nodes), run.spec.nodes) << "half a gang";
+    std::set<std::string> hosts;
+    for (const Node* node : nodes) {
+      EXPECT_TRUE(hosts.insert(node->host).second) << "two nodes on one host";
+      EXPECT_EQ(std::ssize(node->devices), run.spec.devices);
+      EXPECT_TRUE(launched_.contains(node->id));
+      for (int device : node->devices)
+        EXPECT_TRUE(held.emplace(node->host, device).second) << "a device is held twice";
+    }
+    EXPECT_EQ(attempt.state == AttemptState::draining, attempt.cause != Cause::none);
+  }
+
+  void check_run(const Run& run, bool live) {
+    EXPECT_EQ(is_final(run.state), !world_.state.open.contains(run.id));
+    EXPECT_EQ(is_final(run.state), run.ended.has_value());
+    EXPECT_FALSE(is_final(run.state) && live) << text(run.id) << " ended and holds devices";
+    const bool active = run.state == RunState::starting || run.state == RunState::running;
+    EXPECT_EQ(live, active) << text(run.id) << " is " << text(run.state);
+    EXPECT_TRUE(active || !run.reason.empty()) << text(run.id) << " is " << text(run.state);
+    EXPECT_LE(run.losses, run.spec.rank_loss_retries);
+    EXPECT_LE(run.user_exits, run.spec.retries);
+    EXPECT_GE(run.charged.count(), 0);
+    auto& version = versions_[run.id];
+    EXPECT_GE(run.version, version);
+    version = run.version;
+  }
+
+  Random random_;
+  World world_{map_of(4, 3)};
+  std::vector<Change> journal_;
+  std::set<NodeId> launched_;
+  std::map<RunId, std::int64_t> versions_;
+};
+
+TEST(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
+  int attempts = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Chaos chaos(seed);
+    for (int i = 0; i < 250; ++i) chaos.step_once();
+    chaos.check_replay();
+    chaos.settle();
+    attempts += chaos.attempts();
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(attempts, 1000);  // the events do reach deep
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,411 @@
+#include "platform/core/step/step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "platform/core/step/ending.h"
+#include "platform/core/step/world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using testing_world::map_of;
+using testing_world::spec_of;
+using testing_world::World;
+
+class StepTest : public ::testing::Test {
+ protected:
+  CommandKind command(const RunId& run, int node) {
+    return command_for(world.state, world.node(run, node)).kind;
+  }
+  // Ends the attempt as the world would: ranks by our signal, then no process left.
+  void drain(const RunId& run) {
+    for (const NodeId& node : world.nodes(run)) {
+      auto word = world.ended(node, RankState::killed, 15, true);
+      word.state = NodeState::stopping;
+      world.must(word);
+    }
+    world.all_gone(run);
+  }
+  // The second attempt's worth of a lost rank: rank 0 dies by SIGKILL.
+  void lose_a_rank(const RunId& run) {
+    world.all_running(run);
+    world.must(world.ended(world.node(run, 0), RankState::killed, 9));
+    drain(run);
+  }
+
+  World world{map_of(2, 2)};
+};
+
+TEST_F(StepTest, ARunGoesFromQueuedToSucceeded) {
+  const RunId run = world.submit(spec_of(2, 2));
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
+  EXPECT_EQ(world.count<LaunchNode>(), 2);
+  world.must(world.report(world.node(run, 0), NodeState::ready));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::launching);
+  EXPECT_EQ(command(run, 0), CommandKind::none);
+  world.must(world.report(world.node(run, 1), NodeState::ready));
+  EXPECT_EQ(command(run, 0), CommandKind::start);
+  world.all_running(run);
+  EXPECT_EQ(world.run(run).state, RunState::running);
+  world.now += seconds(60);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 0));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::running);
+  EXPECT_EQ(command(run, 0), CommandKind::start);
+  world.must(world.ended(world.node(run, 1), RankState::exited, 0));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::draining);
+  EXPECT_EQ(command(run, 0), CommandKind::leave);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).state, RunState::succeeded);
+  EXPECT_EQ(world.run(run).reason, "all 4 ranks exited with code 0");
+  EXPECT_EQ(world.run(run).charged, Duration(seconds(60)));
+  EXPECT_EQ(world.count<KillNode>(), 0);
+}
+
+TEST_F(StepTest, RunsOfAProjectAreNumberedFromOne) {
+  EXPECT_EQ(text(world.submit(spec_of(1, 1))), "demo/1");
+  auto other = spec_of(1, 1);
+  other.project = "aaa";
+  world.must(SubmitRun{other, {}});
+  EXPECT_TRUE(world.state.runs.contains({"aaa", 1}));
+  EXPECT_EQ(text(world.submit(spec_of(1, 1))), "demo/2");
+}
+
+TEST_F(StepTest, ABadSpecAndOneThatFitsNowhereAreRefused) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = Duration(0);
+  EXPECT_EQ(world.happen(SubmitRun{spec, {}}).error().code, Code::invalid);
+  EXPECT_THAT(world.happen(SubmitRun{spec_of(3, 1), {}}).error().message,
+              HasSubstr("the map has 2 hosts"));
+  EXPECT_TRUE(world.state.runs.empty());
+}
+
+TEST_F(StepTest, AWaitingRunSaysForWhomAndStartsAfterIt) {
+  const RunId first = world.submit(spec_of(1, 2));
+  const RunId second = world.submit(spec_of(2, 2));
+  EXPECT_EQ(world.run(second).state, RunState::queued);
+  EXPECT_EQ(world.run(second).reason,
+            "waits for demo/1: needs 2 hosts with 2 free devices, 1 has them");
+  world.all_running(first);
+  world.must(world.ended(world.node(first, 0), RankState::exited, 0));
+  EXPECT_EQ(world.run(second).state, RunState::queued);  // devices are held until nothing is left
+  world.all_gone(first);
+  EXPECT_EQ(world.run(second).state, RunState::starting);
+  EXPECT_EQ(world.run(second).reason, "");
+}
+
+TEST_F(StepTest, ALostRankIsTriedAgainAndSaysSo) {
+  const RunId run = world.submit(spec_of(2, 2));
+  world.all_running(run);
+  auto word = world.running(world.node(run, 1));
+  word.ranks[1].state = RankState::killed;
+  word.ranks[1].code = 9;
+  world.must(word);
+  EXPECT_EQ(command(run, 0), CommandKind::stop);
+  drain(run);
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).reason,
+            "rank 3 on host b was killed by signal 9 (SIGKILL); attempt 2 goes on from the last "
+            "checkpoint");
+  EXPECT_EQ(world.state.attempts.at({run, 1}).cause, Cause::rank_lost);
+  EXPECT_EQ(world.count<LaunchNode>(), 4);
+}
+
+TEST_F(StepTest, APeerThatFailsBecauseARankDiedDoesNotHideTheDeath) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  const Time death = world.now;
+  world.now += std::chrono::milliseconds(100);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  auto late = world.ended(world.node(run, 1), RankState::killed, 11);
+  late.ranks[0].ended = death;
+  world.must(late);
+  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
+  EXPECT_EQ(world.attempt(run).reason, "rank 1 on host b was killed by signal 11 (SIGSEGV)");
+}
+
+TEST_F(StepTest, AUsersExitFailsTheRunUnlessItHasRetries) {
+  auto spec = spec_of(1, 1);
+  const RunId once = world.submit(spec);
+  world.all_running(once);
+  world.must(world.ended(world.node(once, 0), RankState::exited, 3));
+  world.all_gone(once);
+  EXPECT_EQ(world.run(once).state, RunState::failed);
+  EXPECT_EQ(world.run(once).reason, "rank 0 on host a exited with code 3");
+
+  spec.retries = 1;
+  const RunId twice = world.submit(spec);
+  for (int i = 0; i < 2; ++i) {
+    world.all_running(twice);
+    world.must(world.ended(world.node(twice, 0), RankState::exited, 3));
+    world.all_gone(twice);
+  }
+  EXPECT_EQ(world.run(twice).epoch, 2);
+  EXPECT_EQ(world.run(twice).state, RunState::failed);
+  EXPECT_THAT(world.run(twice).reason, HasSubstr("1 of 1 retries are used up"));
+}
+
+TEST_F(StepTest, LossesAreRetriedAtOnceThenWithGrowingPauses) {
+  const RunId run = world.submit(spec_of(1, 1));
+  lose_a_rank(run);
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+  lose_a_rank(run);
+  EXPECT_EQ(world.run(run).state, RunState::queued);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("attempt 3 follows after 2s and goes on"));
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.run(run).state, RunState::queued);
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+  lose_a_rank(run);
+  world.pass_time(seconds(4));
+  lose_a_rank(run);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("3 of 3 retries are used up"));
+}
+
+TEST_F(StepTest, ARunThatPausesKeepsNobodyWaiting) {
+  const RunId run = world.submit(spec_of(2, 2));
+  lose_a_rank(run);
+  lose_a_rank(run);
+  const RunId other = world.submit(spec_of(2, 2));
+  EXPECT_EQ(world.run(other).state, RunState::starting);
+}
+
+TEST_F(StepTest, ARunThatWasLostStandsAgainWhereItStood) {
+  const RunId first = world.submit(spec_of(2, 2));
+  world.now += seconds(1);
+  const RunId second = world.submit(spec_of(2, 2));
+  lose_a_rank(first);
+  EXPECT_EQ(world.run(first).state, RunState::starting);
+  EXPECT_EQ(world.run(second).state, RunState::queued);
+}
+
+TEST_F(StepTest, AStoppedRunIsCancelledAtOnceOnlyInTheQueue) {
+  const RunId live = world.submit(spec_of(2, 2));
+  const RunId queued = world.submit(spec_of(1, 1));
+  world.must(StopRun{queued, "no\nlonger needed"});
+  EXPECT_EQ(world.run(queued).state, RunState::cancelled);
+  EXPECT_EQ(world.run(queued).reason, "stopped: no longer needed");
+  world.all_running(live);
+  world.must(StopRun{live, ""});
+  world.must(StopRun{live, "again"});
+  EXPECT_EQ(world.attempt(live).state, AttemptState::draining);
+  EXPECT_EQ(command(live, 1), CommandKind::stop);
+  drain(live);
+  EXPECT_EQ(world.run(live).state, RunState::cancelled);
+  world.must(StopRun{live, "again"});
+  EXPECT_EQ(world.happen(StopRun{{"demo", 9}, ""}).error().code, Code::not_found);
+}
+
+TEST_F(StepTest, AStopWhileALostAttemptDrainsPreventsTheNext) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  world.must(world.ended(world.node(run, 0), RankState::killed, 9));
+  world.must(StopRun{run, ""});
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).state, RunState::cancelled);
+}
+
+TEST_F(StepTest, TheTimeOutCountsRunningTimeOverAllAttempts) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = seconds(100);
+  const RunId run = world.submit(spec);
+  world.now += seconds(20);  // launching is not counted
+  world.all_running(run);
+  world.now += seconds(25);
+  lose_a_rank(run);
+  world.all_running(run);
+  for (int i = 0; i < 7; ++i) {
+    world.now += seconds(10);
+    world.must(world.running(world.node(run, 0)));
+    world.pass_time(Duration(0));
+    EXPECT_EQ(world.attempt(run).state, AttemptState::running);
+  }
+  world.pass_time(seconds(5));
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+  drain(run);
+  EXPECT_EQ(world.run(run).state, RunState::timed_out);
+  EXPECT_EQ(world.run(run).reason, "reached its time-out of 1m 40s");
+}
+
+TEST_F(StepTest, AnAgentThatEnforcesTheTimeOutItselfIsBelieved) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = seconds(20);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += seconds(19);
+  auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
+  word.state = NodeState::stopping;
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+}
+
+TEST_F(StepTest, ASilentAgentLosesItsNodeAndIsFenced) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(29);
+  world.must(world.running(world.node(run, 0)));
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  EXPECT_EQ(world.run(run).reason, "the agent of node 1 on host b was silent for 30s");
+  EXPECT_EQ(world.effects.back(), Effect(KillNode{world.node(run, 1)}));
+  EXPECT_EQ(command(run, 1), CommandKind::leave);
+  world.must(world.running(world.node(run, 1)));  // it comes back too late
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).state, NodeState::lost);
+}
+
+TEST_F(StepTest, NobodyCountsAsSilentForTheTimeThatTheDaemonWasAway) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += std::chrono::minutes(10);
+  world.must(DaemonStarted{});
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::running);
+}
+
+TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(1);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.must(NodeGone{world.node(run, 1)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended without a word");
+}
+
+TEST_F(StepTest, ANodeThatObeysTooSlowlyIsKilledAndIsNotTheCause) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(1);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.now += seconds(1);
+  world.must(world.running(world.node(run, 1)));
+  world.pass_time(seconds(13));
+  EXPECT_EQ(world.count<KillNode>(), 0);
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.count<KillNode>(), 1);
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.count<KillNode>(), 1);
+  world.pass_time(seconds(4));
+  EXPECT_EQ(world.count<KillNode>(), 2);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).reason, "rank 0 on host a exited with code 1");
+}
+
+TEST_F(StepTest, ProcessesThatDoNotDieKeepTheirDevicesAndAreNamed) {
+  const RunId run = world.submit(spec_of(2, 2));
+  const RunId next = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  world.must(StopRun{run, ""});
+  world.pass_time(std::chrono::minutes(2));
+  EXPECT_THAT(world.run(run).reason, HasSubstr("its devices stay held until the last processes"));
+  EXPECT_EQ(world.run(next).state, RunState::queued);
+}
+
+TEST_F(StepTest, ALaunchThatFailsIsALossAndNeedsNoCheckpoint) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.must(LaunchFailed{world.node(run, 1), "no such\nprogram"});
+  EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
+  EXPECT_EQ(command(run, 0), CommandKind::stop);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).reason,
+            "node 1 on host b could not be started: no such program; attempt 2 follows");
+}
+
+TEST_F(StepTest, AnAgentThatNeverCallsIsALaunchThatFailed) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.pass_time(seconds(59));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("did not call within 1m"));
+}
+
+TEST_F(StepTest, AnAgentThatEndsBeforeItCalledIsALaunchThatFailed) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.must(NodeGone{world.node(run, 0)});
+  EXPECT_EQ(world.state.attempts.at({run, 1}).cause, Cause::launch_failed);
+  EXPECT_EQ(world.run(run).epoch, 2);
+}
+
+TEST_F(StepTest, AnAgentThatIsNeverReadyEndsItsAttempt) {
+  const RunId run = world.submit(spec_of(1, 1));
+  for (int i = 0; i < 15; ++i) {
+    world.now += seconds(20);
+    world.must(world.report(world.node(run, 0), NodeState::preparing));
+  }
+  world.pass_time(Duration(0));
+  EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("node 0 on host a is still preparing"));
+}
+
+TEST_F(StepTest, AnAgentThatCannotStartItsRanksSaysWhy) {
+  const RunId run = world.submit(spec_of(1, 1));
+  auto word = world.report(world.node(run, 0), NodeState::stopping);
+  word.message = "/work: No such file or directory";
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
+  EXPECT_EQ(world.run(run).reason,
+            "node 0 on host a could not start its ranks: /work: No such file or directory");
+  EXPECT_EQ(command(run, 0), CommandKind::leave);
+}
+
+TEST_F(StepTest, StaleRepeatedAndLateReportsAreHarmless) {
+  const RunId run = world.submit(spec_of(1, 1));
+  const NodeId old = world.node(run, 0);
+  lose_a_rank(run);
+  world.all_running(run);
+  const State before = world.state;
+  world.must(world.ended(old, RankState::exited, 0));
+  world.must(world.running(old));
+  world.must(world.report(world.node(run, 0), NodeState::preparing));
+  world.must(world.running(world.node(run, 0)));
+  world.must(NodeGone{old});
+  EXPECT_EQ(world.state.runs, before.runs);
+  EXPECT_EQ(world.state.attempts, before.attempts);
+  EXPECT_EQ(world.state.nodes, before.nodes);
+}
+
+TEST_F(StepTest, MalformedReportsAreRefusedAndChangeNothing) {
+  const RunId run = world.submit(spec_of(2, 1));
+  const NodeId node = world.node(run, 1);
+  auto stranger = world.running(node);
+  stranger.ranks[0].rank = 7;
+  EXPECT_THAT(world.happen(stranger).error().message, HasSubstr("it has no rank 7"));
+  EXPECT_FALSE(world.happen(world.report(node, NodeState::released)));
+  auto nowhere = world.report(world.node(run, 0), NodeState::ready);
+  nowhere.master_port = 70'000;
+  EXPECT_FALSE(world.happen(nowhere));
+  nowhere.address = "";
+  EXPECT_FALSE(world.happen(nowhere));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
+}
+
+TEST_F(StepTest, TheVersionGrowsWithWhatPeopleSeeAndNotWithHeartbeats) {
+  const RunId run = world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run(run).version, 1);
+  world.all_running(run);
+  const auto version = world.run(run).version;
+  EXPECT_GT(version, 1);
+  world.now += seconds(6);
+  world.must(world.running(world.node(run, 0)));
+  EXPECT_EQ(world.run(run).version, version);
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).last_heard, world.now);
+}
+
+TEST(Back, ALineFromOutsideIsCutAtAWholeCharacter) {
+  EXPECT_EQ(one_line("a\nb\tc"), "a b c");
+  EXPECT_LE(one_line(std::string(299, 'x') + "\xc3\xa9\xc3\xa9").size(), 300u);
+  EXPECT_EQ(one_line(std::string(299, 'x') + "\xc3\xa9"), std::string(299, 'x'));
+}
+
+}  // namespace
+}  // namespace lockstep
