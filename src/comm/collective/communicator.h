@@ -68,8 +68,8 @@ class Communicator {
   Pending all_gather(std::span<const std::byte> input, std::span<std::byte> output);
   Pending broadcast(std::span<std::byte> buffer, int root);
   Pending barrier();
-  // Matched by (peer, tag), in order. The sizes must be equal; tag >= 0. A send is done when the
-  // peer has matched it and its buffer may be reused.
+  // Matched by (peer, tag), in order. The sizes must be equal; tag >= 0. A send is done when its
+  // buffer may be reused; one of more than 4 KiB only when the peer has matched it.
   Pending send(std::span<const std::byte> buffer, int peer, int tag);
   Pending recv(std::span<std::byte> buffer, int peer, int tag);
 

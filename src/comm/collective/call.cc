@@ -1,0 +1,66 @@
+#include "comm/collective/call.h"
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+std::string_view name(Operation operation) {
+  switch (operation) {
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::barrier:
+      return "barrier";
+    case Operation::offer:
+    case Operation::grant:
+    case Operation::data:
+      return "send";
+  }
+  return "an unknown operation";
+}
+
+}  // namespace
+
+Header make_header(Operation operation, std::uint64_t sequence, std::size_t bytes, DataType type,
+                   ReduceOp reduce, int root) {
+  Header header;
+  header.sequence = sequence;
+  header.bytes = bytes;
+  header.root = root;
+  header.operation = static_cast<std::uint8_t>(operation);
+  header.type = static_cast<std::uint8_t>(type);
+  header.reduce = static_cast<std::uint8_t>(reduce);
+  return header;
+}
+
+bool same_call(const Header& a, const Header& b) {
+  return a.sequence == b.sequence && a.bytes == b.bytes && a.root == b.root &&
+         a.operation == b.operation && a.type == b.type && a.reduce == b.reduce;
+}
+
+std::string call_text(const Header& header) {
+  const auto operation = static_cast<Operation>(header.operation);
+  const auto start = format("{} #{}", name(operation), header.sequence);
+  switch (operation) {
+    case Operation::all_reduce:
+    case Operation::reduce_scatter:
+      return format("{} ({} {}, {} bytes)", start, text(static_cast<DataType>(header.type)),
+                    text(static_cast<ReduceOp>(header.reduce)), header.bytes);
+    case Operation::broadcast:
+      return format("{} (root {}, {} bytes)", start, header.root, header.bytes);
+    case Operation::all_gather:
+      return format("{} ({} bytes)", start, header.bytes);
+    case Operation::barrier:
+      return start;
+    default:
+      return format("{} (tag {}, {} bytes)", start, header.root, header.bytes);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,277 @@
+// Every collective x type x reduction x transport x size x ranks, against one serial answer. The
+// product is cut: all sizes with one type, all types and reductions with one size.
+#include <cmath>
+#include <cstring>
+
+#include "base/random.h"
+#include "comm/collective/testing.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing_groups;
+using Bytestring = std::vector<std::byte>;
+
+// One element, stored; values are chosen so that every type represents every partial result.
+std::uint16_t brain_float(float value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  const float fraction = std::frexp(value, &exponent);
+  const float rounded = std::ldexp(std::nearbyint(fraction * 256), exponent - 8);
+  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded) >> 16);
+}
+
+template <class T>
+void put(Bytestring& to, std::size_t i, T value) {
+  std::memcpy(to.data() + i * sizeof value, &value, sizeof value);
+}
+
+void store(Bytestring& to, std::size_t i, double value, DataType type) {
+  const auto whole = static_cast<std::int64_t>(value);
+  switch (type) {
+    case DataType::uint8:
+      return put(to, i, static_cast<std::uint8_t>(whole));
+    case DataType::int32:
+      return put(to, i, static_cast<std::int32_t>(whole));
+    case DataType::int64:
+      return put(to, i, whole);
+    case DataType::float16:
+      return put(to, i, static_cast<_Float16>(static_cast<float>(value)));
+    case DataType::bfloat16:
+      return put(to, i, brain_float(static_cast<float>(value)));
+    case DataType::float32:
+      return put(to, i, static_cast<float>(value));
+    case DataType::float64:
+      return put(to, i, value);
+  }
+}
+
+// What rank `rank` puts in at element i.
+double share(int rank, std::size_t i) {
+  return 1.0 + static_cast<double>(Random(i * 64 + static_cast<std::size_t>(rank)).below(2));
+}
+
+double reduced(int ranks, std::size_t i, ReduceOp op, DataType type) {
+  double result = share(0, i);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const double next = share(rank, i);
+    if (op == ReduceOp::min)
+      result = std::min(result, next);
+    else if (op == ReduceOp::max)
+      result = std::max(result, next);
+    else if (op == ReduceOp::product)
+      result *= next;
+    else
+      result += next;
+  }
+  if (op != ReduceOp::average) return result;
+  return type == DataType::float64 ? result / ranks
+                                   : static_cast<float>(result) / static_cast<float>(ranks);
+}
+
+template <class Value>
+Bytestring fill(std::size_t count, DataType type, Value value) {
+  Bytestring bytes(count * size_of(type));
+  for (std::size_t i = 0; i < count; ++i) store(bytes, i, value(i), type);
+  return bytes;
+}
+
+enum class Transport { shm, ofi, mixed };
+struct Case {
+  Transport transport;
+  int ranks;
+};
+
+class Collectives : public testing::TestWithParam<Case> {
+ protected:
+  Collectives() : group(options()) {}
+
+  static GroupOptions options() {
+    const auto [transport, ranks] = GetParam();
+    return transport == Transport::shm   ? one_host(ranks)
+           : transport == Transport::ofi ? a_host_each(ranks)
+                                         : two_hosts(ranks);
+  }
+
+  static constexpr std::size_t kSizes[] = {0, 1, 3, 17, 1000, 65537, 300'001};
+
+  void check_all_reduce(std::size_t count, DataType type, ReduceOp op) {
+    const auto expected =
+        fill(count, type, [&](std::size_t i) { return reduced(group.size(), i, op, type); });
+    group.run([&](Communicator& comm) {
+      auto buffer = fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); });
+      auto done = comm.all_reduce(buffer, type, op).wait();
+      ASSERT_TRUE(done.has_value()) << done.error().message;
+      EXPECT_TRUE(buffer == expected) << text(type) << " " << text(op) << " " << count;
+    });
+  }
+
+  void check_reduce_scatter(std::size_t count, DataType type, ReduceOp op) {
+    const auto n = static_cast<std::size_t>(group.size());
+    const auto all =
+        fill(count * n, type, [&](std::size_t i) { return reduced(group.size(), i, op, type); });
+    group.run([&](Communicator& comm) {
+      const auto input =
+          fill(count * n, type, [&](std::size_t i) { return share(comm.rank(), i); });
+      Bytestring output(count * size_of(type));
+      auto done = comm.reduce_scatter(input, output, type, op).wait();
+      ASSERT_TRUE(done.has_value()) << done.error().message;
+      const auto own = static_cast<std::size_t>(comm.rank()) * output.size();
+      EXPECT_TRUE(std::equal(output.begin(), output.end(), all.begin() + static_cast<long>(own)))
+          << text(type) << " " << text(op) << " " << count;
+    });
+  }
+
+  Group group;
+};
+
+TEST_P(Collectives, AllReduceOfEverySizeEqualsTheSerialAnswer) {
+  for (const auto size : kSizes) check_all_reduce(size, DataType::float32, ReduceOp::sum);
+}
+
+TEST_P(Collectives, AllReduceOfEveryTypeAndReductionEqualsTheSerialAnswer) {
+  for (const auto type : kDataTypes)
+    for (const auto op : kReduceOps)
+      for (const std::size_t size : {17, 5003})  // flat and ring
+        if (op != ReduceOp::average || is_float(type)) check_all_reduce(size, type, op);
+}
+
+TEST_P(Collectives, ReduceScatterOfEverySizeEqualsTheSerialAnswer) {
+  for (const auto size : kSizes)
+    if (size < 100'000) check_reduce_scatter(size, DataType::float64, ReduceOp::sum);
+}
+
+TEST_P(Collectives, ReduceScatterOfEveryTypeAndReductionEqualsTheSerialAnswer) {
+  for (const auto type : kDataTypes)
+    for (const auto op : kReduceOps)
+      if (op != ReduceOp::average || is_float(type)) check_reduce_scatter(17, type, op);
+}
+
+TEST_P(Collectives, AllGatherPutsEveryBlockInItsPlace) {
+  for (const auto size : kSizes) {
+    const auto n = static_cast<std::size_t>(group.size());
+    const auto value = [&](std::size_t i) {
+      return static_cast<double>((i + i / (size + 1) * 7) % 251);
+    };
+    const auto expected = fill(size * n, DataType::uint8, value);
+    group.run([&](Communicator& comm) {
+      const auto from = static_cast<std::size_t>(comm.rank()) * size;
+      const auto input =
+          fill(size, DataType::uint8, [&](std::size_t i) { return value(from + i); });
+      Bytestring output(size * n);
+      auto done = comm.all_gather(input, output).wait();
+      ASSERT_TRUE(done.has_value()) << done.error().message;
+      EXPECT_TRUE(output == expected) << size;
+      // In place: the input is the own block of the output.
+      Bytestring in_place(size * n);
+      std::copy(input.begin(), input.end(), in_place.begin() + static_cast<long>(from));
+      done = comm.all_gather(std::span(in_place).subspan(from, size), in_place).wait();
+      ASSERT_TRUE(done.has_value()) << done.error().message;
+      EXPECT_TRUE(in_place == expected) << size;
+    });
+  }
+}
+
+TEST_P(Collectives, BroadcastFromEveryRootReachesAll) {
+  for (const auto size : kSizes)
+    for (int root = 0; root < group.size(); ++root) {
+      if (size > 1000 && root != group.size() - 1) continue;
+      const auto expected = fill(size, DataType::uint8,
+                                 [&](std::size_t i) { return static_cast<double>((i + 5) % 251); });
+      group.run([&](Communicator& comm) {
+        auto buffer = comm.rank() == root ? expected : Bytestring(size);
+        auto done = comm.broadcast(buffer, root).wait();
+        ASSERT_TRUE(done.has_value()) << done.error().message;
+        EXPECT_TRUE(buffer == expected) << size << " from " << root;
+      });
+    }
+}
+
+TEST_P(Collectives, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  std::atomic<int> entered = 0;
+  for (int round = 1; round <= 20; ++round)
+    group.run([&](Communicator& comm) {
+      ++entered;
+      EXPECT_TRUE(comm.barrier().wait().has_value());
+      EXPECT_GE(entered.load(), round * comm.size());
+    });
+}
+
+TEST_P(Collectives, AllRanksGetTheSameBitsAndGetThemAgain) {
+  constexpr std::size_t kCount = 40'000;
+  std::vector<std::vector<float>> results(static_cast<std::size_t>(2 * group.size()));
+  for (int again = 0; again < 2; ++again)
+    group.run([&](Communicator& comm) {
+      Random random(static_cast<std::uint64_t>(comm.rank()));
+      std::vector<float> values(kCount);
+      for (auto& value : values) value = static_cast<float>(random.uniform() - 0.5);
+      ASSERT_TRUE(comm.all_reduce(bytes_of(values), DataType::float32, ReduceOp::sum).wait());
+      results[static_cast<std::size_t>(again * comm.size() + comm.rank())] = values;
+    });
+  for (const auto& result : results)
+    EXPECT_EQ(std::memcmp(result.data(), results[0].data(), kCount * sizeof(float)), 0);
+}
+
+TEST_P(Collectives, ManyInFlightFinishInOrder) {
+  group.run([&](Communicator& comm) {
+    constexpr int kCalls = 200;
+    std::vector<std::vector<std::int64_t>> buffers;
+    for (int i = 0; i < kCalls; ++i)
+      buffers.emplace_back(static_cast<std::size_t>(i * 5 % 97), comm.rank() + i);
+    std::vector<Pending> pending;
+    for (auto& buffer : buffers)
+      pending.push_back(comm.all_reduce(bytes_of(buffer), DataType::int64, ReduceOp::sum));
+    const int n = comm.size();
+    for (int i = 0; i < kCalls; ++i) {
+      ASSERT_TRUE(pending[static_cast<std::size_t>(i)].wait().has_value());
+      for (const auto value : buffers[static_cast<std::size_t>(i)])
+        ASSERT_EQ(value, n * (n - 1) / 2 + n * i);
+    }
+  });
+}
+
+// Also the case of two ranks that both send 64 MiB before they receive, at a smaller size.
+TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
+  for (const std::size_t count : {0, 5, 4096, 4097, 1 << 20}) {
+    if (count > 5000 && group.size() > 4) continue;
+    group.run([&](Communicator& comm) {
+      const auto n = static_cast<std::size_t>(comm.size());
+      std::vector<Bytestring> out(n), in(n);
+      std::vector<Pending> sends, receives;
+      for (int peer = 0; peer < comm.size(); ++peer) {
+        if (peer == comm.rank()) continue;
+        auto& buffer = out[static_cast<std::size_t>(peer)];
+        buffer.assign(count, static_cast<std::byte>(comm.rank() * 16 + peer));
+        sends.push_back(comm.send(buffer, peer, 7));
+      }
+      for (int peer = 0; peer < comm.size(); ++peer) {
+        if (peer == comm.rank()) continue;
+        auto& buffer = in[static_cast<std::size_t>(peer)];
+        buffer.resize(count);
+        receives.push_back(comm.recv(buffer, peer, 7));
+      }
+      for (const auto& pending : sends) ASSERT_TRUE(pending.wait().has_value());
+      for (const auto& pending : receives) ASSERT_TRUE(pending.wait().has_value());
+      for (int peer = 0; peer < comm.size(); ++peer)
+        for (const auto byte : in[static_cast<std::size_t>(peer)])
+          ASSERT_EQ(byte, static_cast<std::byte>(peer * 16 + comm.rank()));
+    });
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  const char* names[] = {"shm", "ofi", "mixed"};
+  return names[static_cast<int>(info.param.transport)] + std::to_string(info.param.ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Collectives,
+                         testing::Values(Case{Transport::shm, 1}, Case{Transport::shm, 2},
+                                         Case{Transport::shm, 3}, Case{Transport::shm, 4},
+                                         Case{Transport::shm, 7}, Case{Transport::shm, 8},
+                                         Case{Transport::ofi, 2}, Case{Transport::ofi, 3},
+                                         Case{Transport::ofi, 5}, Case{Transport::mixed, 4},
+                                         Case{Transport::mixed, 6}),
+                         name_of);
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,298 @@
+#include "comm/collective/engine.h"
+
+#include <algorithm>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kSpins = 100;
+constexpr auto kYieldBound = std::chrono::microseconds(100);
+// How often lifelines and time-outs are looked at while there is no time to sleep.
+constexpr auto kCheckPause = std::chrono::milliseconds(1);
+constexpr auto kLeaveBound = std::chrono::seconds(2);
+constexpr auto kForever = std::chrono::hours(24 * 365);
+constexpr std::size_t kQueueLimit = 1 << 20;
+
+// Those of one host are neighbours; hosts in the order of their lowest rank.
+std::vector<int> ring_of(const Endpoint& endpoint) {
+  std::vector<int> ring;
+  for (int first = 0; first < endpoint.size(); ++first)
+    for (int rank = first; rank < endpoint.size(); ++rank) {
+      const bool same_host = endpoint.peer(rank).host_id == endpoint.peer(first).host_id;
+      if (same_host && std::find(ring.begin(), ring.end(), rank) == ring.end())
+        ring.push_back(rank);
+    }
+  return ring;
+}
+
+void become_progress_thread() {
+  // Signals are the program's own threads' business.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  pthread_setname_np(pthread_self(), "lockstep-comm");
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Endpoint> endpoint, Duration timeout)
+    : endpoint_(std::move(endpoint)),
+      timeout_(timeout),
+      ring_(ring_of(*endpoint_)),
+      point_to_point_(*endpoint_),
+      thread_([this] { serve(); }) {}
+
+Engine::~Engine() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    has_news_ = true;
+  }
+  endpoint_->wake();
+  thread_.join();
+}
+
+Pending Engine::submit(Header call, Algorithm algorithm) {
+  const Completer completer;
+  {
+    Lock lock(mutex_);
+    if (broken_) return Pending::finished(*broken_);
+    if (collectives_.size() >= kQueueLimit)
+      return Pending::finished(Error{Code::exhausted,
+                                     "too many collectives are queued; wait for "
+                                     "some of them first"});
+    call.sequence = ++sequence_;
+    collectives_.push_back({call, std::move(algorithm), completer});
+    ++queued_;
+  }
+  endpoint_->wake();
+  return completer.pending();
+}
+
+template <class Call>
+Pending Engine::enqueue(Call call) {
+  const auto pending = call.completer.pending();
+  {
+    Lock lock(mutex_);
+    if (broken_) return Pending::finished(*broken_);
+    submissions_.push_back(std::move(call));
+    has_news_ = true;
+  }
+  endpoint_->wake();
+  return pending;
+}
+
+Pending Engine::send(std::span<const std::byte> buffer, int peer, int tag) {
+  return enqueue(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_)});
+}
+
+Pending Engine::recv(std::span<std::byte> buffer, int peer, int tag) {
+  return enqueue(RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_)});
+}
+
+void Engine::abort(Error error) {
+  {
+    Lock lock(mutex_);
+    if (!abort_) abort_ = std::move(error);
+    has_news_ = true;
+  }
+  endpoint_->wake();
+}
+
+void Engine::serve() {
+  become_progress_thread();
+  Result<void> served;
+  while (served) served = serve_next();
+  break_down(served.error());
+}
+
+Result<void> Engine::serve_next() {
+  TRY(wait([this] { return queued_.load() > 0; }, Deadline::after(kForever)));
+  auto call = take_collective();
+  if (!call) return {};
+  auto done = carry_out(*call);
+  if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
+  in_collective_ = false;
+  if (!done) break_down(done.error());  // sets the cause before the caller can go on
+  call->completer.complete(done);
+  return done;
+}
+
+std::optional<Engine::CollectiveCall> Engine::take_collective() {
+  Lock lock(mutex_);
+  if (collectives_.empty()) return std::nullopt;
+  auto call = std::move(collectives_.front());
+  collectives_.pop_front();
+  --queued_;
+  return call;
+}
+
+Result<void> Engine::carry_out(CollectiveCall& call) {
+  current_ = call.header;
+  in_collective_ = true;
+  received_bytes_ = 0;
+  silence_end_ = Deadline::after(timeout_);
+  TRY(call.algorithm(*this));
+  last_ = current_;
+  return {};
+}
+
+template <class Ready>
+Result<bool> Engine::wait(Ready ready, const Deadline& deadline) {
+  std::optional<Deadline> yield_end;
+  for (int idle = 0;;) {
+    const bool moved = TRY(progress());
+    if (ready()) return true;
+    if (moved) {
+      idle = 0;
+      yield_end.reset();
+    }
+    if (++idle < kSpins) continue;
+    if (!yield_end) yield_end = Deadline::after(kYieldBound);
+    if (yield_end->passed())
+      TRY(nap(ready, deadline));
+    else
+      sched_yield();
+    TRY(slow_checks());
+    if (deadline.passed()) return ready();
+  }
+}
+
+Result<bool> Engine::progress() {
+  if (has_news_.load()) TRY(take_news());
+  TRY(endpoint_->poll());
+  return point_to_point_.progress();
+}
+
+Result<void> Engine::take_news() {
+  std::deque<Submission> submissions;
+  {
+    Lock lock(mutex_);
+    has_news_ = false;
+    if (stopping_) {
+      stop_seen_ = true;
+      return Error{Code::cancelled, "the communicator was destroyed"};
+    }
+    if (abort_) return *abort_;
+    submissions.swap(submissions_);
+  }
+  for (auto& submission : submissions) {
+    if (auto* send = std::get_if<SendCall>(&submission))
+      point_to_point_.submit(std::move(*send));
+    else
+      TRY(point_to_point_.submit(std::move(std::get<RecvCall>(submission))));
+  }
+  return {};
+}
+
+Result<void> Engine::slow_checks() {
+  if (next_checks_ && !next_checks_->passed()) return {};
+  next_checks_ = Deadline::after(kCheckPause);
+  TRY(endpoint_->poll_all());
+  return point_to_point_.check();
+}
+
+template <class Ready>
+Result<void> Engine::nap(Ready ready, Deadline deadline) {
+  if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
+    deadline = *other;
+  next_checks_.reset();
+  return endpoint_->sleep(
+      deadline, [&] { return ready() || has_news_.load() || point_to_point_.has_arrivals(); });
+}
+
+Result<std::byte*> Engine::claim(int peer) {
+  auto& link = endpoint_->link(peer);
+  std::byte* slot = nullptr;
+  const auto ready = [&] {
+    slot = link.claim(Lane::collective);
+    return slot != nullptr || endpoint_->gone(peer);
+  };
+  const bool in_time = TRY(wait(ready, silence_end_));
+  if (slot == nullptr) return missed(peer, in_time, "to take data");
+  return slot;
+}
+
+void Engine::publish(int peer, std::size_t piece, std::size_t bytes) {
+  auto header = current_;
+  header.piece = static_cast<std::uint32_t>(piece);
+  header.payload = static_cast<std::uint32_t>(bytes);
+  endpoint_->link(peer).publish(Lane::collective, header);
+}
+
+Result<const std::byte*> Engine::receive(int peer, std::size_t piece, std::size_t bytes) {
+  auto& link = endpoint_->link(peer);
+  const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
+  const bool in_time = TRY(wait(ready, silence_end_));
+  const auto message = link.front(Lane::collective);
+  if (!message) return missed(peer, in_time, "to send data");
+  TRY(check_message(peer, message->header, piece, bytes));
+  received_bytes_ += bytes;
+  silence_end_ = Deadline::after(timeout_);
+  return message->payload;
+}
+
+void Engine::release(int peer) { endpoint_->link(peer).release(Lane::collective); }
+
+Result<void> Engine::check_message(int peer, const Header& header, std::size_t piece,
+                                   std::size_t bytes) const {
+  if (!same_call(header, current_))
+    return Error{Code::invalid,
+                 format("the ranks' calls do not match: rank {} called {}, {} called {}", rank(),
+                        call_text(current_), text(endpoint_->peer(peer)), call_text(header))};
+  if (header.piece != piece || header.payload != bytes)
+    return Error{Code::corrupt,
+                 format("{} sent piece {} of {} bytes where piece {} of {} was expected",
+                        text(endpoint_->peer(peer)), header.piece, header.payload, piece, bytes)};
+  return {};
+}
+
+Error Engine::missed(int peer, bool in_time, std::string_view what) const {
+  const auto who = text(endpoint_->peer(peer));
+  if (in_time) return {Code::peer_lost, format("{} left the group", who)};
+  return {Code::timeout, format("rank {} waited {} for {} {}", rank(), text(timeout_), who, what)};
+}
+
+std::string Engine::context() const {
+  if (!in_collective_) return {};
+  auto words = format(" during {}; {} bytes had come", call_text(current_), received_bytes_);
+  if (last_) words += format("; finished before it: {}", call_text(*last_));
+  return words;
+}
+
+void Engine::break_down(const Error& error) {
+  std::deque<CollectiveCall> collectives;
+  std::deque<Submission> submissions;
+  {
+    Lock lock(mutex_);
+    if (broken_) return;
+    broken_ = error;
+    collectives.swap(collectives_);
+    submissions.swap(submissions_);
+    queued_ = 0;
+  }
+  if (stop_seen_)
+    leave();
+  else
+    endpoint_->tell_giving_up(error);
+  point_to_point_.fail_all(error);
+  for (const auto& call : collectives) call.completer.complete(error);
+  for (const auto& call : submissions)
+    std::visit([&](const auto& one) { one.completer.complete(error); }, call);
+}
+
+// Answers that are owed complete sends of the peers.
+void Engine::leave() {
+  const auto deadline = Deadline::after(kLeaveBound);
+  while (point_to_point_.owes_answers() && !deadline.passed())
+    if (!endpoint_->poll_all() || !point_to_point_.progress()) return;
+  endpoint_->leave(deadline);
+}
+
+}  // namespace lockstep

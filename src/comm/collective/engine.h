@@ -1,0 +1,109 @@
+// Engine: the progress thread of a communicator. It carries out collectives one after the other, as
+// straight code that waits inside Exchange; every wait drives sends and receives, libfabric and the
+// lifelines too, and ends with an error at the time-out, when a peer dies or leaves, and on abort.
+//
+// Waiting: spin shortly, yield the core for about 100 us (ranks outnumber cores on small hosts),
+// then sleep in epoll until a peer rings, a message comes or something is submitted. An idle
+// communicator costs no time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/mutex.h"
+#include "comm/collective/call.h"
+#include "comm/collective/exchange.h"
+#include "comm/collective/pending.h"
+#include "comm/collective/point_to_point.h"
+#include "comm/fabric/endpoint/endpoint.h"
+
+namespace lockstep {
+
+class Engine : private Exchange {
+ public:
+  using Algorithm = std::function<Result<void>(Exchange&)>;
+
+  Engine(std::unique_ptr<Endpoint> endpoint, Duration timeout);
+  ~Engine() override;
+
+  // From any thread. The header's sequence is given here.
+  Pending submit(Header call, Algorithm algorithm);
+  Pending send(std::span<const std::byte> buffer, int peer, int tag);
+  Pending recv(std::span<std::byte> buffer, int peer, int tag);
+  void abort(Error error);
+
+ private:
+  struct CollectiveCall {
+    Header header;
+    Algorithm algorithm;
+    Completer completer;
+  };
+  using Submission = std::variant<SendCall, RecvCall>;
+
+  // Exchange: the progress thread's view of the collective that it carries out.
+  int rank() const override { return endpoint_->rank(); }
+  int size() const override { return endpoint_->size(); }
+  std::span<const int> ring() const override { return ring_; }
+  Result<std::byte*> claim(int peer) override;
+  void publish(int peer, std::size_t piece, std::size_t bytes) override;
+  Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
+  void release(int peer) override;
+
+  void serve();
+  Result<void> serve_next();
+  std::optional<CollectiveCall> take_collective();
+  Result<void> carry_out(CollectiveCall& call);
+  // Makes progress until ready(); false at the deadline.
+  template <class Ready>
+  Result<bool> wait(Ready ready, const Deadline& deadline);
+  Result<bool> progress();
+  Result<void> take_news();
+  Result<void> slow_checks();
+  // Sleeps until ready() may be true, something comes, or the deadline.
+  template <class Ready>
+  Result<void> nap(Ready ready, Deadline deadline);
+  Result<void> check_message(int peer, const Header& header, std::size_t piece,
+                             std::size_t bytes) const;
+  Error missed(int peer, bool in_time, std::string_view what) const;
+  std::string context() const;
+  // The first cause ends everything.
+  void break_down(const Error& error);
+  void leave();
+  template <class Call>
+  Pending enqueue(Call call);
+
+  const std::unique_ptr<Endpoint> endpoint_;
+  const Duration timeout_;
+  std::vector<int> ring_;
+
+  // The progress thread's own.
+  PointToPoint point_to_point_;
+  Header current_;  // valid while in_collective_
+  bool in_collective_ = false;
+  bool stop_seen_ = false;
+  std::uint64_t received_bytes_ = 0;  // in the current collective
+  Deadline silence_end_ = Deadline::after(Duration(0));
+  std::optional<Header> last_;           // the collective before
+  std::optional<Deadline> next_checks_;  // of what costs system calls
+
+  std::atomic<bool> has_news_ = false;   // submissions, an abort or the stop wait to be seen
+  std::atomic<std::size_t> queued_ = 0;  // collectives
+  Mutex mutex_;                          // guards what follows
+  std::deque<CollectiveCall> collectives_ LS_GUARDED_BY(mutex_);
+  std::deque<Submission> submissions_ LS_GUARDED_BY(mutex_);
+  std::optional<Error> abort_ LS_GUARDED_BY(mutex_);
+  std::optional<Error> broken_ LS_GUARDED_BY(mutex_);  // the first cause, for all later calls
+  std::uint64_t sequence_ LS_GUARDED_BY(mutex_) = 0;
+  bool stopping_ LS_GUARDED_BY(mutex_) = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// Exchange: what an algorithm sees while it carries out one collective: ranks, messages to and from
+// them, and waiting. It numbers and checks nothing itself; each message is checked against the
+// call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/fabric/link.h"
+
+namespace lockstep {
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // All ranks in an order in which those of one host are neighbours; the same on all ranks.
+  virtual std::span<const int> ring() const = 0;
+
+  // Waits for room for the next message to `peer`, of at most kSlotBytes; then publish() sends it.
+  virtual Result<std::byte*> claim(int peer) = 0;
+  virtual void publish(int peer, std::size_t piece, std::size_t bytes) = 0;
+  // Waits for the next message from `peer`, which must be this piece of this call and have this
+  // size. It stays where it is until release().
+  virtual Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) = 0;
+  virtual void release(int peer) = 0;
+};
+
+}  // namespace lockstep

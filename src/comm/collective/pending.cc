@@ -1,0 +1,86 @@
+#include "comm/collective/pending.h"
+
+#include <atomic>
+#include <vector>
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+
+namespace lockstep {
+namespace {
+
+// A small collective ends within this, and to sleep and be woken takes about as long.
+constexpr auto kYieldBound = std::chrono::microseconds(50);
+// The progress thread ends every operation; the loop only re-arms the bounded wait.
+constexpr auto kWaitStep = std::chrono::seconds(60);
+
+}  // namespace
+
+class Pending::State {
+ public:
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  const Result<void>& result() const { return result_; }  // once done
+
+  void wait() {
+    for (const auto bound = Deadline::after(kYieldBound); !done() && !bound.passed();)
+      sched_yield();
+    if (done()) return;
+    Lock lock(mutex_);
+    while (!done()) finished_.wait_until(mutex_, Deadline::after(kWaitStep));
+  }
+
+  void on_done(Callback callback) {
+    {
+      Lock lock(mutex_);
+      if (!done()) {
+        callbacks_.push_back(std::move(callback));
+        return;
+      }
+    }
+    callback(result_);
+  }
+
+  void complete(Result<void> result) {
+    std::vector<Callback> callbacks;
+    {
+      Lock lock(mutex_);
+      result_ = std::move(result);
+      done_.store(true, std::memory_order_release);
+      callbacks.swap(callbacks_);
+      finished_.notify_all();
+    }
+    for (const auto& callback : callbacks) callback(result_);
+  }
+
+ private:
+  std::atomic<bool> done_ = false;
+  Result<void> result_;  // constant once done_
+  Mutex mutex_;          // guards what follows
+  Condition finished_;
+  std::vector<Callback> callbacks_ LS_GUARDED_BY(mutex_);
+};
+
+Pending::Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Pending Pending::finished(Result<void> result) {
+  const Completer completer;
+  completer.complete(std::move(result));
+  return completer.pending();
+}
+
+bool Pending::done() const { return state_->done(); }
+
+Result<void> Pending::wait() const {
+  state_->wait();
+  return state_->result();
+}
+
+void Pending::on_done(Callback callback) const { state_->on_done(std::move(callback)); }
+
+Completer::Completer() : state_(std::make_shared<Pending::State>()) {}
+Pending Completer::pending() const { return Pending(state_); }
+void Completer::complete(Result<void> result) const { state_->complete(std::move(result)); }
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+// What the ring algorithms share: who my neighbours are, and in which order pieces travel.
+//
+// The data is n chunks, one for each place in the ring; at step s the rank at place p sends chunk
+// p - s (mod n) to its right and receives chunk p - s - 1 from its left. So that transfer and
+// arithmetic overlap and everything stays in cache, chunks are cut into pieces of at most a slot,
+// and the ring goes around several times: in each turn `depth` pieces of every chunk make all
+// steps. Message i is piece (i mod depth) of step (i / depth mod steps) of turn (i / depth /
+// steps).
+//
+// A rank first sends `depth` messages, and then message i + depth when it has received message i.
+// Within a turn that is the next step of the same piece, so what was received goes on at once.
+//
+// Why it does not get stuck: all ranks together have at most n * depth messages under way, a link
+// holds kSlots > depth of them, so never are all links full, and some rank can always go on.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "base/check.h"
+#include "comm/collective/exchange.h"
+
+namespace lockstep {
+
+struct Neighbours {
+  int place;  // mine in the ring
+  int left;   // ranks
+  int right;
+};
+
+inline Neighbours neighbours(const Exchange& exchange) {
+  const auto ring = exchange.ring();
+  const auto n = ring.size();
+  const auto found = std::find(ring.begin(), ring.end(), exchange.rank());
+  LS_CHECK(found != ring.end());
+  const auto place = static_cast<std::size_t>(found - ring.begin());
+  return {static_cast<int>(place), ring[(place + n - 1) % n], ring[(place + 1) % n]};
+}
+
+struct Range {
+  std::size_t begin = 0, end = 0;
+  std::size_t count() const { return end - begin; }
+};
+
+// The i-th of `parts` nearly equal parts of [0, total). parts > 0.
+inline Range cut(std::size_t total, std::size_t parts, std::size_t i) {
+  const auto base = total / parts, rest = total % parts;
+  const auto begin = i * base + std::min(i, rest);
+  return {begin, begin + base + (i < rest ? 1 : 0)};
+}
+
+class RingOrder {
+ public:
+  // For chunks of at most `chunk` elements of `element` bytes.
+  RingOrder(std::size_t chunk, std::size_t element, int ranks, int place, std::size_t steps)
+      : ranks_(static_cast<std::size_t>(ranks)),
+        place_(static_cast<std::size_t>(place)),
+        steps_(steps),
+        depth_(chunk * element < kSmallChunk ? 1 : kDepth) {
+    const auto slot = kSlotBytes / element;
+    const auto pieces = std::max<std::size_t>(1, (chunk + slot - 1) / slot);
+    turns_ = (pieces + depth_ - 1) / depth_;
+  }
+
+  std::size_t depth() const { return depth_; }
+  std::size_t messages() const { return turns_ * steps_ * depth_; }
+  std::size_t step(std::size_t message) const { return message / depth_ % steps_; }
+  std::size_t sent_chunk(std::size_t message) const {
+    return (place_ + 2 * ranks_ - step(message)) % ranks_;
+  }
+  std::size_t received_chunk(std::size_t message) const {
+    return (place_ + 2 * ranks_ - step(message) - 1) % ranks_;
+  }
+  // Which elements of its chunk of `elements` a message carries.
+  Range piece(std::size_t message, std::size_t elements) const {
+    const auto turn = message / depth_ / steps_;
+    return cut(elements, turns_ * depth_, turn * depth_ + message % depth_);
+  }
+
+ private:
+  static constexpr std::size_t kDepth = 2;
+  static_assert(kDepth < kSlots);
+  // Below it, two messages cost more than the overlap gains.
+  static constexpr std::size_t kSmallChunk = 16 * 1024;
+
+  std::size_t ranks_, place_, steps_, depth_, turns_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,267 @@
+#include "comm/torch/backend.h"
+
+#include <utility>
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include "base/format.h"
+#include "comm/torch/tensors.h"
+#include "comm/torch/work.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Calls of several tensors check them all before the first is under way: from then on there is no
+// turning back.
+void check_reducible(std::string_view what, const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  check_dense(what, tensor);
+  (void)reduction_of(what, tensor, op);
+}
+
+void check_pairs(std::string_view what, std::size_t outputs, std::size_t inputs) {
+  TORCH_CHECK_VALUE(outputs == inputs, what, " needs as many outputs as inputs, got ", outputs,
+                    " and ", inputs);
+}
+
+}  // namespace
+
+Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
+                                                    Rendezvous& rendezvous) {
+  const Duration timeout = options.timeout;
+  auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
+  return c10::make_intrusive<Backend>(std::move(communicator), timeout);
+}
+
+Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout)
+    : c10d::Backend(communicator->rank(), communicator->size()),
+      timeout_(timeout),
+      group_(Group::create(std::move(communicator))) {}
+
+c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
+  return c10::make_intrusive<Options>("lockstep",
+                                      std::chrono::duration_cast<milliseconds>(timeout_));
+}
+
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
+  const auto device = options.device_opt();
+  TORCH_CHECK_VALUE(size >= 0, "allocate_tensor needs a size, got ", size);
+  TORCH_CHECK_TYPE(!device || device->is_cpu(), "lockstep lends memory on the CPU only");
+  const auto width = static_cast<std::int64_t>(options.dtype().itemsize());
+  auto lent = communicator()->allocate(Bytes(size * width));
+  if (!lent) raise(lent.error());
+  // Shared with the tensor's storage: a deleter must be copyable.
+  auto buffer = std::make_shared<Buffer>(*std::move(lent));
+  std::byte* const data = buffer->data();
+  return at::from_blob(data, {size}, [buffer](void*) {}, options);
+}
+
+void Backend::abort() {
+  if (const auto communicator = group_->communicator())
+    communicator->abort(Error{Code::cancelled, format("rank {} aborted the group", rank_)});
+  shutdown();
+}
+
+std::shared_ptr<Communicator> Backend::communicator() {
+  auto communicator = group_->communicator();
+  TORCH_CHECK_WITH(DistBackendError, communicator,
+                   "this group was shut down: make a new one with new_group or "
+                   "init_process_group");
+  return communicator;
+}
+
+Backend::WorkPtr Backend::start(c10d::OpType type, Milliseconds timeout, OperationParts parts) {
+  const std::uint64_t sequence = ++sequence_;
+  // Shared by the handle and, when nobody waits, the finisher.
+  auto operation = std::make_shared<Operation>(std::move(parts));
+  return c10::make_intrusive<Work>(rank_, type, sequence, timeout, std::move(operation),
+                                   group_->finisher());
+}
+
+void Backend::check_root(std::string_view what, std::int64_t root) const {
+  TORCH_CHECK_VALUE(root >= 0 && root < size_, what, ": there is no rank ", root, " in a group of ",
+                    size_);
+}
+
+// Reductions
+
+void Backend::add_all_reduce(OperationParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
+  check_dense(parts.what, tensor);
+  const auto reduction = reduction_of(parts.what, tensor, op);
+  at::Tensor carried = dense(tensor, reduction.carried);
+  parts.pendings.push_back(
+      communicator()->all_reduce(bytes(carried), reduction.type, reduction.op));
+  parts.copy(tensor, carried);
+  parts.outputs.push_back(tensor);
+}
+
+Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "all_reduce"};
+  add_all_reduce(parts, the_only(parts.what, tensors), options.reduceOp);
+  return start(c10d::OpType::ALLREDUCE, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
+                                              const c10d::AllreduceCoalescedOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "all_reduce_coalesced"};
+  for (const auto& tensor : tensors) check_reducible(parts.what, tensor, options.reduceOp);
+  for (auto& tensor : tensors) add_all_reduce(parts, tensor, options.reduceOp);
+  return start(c10d::OpType::ALLREDUCE_COALESCED, options.timeout, std::move(parts));
+}
+
+// As an all-reduce, of which the root alone keeps the result.
+Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "reduce"};
+  check_root(parts.what, options.rootRank);
+  auto& tensor = the_only(parts.what, tensors);
+  if (rank_ == options.rootRank) {
+    add_all_reduce(parts, tensor, options.reduceOp);
+  } else {
+    check_dense(parts.what, tensor);
+    at::Tensor copy = tensor.clone();
+    add_all_reduce(parts, copy, options.reduceOp);
+    parts.memory.push_back(std::exchange(parts.outputs.front(), tensor));
+  }
+  return start(c10d::OpType::REDUCE, options.timeout, std::move(parts));
+}
+
+void Backend::add_reduce_scatter(OperationParts& parts, at::Tensor& output, const at::Tensor& input,
+                                 const c10d::ReduceOp& op) {
+  check_dense(parts.what, output);
+  check_like(parts.what, input, output.scalar_type(), output.numel() * size_);
+  const auto reduction = reduction_of(parts.what, input, op);
+  const at::Tensor from = dense(input, reduction.carried);
+  const at::Tensor to = dense_memory_for(
+      output.scalar_type() == reduction.carried ? output : output.to(reduction.carried));
+  parts.pendings.push_back(
+      communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type, reduction.op));
+  parts.memory.push_back(from);
+  parts.copy(output, to);
+  parts.outputs.push_back(output);
+}
+
+Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                         const c10d::ReduceScatterOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "reduce_scatter"};
+  auto& output = the_only(parts.what, outputs);
+  check_dense(parts.what, output);
+  check_pairs(parts.what, inputs.size(), 1);
+  check_pairs(parts.what, inputs.front().size(), static_cast<std::size_t>(size_));
+  at::Tensor flat = at::empty({size_, output.numel()}, output.options());
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto& input = inputs.front()[static_cast<std::size_t>(rank)];
+    check_like(parts.what, input, output.scalar_type(), output.numel());
+    flat[rank].view(input.sizes()).copy_(input);
+  }
+  add_reduce_scatter(parts, output, flat, options.reduceOp);
+  return start(c10d::OpType::REDUCE_SCATTER, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                               const c10d::ReduceScatterOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "reduce_scatter_tensor"};
+  add_reduce_scatter(parts, output, input, options.reduceOp);
+  return start(c10d::OpType::_REDUCE_SCATTER_BASE, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "reduce_scatter_tensor_coalesced"};
+  check_pairs(parts.what, outputs.size(), inputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    check_reducible(parts.what, outputs[i], options.reduceOp);
+    check_like(parts.what, inputs[i], outputs[i].scalar_type(), outputs[i].numel() * size_);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    add_reduce_scatter(parts, outputs[i], inputs[i], options.reduceOp);
+  return start(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, options.timeout, std::move(parts));
+}
+
+// All-gather, broadcast, barrier
+
+void Backend::add_all_gather(OperationParts& parts, at::Tensor& output, const at::Tensor& input) {
+  check_dense(parts.what, input);
+  check_like(parts.what, output, input.scalar_type(), input.numel() * size_);
+  const at::Tensor from = input.contiguous();
+  const at::Tensor to = dense_memory_for(output);
+  parts.pendings.push_back(communicator()->all_gather(bytes(from), bytes(to)));
+  parts.memory.push_back(from);
+  parts.copy(output, to);
+  parts.outputs.push_back(output);
+}
+
+Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                    const c10d::AllgatherOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "all_gather"};
+  const auto& input = the_only(parts.what, inputs);
+  check_dense(parts.what, input);
+  check_pairs(parts.what, outputs.size(), 1);
+  check_pairs(parts.what, outputs.front().size(), static_cast<std::size_t>(size_));
+  for (const auto& output : outputs.front())
+    check_like(parts.what, output, input.scalar_type(), input.numel());
+  at::Tensor flat = at::empty({size_, input.numel()}, input.options());
+  add_all_gather(parts, flat, input);
+  parts.memory.push_back(flat);
+  parts.outputs = outputs.front();
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto& output = outputs.front()[static_cast<std::size_t>(rank)];
+    parts.copy(output, flat[rank].view(output.sizes()));
+  }
+  return start(c10d::OpType::ALLGATHER, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                          const c10d::AllgatherOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "all_gather_into_tensor"};
+  add_all_gather(parts, output, input);
+  return start(c10d::OpType::_ALLGATHER_BASE, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                          const c10d::AllgatherOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "all_gather_into_tensor_coalesced"};
+  check_pairs(parts.what, outputs.size(), inputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    check_dense(parts.what, inputs[i]);
+    check_like(parts.what, outputs[i], inputs[i].scalar_type(), inputs[i].numel() * size_);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) add_all_gather(parts, outputs[i], inputs[i]);
+  return start(c10d::OpType::COALESCED, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  OperationParts parts{.what = "broadcast"};
+  check_root(parts.what, options.rootRank);
+  const auto& tensor = the_only(parts.what, tensors);
+  check_dense(parts.what, tensor);
+  const bool is_root = rank_ == options.rootRank;
+  const at::Tensor carried = is_root ? tensor.contiguous() : dense_memory_for(tensor);
+  parts.pendings.push_back(
+      communicator()->broadcast(bytes(carried), static_cast<int>(options.rootRank)));
+  parts.memory.push_back(carried);
+  if (!is_root) parts.copy(tensor, carried);
+  parts.outputs.push_back(tensor);
+  return start(c10d::OpType::BROADCAST, options.timeout, std::move(parts));
+}
+
+Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
+  OperationParts parts{.what = "barrier"};
+  parts.pendings.push_back(communicator()->barrier());
+  return start(c10d::OpType::BARRIER, options.timeout, std::move(parts));
+}
+
+}  // namespace lockstep

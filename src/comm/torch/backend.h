@@ -1,0 +1,107 @@
+// Backend: torch.distributed's backend "lockstep", for CPU tensors, over a Communicator.
+//
+// Collectives of a group run one after the other in the order of submission, which must be the same
+// on all its ranks; sends and receives run beside them. gather, scatter and all-to-all are made of
+// sends and receives. Every call returns at once with a Work; it raises at once only what is wrong
+// with its arguments. Tensors that are not contiguous travel as copies.
+//
+// Not supported: recv from any source, sparse tensors, coalescing managers (batches of sends and
+// receives need none), more than one tensor a rank.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "base/result.h"
+#include "comm/collective/communicator.h"
+#include "comm/torch/group.h"
+#include "comm/torch/operation.h"
+
+namespace lockstep {
+
+class Backend : public c10d::Backend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  // Tags of send and recv are below this; those above are the backend's own.
+  static constexpr int kTagLimit = 1 << 30;
+
+  // Returns when all ranks of the group have met.
+  static Result<c10::intrusive_ptr<Backend>> create(CommunicatorOptions options,
+                                                    Rendezvous& rendezvous);
+  const std::string getBackendName() const override { return "lockstep"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  // size: number of elements. Zeroed memory that the communicator may move without a copy.
+  at::Tensor allocateTensor(long size, at::TensorOptions options = {}) override;
+  void setSequenceNumberForGroup() override {}  // all ranks count from zero
+  std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+
+  // Ends what is under way and leaves the group, within two seconds; later calls are refused.
+  void shutdown() override { group_->leave(); }
+  // The same, and the other ranks' calls fail with an error that says so.
+  void abort() override;
+
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors,
+                              const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+
+  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                 const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                  const c10d::ScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
+                        std::vector<std::int64_t>& output_sizes,
+                        std::vector<std::int64_t>& input_sizes,
+                        const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs,
+                   const c10d::AllToAllOptions& options) override;
+  WorkPtr send(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+
+  // For intrusive_ptr only: use create().
+  Backend(std::unique_ptr<Communicator> communicator, Duration timeout);
+
+ private:
+  using Milliseconds = std::chrono::milliseconds;
+
+  // Raises once the group was left.
+  std::shared_ptr<Communicator> communicator();
+  WorkPtr start(c10d::OpType type, Milliseconds timeout, OperationParts parts);
+
+  void add_all_reduce(OperationParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op);
+  void add_all_gather(OperationParts& parts, at::Tensor& output, const at::Tensor& input);
+  void add_reduce_scatter(OperationParts& parts, at::Tensor& output, const at::Tensor& input,
+                          const c10d::ReduceOp& op);
+  // Sends inputs[r] to and receives outputs[r] from each rank r. Undefined tensors are left out.
+  void add_exchange(OperationParts& parts, const Tensors& outputs, const Tensors& inputs, int tag);
+  void check_root(std::string_view what, std::int64_t root) const;
+
+  const Duration timeout_;
+  const std::shared_ptr<Group> group_;  // shared with Group::leave_all()
+  std::atomic<std::uint64_t> sequence_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,170 @@
+#include "comm/torch/connect.h"
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/format.h"
+#include "comm/collective/communicator.h"
+#include "comm/rendezvous/client.h"
+#include "comm/torch/backend.h"
+#include "comm/torch/store_rendezvous.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::optional<std::string> variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+Result<int> number_variable(const char* name) {
+  const auto value = variable(name);
+  if (!value)
+    return Error{Code::invalid,
+                 format("{} is not set: start ranks by lockstep run, or by torchrun", name)};
+  int number = 0;
+  const auto* const end = value->data() + value->size();
+  const auto [stop, failure] = std::from_chars(value->data(), end, number);
+  if (failure != std::errc() || stop != end || number < 0)
+    return Error{Code::invalid, format("{} must be a number, got '{}'", name, *value)};
+  return number;
+}
+
+// Ranks with equal ids may share memory.
+Result<std::string> host_id() {
+  if (auto id = variable("LOCKSTEP_HOST_ID")) return *std::move(id);
+  auto boot_id = read_file("/proc/sys/kernel/random/boot_id");
+  if (!boot_id) return std::move(boot_id).error().within("telling hosts apart");
+  while (!boot_id->empty() && boot_id->back() == '\n') boot_id->pop_back();
+  return boot_id;
+}
+
+// Nothing if the environment names no file.
+Result<std::optional<Secret>> secret_from_file() {
+  const auto path = variable("LOCKSTEP_SECRET_FILE");
+  if (!path) return std::optional<Secret>();
+  auto content = read_file(*path);
+  if (!content) return std::move(content).error().within("reading LOCKSTEP_SECRET_FILE");
+  auto secret = Secret::from_hex(*content);
+  if (!secret) return std::move(secret).error().within(format("LOCKSTEP_SECRET_FILE {}", *path));
+  return std::optional<Secret>(*std::move(secret));
+}
+
+Result<Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Deadline& deadline) {
+  if (auto secret = TRY(secret_from_file())) return *std::move(secret);
+  if (rank == 0) {
+    const Secret secret = Secret::random();
+    TRY(rendezvous.set("secret", secret.hex()));
+    return secret;
+  }
+  return Secret::from_hex(TRY(rendezvous.get("secret", deadline)));
+}
+
+Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secret secret,
+                                            Rendezvous& rendezvous) {
+  CommunicatorOptions communicator{.rank = options.rank,
+                                   .size = options.size,
+                                   .host_id = {},
+                                   .secret = std::move(secret),
+                                   .group = options.group,
+                                   .timeout = options.timeout,
+                                   .address = {}};
+  communicator.host_id = TRY(host_id());
+  if (auto provider = variable("LOCKSTEP_FABRIC_PROVIDER"))
+    communicator.provider = *std::move(provider);
+  return Backend::create(std::move(communicator), rendezvous);
+}
+
+// How often this rank has used the store: a group made again under the same name, after the first
+// was destroyed, must not find the addresses of the first. All ranks count alike.
+Result<std::int64_t> count_use(c10d::Store& store, int rank) try {
+  return store.add(format("lockstep/uses/{}", rank), 1);
+} catch (const std::exception& error) {
+  return Error{Code::unavailable, format("writing to torch's store: {}", error.what())};
+}
+
+// Under torchrun, its agent serves the store on MASTER_PORT; else rank 0 does.
+Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOptions& options) {
+  const auto host = variable("MASTER_ADDR");
+  if (!host)
+    return Error{Code::invalid,
+                 "neither LOCKSTEP_RENDEZVOUS nor MASTER_ADDR is set: start ranks by lockstep run, "
+                 "or by torchrun"};
+  const int port = TRY(number_variable("MASTER_PORT"));
+  if (port > 65535) return Error{Code::invalid, format("MASTER_PORT {} is no port", port)};
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<std::uint16_t>(port);
+  store.isServer = options.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
+  store.numWorkers = static_cast<std::size_t>(options.size);
+  store.multiTenant = true;
+  store.timeout = std::chrono::duration_cast<milliseconds>(options.timeout);
+  try {
+    const auto attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or("0");
+    c10::intrusive_ptr<c10d::Store> tcp = c10::make_intrusive<c10d::TCPStore>(*host, store);
+    return c10::intrusive_ptr<c10d::Store>(
+        c10::make_intrusive<c10d::PrefixStore>("lockstep/attempt_" + attempt, std::move(tcp)));
+  } catch (const std::exception& error) {
+    return Error{Code::unavailable,
+                 format("meeting at MASTER_ADDR {}, port {}: {}", *host, port, error.what())};
+  }
+}
+
+Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, ConnectOptions options) {
+  auto secret = TRY(secret_from_file());
+  if (!secret)
+    return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
+  auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(options.timeout)));
+  // The meeting place outlives a group: the next one of this process needs another name.
+  static std::atomic<int> connections = 0;
+  if (const int earlier = connections++; earlier > 0)
+    options.group = format("{}-{}", options.group, earlier + 1);
+  return connect(options, *std::move(secret), *client);
+}
+
+}  // namespace
+
+Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10d::Store> store,
+                                                          const ConnectOptions& options) {
+  const auto uses = TRY(count_use(*store, options.rank));
+  StoreRendezvous rendezvous(std::move(store), format("lockstep/{}", uses));
+  auto secret = TRY(secret_of_group(rendezvous, options.rank, Deadline::after(options.timeout)));
+  auto backend = TRY(connect(options, std::move(secret), rendezvous));
+  return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
+}
+
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
+  const ConnectOptions options {
+    .rank = TRY(number_variable("RANK"))
+    , .size = TRY(number_variable("WORLD_SIZE"))
+    , .timeout = timeout
+  };
+  if (options.rank >= options.size)
+    return Error{Code::invalid,
+                 format("RANK {} is not below WORLD_SIZE {}", options.rank, options.size)};
+  c10::intrusive_ptr<c10d::Backend> backend;
+  if (const auto address = variable("LOCKSTEP_RENDEZVOUS"))
+    backend = TRY(connect_at(*address, options));
+  else
+    backend = TRY(connect_through(TRY(store_from_environment(options)), options));
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
+  const auto custom = c10d::ProcessGroup::BackendType::CUSTOM;
+  group->setBackend(c10::DeviceType::CPU, custom, std::move(backend));
+  group->setDefaultBackend(custom);
+  group->setGroupName("lockstep");
+  return group;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// How ranks come together over this backend: from a store that torch made, or from what their
+// environment says.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <c10/util/intrusive_ptr.h>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace c10d {
+class Backend;
+class ProcessGroup;
+class Store;
+}  // namespace c10d
+
+namespace lockstep {
+
+struct ConnectOptions {
+  int rank = 0;
+  int size = 1;
+  std::string group = "world";  // for error messages
+  Duration timeout = std::chrono::minutes(10);
+};
+
+// A backend whose ranks meet in the store. The secret is that of LOCKSTEP_SECRET_FILE; without it,
+// rank 0 makes one and puts it into the store, which is then to be trusted.
+Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10d::Store> store,
+                                                          const ConnectOptions& options);
+
+// A process group with this backend for CPU tensors, for programs in C++. RANK and WORLD_SIZE say
+// who we are. Ranks meet at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE; where that is
+// not set, in a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun. Collective: each rank
+// calls it equally often. timeout bounds this call and every collective.
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(
+    Duration timeout = std::chrono::minutes(10));
+
+}  // namespace lockstep

@@ -1,0 +1,142 @@
+#include "comm/torch/connect.h"
+
+#include <cstdlib>
+#include <functional>
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "comm/rendezvous/server.h"
+#include "comm/torch/store_rendezvous.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+StoreRendezvous rendezvous_over_memory() {
+  return StoreRendezvous(c10::make_intrusive<c10d::HashStore>(), "test");
+}
+
+TEST(StoreRendezvous, AValueThatWasSetIsFound) {
+  auto rendezvous = rendezvous_over_memory();
+  ASSERT_TRUE(rendezvous.set("rank-0", "127.0.0.1:4000"));
+  EXPECT_EQ(*rendezvous.get("rank-0", Deadline::after(milliseconds(100))), "127.0.0.1:4000");
+}
+
+TEST(StoreRendezvous, AKeyThatIsNotSetIsNamedAtTheDeadline) {
+  auto rendezvous = rendezvous_over_memory();
+  const auto value = rendezvous.get("rank-3", Deadline::after(milliseconds(20)));
+  ASSERT_FALSE(value);
+  EXPECT_EQ(value.error().code, Code::timeout);
+  EXPECT_NE(value.error().message.find("rank-3"), std::string::npos) << value.error().message;
+}
+
+TEST(StoreRendezvous, AKeyKeepsItsFirstValue) {
+  auto rendezvous = rendezvous_over_memory();
+  ASSERT_TRUE(rendezvous.set("rank-0", "here"));
+  EXPECT_TRUE(rendezvous.set("rank-0", "here"));
+  const auto again = rendezvous.set("rank-0", "there");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::already_exists);
+}
+
+// Runs the body in a forked process: the environment is the process's. Zero if it returned true.
+pid_t start_rank(const std::function<bool()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  return child;
+}
+
+int end_of(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+class ConnectFromEnvironment : public testing::Test {
+ protected:
+  static constexpr int kSize = 3;
+
+  void SetUp() override {
+    ::setenv("WORLD_SIZE", std::to_string(kSize).c_str(), 1);
+    ::setenv("RANK", "0", 1);
+    for (const char* name :
+         {"LOCKSTEP_RENDEZVOUS", "LOCKSTEP_SECRET_FILE", "MASTER_ADDR", "MASTER_PORT"})
+      ::unsetenv(name);
+  }
+
+  // True if a sum over all ranks, of a first and a second group, is what it should be.
+  static bool sums_over_ranks(int rank) {
+    ::setenv("RANK", std::to_string(rank).c_str(), 1);
+    for (int time = 0; time < 2; ++time) {
+      auto group = connect_from_environment(std::chrono::seconds(20));
+      if (!group) {
+        fprintf(stderr, "rank %d: %s\n", rank, group.error().message.c_str());
+        return false;
+      }
+      std::vector<at::Tensor> tensors{at::full({1000}, rank + 1.0)};
+      (*group)->allreduce(tensors)->wait();
+      if (tensors[0].sum().item<double>() != 6000) return false;
+    }
+    return true;
+  }
+};
+
+TEST_F(ConnectFromEnvironment, WithoutAMeetingPlaceItSaysHowToStartRanks) {
+  const auto group = connect_from_environment();
+  ASSERT_FALSE(group);
+  EXPECT_NE(group.error().message.find("lockstep run"), std::string::npos);
+}
+
+TEST_F(ConnectFromEnvironment, AWordInsteadOfARankIsRefused) {
+  ::setenv("RANK", "first", 1);
+  const auto group = connect_from_environment();
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().message, "RANK must be a number, got 'first'");
+}
+
+TEST_F(ConnectFromEnvironment, AMeetingPlaceWithoutItsSecretIsRefused) {
+  ::setenv("LOCKSTEP_RENDEZVOUS", "127.0.0.1:1", 1);
+  const auto group = connect_from_environment();
+  ASSERT_FALSE(group);
+  EXPECT_NE(group.error().message.find("LOCKSTEP_SECRET_FILE"), std::string::npos);
+}
+
+TEST_F(ConnectFromEnvironment, RanksMeetAtTheAgentsMeetingPlace) {
+  const auto file = testing::TempDir() + format("lockstep-secret-{}", getpid());
+  const Secret secret = Secret::random();
+  // The server has a thread, so the ranks are forked before it; they try until it listens, on a
+  // port that they learn through a pipe.
+  int port_pipe[2];
+  ASSERT_EQ(pipe(port_pipe), 0);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < kSize; ++rank)
+    children.push_back(start_rank([&, rank] {
+      std::uint16_t port = 0;
+      if (read(port_pipe[0], &port, sizeof port) != sizeof port) return false;
+      ::setenv("LOCKSTEP_RENDEZVOUS", format("127.0.0.1:{}", port).c_str(), 1);
+      ::setenv("LOCKSTEP_SECRET_FILE", file.c_str(), 1);
+      return sums_over_ranks(rank);
+    }));
+  ASSERT_TRUE(write_file(file, secret.hex() + "\n"));
+  auto server = RendezvousServer::start("127.0.0.1", 0, secret);
+  ASSERT_TRUE(server) << server.error().message;
+  const std::uint16_t port = (*server)->port();
+  for (int rank = 0; rank < kSize; ++rank)
+    ASSERT_EQ(write(port_pipe[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+  for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
+  unlink(file.c_str());
+  close(port_pipe[0]);
+  close(port_pipe[1]);
+}
+
+}  // namespace
+}  // namespace lockstep

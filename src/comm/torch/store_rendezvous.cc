@@ -1,0 +1,54 @@
+#include "comm/torch/store_rendezvous.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <c10/util/Exception.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+// c10d's messages carry a stack trace; the first line says it.
+std::string first_line(const char* message) {
+  const std::string_view whole = message;
+  return std::string(whole.substr(0, whole.find('\n')));
+}
+
+std::string reason(const std::exception& error) {
+  const auto* const torch = dynamic_cast<const c10::Error*>(&error);
+  return first_line(torch ? torch->what_without_backtrace() : error.what());
+}
+
+}  // namespace
+
+Result<void> StoreRendezvous::set(std::string_view key, std::string_view value) try {
+  const auto kept = store_->compareSet(full(key), "", std::string(value));
+  if (kept == value) return {};
+  return Error{
+      Code::already_exists,
+      format("the store has another value for {} already: is the rank there twice?", full(key))};
+} catch (const std::exception& error) {
+  return Error{Code::unavailable, format("writing {} to torch's store: {}; does rank 0 still run?",
+                                         full(key), reason(error))};
+}
+
+Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline) try {
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline.left());
+  // Zero means "for ever" to some stores.
+  store_->wait({full(key)}, std::max(left, milliseconds(1)));
+  return store_->get_to_str(full(key));
+} catch (const std::exception& error) {
+  if (deadline.left() < milliseconds(2))
+    return Error{Code::timeout, format("waiting for {} in torch's store: it did not come in time; "
+                                       "did all ranks start?",
+                                       full(key))};
+  return Error{Code::unavailable,
+               format("reading {} from torch's store: {}; does rank 0 still run?", full(key),
+                      reason(error))};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+#include "comm/torch/tensors.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <ATen/ops/empty_like.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+using RedOpType = c10d::ReduceOp::RedOpType;
+
+std::string_view name_of(RedOpType op) {
+  switch (op) {
+    case RedOpType::SUM:
+      return "SUM";
+    case RedOpType::AVG:
+      return "AVG";
+    case RedOpType::PRODUCT:
+      return "PRODUCT";
+    case RedOpType::MIN:
+      return "MIN";
+    case RedOpType::MAX:
+      return "MAX";
+    case RedOpType::BAND:
+      return "BAND";
+    case RedOpType::BOR:
+      return "BOR";
+    case RedOpType::BXOR:
+      return "BXOR";
+    case RedOpType::PREMUL_SUM:
+      return "PREMUL_SUM";
+    default:
+      return "this operation";
+  }
+}
+
+std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
+  const bool logical = type == at::kBool;
+  switch (op) {
+    case RedOpType::MIN:
+      return ReduceOp::min;
+    case RedOpType::MAX:
+      return ReduceOp::max;
+    case RedOpType::PRODUCT:
+      return ReduceOp::product;
+    case RedOpType::BAND:
+      return logical ? std::optional(ReduceOp::min) : std::nullopt;
+    case RedOpType::BOR:
+      return logical ? std::optional(ReduceOp::max) : std::nullopt;
+    case RedOpType::SUM:
+      return logical ? std::nullopt : std::optional(ReduceOp::sum);
+    case RedOpType::AVG:
+      return at::isFloatingType(type) ? std::optional(ReduceOp::average) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::pair<at::ScalarType, DataType>> carried_as(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return {{type, DataType::float32}};
+    case at::kDouble:
+      return {{type, DataType::float64}};
+    case at::kHalf:
+      return {{type, DataType::float16}};
+    case at::kBFloat16:
+      return {{type, DataType::bfloat16}};
+    case at::kInt:
+      return {{type, DataType::int32}};
+    case at::kLong:
+      return {{type, DataType::int64}};
+    case at::kBool:
+    case at::kByte:
+      return {{type, DataType::uint8}};
+    case at::kChar:
+    case at::kShort:
+      return {{at::kInt, DataType::int32}};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Reduction reduction_of(std::string_view what, const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  const auto type = tensor.scalar_type();
+  const auto carried = carried_as(type);
+  TORCH_CHECK_TYPE(carried, what, " over lockstep does not reduce ", type,
+                   at::isComplexType(type) ? ": use torch.view_as_real" : ": cast it first");
+  const auto operation = operation_of(op.op_, type);
+  TORCH_CHECK_TYPE(operation, what, " over lockstep does not reduce ", type, " by ",
+                   std::string(name_of(op.op_)),
+                   op.op_ == RedOpType::AVG ? ": use SUM and divide" : ": cast it, or gather it");
+  return {carried->first, carried->second, *operation};
+}
+
+void check_dense(std::string_view what, const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(tensor.defined() && tensor.device().is_cpu() && tensor.layout() == at::kStrided,
+                   what, " over lockstep takes dense tensors on the CPU, got ",
+                   tensor.defined() ? tensor.toString() : "none");
+}
+
+void check_like(std::string_view what, const at::Tensor& tensor, at::ScalarType type,
+                std::int64_t elements) {
+  check_dense(what, tensor);
+  TORCH_CHECK_VALUE(tensor.scalar_type() == type && tensor.numel() == elements, what, " needs ",
+                    elements, " elements of ", type, " here, got ", tensor.numel(), " of ",
+                    tensor.scalar_type());
+}
+
+at::Tensor& the_only(std::string_view what, std::vector<at::Tensor>& tensors) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, what, " over lockstep takes one tensor a rank, got ",
+                    tensors.size());
+  return tensors.front();
+}
+
+at::Tensor dense(const at::Tensor& tensor, at::ScalarType type) {
+  return tensor.to(type).contiguous();
+}
+
+at::Tensor dense_memory_for(const at::Tensor& tensor) {
+  if (tensor.is_contiguous()) return tensor;
+  return at::empty_like(tensor, tensor.options(), at::MemoryFormat::Contiguous);
+}
+
+std::span<std::byte> bytes(const at::Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
+  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+}
+
+}  // namespace lockstep

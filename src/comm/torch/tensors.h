@@ -1,0 +1,45 @@
+// Tensors as the communicator sees them: dense bytes of a type that it can reduce.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include "comm/collective/types.h"
+
+namespace lockstep {
+
+// How a reduction of tensors of one type is carried out.
+struct Reduction {
+  at::ScalarType carried;  // what travels: the tensor's type, or a wider one that it is cast to
+  DataType type;
+  ReduceOp op;
+};
+
+// Raises TypeError, naming what to do, for types and operations that cannot be reduced: complex
+// numbers, bitwise operations, averages of integers. Logical types know minimum (and), maximum (or)
+// and product (and); 8 and 16 bit integers travel as 32 bits, and wrap around as theirs do.
+Reduction reduction_of(std::string_view what, const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// Raises TypeError unless the tensor is dense and on the CPU.
+void check_dense(std::string_view what, const at::Tensor& tensor);
+// Raises ValueError unless the tensor has that type and number of elements.
+void check_like(std::string_view what, const at::Tensor& tensor, at::ScalarType type,
+                std::int64_t elements);
+
+// Raises ValueError unless there is one: other backends take one for each device.
+at::Tensor& the_only(std::string_view what, std::vector<at::Tensor>& tensors);
+
+// The tensor itself if it is contiguous and of that type, else a contiguous copy.
+at::Tensor dense(const at::Tensor& tensor, at::ScalarType type);
+// The tensor itself if it is contiguous, else new memory of its shape.
+at::Tensor dense_memory_for(const at::Tensor& tensor);
+
+// The memory of a contiguous tensor.
+std::span<std::byte> bytes(const at::Tensor& tensor);
+
+}  // namespace lockstep

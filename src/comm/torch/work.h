@@ -1,0 +1,50 @@
+// Work: the handle on an operation that torch.distributed holds and waits on.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "comm/torch/finisher.h"
+#include "comm/torch/operation.h"
+
+namespace lockstep {
+
+// What torch raises for it: ValueError for a call that makes no sense, DistBackendError for all
+// that befell the group.
+[[noreturn]] void raise(const Error& error);
+
+class Work : public c10d::Work {
+ public:
+  // allowed: how long wait() may take when it is not told; 0: as long as the communicator allows.
+  Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds allowed,
+       std::shared_ptr<Operation> operation, std::shared_ptr<Finisher> finisher);
+  // The operation goes on without its handle.
+  ~Work() override;
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  std::vector<at::Tensor> result() override { return operation_->outputs(); }
+  void synchronize() override { wait(); }
+  // Raises what befell the operation, or DistBackendError once the timeout is over.
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+ private:
+  const std::uint64_t sequence_;
+  const std::chrono::milliseconds allowed_;
+  const std::shared_ptr<Operation> operation_;  // shared with the finisher
+  const std::shared_ptr<Finisher> finisher_;    // shared with the group, which may go first
+
+  Mutex future_mutex_;  // guards what follows
+  c10::intrusive_ptr<c10::ivalue::Future> future_ LS_GUARDED_BY(future_mutex_);
+};
+
+}  // namespace lockstep
