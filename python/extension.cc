@@ -1,0 +1,35 @@
+// lockstep._lockstep: the compiled part of the Python package. Its functions give up Python's lock,
+// as they wait for other ranks.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <pybind11/chrono.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include "comm/torch/connect.h"
+#include "comm/torch/group.h"
+#include "comm/torch/work.h"
+
+namespace lockstep {
+namespace {
+
+c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 int rank, int size,
+                                                 std::chrono::milliseconds timeout,
+                                                 std::string group) {
+  auto backend = connect_through(
+      store, {.rank = rank, .size = size, .group = std::move(group), .timeout = timeout});
+  if (!backend) raise(backend.error());
+  return *std::move(backend);
+}
+
+}  // namespace
+}  // namespace lockstep
+
+PYBIND11_MODULE(_lockstep, module) {
+  using GiveUpLock = pybind11::call_guard<pybind11::gil_scoped_release>;
+  module.def("create_backend", &lockstep::create_backend, GiveUpLock());
+  module.def("shutdown_all", &lockstep::Group::leave_all, GiveUpLock());
+}

@@ -1,0 +1,209 @@
+"""Reports from a rank to its agent: metrics, progress, checkpoints.
+
+The agent listens on the Unix socket LOCKSTEP_REPORT and takes one JSON object a line. Training must
+never stand still for it: a call waits one second at most, and after such a failure the reports of
+the next five seconds are dropped at once. What is dropped is counted, said once when it begins and
+in total when the program ends. Without an agent, metrics are printed.
+"""
+
+import atexit
+import json
+import math
+import operator
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import SupportsFloat, SupportsIndex
+
+_WAIT_MAX = 1.0  # seconds that a call may wait for the agent
+_RETRY_AFTER = 5.0  # seconds without a try after one that failed
+
+
+class _Agent:
+    """One connection to the agent, shared by all threads of the process."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: socket.socket | None = None
+        self._retry_at = 0.0
+        self._dropped = 0
+
+    def deliver(self, report: Mapping[str, object]) -> None:
+        """Sends the report, or counts it as dropped; waits one second at most, raises nothing."""
+        line = json.dumps(report, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        deadline = time.monotonic() + _WAIT_MAX
+        if not self._lock.acquire(timeout=_WAIT_MAX):
+            self._drop("another thread waits for it")
+            return
+        try:
+            if time.monotonic() < self._retry_at:
+                self._drop("it failed a moment ago")
+            else:
+                self._send(line, deadline)
+        except OSError as error:
+            self._retry_at = time.monotonic() + _RETRY_AFTER
+            self._drop(str(error))
+        finally:
+            self._lock.release()
+
+    def say_what_was_dropped(self) -> None:
+        if self._dropped:
+            _warn(f"{self._dropped} reports did not reach the agent at {self._path}")
+
+    def forget_connection(self) -> None:
+        """In a forked child: the connection is the parent's, and so may be the lock."""
+        self._lock = threading.Lock()
+        self._close()
+        self._dropped = 0
+
+    def _send(self, line: bytes, deadline: float) -> None:
+        if self._connection is not None:
+            try:
+                return self._send_on(self._connection, line, deadline)
+            except (BrokenPipeError, ConnectionResetError):
+                self._close()  # the agent was started anew: connect once more
+        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._connection.settimeout(_left(deadline))
+            self._connection.connect(self._path)
+            self._send_on(self._connection, line, deadline)
+        except OSError:
+            self._close()
+            raise
+
+    def _send_on(self, connection: socket.socket, line: bytes, deadline: float) -> None:
+        connection.settimeout(_left(deadline))
+        try:
+            connection.sendall(line)
+        except TimeoutError:
+            self._close()  # half a line may be out: the next one must not be glued to it
+            raise
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _drop(self, reason: str) -> None:
+        self._dropped += 1
+        if self._dropped == 1:
+            _warn(
+                f"the agent at {self._path} took no report within {_WAIT_MAX:g} s ({reason}); "
+                "reports are dropped until it does, training goes on"
+            )
+
+
+def _left(deadline: float) -> float:
+    # Zero would mean "do not block", which reports another error than a time-out.
+    return max(deadline - time.monotonic(), 0.001)
+
+
+def _warn(message: str) -> None:
+    print(f"lockstep: {message}", file=sys.stderr, flush=True)
+
+
+def _start() -> _Agent | None:
+    path = os.environ.get("LOCKSTEP_REPORT")
+    if not path:
+        return None
+    agent = _Agent(path)
+    atexit.register(agent.say_what_was_dropped)
+    os.register_at_fork(after_in_child=agent.forget_connection)
+    return agent
+
+
+_agent = _start()
+_latest_step = 0
+
+
+def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
+    """Reports metrics, such as ``log({"loss": 2.1, "tokens_per_second": 5e4}, step=12)``.
+
+    Args:
+        values: numbers by name: floats, ints, or tensors and arrays of one element. NaN and
+            infinities are allowed, and shown as such.
+        step: the optimizer step they belong to, counted from 0; the latest one reported if left
+            out.
+
+    Raises:
+        TypeError: a value is not a number, or the step not an integer.
+        ValueError: the step is negative.
+
+    It never waits longer than a second and never fails because the agent does.
+    """
+    numbers = {name: _number(name, value) for name, value in values.items()}
+    at = _step(step)
+    if _agent is None:
+        print(_line(at, numbers), flush=True)
+        return
+    shown = {name: _json_number(value) for name, value in numbers.items()}
+    _agent.deliver({"kind": "metrics", "step": at, "time_us": _now_us(), "values": shown})
+
+
+def progress(step: int, steps: int) -> None:
+    """Reports that ``step`` of ``steps`` optimizer steps are done. Nothing without an agent.
+
+    Raises:
+        TypeError: one of them is not an integer.
+        ValueError: the step is negative, or steps is not positive.
+    """
+    steps = operator.index(steps)
+    if steps <= 0:
+        raise ValueError(f"steps must be positive, got {steps}")
+    at = _step(step)
+    if _agent is not None:
+        _agent.deliver({"kind": "progress", "step": at, "steps": steps})
+
+
+def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
+    """Reports that the checkpoint of ``step`` is complete, in the folder ``path``.
+
+    Raises:
+        TypeError: the step is not an integer, or the path not a path.
+        ValueError: the step is negative.
+    """
+    at = _step(step)
+    folder = os.path.abspath(os.fspath(path))
+    if _agent is None:
+        print(f"step {at}  checkpoint {folder}", flush=True)
+        return
+    _agent.deliver({"kind": "checkpoint", "step": at, "path": folder})
+
+
+def _step(step: SupportsIndex | None) -> int:
+    global _latest_step
+    if step is not None:
+        at = operator.index(step)
+        if at < 0:
+            raise ValueError(f"step must not be negative, got {at}")
+        _latest_step = at
+    return _latest_step
+
+
+def _number(name: str, value: SupportsFloat) -> float:
+    if not isinstance(name, str):
+        raise TypeError(f"a metric's name must be a string, got {name!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"metric '{name}' must be one number, got {value!r}") from error
+
+
+def _json_number(value: float) -> float | str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _line(step: int, numbers: Mapping[str, float]) -> str:
+    return "  ".join([f"step {step}", *(f"{name} {value:.6g}" for name, value in numbers.items())])
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

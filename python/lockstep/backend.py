@@ -1,0 +1,48 @@
+"""The backend "lockstep" of torch.distributed, for CPU tensors.
+
+Imported by torch itself through the entry point ``torch.backends``, so it must stay cheap: the
+compiled part, ``lockstep._lockstep``, is loaded when the first group is made.
+"""
+
+import atexit
+from typing import Any
+
+
+def register() -> None:
+    """Makes ``init_process_group("lockstep")`` and ``new_group(backend="lockstep")`` work.
+
+    Calling it again does no harm.
+    """
+    # Not at the top: importing torch comes back here, through the entry point, and must then find
+    # this function.
+    import torch.distributed
+    from torch.distributed.distributed_c10d import Backend
+
+    if torch.distributed.is_available() and "LOCKSTEP" not in Backend._plugins:
+        Backend.register_backend("lockstep", _create, extended_api=True, devices=["cpu"])
+
+
+def _create(options: Any, backend_options: Any) -> Any:
+    """Called by torch on each rank of a new group; returns its c10d backend.
+
+    Raises:
+        torch.distributed.DistBackendError: the ranks could not connect; the message names whom.
+    """
+    from lockstep import _lockstep
+
+    if backend_options is not None:
+        raise ValueError("the backend lockstep takes no pg_options: leave them out")
+    # A rank that ends without destroy_process_group still has our threads; they end before Python
+    # does. Registered at the first group only, as _lockstep is imported: once is enough.
+    atexit.unregister(_lockstep.shutdown_all)
+    atexit.register(_lockstep.shutdown_all)
+    return _lockstep.create_backend(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        options.group_id,
+    )
+
+
+register()

@@ -1,0 +1,16 @@
+"""What the tests have in common: which layouts of ranks, and over which backend."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def backend() -> str:
+    """LOCKSTEP_TEST_BACKEND=gloo checks the tests themselves against another backend."""
+    return os.environ.get("LOCKSTEP_TEST_BACKEND", "lockstep")
+
+
+@pytest.fixture(params=[1, 2], ids=["one_host", "two_hosts"])
+def hosts(request: pytest.FixtureRequest) -> int:
+    return int(request.param)

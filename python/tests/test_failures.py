@@ -1,0 +1,117 @@
+"""What a rank is told when something is wrong: with a peer, or with its own call."""
+
+import datetime
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run_ranks, run_ranks_to_the_end
+
+VICTIM = 2
+
+
+def loop_until_a_peer_dies(rank: int) -> float:
+    """Returns the seconds from the peer's death to the error that names it."""
+    tensor = torch.ones(100_000)
+    dist.all_reduce(tensor)
+    dist.barrier()
+    if rank == VICTIM:
+        os.kill(os.getpid(), signal.SIGKILL)
+    started = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match=f"rank {VICTIM}"):
+        while True:
+            dist.all_reduce(tensor)
+    return time.monotonic() - started
+
+
+def test_a_rank_that_dies_is_named_within_seconds(hosts: int) -> None:
+    outcomes = run_ranks_to_the_end(4, loop_until_a_peer_dies, hosts=hosts)
+    assert outcomes[VICTIM].exit_code == -signal.SIGKILL
+    for rank in {0, 1, 3}:
+        assert outcomes[rank].error is None, outcomes[rank].error
+        assert outcomes[rank].value < 5
+
+
+def wait_for_a_rank_that_never_comes(rank: int) -> float:
+    if rank == 1:
+        dist.barrier(group=dist.new_group(backend="gloo"))
+        return 0
+    other = dist.new_group(backend="gloo")
+    started = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match="rank 1"):
+        dist.all_reduce(torch.ones(3))
+    waited = time.monotonic() - started
+    dist.barrier(group=other)
+    return waited
+
+
+def test_a_wait_ends_with_the_groups_time_out(hosts: int) -> None:
+    waited, _ = run_ranks(2, wait_for_a_rank_that_never_comes, hosts=hosts, timeout=2)
+    assert 1.5 < waited < 5
+
+
+def receive_what_nobody_sends(rank: int) -> None:
+    if rank == 0:
+        work = dist.irecv(torch.empty(3), 1)
+        assert work is not None
+        with pytest.raises(dist.DistBackendError, match="recv"):
+            work.wait(timeout=datetime.timedelta(milliseconds=200))
+        assert not work.is_completed()
+    dist.barrier()
+    if rank == 1:
+        dist.send(torch.ones(3), 0)
+
+
+def test_a_wait_may_have_a_time_out_of_its_own() -> None:
+    run_ranks(2, receive_what_nobody_sends)
+
+
+def calls_that_are_refused(rank: int) -> None:
+    complex_pair = torch.ones(2, dtype=torch.complex64)
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: dist.all_reduce(complex_pair, dist.ReduceOp.MAX), "complex"),
+        (lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG), "AVG"),
+        (lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BXOR), "BXOR"),
+        (lambda: dist.all_gather_into_tensor(torch.ones(3), torch.ones(2)), "4 elements"),
+        (lambda: dist.reduce_scatter_tensor(torch.ones(3), torch.ones(5)), "6 elements"),
+    ]
+    for call, word in wrong:
+        with pytest.raises((RuntimeError, ValueError, TypeError, NotImplementedError), match=word):
+            call()
+    # None of them left the group in disorder.
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    assert total.item() == 2
+
+
+def test_a_call_that_makes_no_sense_is_refused_and_harms_nothing() -> None:
+    run_ranks(2, calls_that_are_refused)
+
+
+def end_with_calls_under_way(rank: int) -> None:
+    tensor = torch.ones(1_000_000)
+    for _ in range(20):
+        dist.all_reduce(tensor, async_op=True)
+    if rank == 0:
+        dist.irecv(torch.empty(5), 1)
+
+
+def test_a_group_is_destroyed_with_calls_under_way(hosts: int) -> None:
+    run_ranks(2, end_with_calls_under_way, hosts=hosts)
+
+
+def make_and_destroy(rank: int) -> None:
+    for _ in range(10):
+        group = dist.new_group()
+        total = torch.ones(10)
+        dist.all_reduce(total, group=group)
+        assert total[0].item() == 2
+        dist.destroy_process_group(group)
+
+
+def test_groups_come_and_go() -> None:
+    run_ranks(2, make_and_destroy)

@@ -1,0 +1,172 @@
+"""lockstep.log, progress and checkpoint: with an agent, without one, and with a sick one."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PYTHON = Path(__file__).parents[1]
+
+
+def run_program(program: str, report: Path | None) -> subprocess.CompletedProcess[str]:
+    """Runs a program of a rank, which must end within 10 seconds."""
+    environment = {name: value for name, value in os.environ.items() if name != "LOCKSTEP_REPORT"}
+    environment["PYTHONPATH"] = str(PYTHON)
+    if report is not None:
+        environment["LOCKSTEP_REPORT"] = str(report)
+    return subprocess.run(
+        [sys.executable, "-c", f"import lockstep\n{program}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+
+
+class FakeAgent:
+    """Listens as an agent does, and keeps the lines of every connection."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        self.listener.settimeout(10)
+
+    def reports_of(self, program: str, connections: int = 1) -> list[dict[str, Any]]:
+        received: list[bytes] = []
+        reader = threading.Thread(target=self._read, args=(connections, received))
+        reader.start()
+        run_program(program, self.path)
+        reader.join(10)
+        return [json.loads(line) for line in b"".join(received).splitlines()]
+
+    def _read(self, connections: int, received: list[bytes]) -> None:
+        for _ in range(connections):
+            connection, _ = self.listener.accept()
+            with connection, connection.makefile("rb") as stream:
+                received.append(stream.read())
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[FakeAgent]:
+    agent = FakeAgent(tmp_path / "report")
+    yield agent
+    agent.listener.close()
+
+
+def test_metrics_reach_the_agent_with_step_and_time(agent: FakeAgent) -> None:
+    [report] = agent.reports_of("lockstep.log({'loss': 2.5, 'tokens': 3}, step=12)")
+    assert report.pop("time_us") > 1_700_000_000_000_000
+    assert report == {"kind": "metrics", "step": 12, "values": {"loss": 2.5, "tokens": 3.0}}
+
+
+def test_what_json_cannot_write_travels_as_words(agent: FakeAgent) -> None:
+    program = "lockstep.log({'a': float('nan'), 'b': float('inf'), 'c': -float('inf')}, step=1)"
+    [report] = agent.reports_of(program)
+    assert report["values"] == {"a": "NaN", "b": "Infinity", "c": "-Infinity"}
+
+
+def test_progress_and_checkpoints_reach_the_agent(agent: FakeAgent) -> None:
+    program = "lockstep.progress(3, 400); lockstep.checkpoint(100, '/data/step-00000100')"
+    assert agent.reports_of(program) == [
+        {"kind": "progress", "step": 3, "steps": 400},
+        {"kind": "checkpoint", "step": 100, "path": "/data/step-00000100"},
+    ]
+
+
+def test_a_step_left_out_is_the_latest_one(agent: FakeAgent) -> None:
+    program = "lockstep.log({}); lockstep.progress(7, 9); lockstep.log({'loss': 1.0})"
+    assert [report["step"] for report in agent.reports_of(program)] == [0, 7, 7]
+
+
+def test_lines_of_several_threads_do_not_mix(agent: FakeAgent) -> None:
+    program = """
+import threading
+def work(thread):
+    for step in range(200):
+        lockstep.log({f"loss_{thread}": 1.0}, step=step)
+threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+    reports = agent.reports_of(program)
+    assert len(reports) == 1600
+    for thread in range(8):
+        steps = [report["step"] for report in reports if f"loss_{thread}" in report["values"]]
+        assert steps == list(range(200))
+
+
+def test_a_forked_child_reports_on_a_connection_of_its_own(agent: FakeAgent) -> None:
+    program = """
+import os
+lockstep.log({"parent": 1.0}, step=1)
+if os.fork() == 0:
+    lockstep.log({"child": 1.0}, step=2)
+    os._exit(0)
+os.wait()
+lockstep.log({"parent": 1.0}, step=3)
+"""
+    assert [report["step"] for report in agent.reports_of(program, connections=2)] == [1, 3, 2]
+
+
+def test_without_an_agent_metrics_are_printed() -> None:
+    ended = run_program(
+        "lockstep.log({'loss': 2.1, 'norm': float('nan')}, step=3); lockstep.progress(3, 4)", None
+    )
+    assert ended.stdout == "step 3  loss 2.1  norm nan\n"
+    assert ended.stderr == ""
+
+
+def test_an_agent_that_is_gone_is_said_once_and_stops_nothing(tmp_path: Path) -> None:
+    program = "for step in range(1000): lockstep.log({'loss': 1.0}, step=step)"
+    lines = run_program(program, tmp_path / "nobody").stderr.splitlines()
+    assert len(lines) == 2
+    assert "training goes on" in lines[0]
+    assert lines[1] == f"lockstep: 1000 reports did not reach the agent at {tmp_path / 'nobody'}"
+
+
+def test_an_agent_that_does_not_read_costs_a_second_at_most(agent: FakeAgent) -> None:
+    program = """
+import time
+started = time.monotonic()
+for step in range(2000):
+    lockstep.log({"loss": 1.0, "x" * 1000: 1.0}, step=step)
+print(time.monotonic() - started)
+"""
+    ended = run_program(program, agent.path)
+    assert 0.9 < float(ended.stdout) < 3
+    assert "training goes on" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("lockstep.log({'loss': 'high'}, step=1)", "TypeError: metric 'loss' must be one number"),
+        ("lockstep.log({'loss': 1.0}, step=-1)", "ValueError: step must not be negative, got -1"),
+        ("lockstep.log({'loss': 1.0}, step=1.5)", "TypeError"),
+        ("lockstep.progress(1, 0)", "ValueError: steps must be positive, got 0"),
+    ],
+)
+def test_a_wrong_call_is_refused(call: str, error: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        run_program(call, None)
+    assert error in refused.value.stderr
+
+
+def test_a_tensor_of_one_element_is_a_number() -> None:
+    ended = run_program("import torch\nlockstep.log({'loss': torch.tensor(0.5)}, step=1)", None)
+    assert ended.stdout == "step 1  loss 0.5\n"
+
+
+def test_reporting_imports_no_torch() -> None:
+    ended = run_program("import sys; print('torch' in sys.modules)", None)
+    assert ended.stdout == "False\n"
