@@ -34,10 +34,10 @@ struct ServeFlags {
   bool stop = false;
 };
 
-// Held for the daemon's life: one daemon a home, and so one a store.
-Result<Fd> lock_home(const Home& home) {
+// Said before a detached start, where the user reads it; the daemon's own store refuses too.
+Result<void> check_free(const Home& home) {
   Fd lock = TRY(open_file(home.folder / "lock", O_RDWR | O_CREAT));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return os_error("locking " + home.folder.string(), errno);
   auto daemon = read_daemon_file(home.daemon_file());
   return Error{Code::already_exists,
@@ -62,16 +62,17 @@ void tick_for_ever(Loop& loop, Controller& controller, Timer& timer) {
 Result<int> serve(const ServeFlags& flags) {
   Home home = TRY(Home::find());
   TRY(make_folders(home.folder));
-  Fd lock = TRY(lock_home(home));
+  TRY(check_free(home));
   set_log_name("daemon");
 
   SystemClock clock;
   Keys keys = TRY(Keys::open(home.folder));
   Map map = TRY(wanted_map(flags));
-  auto store = TRY(SqlStore::open(home.store()));
-  auto insight = TRY(Insight::open(home.store()));
-  LocalEngine engine(TRY(own_program()), home.folder);
-  auto controller = TRY(Controller::open({.store = *store,
+  auto database = TRY(Database::open(home.store()));
+  SqlStore store(*database);
+  insight::Insight insight(*database);
+  LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
+  auto controller = TRY(Controller::open({.store = store,
                                           .engine = engine,
                                           .clock = clock,
                                           .keys = keys,
@@ -79,7 +80,7 @@ Result<int> serve(const ServeFlags& flags) {
                                           .home = home.folder}));
   Loop loop;
   auto server = TRY(Server::start(loop, {.controller = *controller,
-                                         .insight = *insight,
+                                         .insight = insight,
                                          .keys = keys,
                                          .clock = clock,
                                          .home = home,
@@ -103,8 +104,7 @@ Result<int> serve(const ServeFlags& flags) {
 Result<int> serve_detached(const ServeFlags& flags) {
   Home home = TRY(Home::find());
   TRY(make_folders(home.folder));
-  TRY(lock_home(home))
-  .reset();  // refuse here, where the user reads it
+  TRY(check_free(home));
   std::vector<std::string> words = {"--listen", flags.listen, "--port", format("{}", flags.port)};
   if (!flags.hosts.empty()) words.insert(words.end(), {"--hosts", flags.hosts});
   if (!flags.map_file.empty())
