@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "map/query.h"
 
@@ -131,7 +132,7 @@ void Controller::carry_out(const LaunchNode& effect) {
     launching_.erase(effect.node);
     return;
   }
-  auto launched = setup_.engine.launch(launch_of(node->second));
+  auto launched = launch(node->second);
   launching_.erase(effect.node);
   if (launched) return;
   LS_LOG(warning, "launching {} failed: {}", text(effect.node), launched.error().message);
@@ -142,8 +143,15 @@ void Controller::carry_out(const LaunchNode& effect) {
     LS_LOG(error, "the controller could not go on: {}", changes.error().message);
 }
 
+Result<void> Controller::launch(const Node& node) {
+  const Run& run = state_.runs.at(node.id.attempt.run);
+  // A folder of the user's own choice may be one that only the nodes can see.
+  if (run.spec.checkpoint_folder.empty()) TRY(make_folders(checkpoint_folder(run)));
+  return setup_.engine.launch(launch_of(node));
+}
+
 void Controller::carry_out(const KillNode& effect) {
-  // Not repeated here: the next tick but some asks again for as long as the node is there.
+  // Not repeated here: step() asks again every few seconds for as long as the node is there.
   if (auto killed = setup_.engine.kill(effect.node); !killed)
     LS_LOG(warning, "ending {} by force failed: {}", text(effect.node), killed.error().message);
 }

@@ -74,6 +74,7 @@ class Controller {
   void act();
   void carry_out(const LaunchNode& effect);
   void carry_out(const KillNode& effect);
+  Result<void> launch(const Node& node);
   bool time_to_look() const;
   std::vector<NodeId> gone_nodes();
   Launch launch_of(const Node& node) const;

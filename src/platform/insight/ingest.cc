@@ -15,15 +15,15 @@ std::optional<double> sql_value(double value) {
   return std::isnan(value) ? std::nullopt : std::optional(value);
 }
 
-// Calls visit(line) for each line of the text; what follows the last line end is a line too.
+// Calls visit(line) for each line of a text that has line ends between its lines, none behind.
 template <class Visit>
 Result<void> for_each_line(std::string_view text, Visit&& visit) {
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
+  for (;;) {
+    const auto end = text.find('\n');
     TRY(visit(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
   }
-  return {};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Item {
   std::int64_t step = 0;
   std::int64_t steps = 0;  // progress: planned, 0 if unknown
   Time time{};
-  std::string text{};                      // log: whole lines; checkpoint: its path
+  std::string text{};  // log: lines, '\n' between them and none behind; checkpoint: path
   std::map<std::string, double> values{};  // metrics by name
 };
 

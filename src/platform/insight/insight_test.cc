@@ -53,17 +53,17 @@ class InsightTest : public ::testing::Test {
 };
 
 TEST_F(InsightTest, WhatIsSentTwiceIsStoredOnce) {
-  EXPECT_EQ(ingest(kNode, {log_item(1, "one\n"), log_item(2, "two\n")}), 2);
-  EXPECT_EQ(ingest(kNode, {log_item(2, "two\n"), log_item(3, "three\n")}), 3);
+  EXPECT_EQ(ingest(kNode, {log_item(1, "one"), log_item(2, "two")}), 2);
+  EXPECT_EQ(ingest(kNode, {log_item(2, "two"), log_item(3, "three")}), 3);
   EXPECT_EQ(ingest(kNode, {}), 3);
   EXPECT_THAT(lines(), ElementsAre("one", "two", "three"));
 }
 
 TEST_F(InsightTest, EachNodeAndAttemptHasItsOwnSequence) {
-  ingest(kNode, {log_item(1, "a\n")});
-  ingest({{kRun, 1}, 1}, {log_item(1, "b\n", 1)});
-  ingest(kLater, {log_item(1, "c\n")});
-  ingest({{{"demo", 2}, 1}, 0}, {log_item(1, "of another run\n")});
+  ingest(kNode, {log_item(1, "a")});
+  ingest({{kRun, 1}, 1}, {log_item(1, "b", 1)});
+  ingest(kLater, {log_item(1, "c")});
+  ingest({{{"demo", 2}, 1}, 0}, {log_item(1, "of another run")});
   EXPECT_THAT(lines(), ElementsAre("a", "b", "c"));
 }
 
@@ -71,8 +71,7 @@ TEST_F(InsightTest, ABatchThatFailsLeavesNothing) {
   ASSERT_TRUE(
       database_->execute("create trigger no before insert on checkpoints "
                          "begin select raise(abort, 'disk on fire'); end"));
-  const std::vector<Item> batch = {log_item(1, "a\n"),
-                                   {.sequence = 2, .kind = ItemKind::checkpoint}};
+  const std::vector<Item> batch = {log_item(1, "a"), {.sequence = 2, .kind = ItemKind::checkpoint}};
   const auto failed = insight_.ingest(kNode, batch);
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().message, HasSubstr("disk on fire"));
@@ -83,7 +82,7 @@ TEST_F(InsightTest, ABatchThatFailsLeavesNothing) {
 }
 
 TEST_F(InsightTest, LinesArePagedByCursorAndFilteredByRank) {
-  ingest(kNode, {log_item(1, "a\n\nb\n", 0), log_item(2, "c", 1), log_item(3, "d\n", 0)});
+  ingest(kNode, {log_item(1, "a\n\nb", 0), log_item(2, "c", 1), log_item(3, "d", 0)});
   EXPECT_THAT(lines(), ElementsAre("a", "", "b", "c", "d"));
   const auto page = insight_.log(kRun, {.limit = 2, .rank = {}}).value();
   EXPECT_THAT(texts(page), ElementsAre("a", ""));
@@ -93,9 +92,14 @@ TEST_F(InsightTest, LinesArePagedByCursorAndFilteredByRank) {
   EXPECT_THAT(texts(insight_.log_tail(kRun, 2, 0).value()), ElementsAre("b", "d"));
 }
 
+TEST_F(InsightTest, AnEmptyTextIsOneEmptyLine) {
+  ingest(kNode, {log_item(1, ""), log_item(2, "a\n")});
+  EXPECT_THAT(lines(), ElementsAre("", "a", ""));
+}
+
 TEST_F(InsightTest, ALineKeepsItsBytes) {
   const std::string odd("null \0 byte, not UTF-8 \xff, quote ' and :name", 43);
-  ingest(kNode, {log_item(1, odd + "\n")});
+  ingest(kNode, {log_item(1, odd)});
   EXPECT_THAT(lines(), ElementsAre(odd));
 }
 

@@ -1,0 +1,311 @@
+#include "platform/controller/controller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "map/query.h"
+#include "platform/store/memory_store.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class SetClock : public Clock {
+ public:
+  Time now() const override { return time; }
+  Time time = Time(std::chrono::hours(24 * 365 * 50));
+};
+
+// An engine whose processes are names in a set.
+class FakeEngine : public Engine {
+ public:
+  Result<void> launch(const Launch& launch) override {
+    if (refuse_launch) return Error{Code::unavailable, "no more processes"};
+    const NodeId node = parse_node_id(launch.node).value();
+    launches.push_back(launch);
+    there.insert(node);
+    return {};
+  }
+  Result<void> kill(const NodeId& node) override {
+    kills.push_back(node);
+    there.erase(node);
+    return {};
+  }
+  Result<std::vector<NodeId>> list() override {
+    if (refuse_list) return Error{Code::unavailable, "cannot look"};
+    return std::vector<NodeId>(there.begin(), there.end());
+  }
+
+  bool refuse_launch = false;
+  bool refuse_list = false;
+  std::set<NodeId> there;
+  std::vector<Launch> launches;
+  std::vector<NodeId> kills;
+};
+
+Map two_hosts() {
+  Map map;
+  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+  for (auto id : {"a", "b"}) {
+    Host& host = leaf.hosts.emplace_back();
+    host.id = id;
+    host.address = std::string("10.0.0.") + id;
+    for (int number : {4, 5})
+      host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+  }
+  return map;
+}
+
+RunSpec spec_of(int nodes, int devices) {
+  RunSpec spec;
+  spec.project = "demo";
+  spec.command = {"train"};
+  spec.nodes = nodes;
+  spec.devices = devices;
+  spec.working_folder = "/home/ann";
+  return spec;
+}
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  ControllerTest() {
+    std::string pattern = (fs::temp_directory_path() / "controller-XXXXXX").string();
+    home_ = ::mkdtemp(pattern.data());
+    restart();
+  }
+  ~ControllerTest() override { fs::remove_all(home_); }
+
+  // What a daemon does that was killed and started again.
+  void restart() {
+    controller_.reset();
+    controller_ =
+        Controller::open({store_, engine_, clock_, Keys::open(home_).value(), two_hosts(), home_})
+            .value();
+  }
+  const lockstep::Run& run(const RunId& id) { return controller_->state().runs.at(id); }
+  std::vector<NodeId> nodes(const RunId& id) {
+    std::vector<NodeId> ids;
+    for (const Node* node : nodes_of(controller_->state(), {id, run(id).epoch}))
+      ids.push_back(node->id);
+    return ids;
+  }
+  NodeReport word(const NodeId& node, NodeState state) {
+    NodeReport report;
+    report.node = node;
+    report.state = state;
+    report.address = "10.0.0.1";
+    report.master_port = 4000;
+    report.rendezvous_port = 5000;
+    return report;
+  }
+  NodeReport with_rank(const NodeId& node, RankState state, int code = 0, bool by_us = false) {
+    auto report = word(node, NodeState::running);
+    Rank rank;
+    rank.rank = node.index;
+    rank.state = state;
+    rank.code = code;
+    rank.signalled_by_us = by_us;
+    report.ranks = {rank};
+    return report;
+  }
+  Command report(const NodeReport& report) { return controller_->report(report).value(); }
+  void tick(Duration after = std::chrono::milliseconds(1200)) {
+    clock_.time += after;
+    controller_->tick();
+  }
+
+  fs::path home_;
+  SetClock clock_;
+  FakeEngine engine_;
+  MemoryStore store_;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
+  auto spec = spec_of(2, 2);
+  spec.env = {{"A", "b"}};
+  const RunId id = controller_->submit(spec, {}).value();
+  EXPECT_EQ(text(id), "demo/1");
+  ASSERT_EQ(engine_.launches.size(), 2u);
+  const Launch& launch = engine_.launches[1];
+  EXPECT_EQ(launch.node, "demo/1.1/1");
+  EXPECT_EQ(launch.host, "b");
+  EXPECT_EQ(launch.address, "10.0.0.b");
+  EXPECT_THAT(launch.devices, ElementsAre(4, 5));
+  EXPECT_TRUE(launch.gpus);
+  EXPECT_EQ(launch.first_rank, 2);
+  EXPECT_EQ(launch.world_size, 4);
+  EXPECT_EQ(launch.nodes, 2);
+  EXPECT_EQ(launch.command, spec.command);
+  EXPECT_EQ(launch.env, spec.env);
+  EXPECT_EQ(launch.working_folder, "/home/ann");
+  EXPECT_EQ(launch.checkpoint_folder, (home_ / "runs/demo/1/checkpoints").string());
+  EXPECT_TRUE(fs::is_directory(launch.checkpoint_folder));
+  EXPECT_EQ(launch.node_folder, (home_ / "runs/demo/1/attempt-1/node-1").string());
+  EXPECT_EQ(launch.daemon_file, (home_ / "daemon.json").string());
+  const Keys keys = Keys::open(home_).value();
+  EXPECT_EQ(launch.token, keys.agent_token({id, 1}));
+  EXPECT_EQ(launch.secret, keys.attempt_secret({id, 1}));
+  EXPECT_EQ(launch.time_left, spec.timeout);
+}
+
+// The life of a run whose rank dies once, as a list of steps; between any two of them the daemon
+// may be killed and started again.
+constexpr int kPoints = 19;
+
+class LifeTest : public ControllerTest, public ::testing::WithParamInterface<int> {
+ protected:
+  void point() {
+    if (points_++ == GetParam()) restart();
+  }
+  void start_all(const RunId& id) {
+    for (const NodeId& node : nodes(id)) {
+      report(word(node, NodeState::ready));
+      point();
+    }
+    for (const NodeId& node : nodes(id)) {
+      EXPECT_EQ(report(word(node, NodeState::ready)).kind, CommandKind::start);
+      report(with_rank(node, RankState::running));
+      point();
+    }
+    EXPECT_EQ(run(id).state, RunState::running);
+  }
+  void leave_all(const RunId& id) {
+    for (const NodeId& node : nodes(id)) {
+      EXPECT_EQ(controller_->report(word(node, NodeState::running)).value().kind,
+                CommandKind::leave);
+      engine_.there.erase(node);
+      point();
+    }
+    tick();
+    point();
+  }
+  int points_ = 0;
+};
+
+TEST_P(LifeTest, EndsTheSameWhereverTheDaemonIsRestartedAndNothingIsLaunchedTwice) {
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  point();
+  start_all(id);
+  const auto first = nodes(id);
+  report(with_rank(first[1], RankState::killed, 9));
+  point();
+  EXPECT_EQ(report(word(first[0], NodeState::running)).kind, CommandKind::stop);
+  report(with_rank(first[0], RankState::killed, 15, true));
+  point();
+  leave_all(id);
+  EXPECT_EQ(run(id).epoch, 2);
+  start_all(id);
+  for (const NodeId& node : nodes(id)) {
+    report(with_rank(node, RankState::exited, 0));
+    point();
+  }
+  leave_all(id);
+  EXPECT_EQ(run(id).state, RunState::succeeded);
+  EXPECT_EQ(run(id).losses, 1);
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::rank_lost);
+  std::vector<std::string> launched;
+  for (const Launch& launch : engine_.launches) launched.push_back(launch.node);
+  EXPECT_THAT(launched, ElementsAre("demo/1.1/0", "demo/1.1/1", "demo/1.2/0", "demo/1.2/1"));
+  EXPECT_TRUE(engine_.kills.empty());
+  EXPECT_EQ(points_, kPoints) << "each point is tried";
+}
+INSTANTIATE_TEST_SUITE_P(EachPoint, LifeTest, ::testing::Range(0, kPoints));
+
+TEST_F(ControllerTest, WhatWasPlacedButNotLaunchedIsLaunchedAfterARestart) {
+  engine_.refuse_list = true;
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  engine_.refuse_list = false;
+  // As if the daemon had died after its commit, before the second launch.
+  engine_.launches.pop_back();
+  engine_.there.erase(nodes(id)[1]);
+  restart();
+  ASSERT_EQ(engine_.launches.size(), 2u);
+  EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
+  tick();
+  EXPECT_EQ(run(id).epoch, 1);
+}
+
+TEST_F(ControllerTest, ALaunchThatFailsIsTriedAgainUntilTheRunFails) {
+  engine_.refuse_launch = true;
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  for (int i = 0; i < 30; ++i) tick();
+  EXPECT_EQ(run(id).state, RunState::failed);
+  EXPECT_EQ(run(id).epoch, 4);
+  EXPECT_THAT(run(id).reason, HasSubstr("no more processes"));
+}
+
+TEST_F(ControllerTest, NothingIsDoneThatCouldNotBeStored) {
+  store_.fail_with(Error{Code::exhausted, "disk full"});
+  EXPECT_EQ(controller_->submit(spec_of(1, 1), {}).error().message, "disk full");
+  EXPECT_TRUE(engine_.launches.empty());
+  EXPECT_TRUE(controller_->state().runs.empty());
+  store_.fail_with(std::nullopt);
+  EXPECT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  EXPECT_EQ(engine_.launches.size(), 1u);
+}
+
+TEST_F(ControllerTest, WhatATickCouldNotStoreTheNextOneDecidesAgain) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::seconds(20);
+  const RunId id = controller_->submit(spec, {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  store_.fail_with(Error{Code::exhausted, "disk full"});
+  tick(std::chrono::seconds(21));
+  EXPECT_EQ(run(id).state, RunState::running);
+  store_.fail_with(std::nullopt);
+  tick();
+  EXPECT_EQ(live_attempt(controller_->state(), id)->cause, Cause::timeout);
+}
+
+TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  engine_.refuse_list = true;
+  tick();
+  EXPECT_EQ(run(id).state, RunState::running);
+  engine_.refuse_list = false;
+  engine_.there.clear();
+  tick();
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::node_lost);
+}
+
+TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const NodeId node = nodes(id)[0];
+  report(with_rank(node, RankState::running));
+  ASSERT_TRUE(controller_->stop(id, "enough"));
+  EXPECT_EQ(report(with_rank(node, RankState::running)).kind, CommandKind::stop);
+  tick(std::chrono::seconds(15));
+  EXPECT_THAT(engine_.kills, ElementsAre(node));
+  tick();
+  EXPECT_EQ(run(id).state, RunState::cancelled);
+  EXPECT_EQ(run(id).reason, "stopped: enough");
+}
+
+TEST_F(ControllerTest, WatchersHearOfEachChange) {
+  std::vector<std::int64_t> versions;
+  controller_->subscribe([&](const RunId& id, std::int64_t version) {
+    EXPECT_EQ(version, controller_->state().runs.at(id).version);
+    versions.push_back(version);
+  });
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  tick();
+  EXPECT_THAT(versions, ElementsAre(1, 2));
+}
+
+TEST_F(ControllerTest, AgentsOfUnknownNodesAreSentAway) {
+  EXPECT_EQ(report(word({{{"demo", 9}, 1}, 0}, NodeState::ready)).kind, CommandKind::leave);
+}
+
+TEST_F(ControllerTest, UnknownRunsCannotBeStopped) {
+  EXPECT_EQ(controller_->stop({"demo", 9}, "").error().code, Code::not_found);
+}
+
+}  // namespace
+}  // namespace lockstep
