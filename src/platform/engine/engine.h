@@ -14,7 +14,7 @@ class Engine {
   virtual ~Engine() = default;
 
   // Starts the node's agent as a process that outlives the daemon. Starting one that is there is
-  // not an error.
+  // not an error. Once it has returned, list() has the node until no process of it is left.
   virtual Result<void> launch(const Launch& launch) = 0;
   // Ends all processes of the node by force; returns at once, list() tells when they are gone.
   virtual Result<void> kill(const NodeId& node) = 0;
