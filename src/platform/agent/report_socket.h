@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-inline constexpr Bytes kReportLineMax = 1_MiB;
+inline constexpr Bytes kReportLineMax = 256_KiB;
 
 // One line; fails when it is not JSON, of an unknown kind, or with fields of wrong types.
 Result<api::SpoolItem> parse_report(std::string_view line, int rank);
