@@ -6,6 +6,7 @@
 
 #include "map/query.h"
 #include "platform/store/memory_store.h"
+#include "platform/store/sql_store.h"
 
 namespace lockstep {
 namespace {
@@ -82,9 +83,9 @@ class ControllerTest : public ::testing::Test {
   // What a daemon does that was killed and started again.
   void restart() {
     controller_.reset();
-    controller_ =
-        Controller::open({store_, engine_, clock_, Keys::open(home_).value(), two_hosts(), home_})
-            .value();
+    controller_ = Controller::open({*used_store_, engine_, clock_, Keys::open(home_).value(),
+                                    two_hosts(), home_})
+                      .value();
   }
   const lockstep::Run& run(const RunId& id) { return controller_->state().runs.at(id); }
   std::vector<NodeId> nodes(const RunId& id) {
@@ -122,6 +123,7 @@ class ControllerTest : public ::testing::Test {
   SetClock clock_;
   FakeEngine engine_;
   MemoryStore store_;
+  Store* used_store_ = &store_;
   std::unique_ptr<Controller> controller_;
 };
 
@@ -159,6 +161,10 @@ constexpr int kPoints = 19;
 
 class LifeTest : public ControllerTest, public ::testing::WithParamInterface<int> {
  protected:
+  LifeTest() {
+    used_store_ = &sql_store_;
+    restart();
+  }
   void point() {
     if (points_++ == GetParam()) restart();
   }
@@ -184,6 +190,8 @@ class LifeTest : public ControllerTest, public ::testing::WithParamInterface<int
     tick();
     point();
   }
+  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  SqlStore sql_store_{*database_};
   int points_ = 0;
 };
 

@@ -23,6 +23,15 @@ Result<void> check_count(std::string_view what, int count, int least, int limit)
 
 bool has_nul(std::string_view words) { return words.find('\0') != std::string_view::npos; }
 
+// A name stands in tables and messages: one line, nothing that moves a cursor.
+Result<void> check_run_name(std::string_view name) {
+  const bool plain = std::ranges::none_of(
+      name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (plain && name.size() <= kRunNameLimit) return {};
+  return invalid(format("name: must be one line of at most {} bytes without control characters",
+                        kRunNameLimit));
+}
+
 Result<void> check_command(const std::vector<std::string>& command) {
   if (command.empty() || command[0].empty())
     return invalid("command: names no program; put it after '--': lockstep run -- python train.py");
@@ -56,8 +65,7 @@ bool is_final(RunState state) {
 
 Result<void> check(const RunSpec& spec) {
   TRY(check_name("project", spec.project));
-  if (spec.name.size() > kRunNameLimit || has_nul(spec.name))
-    return invalid(format("name: must have at most {} characters", kRunNameLimit));
+  TRY(check_run_name(spec.name));
   TRY(check_command(spec.command));
   TRY(check_count("nodes", spec.nodes, 1, kNodesLimit));
   TRY(check_count("devices", spec.devices, 1, kDevicesLimit));

@@ -62,6 +62,18 @@ TEST(RunSpec, CannotSetLockstepsOwnEnvironment) {
   EXPECT_THAT(complaint(spec), HasSubstr("env: 'A=B'"));
 }
 
+TEST(RunSpec, HasANameOfOnePlainLine) {
+  auto spec = good();
+  spec.name =
+      "gr\xc3\xb6\xc3\x9f"
+      "er, take 2";
+  EXPECT_EQ(complaint(spec), "");
+  spec.name = "\x1b[2J";
+  EXPECT_THAT(complaint(spec), HasSubstr("name: must be one line"));
+  spec.name = std::string(201, 'x');
+  EXPECT_THAT(complaint(spec), HasSubstr("at most 200 bytes"));
+}
+
 TEST(RunSpec, NamesFoldersAbsolutely) {
   auto spec = good();
   spec.checkpoint_folder = "here";
