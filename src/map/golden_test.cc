@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/fd.h"
+#include "base/random.h"
 #include "map/file.h"
 #include "map/tree.h"
 
@@ -39,6 +42,25 @@ TEST_P(Golden, IsReadAsExpected) {
     ASSERT_TRUE(write_file(expected, got, 0644));
   }
   EXPECT_EQ(got, read_file(expected).value_or("(no such file)"));
+}
+
+// Bytes of a good and a bad neighbourhood put anywhere: each outcome is a map or one line of error.
+TEST_P(Golden, AnyMutationIsAnswered) {
+  constexpr std::string_view kBytes = "{}[]:,-&*!|>'\"%@`#?~ \t\n0.eE\xff\xc3\x80\\ab";
+  std::string original = read_file(GetParam()).value() + " ";
+  Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::string words = original;
+    for (std::uint64_t i = 0; i <= random.below(4); ++i)
+      words[random.below(words.size())] = kBytes[random.below(kBytes.size())];
+    auto map = parse_map(words, "x.yaml");
+    if (map)
+      EXPECT_EQ(parse_map(dump_map(*map), "x.yaml").value(), *map) << words;
+    else
+      EXPECT_TRUE(map.error().message.starts_with("x.yaml:") &&
+                  map.error().message.find('\n') == std::string::npos)
+          << map.error().message;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Map, Golden, testing::ValuesIn(cases()), [](const auto& test) {

@@ -213,8 +213,9 @@ Result<Document> parse_yaml(std::string_view words, std::string_view name,
     MemoryBuffer buffer(words);
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
-    while (parser.HandleNextDocument(builder)) {
-    }
+    // The second only to refuse it. Not in a loop: before a stray "]" yaml-cpp finds an empty
+    // document each time, for ever.
+    if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& error) {
     if (builder.error().empty())
       return Error{Code::invalid, format("{}:{}: {}", name, error.mark.line + 1,

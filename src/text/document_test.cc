@@ -52,6 +52,8 @@ TEST(Yaml, ErrorsNameFileAndLine) {
             "x.yaml:2: the tag tag:yaml.org,2002:binary is not supported");
   EXPECT_EQ(error_of("? [1]\n: 2\n"), "x.yaml:1: a field's name must be a word");
   EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "x.yaml:2: a second document begins here; write one");
+  for (const char* stray : {"a: 1\n]", "[1]]", "]", "}", "{a: 1}}", "a: 1\n- b"})
+    EXPECT_EQ(error_of(stray).substr(0, 7), "x.yaml:") << stray;
   EXPECT_EQ(error_of("a: [1\nb: 2\n").substr(0, 7), "x.yaml:");
   EXPECT_EQ(error_of("a: \"x").substr(0, 7), "x.yaml:");
   EXPECT_EQ(error_of("a:\n\t- b\n").substr(0, 9), "x.yaml:2:");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "base/random.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,23 @@ TEST(Json, AnObjectWithManyKeysIsReadInGoodTime) {
   std::string words = "{";
   for (int i = 0; i < 200'000; ++i) words += format("{}\"k{}\":0", i == 0 ? "" : ",", i);
   EXPECT_EQ(parse_json(words + "}").value().size(), 200'000u);
+}
+
+TEST(Json, AnyMutationIsAnsweredAndWhatIsReadIsWrittenAndReadAgain) {
+  constexpr std::string_view kOriginal =
+      R"({"a":[1,-2.5e3,true,null,"\ud83d\ude00\n"],"b":{"c":"ü","d":[[],{}]}})";
+  constexpr std::string_view kBytes = "{}[]:,\"\\u0123.eE-+ \t\xff\xc3\x80tfn";
+  Random random(1);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string words(kOriginal);
+    for (std::uint64_t i = 0; i <= random.below(3); ++i)
+      words[random.below(words.size())] = kBytes[random.below(kBytes.size())];
+    auto json = parse_json(words);
+    if (json)
+      EXPECT_EQ(parse_json(dump_json(*json)).value(), *json) << words;
+    else
+      EXPECT_TRUE(json.error().message.starts_with("line 1, column ")) << json.error().message;
+  }
 }
 
 TEST(Json, BytesThatAreNotUtf8AreReplacedWhenWritten) {

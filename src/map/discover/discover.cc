@@ -34,11 +34,16 @@ using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, BitmapFree
 
 Error hwloc_error(std::string_view what) { return os_error(format("{} with hwloc", what), errno); }
 
-Result<Topology> load_topology() {
+// The PCI bus is walked only when a GPU on it is to be placed: it costs most of the time, and
+// libpciaccess never frees what it finds.
+enum class PciBus { left_out, walked };
+
+Result<Topology> load_topology(PciBus bus) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return hwloc_error("describing this machine");
   Topology topology(raw);
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  if (bus == PciBus::walked)
+    hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if (hwloc_topology_load(raw) != 0) return hwloc_error("describing this machine");
   return topology;
 }
@@ -74,9 +79,9 @@ hwloc_obj_t object_of(hwloc_topology_t topology, const NvidiaGpu& gpu) {
   return object != nullptr ? object : hwloc_get_root_obj(topology);
 }
 
-std::vector<hwloc_obj_t> gpu_objects(hwloc_topology_t topology) {
+std::vector<hwloc_obj_t> objects_of(hwloc_topology_t topology, const std::vector<NvidiaGpu>& gpus) {
   std::vector<hwloc_obj_t> objects;
-  for (const NvidiaGpu& gpu : usable_nvidia_gpus()) objects.push_back(object_of(topology, gpu));
+  for (const NvidiaGpu& gpu : gpus) objects.push_back(object_of(topology, gpu));
   return objects;
 }
 
@@ -134,8 +139,8 @@ Result<std::string> boot_id() {
 }
 
 Result<Map> discover_local() {
-  Topology topology = TRY(load_topology());
-  auto gpus = gpu_objects(topology.get());
+  auto gpus = usable_nvidia_gpus();
+  Topology topology = TRY(load_topology(gpus.empty() ? PciBus::left_out : PciBus::walked));
   auto cores = usable_cores(topology.get());
   if (cores.empty())
     return Error{Code::internal, "describing this machine: hwloc shows no core that may be used"};
@@ -146,8 +151,9 @@ Result<Map> discover_local() {
   host.address = "127.0.0.1";  // in this map nobody else is there
   host.memory = memory_of(topology.get());
   host.cores = static_cast<int>(cores.size());
-  host.islands = gpus.empty() ? islands_of(topology.get(), DeviceKind::core, cores)
-                              : islands_of(topology.get(), DeviceKind::gpu, gpus);
+  host.islands =
+      gpus.empty() ? islands_of(topology.get(), DeviceKind::core, cores)
+                   : islands_of(topology.get(), DeviceKind::gpu, objects_of(topology.get(), gpus));
   std::string name = host.name;
   Map map{std::move(name), {}, {Pod{"pod-0", {}, {Leaf{"leaf-0", {std::move(host)}}}}}};
   TRY(check(map));
