@@ -36,13 +36,13 @@ namespace lockstep {
 struct CommunicatorOptions {
   int rank = 0;
   int size = 1;
-  std::string host_id;          // ranks with equal ids may share memory, others never do
+  std::string host_id = {};     // ranks with equal ids may share memory, others never do
   Secret secret;                // the attempt's; every connection proves it
   std::string group = "world";  // a key space in the rendezvous; a new name for each new group
   Duration timeout = std::chrono::minutes(10);
   std::string provider = "tcp";  // libfabric's, between hosts; "tcp" is tcp;ofi_rxm
   // Where ranks on other hosts reach this one; empty: the first address that is not loopback.
-  std::string address;
+  std::string address = {};
 };
 
 class Communicator {

@@ -16,7 +16,12 @@ constexpr auto kYieldBound = std::chrono::microseconds(100);
 // How often lifelines and time-outs are looked at while there is no time to sleep.
 constexpr auto kCheckPause = std::chrono::milliseconds(1);
 constexpr auto kLeaveBound = std::chrono::seconds(2);
+// While leaving, room for an answer shows only by looking.
+constexpr auto kDrainNap = std::chrono::milliseconds(5);
 constexpr auto kForever = std::chrono::hours(24 * 365);
+// What a peer may take to say what it is doing, once a time-out is reached; and how many are named.
+constexpr auto kAnswerBound = std::chrono::milliseconds(500);
+constexpr int kNamedRanks = 8;
 constexpr std::size_t kQueueLimit = 1 << 20;
 
 // Those of one host are neighbours; hosts in the order of their lowest rank.
@@ -30,6 +35,8 @@ std::vector<int> ring_of(const Endpoint& endpoint) {
     }
   return ring;
 }
+
+Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
 
 void become_progress_thread() {
   // Signals are the program's own threads' business.
@@ -107,9 +114,11 @@ void Engine::abort(Error error) {
 
 void Engine::serve() {
   become_progress_thread();
+  endpoint_->set_describe([this] { return describe(); });
   Result<void> served;
   while (served) served = serve_next();
   break_down(served.error());
+  if (stop_seen_) leave();
 }
 
 Result<void> Engine::serve_next() {
@@ -202,6 +211,7 @@ template <class Ready>
 Result<void> Engine::nap(Ready ready, Deadline deadline) {
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
+  TRY(point_to_point_.check());
   next_checks_.reset();
   return endpoint_->sleep(
       deadline, [&] { return ready() || has_news_.load() || point_to_point_.has_arrivals(); });
@@ -253,17 +263,40 @@ Result<void> Engine::check_message(int peer, const Header& header, std::size_t p
   return {};
 }
 
-Error Engine::missed(int peer, bool in_time, std::string_view what) const {
+Error Engine::missed(int peer, bool in_time, std::string_view what) {
   const auto who = text(endpoint_->peer(peer));
   if (in_time) return {Code::peer_lost, format("{} left the group", who)};
-  return {Code::timeout, format("rank {} waited {} for {} {}", rank(), text(timeout_), who, what)};
+  return {Code::timeout, format("rank {} waited {} for {} {}{}", rank(), text(timeout_), who, what,
+                                others_doing())};
+}
+
+// The rank that is waited for may itself wait for another, so all are asked. Those who do not
+// answer are told first; of those in the same call there may be many, and they say nothing new.
+std::string Engine::others_doing() {
+  const auto answers = endpoint_->ask_all(Deadline::after(kAnswerBound));
+  std::string silent, elsewhere;
+  int named = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    const auto& answer = answers[static_cast<std::size_t>(peer)];
+    if (peer == rank() || answer == describe() || ++named > kNamedRanks) continue;
+    const auto who = text(endpoint_->peer(peer));
+    if (answer)
+      elsewhere += format("; {} {}", who, *answer);
+    else
+      silent += format("; {} does not answer: it is stopped, hung or cut off", who);
+  }
+  return silent + elsewhere + ";";
+}
+
+std::string Engine::describe() const {
+  if (in_collective_) return "is in " + call_text(current_);
+  if (last_) return format("has called nothing since {}", call_text(*last_));
+  return "has called no collective yet";
 }
 
 std::string Engine::context() const {
   if (!in_collective_) return {};
-  auto words = format(" during {}; {} bytes had come", call_text(current_), received_bytes_);
-  if (last_) words += format("; finished before it: {}", call_text(*last_));
-  return words;
+  return format(" during {}; {} bytes had come", call_text(current_), received_bytes_);
 }
 
 void Engine::break_down(const Error& error) {
@@ -277,22 +310,29 @@ void Engine::break_down(const Error& error) {
     submissions.swap(submissions_);
     queued_ = 0;
   }
-  if (stop_seen_)
-    leave();
-  else
-    endpoint_->tell_giving_up(error);
+  if (!stop_seen_) endpoint_->tell_giving_up(error);
   point_to_point_.fail_all(error);
   for (const auto& call : collectives) call.completer.complete(error);
   for (const auto& call : submissions)
     std::visit([&](const auto& one) { one.completer.complete(error); }, call);
 }
 
-// Answers that are owed complete sends of the peers.
+// First the answers that are owed, which complete sends of the peers; then goodbye.
 void Engine::leave() {
   const auto deadline = Deadline::after(kLeaveBound);
-  while (point_to_point_.owes_answers() && !deadline.passed())
-    if (!endpoint_->poll_all() || !point_to_point_.progress()) return;
-  endpoint_->leave(deadline);
+  const auto drain_until = [&](const std::function<bool()>& ready) -> Result<void> {
+    while (!ready() && !deadline.passed()) {
+      TRY(endpoint_->poll_all());
+      if (TRY(point_to_point_.progress())) continue;
+      TRY(endpoint_->sleep(earlier(deadline, Deadline::after(kDrainNap)),
+                           [&] { return ready() || point_to_point_.has_arrivals(); }));
+    }
+    return {};
+  };
+  // A failure here is a peer that died or gave up: then nobody waits for a goodbye.
+  if (!drain_until([&] { return !point_to_point_.owes_answers(); })) return;
+  endpoint_->start_leaving();
+  (void)drain_until([&] { return endpoint_->may_leave(); });
 }
 
 }  // namespace lockstep

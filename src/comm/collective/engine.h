@@ -71,7 +71,9 @@ class Engine : private Exchange {
   Result<void> nap(Ready ready, Deadline deadline);
   Result<void> check_message(int peer, const Header& header, std::size_t piece,
                              std::size_t bytes) const;
-  Error missed(int peer, bool in_time, std::string_view what) const;
+  Error missed(int peer, bool in_time, std::string_view what);
+  std::string others_doing();
+  std::string describe() const;
   std::string context() const;
   // The first cause ends everything.
   void break_down(const Error& error);

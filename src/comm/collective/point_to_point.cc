@@ -162,6 +162,7 @@ bool PointToPoint::send_grants(int peer) {
   auto& state = at(peer);
   auto& link = endpoint_.link(peer);
   bool moved = false;
+  if (endpoint_.gone(peer)) state.owed.clear();
   while (!state.owed.empty() && link.claim(kLane) != nullptr) {
     link.publish(kLane, header_of(Operation::grant, state.owed.front(), 0, 0));
     state.owed.pop_front();
@@ -263,7 +264,13 @@ void PointToPoint::fail_all(const Error& error) {
         error.code, format("{} during a {} rank {} (tag {}, {} of {} bytes moved)", error.message,
                            verb, call.peer, call.tag, moved, call.buffer.size())});
   });
-  peers_.assign(peers_.size(), {});
+  for (auto& state : peers_) {  // the counters and what is owed go on
+    state.waiting.clear();
+    state.offered.clear();
+    state.streaming.clear();
+    state.posted.clear();
+    state.receiving.clear();
+  }
 }
 
 }  // namespace lockstep

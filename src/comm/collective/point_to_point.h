@@ -53,6 +53,7 @@ class PointToPoint {
   // An error that names a call which is late, or whose peer has left.
   Result<void> check() const;
   std::optional<Deadline> next_deadline() const;
+  // Completes all calls with the error; answers that are owed are still sent by progress().
   void fail_all(const Error& error);
 
  private:

@@ -28,6 +28,10 @@ std::string to_frame(const Notice& notice) {
           {"leaving", std::to_string(notice.sent[0]), std::to_string(notice.sent[1])});
     case Notice::Kind::may_leave:
       return join_fields({"may leave", "", ""});
+    case Notice::Kind::ask:
+      return join_fields({"ask", "", ""});
+    case Notice::Kind::doing:
+      return join_fields({"doing", "", notice.error.message.substr(0, kReasonLimit)});
     default:
       return join_fields({"gave up", std::to_string(static_cast<int>(notice.error.code)),
                           notice.error.message.substr(0, kReasonLimit)});
@@ -42,6 +46,8 @@ Result<Notice> parse_notice(std::string_view frame) {
     return Notice{Notice::Kind::leaving, {first, second}, {}};
   }
   if (fields[0] == "may leave") return Notice{Notice::Kind::may_leave, {}, {}};
+  if (fields[0] == "ask") return Notice{Notice::Kind::ask, {}, {}};
+  if (fields[0] == "doing") return Notice{Notice::Kind::doing, {}, {Code::internal, fields[2]}};
   const auto code = TRY(parse_number<int>(fields[1]));
   if (code < 0 || code > static_cast<int>(Code::internal))
     return Error{Code::corrupt, "a peer sent an unknown kind of error"};

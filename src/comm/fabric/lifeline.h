@@ -29,6 +29,8 @@ struct Notice {
     leaving,    // the peer will send nothing more than `sent`
     may_leave,  // the peer has all that we sent
     gave_up,    // `error` is why
+    ask,        // the peer wants to know what we are doing
+    doing,      // the answer, in `error.message`
     closed,     // after leaving: the peer is gone
     died,       // without leaving
   };

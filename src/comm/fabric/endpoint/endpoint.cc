@@ -50,9 +50,11 @@ Result<void> Endpoint::poll() {
   if (!ofi_) return {};
   auto polled = ofi_->poll();
   if (polled || polled.error().code != Code::peer_lost) return polled;
+  const auto gone_before = gone_;
   const auto deadline = Deadline::after(kDeathBound);
   while (!deadline.passed()) {
     TRY(listen());
+    if (gone_ != gone_before) return {};  // it had left in order
     epoll_event event;
     ::epoll_wait(epoll_.get(), &event, 1, 1);
   }
@@ -88,6 +90,13 @@ Result<void> Endpoint::heard(int peer, const Notice& notice) {
       return {};
     case Notice::Kind::closed:
       gone_[index] = true;
+      if (ofi_) ofi_->forget(peer);
+      return {};
+    case Notice::Kind::ask:
+      lifeline.tell({Notice::Kind::doing, {}, {Code::internal, describe_ ? describe_() : ""}});
+      return {};
+    case Notice::Kind::doing:
+      if (index < answers_.size()) answers_[index] = notice.error.message;
       return {};
     case Notice::Kind::gave_up:
       return Error{notice.error.code, format("rank {} gave up: {}", peer, notice.error.message)};
@@ -139,19 +148,32 @@ void Endpoint::tell_giving_up(const Error& error) {
     if (lifeline) lifeline->tell({Notice::Kind::gave_up, {}, error});
 }
 
-void Endpoint::leave(Deadline deadline) {
+void Endpoint::start_leaving() {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
     lifelines_[static_cast<std::size_t>(peer)]->tell(
         {Notice::Kind::leaving, {link(peer).sent(kLanes[0]), link(peer).sent(kLanes[1])}, {}});
   }
-  const auto all_have = [&] {
+}
+
+bool Endpoint::may_leave() const {
+  for (std::size_t peer = 0; peer < links_.size(); ++peer)
+    if (links_[peer] != nullptr && !may_leave_[peer] && !gone_[peer]) return false;
+  return true;
+}
+
+std::vector<std::optional<std::string>> Endpoint::ask_all(Deadline deadline) {
+  answers_.assign(links_.size(), std::nullopt);
+  for (const auto& lifeline : lifelines_)
+    if (lifeline) lifeline->tell({Notice::Kind::ask, {}, {}});
+  const auto all_answered = [&] {
     for (std::size_t peer = 0; peer < links_.size(); ++peer)
-      if (links_[peer] != nullptr && !may_leave_[peer] && !gone_[peer]) return false;
+      if (links_[peer] != nullptr && !answers_[peer] && !gone_[peer]) return false;
     return true;
   };
-  while (!all_have() && !deadline.passed())
-    if (!sleep(deadline, all_have)) return;
+  while (!all_answered() && !deadline.passed())
+    if (!sleep(deadline, all_answered)) break;
+  return answers_;
 }
 
 }  // namespace lockstep

@@ -62,8 +62,14 @@ class Endpoint {
   void wake();  // ends a sleep; from any thread
 
   void tell_giving_up(const Error& error);
-  // Says goodbye and makes progress until all peers have what was sent, or the deadline.
-  void leave(Deadline deadline);
+  // Says goodbye; then poll_all() until may_leave(): all peers have what was sent, or are gone.
+  void start_leaving();
+  bool may_leave() const;
+
+  // What this rank answers when a peer asks what it is doing.
+  void set_describe(std::function<std::string()> describe) { describe_ = std::move(describe); }
+  // Asks all peers; their answers, by rank, as far as they come until the deadline.
+  std::vector<std::optional<std::string>> ask_all(Deadline deadline);
 
  private:
   friend class Meeting;
@@ -87,6 +93,8 @@ class Endpoint {
   std::vector<std::unique_ptr<Lifeline>> lifelines_;
   std::vector<bool> gone_, may_leave_;
   std::vector<std::optional<Leaving>> leaving_;  // said, and not answered yet
+  std::function<std::string()> describe_;
+  std::vector<std::optional<std::string>> answers_;  // to ask_all()
   std::atomic<bool> sleeping_ = false;
   ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
 };

@@ -75,6 +75,7 @@ std::uint64_t OfiLink::tag(int source, std::size_t kind, std::size_t slot) const
 }
 
 std::byte* OfiLink::claim(Lane lane) {
+  if (forgotten_) return nullptr;
   const auto& state = at(lane);
   const bool free =
       state.published - state.credited < kSlots && !state.sending[state.published % kSlots];
@@ -107,6 +108,7 @@ void OfiLink::release(Lane lane) {
   auto& state = at(lane);
   state.full[state.released % kSlots] = false;
   ++state.released;
+  if (forgotten_) return;
   (void)post_receive(static_cast<std::size_t>(lane));
   if (credit_due()) (void)send_credit();
 }
@@ -206,6 +208,7 @@ Result<void> OfiLink::completed(Operation& operation, std::size_t bytes) {
 }
 
 Result<void> OfiLink::flush() {
+  if (forgotten_) return {};
   for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
     TRY(post_receive(lane));
     TRY(post_send(lane));

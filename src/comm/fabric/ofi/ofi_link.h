@@ -44,6 +44,8 @@ class OfiLink : public Link {
   void set_sleeping(bool) override {}  // arrivals wake through the completion queue
 
   int peer() const { return peer_; }
+  void forget() { forgotten_ = true; }
+  bool forgotten() const { return forgotten_; }
   // libfabric has ended this operation.
   Result<void> completed(Operation& operation, std::size_t bytes);
   // Hands libfabric what it would not take before.
@@ -86,6 +88,7 @@ class OfiLink : public Link {
   std::byte* memory_ = nullptr;  // all slots; pages that are never used cost nothing
   FidPtr<fid_mr> registration_;
   std::array<LaneState, kLaneCount> lanes_{};
+  bool forgotten_ = false;  // nothing is given to libfabric any more
   std::uint64_t credits_sent_ = 0;
   std::uint64_t credit_receives_waiting_ = 0;  // bit set of slots to post again
   std::array<std::array<Operation, kSlots>, kLaneCount> sends_{}, receives_{};

@@ -87,12 +87,20 @@ class OfiTransport::Impl {
     for (;;) {
       const auto got = fi_cq_read(completions_.get(), entries.data(), entries.size());
       if (got == -FI_EAGAIN) break;
-      if (got == -FI_EAVAIL) return failed_operation();
+      if (got == -FI_EAVAIL) {
+        TRY(failed_operation());
+        continue;
+      }
       if (got < 0) return ofi_error("reading completions", got);
       for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) TRY(take(entries[i]));
     }
     for (const auto& link : links_) TRY(link->flush());
     return {};
+  }
+
+  void forget(int peer) {
+    for (const auto& link : links_)
+      if (link->peer() == peer) link->forget();
   }
 
   int wait_fd() const { return wait_fd_; }
@@ -126,15 +134,16 @@ class OfiTransport::Impl {
     return operation.link->completed(operation, entry.len);
   }
 
-  Error failed_operation() {
+  Result<void> failed_operation() {
     fi_cq_err_entry entry{};
     if (const auto got = fi_cq_readerr(completions_.get(), &entry, 0); got < 0)
       return ofi_error("reading a failed operation", got);
     const auto* operation = static_cast<const OfiLink::Operation*>(entry.op_context);
+    if (operation != nullptr && operation->link->forgotten()) return {};
     const auto peer =
         operation == nullptr ? std::string("a peer") : format("rank {}", operation->link->peer());
-    return {Code::peer_lost,
-            format("the connection to {} failed: {}", peer, fi_strerror(entry.err))};
+    return Error{Code::peer_lost,
+                 format("the connection to {} failed: {}", peer, fi_strerror(entry.err))};
   }
 
   // In the order in which they depend on each other; the endpoint goes first.
@@ -158,6 +167,7 @@ Result<Link*> OfiTransport::link(int peer, const std::string& peer_address) {
   return impl_->link(peer, peer_address);
 }
 Result<void> OfiTransport::poll() { return impl_->poll(); }
+void OfiTransport::forget(int peer) { impl_->forget(peer); }
 int OfiTransport::wait_fd() const { return impl_->wait_fd(); }
 bool OfiTransport::may_sleep() { return impl_->may_sleep(); }
 

@@ -37,8 +37,10 @@ class OfiTransport {
   // The link stays the transport's.
   Result<Link*> link(int peer, const std::string& peer_address);
 
-  // Takes completions and sends what was waiting. An error names the peer where it can.
+  // Takes completions and sends what was waiting.
   Result<void> poll();
+  // The peer has left: nothing is sent to it any more, and its errors are none.
+  void forget(int peer);
   int wait_fd() const;
   bool may_sleep();
 

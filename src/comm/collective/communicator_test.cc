@@ -1,0 +1,232 @@
+// What a communicator refuses, and what it does at its edges.
+#include "comm/collective/testing.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing_groups;
+using namespace std::chrono_literals;
+
+template <class Pendings>
+void expect_invalid(const Pendings& pending, const std::string& words) {
+  auto result = pending.wait();
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, Code::invalid);
+  EXPECT_NE(result.error().message.find(words), std::string::npos) << result.error().message;
+}
+
+TEST(Communicator, BadArgumentsAreRefusedAndLeaveItUsable) {
+  Group group(one_host(2));
+  std::vector<std::byte> seven(7), eight(8);
+  auto& comm = group[0];
+  expect_invalid(comm.all_reduce(seven, DataType::int32, ReduceOp::sum), "int32");
+  expect_invalid(comm.all_reduce(eight, DataType::int64, ReduceOp::average), "average of int64");
+  expect_invalid(comm.reduce_scatter(seven, eight, DataType::uint8, ReduceOp::sum), "2 blocks");
+  expect_invalid(comm.all_gather(eight, eight), "2 blocks");
+  expect_invalid(comm.broadcast(eight, 2), "root 2");
+  expect_invalid(comm.send(eight, 0, 1), "rank 0");
+  expect_invalid(comm.recv(eight, 1, -1), "tag");
+  group.run([](Communicator& one) { EXPECT_TRUE(one.barrier().wait().has_value()); });
+}
+
+TEST(Communicator, BadOptionsAreRefused) {
+  LocalRendezvous place;
+  const auto secret = Secret::random();
+  EXPECT_FALSE(Communicator::create({.rank = 2, .size = 2, .secret = secret}, place).has_value());
+  EXPECT_FALSE(Communicator::create({.secret = secret, .group = ""}, place).has_value());
+  EXPECT_FALSE(Communicator::create({.secret = secret, .timeout = 0us}, place).has_value());
+}
+
+TEST(Communicator, ARankThatNeverComesIsNamedAtTheTimeOut) {
+  LocalRendezvous place;
+  auto comm = Communicator::create(
+      {.rank = 0, .size = 2, .secret = Secret::random(), .timeout = 100ms, .address = "127.0.0.1"},
+      place);
+  ASSERT_FALSE(comm.has_value());
+  EXPECT_EQ(comm.error().code, Code::timeout);
+  EXPECT_NE(comm.error().message.find("for rank 1"), std::string::npos) << comm.error().message;
+}
+
+TEST(Communicator, AWrongSecretIsRefused) {
+  LocalRendezvous place;
+  const auto join = [&](int rank) {
+    return Communicator::create({.rank = rank,
+                                 .size = 2,
+                                 .host_id = "a",
+                                 .secret = Secret::random(),
+                                 .timeout = 500ms,
+                                 .address = "127.0.0.1"},
+                                place);
+  };
+  std::thread other([&] { EXPECT_FALSE(join(0).has_value()); });
+  auto comm = join(1);
+  other.join();
+  ASSERT_FALSE(comm.has_value());
+  EXPECT_EQ(comm.error().code, Code::denied);
+  EXPECT_NE(comm.error().message.find("secret"), std::string::npos) << comm.error().message;
+}
+
+TEST(Communicator, AnUnknownProviderIsNamed) {
+  LocalRendezvous place;
+  const auto secret = Secret::random();
+  const auto join = [&](int rank) {
+    return Communicator::create({.rank = rank,
+                                 .size = 2,
+                                 .host_id = std::to_string(rank),
+                                 .secret = secret,
+                                 .timeout = 2s,
+                                 .provider = "carrier-pigeon",
+                                 .address = "127.0.0.1"},
+                                place);
+  };
+  std::thread other([&] { EXPECT_FALSE(join(0).has_value()); });
+  auto comm = join(1);
+  other.join();
+  ASSERT_FALSE(comm.has_value());
+  EXPECT_NE(comm.error().message.find("carrier-pigeon"), std::string::npos) << comm.error().message;
+}
+
+TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
+  for (auto options : {one_host(2), a_host_each(2)}) {
+    Group group(options);
+    group.run([](Communicator& comm) {
+      std::vector<std::vector<std::byte>> buffers;
+      std::vector<Pending> pending;
+      const std::size_t sizes[] = {10, 100'000, 10, 100'000};
+      for (std::size_t i = 0; i < 4; ++i)
+        buffers.emplace_back(sizes[i], static_cast<std::byte>(comm.rank() == 0 ? i + 1 : 0));
+      if (comm.rank() == 0) {
+        for (std::size_t i = 0; i < 4; ++i)
+          pending.push_back(comm.send(buffers[i], 1, static_cast<int>(i / 2)));
+      } else {
+        for (const std::size_t i : {2, 3, 0, 1})
+          pending.push_back(comm.recv(buffers[i], 0, static_cast<int>(i / 2)));
+      }
+      for (const auto& one : pending) ASSERT_TRUE(one.wait().has_value());
+      for (std::size_t i = 0; i < 4; ++i)
+        EXPECT_EQ(buffers[i].back(), static_cast<std::byte>(i + 1));
+    });
+  }
+}
+
+TEST(Communicator, MoreSendsThanTheWindowWaitTheirTurn) {
+  Group group(one_host(2));
+  group.run([](Communicator& comm) {
+    std::vector<std::int32_t> values(2000);
+    std::vector<Pending> pending;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      auto element = std::as_writable_bytes(std::span(values).subspan(i, 1));
+      if (comm.rank() == 0) values[i] = static_cast<std::int32_t>(i);
+      pending.push_back(comm.rank() == 0 ? comm.send(element, 1, 0) : comm.recv(element, 0, 0));
+    }
+    for (const auto& one : pending) ASSERT_TRUE(one.wait().has_value());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_EQ(values[i], static_cast<std::int32_t>(i));
+  });
+}
+
+TEST(Communicator, SendsGoOnWhileACollectiveWaits) {
+  Group group(one_host(3));
+  group.run([](Communicator& comm) {
+    std::vector<std::byte> buffer(200'000);
+    auto barrier = comm.rank() == 2 ? Pending::finished({}) : comm.barrier();
+    if (comm.rank() == 0) {
+      EXPECT_TRUE(comm.send(buffer, 1, 0).wait().has_value());
+    }
+    if (comm.rank() == 1) {
+      EXPECT_TRUE(comm.recv(buffer, 0, 0).wait().has_value());
+      EXPECT_FALSE(barrier.done());
+      EXPECT_TRUE(comm.send({}, 2, 0).wait().has_value());
+    }
+    if (comm.rank() == 2) {
+      EXPECT_TRUE(comm.recv({}, 1, 0).wait().has_value());
+      barrier = comm.barrier();
+    }
+    EXPECT_TRUE(barrier.wait().has_value());
+  });
+}
+
+TEST(Communicator, SizesThatDifferBetweenSendAndRecvAreNamed) {
+  Group group(one_host(2));
+  group.run([](Communicator& comm) {
+    std::vector<std::byte> buffer(comm.rank() == 0 ? 64 : 128);
+    auto result = comm.rank() == 0 ? comm.recv(buffer, 1, 3).wait()
+                                   : (comm.send(buffer, 0, 3), comm.barrier()).wait();
+    ASSERT_FALSE(result.has_value());
+    EXPECT_NE(
+        result.error().message.find("receives 64 bytes with tag 3 from rank 1, which sends 128"),
+        std::string::npos)
+        << result.error().message;
+  });
+}
+
+TEST(Communicator, ACallbackComesOnceAndMaySubmit) {
+  Group group(one_host(2));
+  group.run([](Communicator& comm) {
+    std::atomic<int> calls = 0;
+    const Completer chained;
+    comm.barrier().on_done([&](const Result<void>& first) {
+      EXPECT_TRUE(first.has_value());
+      ++calls;
+      comm.barrier().on_done([&](const Result<void>& second) { chained.complete(second); });
+    });
+    EXPECT_TRUE(chained.pending().wait().has_value());
+    Pending::finished({}).on_done([&](const Result<void>&) { ++calls; });
+    EXPECT_EQ(calls.load(), 2);
+  });
+}
+
+TEST(Communicator, DestructionEndsWhatIsPending) {
+  Group group(one_host(2));
+  auto pending = group[0].barrier();
+  group.drop(0);
+  auto result = pending.wait();
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, Code::cancelled);
+  auto left = group[1].barrier().wait();
+  ASSERT_FALSE(left.has_value());
+  EXPECT_NE(left.error().message.find("left the group"), std::string::npos) << left.error().message;
+}
+
+TEST(Communicator, TwoGroupsOfTheSameRanksDoNotMix) {
+  LocalRendezvous place;
+  const auto secret = Secret::random();
+  const auto live = [&](int rank) {
+    std::vector<std::unique_ptr<Communicator>> comms;
+    for (const char* name : {"first", "second"})
+      comms.push_back(Communicator::create({.rank = rank,
+                                            .size = 2,
+                                            .host_id = std::to_string(rank),
+                                            .secret = secret,
+                                            .group = name,
+                                            .address = "127.0.0.1"},
+                                           place)
+                          .value());
+    std::vector<std::int32_t> a(5000, 1), b(5000, 10);
+    // In another order on each rank: the groups are independent.
+    auto first = [&] { return comms[0]->all_reduce(bytes_of(a), DataType::int32, ReduceOp::sum); };
+    auto second = [&] { return comms[1]->all_reduce(bytes_of(b), DataType::int32, ReduceOp::sum); };
+    auto one = rank == 0 ? first() : second();
+    auto two = rank == 0 ? second() : first();
+    EXPECT_TRUE(one.wait().has_value());
+    EXPECT_TRUE(two.wait().has_value());
+    EXPECT_EQ(a, std::vector<std::int32_t>(5000, 2));
+    EXPECT_EQ(b, std::vector<std::int32_t>(5000, 20));
+  };
+  std::thread other([&] { live(1); });
+  live(0);
+  other.join();
+}
+
+TEST(Communicator, AllocatedMemoryIsZeroedAndWritable) {
+  Group group(one_host(1));
+  auto buffer = group[0].allocate(10_KiB).value();
+  EXPECT_EQ(buffer.size(), 10_KiB);
+  for (const auto byte : buffer.span()) ASSERT_EQ(byte, std::byte{0});
+  buffer.data()[10239] = std::byte{1};
+  EXPECT_TRUE(group[0].allocate(Bytes(0)).has_value());
+  EXPECT_FALSE(group[0].allocate(Bytes(-1)).has_value());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,283 @@
+// What happens when processes die, stop or disagree: ranks are forked children that report in lines
+// over a pipe.
+#include <functional>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "comm/collective/communicator.h"
+#include "comm/rendezvous/client.h"
+#include "comm/rendezvous/server.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    LS_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+    from = Fd(ends[0]);
+    to = Fd(ends[1]);
+  }
+  Fd from, to;
+};
+
+void write_line(int fd, const std::string& line) {
+  LS_CHECK(write_all(fd, line + "\n").has_value());
+}
+
+// Empty when none comes within the bound.
+std::string read_line(int fd, Duration bound = 20s) {
+  std::string line;
+  const auto deadline = Deadline::after(bound);
+  for (char c = 0; wait_ready(fd, POLLIN, deadline, "reading a line") && ::read(fd, &c, 1) == 1;) {
+    if (c == '\n') return line;
+    line += c;
+  }
+  return line;
+}
+
+class Ranks {
+ public:
+  struct Self {
+    Communicator& comm;
+    int report;  // write_line here
+    int orders;  // read_line from here
+  };
+  using Body = std::function<void(Self)>;
+
+  // Forks before this process has threads; so the meeting place starts after.
+  Ranks(const std::vector<std::string>& hosts, Duration timeout, const Body& body)
+      : reports_(hosts.size()), orders_(hosts.size()) {
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+      const pid_t pid = ::fork();
+      if (pid == 0) live(static_cast<int>(rank), hosts, timeout, body);
+      pids_.push_back(pid);
+    }
+    server_ = RendezvousServer::start("127.0.0.1", 0, secret_).value();
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+      order(static_cast<int>(rank), std::to_string(server_->port()));
+  }
+  ~Ranks() {
+    for (const pid_t pid : pids_) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+  }
+
+  void order(int rank, const std::string& line) { write_line(orders_[index(rank)].to.get(), line); }
+  std::string report(int rank, Duration bound = 20s) {
+    return read_line(reports_[index(rank)].from.get(), bound);
+  }
+  void signal(int rank, int number) { ::kill(pids_[index(rank)], number); }
+  pid_t pid(int rank) const { return pids_[index(rank)]; }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  [[noreturn]] void live(int rank, const std::vector<std::string>& hosts, Duration timeout,
+                         const Body& body) {
+    const int orders = orders_[index(rank)].from.get(), report = reports_[index(rank)].to.get();
+    const auto port = static_cast<std::uint16_t>(std::stoi(read_line(orders)));
+    auto client = RendezvousClient::connect("127.0.0.1", port, secret_, Deadline::after(10s));
+    auto comm = Communicator::create({.rank = rank,
+                                      .size = static_cast<int>(hosts.size()),
+                                      .host_id = hosts[index(rank)],
+                                      .secret = secret_,
+                                      .timeout = timeout,
+                                      .address = "127.0.0.1"},
+                                     **client);
+    write_line(report, comm ? "met" : comm.error().message);
+    if (comm) body({**comm, report, orders});
+    comm.value().reset();
+    write_line(report, "left");
+    ::_exit(0);
+  }
+
+  const Secret secret_ = Secret::random();
+  std::vector<Pipe> reports_, orders_;
+  std::vector<pid_t> pids_;
+  std::unique_ptr<RendezvousServer> server_;
+};
+
+std::string words(const Result<void>& result) {
+  return result ? "ok" : format("{}: {}", text(result.error().code), result.error().message);
+}
+
+bool contains(const std::string& whole, const std::string& part) {
+  return whole.find(part) != std::string::npos;
+}
+
+const std::vector<std::string> kOneHost{"a", "a", "a"};
+const std::vector<std::string> kThreeHosts{"a", "b", "c"};
+
+std::vector<std::byte> zeros(std::size_t bytes) { return std::vector<std::byte>(bytes); }
+
+class Processes : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(Processes, AKilledPeerEndsAPendingCollectiveWithinFiveSecondsAndIsNamed) {
+  Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    auto buffer = zeros(1 << 20);
+    (void)self.comm.all_reduce(buffer, DataType::float32, ReduceOp::sum).wait();
+    auto later = self.comm.rank() == 2
+                     ? Pending::finished({})
+                     : self.comm.all_reduce(buffer, DataType::float32, ReduceOp::sum);
+    write_line(self.report, "under way");
+    if (self.comm.rank() == 2) read_line(self.orders, 60s);
+    write_line(self.report, words(later.wait()));
+    write_line(self.report, words(self.comm.barrier().wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(ranks.report(rank), "met");
+    ASSERT_EQ(ranks.report(rank), "under way");
+  }
+  const auto killed = Clock::now();
+  ranks.signal(2, SIGKILL);
+  for (const int rank : {0, 1}) {
+    const auto error = ranks.report(rank, 5s);
+    EXPECT_TRUE(contains(error, "peer_lost")) << error;
+    EXPECT_TRUE(
+        contains(error, format("rank 2 (host {}, pid {}) died", GetParam()[2], ranks.pid(2))))
+        << error;
+    EXPECT_TRUE(contains(error, "during all_reduce #2 (float32 sum, 1048576 bytes)")) << error;
+    EXPECT_TRUE(contains(ranks.report(rank), "died"));  // the first cause, for later calls
+  }
+  EXPECT_LT(Clock::now() - killed, 5s);
+}
+
+TEST_P(Processes, AKilledPeerEndsAPendingReceive) {
+  Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    auto buffer = zeros(100'000);
+    auto pending = self.comm.rank() == 0 ? self.comm.recv(buffer, 1, 5) : Pending::finished({});
+    write_line(self.report, "under way");
+    if (self.comm.rank() != 0) read_line(self.orders, 60s);
+    write_line(self.report, words(pending.wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(ranks.report(rank), "met");
+    ASSERT_EQ(ranks.report(rank), "under way");
+  }
+  ranks.signal(1, SIGKILL);
+  const auto error = ranks.report(0, 5s);
+  EXPECT_TRUE(contains(error, "rank 1 (host")) << error;
+  EXPECT_TRUE(contains(error, "died during a recv from rank 1 (tag 5, 0 of 100000 bytes moved)"))
+      << error;
+}
+
+TEST_P(Processes, AStoppedPeerIsNamedAtTheTimeOut) {
+  Ranks ranks(GetParam(), 2s, [](Ranks::Self self) {
+    auto buffer = zeros(1 << 16);
+    (void)self.comm.all_reduce(buffer, DataType::int32, ReduceOp::max).wait();
+    write_line(self.report, "ready");
+    read_line(self.orders, 60s);
+    write_line(self.report,
+               words(self.comm.all_reduce(buffer, DataType::int32, ReduceOp::max).wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(ranks.report(rank), "met");
+    ASSERT_EQ(ranks.report(rank), "ready");
+  }
+  ranks.signal(1, SIGSTOP);
+  for (const int rank : {0, 2}) ranks.order(rank, "go");
+  for (const int rank : {0, 2}) {
+    const auto error = ranks.report(rank, 8s);
+    EXPECT_TRUE(contains(error, "timeout")) << error;
+    EXPECT_TRUE(contains(error, "waited 2.0s for rank")) << error;
+    EXPECT_TRUE(contains(
+        error, format("rank 1 (host {}, pid {}) does not answer", GetParam()[1], ranks.pid(1))))
+        << error;
+    EXPECT_TRUE(contains(error, "during all_reduce #2 (int32 max, 65536 bytes)")) << error;
+  }
+}
+
+TEST_P(Processes, CallsThatDoNotMatchAreNamedWithTheirRanks) {
+  Ranks ranks(GetParam(), 20s, [](Ranks::Self self) {
+    auto buffer = zeros(4000);
+    const auto type = self.comm.rank() == 1 ? DataType::int32 : DataType::float32;
+    write_line(self.report, words(self.comm.all_reduce(buffer, type, ReduceOp::sum).wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(ranks.report(rank), "met");
+    const auto error = ranks.report(rank);
+    EXPECT_TRUE(contains(error, "do not match")) << error;
+    EXPECT_TRUE(contains(error, "all_reduce #1 (float32 sum, 4000 bytes)")) << error;
+    EXPECT_TRUE(contains(error, "all_reduce #1 (int32 sum, 4000 bytes)")) << error;
+    EXPECT_TRUE(contains(error, "rank 1")) << error;
+  }
+}
+
+TEST_P(Processes, AForkedChildDoesNotKeepADeadRankAlive) {
+  Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    if (self.comm.rank() == 2) {
+      const pid_t worker = ::fork();
+      if (worker == 0) {
+        ::alarm(30);
+        ::pause();  // as a data loader's worker that outlives its rank
+        ::_exit(0);
+      }
+      write_line(self.report, std::to_string(worker));
+      read_line(self.orders, 60s);
+    } else {
+      write_line(self.report, words(self.comm.barrier().wait()));
+    }
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  const pid_t worker = std::stoi(ranks.report(2));
+  ranks.signal(2, SIGKILL);
+  for (const int rank : {0, 1}) {
+    const auto error = ranks.report(rank, 5s);
+    EXPECT_TRUE(contains(error, "rank 2")) << error;
+    EXPECT_TRUE(contains(error, "died")) << error;
+  }
+  EXPECT_EQ(::kill(worker, SIGKILL), 0) << "the worker was to outlive its rank";
+}
+
+TEST_P(Processes, WhoIsDoneFirstLeavesWithoutDisturbingTheOthers) {
+  Ranks ranks(GetParam(), 20s, [](Ranks::Self self) {
+    auto buffer = zeros(3000);
+    const int rank = self.comm.rank();
+    // Rank 0 sends and leaves at once; rank 1 receives when rank 0 has been gone for long.
+    if (rank == 0) write_line(self.report, words(self.comm.send(buffer, 1, 1).wait()));
+    if (rank == 1) {
+      read_line(self.orders);
+      write_line(self.report, words(self.comm.recv(buffer, 0, 1).wait()));
+      write_line(self.report, words(self.comm.recv(buffer, 0, 1).wait()));
+    }
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  EXPECT_EQ(ranks.report(0), "ok");
+  EXPECT_EQ(ranks.report(0), "left");
+  EXPECT_EQ(ranks.report(2), "left");
+  ranks.order(1, "receive");
+  EXPECT_EQ(ranks.report(1), "ok");
+  const auto error = ranks.report(1);
+  EXPECT_TRUE(contains(error, "left the group")) << error;
+}
+
+TEST_P(Processes, AnAbortIsToldToAll) {
+  Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    auto pending = self.comm.rank() == 1 ? Pending::finished({}) : self.comm.barrier();
+    if (self.comm.rank() == 1) self.comm.abort({Code::cancelled, "the loss is NaN"});
+    if (self.comm.rank() == 1) pending = self.comm.barrier();
+    write_line(self.report, words(pending.wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(ranks.report(rank), "met");
+    const auto error = ranks.report(rank);
+    EXPECT_TRUE(contains(error, "the loss is NaN")) << error;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Processes, testing::Values(kOneHost, kThreeHosts),
+                         [](const auto& one) { return one.index == 0 ? "shm" : "ofi"; });
+
+}  // namespace
+}  // namespace lockstep
