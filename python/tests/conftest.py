@@ -11,6 +11,6 @@ def backend() -> str:
     return os.environ.get("LOCKSTEP_TEST_BACKEND", "lockstep")
 
 
-@pytest.fixture(params=[1, 2], ids=["one_host", "two_hosts"])
+@pytest.fixture(scope="module", params=[1, 2], ids=["one_host", "two_hosts"])
 def hosts(request: pytest.FixtureRequest) -> int:
     return int(request.param)

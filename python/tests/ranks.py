@@ -2,9 +2,9 @@
 
 import contextlib
 import datetime
+import functools
 import multiprocessing
 import os
-import pickle
 import socket
 import sys
 import time
@@ -15,6 +15,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
+
+# torch imports this late, for a second: once here is better than once in every rank.
+import torch._dynamo
 import torch.distributed as dist
 
 # A parent that used threads cannot be forked safely: it computes nothing, and with one thread.
@@ -22,6 +25,8 @@ torch.set_num_threads(1)
 
 _fork = multiprocessing.get_context("fork")
 OVERALL_TIMEOUT = 40.0  # seconds until ranks that still run are killed
+TOO_LATE = "it had not ended in time"
+NOTHING_SAID = "it died"
 
 
 @dataclass
@@ -68,13 +73,70 @@ def run_ranks_to_the_end(
     with _listening_socket() as listener:
 
         def group(rank: int) -> Any:
-            os.environ["LOCKSTEP_HOST_ID"] = f"host-{rank * hosts // size}"
-            _join(rank, size, backend, listener, timeout)
+            _join(rank, size, hosts, backend, listener, timeout)
             value = body(rank, *arguments)
             dist.destroy_process_group()
             return value
 
-        return fork_all([_bind(group, rank) for rank in range(size)])
+        return fork_all([functools.partial(group, rank) for rank in range(size)])
+
+
+class Crew:
+    """Ranks that stay: one group on which many functions run, one after the other.
+
+    After a failure the ranks are replaced, since they may have parted ways.
+    """
+
+    def __init__(self, size: int, hosts: int, backend: str) -> None:
+        self._size, self._hosts, self._backend = size, hosts, backend
+        self._members: list[tuple[Any, Connection]] = []
+
+    def run(self, body: Callable[[int], None]) -> None:
+        """Calls body, a function of a module, with the rank on every rank; fails as it does."""
+        if not self._members:
+            self._members = self._start()
+        for _, pipe in self._members:
+            pipe.send(body)
+        deadline = time.monotonic() + OVERALL_TIMEOUT
+        outcomes = [_receive(pipe, deadline) for _, pipe in self._members]
+        errors = [f"rank {rank}: {each.error}" for rank, each in enumerate(outcomes) if each.error]
+        if errors:
+            self.dismiss()
+        assert not errors, "\n".join(errors)
+
+    def dismiss(self) -> None:
+        for process, pipe in self._members:
+            pipe.close()
+            process.join(5)
+            process.kill()
+        self._members = []
+
+    def _start(self) -> list[tuple[Any, Connection]]:
+        members: list[tuple[Any, Connection]] = []
+        with _listening_socket() as listener:
+            for rank in range(self._size):
+                ours, theirs = _fork.Pipe()
+                # The others' ends are closed in the child, or it would not see them end.
+                inherited = [pipe for _, pipe in members] + [ours]
+                arguments = (rank, listener, theirs, inherited)
+                process = _fork.Process(target=self._serve, args=arguments)
+                process.start()
+                theirs.close()
+                members.append((process, ours))
+        return members
+
+    def _serve(
+        self, rank: int, listener: socket.socket, pipe: Connection, inherited: list[Connection]
+    ) -> None:
+        for other in inherited:
+            other.close()
+        _join(rank, self._size, self._hosts, self._backend, listener, 20.0)
+        listener.close()
+        with contextlib.suppress(EOFError):
+            while True:
+                body = pipe.recv()
+                pipe.send(_outcome_of(functools.partial(body, rank)))
+        dist.destroy_process_group()
 
 
 def fork_all(bodies: list[Callable[[], Any]]) -> list[Outcome]:
@@ -93,11 +155,10 @@ def reserved_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-def _bind(body: Callable[[int], Any], rank: int) -> Callable[[], Any]:
-    return lambda: body(rank)
-
-
-def _join(rank: int, size: int, backend: str, listener: socket.socket, timeout: float) -> None:
+def _join(
+    rank: int, size: int, hosts: int, backend: str, listener: socket.socket, timeout: float
+) -> None:
+    os.environ["LOCKSTEP_HOST_ID"] = f"host-{rank * hosts // size}"
     store = dist.TCPStore(
         "127.0.0.1",
         listener.getsockname()[1],
@@ -131,25 +192,35 @@ def _start(body: Callable[[], Any]) -> tuple[Any, Connection]:
 
 
 def _run(body: Callable[[], Any], sender: Connection) -> None:
-    outcome = Outcome()
-    try:
-        outcome.value = body()
-        pickle.dumps(outcome.value)
-    except BaseException:
-        outcome = Outcome(error=traceback.format_exc())
-    sender.send(outcome)
+    sender.send(_outcome_of(body))
     sender.close()
     sys.stdout.flush()
 
 
+def _outcome_of(body: Callable[[], Any]) -> Outcome:
+    try:
+        return Outcome(value=body())
+    except BaseException:
+        return Outcome(error=traceback.format_exc())
+
+
 def _finish(process: Any, receiver: Connection, deadline: float) -> Outcome:
-    outcome = Outcome()
-    if receiver.poll(max(0.0, deadline - time.monotonic())):
-        with contextlib.suppress(EOFError):
-            outcome = receiver.recv()
-    elif process.is_alive():
+    outcome = _receive(receiver, deadline)
+    if outcome.error == TOO_LATE:
         process.kill()
-        outcome.error = "killed: it had not ended in time"
     process.join(10)
     outcome.exit_code = process.exitcode
+    if outcome.error == NOTHING_SAID:
+        outcome.error = None  # its exit code says more
+    return outcome
+
+
+def _receive(pipe: Connection, deadline: float) -> Outcome:
+    if not pipe.poll(max(0.0, deadline - time.monotonic())):
+        return Outcome(error=TOO_LATE)
+    try:
+        outcome = pipe.recv()
+    except (EOFError, ConnectionResetError):
+        return Outcome(error=NOTHING_SAID)
+    assert isinstance(outcome, Outcome)
     return outcome

@@ -1,12 +1,12 @@
 """Every collective of torch.distributed, against an answer computed by one process alone."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import run_ranks
+from ranks import Crew
 from torch import Tensor
 
 SIZE = 4
@@ -255,6 +255,13 @@ def barrier_after_barrier(rank: int) -> None:
     work.wait(datetime.timedelta(seconds=10))
 
 
+@pytest.fixture(scope="module")
+def crew(hosts: int, backend: str) -> Iterator[Crew]:
+    crew = Crew(SIZE, hosts, backend)
+    yield crew
+    crew.dismiss()
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -282,5 +289,5 @@ def barrier_after_barrier(rank: int) -> None:
         barrier_after_barrier,
     ],
 )
-def test_it_equals_the_serial_answer(body: Callable[[int], None], hosts: int, backend: str) -> None:
-    run_ranks(SIZE, body, hosts=hosts, backend=backend)
+def test_it_equals_the_serial_answer(body: Callable[[int], None], crew: Crew) -> None:
+    crew.run(body)

@@ -16,7 +16,7 @@ PYTHON = Path(__file__).parents[1]
 
 
 def run_program(program: str, report: Path | None) -> subprocess.CompletedProcess[str]:
-    """Runs a program of a rank, which must end within 10 seconds."""
+    """Runs a program of a rank, which must end within a minute."""
     environment = {name: value for name, value in os.environ.items() if name != "LOCKSTEP_REPORT"}
     environment["PYTHONPATH"] = str(PYTHON)
     if report is not None:
@@ -26,7 +26,7 @@ def run_program(program: str, report: Path | None) -> subprocess.CompletedProces
         env=environment,
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=60,
         check=True,
     )
 
@@ -39,14 +39,14 @@ class FakeAgent:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
         self.listener.listen()
-        self.listener.settimeout(10)
+        self.listener.settimeout(60)
 
     def reports_of(self, program: str, connections: int = 1) -> list[dict[str, Any]]:
         received: list[bytes] = []
         reader = threading.Thread(target=self._read, args=(connections, received))
         reader.start()
         run_program(program, self.path)
-        reader.join(10)
+        reader.join(60)
         return [json.loads(line) for line in b"".join(received).splitlines()]
 
     def _read(self, connections: int, received: list[bytes]) -> None:
