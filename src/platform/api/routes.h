@@ -9,7 +9,7 @@ namespace lockstep::api {
 enum class Caller {
   anyone,  // no token
   user,    // the daemon's user token
-  agent,   // the attempt's token
+  agent,   // the token of the attempt that the path names
 };
 
 // In `path`, {name} stands for one segment. A run is two segments: {project}/{number}.
@@ -36,8 +36,10 @@ inline constexpr Route kLogs{"GET", "/api/v1/runs/{project}/{number}/logs", Call
 // ?name=METRIC&rank=R&after_step=S
 inline constexpr Route kMetrics{"GET", "/api/v1/runs/{project}/{number}/metrics", Caller::user,
                                 "points that the ranks logged"};
-inline constexpr Route kHeartbeat{"POST", "/api/v1/agents/heartbeat", Caller::agent,
-                                  "an agent reports, and hears what to do"};
+// The path names the node, so that the token can be judged before the body is taken in.
+inline constexpr Route kHeartbeat{
+    "POST", "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/heartbeat",
+    Caller::agent, "an agent reports, and hears what to do"};
 
 inline constexpr std::array kRoutes = {kHealth, kVersion, kMap,  kSubmit,  kRuns,
                                        kRun,    kStop,    kLogs, kMetrics, kHeartbeat};

@@ -142,7 +142,11 @@ Result<api::SeriesList> Client::metrics(const RunId& id, const MetricsQuery& que
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat) {
   auto wait =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(heartbeat.wait_seconds));
-  return connection_->ask<api::HeartbeatAnswer>(api::kHeartbeat, std::string(api::kHeartbeat.path),
+  const NodeId node = TRY(parse_node_id(heartbeat.node));
+  const std::string target = api::target_of(
+      api::kHeartbeat.path, {node.attempt.run.project, number_of(node.attempt.run),
+                             format("{}", node.attempt.epoch), format("{}", node.index)});
+  return connection_->ask<api::HeartbeatAnswer>(api::kHeartbeat, target,
                                                 dump_json(to_json(heartbeat)), wait);
 }
 

@@ -1,0 +1,150 @@
+#include "platform/server/server.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "net/http_server.h"
+#include "platform/api/error.h"
+#include "platform/api/paths.h"
+#include "platform/api/routes.h"
+#include "platform/server/handlers.h"
+#include "platform/server/waiting.h"
+
+namespace lockstep {
+
+namespace {
+
+// An agent sends half a MiB of items at once, a little more when one item is large.
+constexpr Bytes kBodyMax = 4_MiB;
+constexpr Duration kStopGrace = std::chrono::seconds(2);
+
+struct Target {
+  const api::Route* route = nullptr;
+  std::vector<std::string> words;
+  std::string other_methods;  // of the same path, if the method is not among them
+};
+
+Target find(const HttpRequest& request) {
+  Target target;
+  for (const api::Route& route : api::kRoutes) {
+    if (!api::matches(route.path, request.path, target.words)) continue;
+    if (route.method == request.method) {
+      target.route = &route;
+      return target;
+    }
+    if (!target.other_methods.empty()) target.other_methods += ", ";
+    target.other_methods += route.method;
+  }
+  return target;
+}
+
+HttpResponse refuse(int status, Code code, std::string message) {
+  HttpResponse response = error_response({code, std::move(message)});
+  response.status = status;
+  return response;
+}
+
+HttpResponse no_such_route(const HttpRequest& request, const Target& target) {
+  if (target.other_methods.empty())
+    return refuse(404, Code::not_found, format("there is no {}", request.target));
+  HttpResponse response =
+      refuse(405, Code::invalid, format("{} takes {}", request.target, target.other_methods));
+  response.headers.add("Allow", target.other_methods);
+  return response;
+}
+
+// The token of `Authorization: Bearer TOKEN`; empty if there is none.
+std::string_view bearer_token(const HttpRequest& request) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const auto header = request.headers.find("Authorization").value_or("");
+  const std::string_view scheme = header.substr(0, kScheme.size());
+  return equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
+}
+
+bool may_call(const Keys& keys, const Target& target, std::string_view token) {
+  switch (target.route->caller) {
+    case api::Caller::anyone:
+      return true;
+    case api::Caller::user:
+      return keys.is_user_token(token);
+    case api::Caller::agent:
+      break;
+  }
+  const auto node = node_of(target.words);
+  return node && keys.is_agent_token(node->attempt, token);
+}
+
+bool is_json(const HttpRequest& request) {
+  const auto type = request.headers.find("Content-Type").value_or("");
+  return equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
+}
+
+// What is refused by the head alone.
+std::optional<HttpResponse> gate(const Keys& keys, const HttpRequest& request) {
+  const Target target = find(request);
+  if (target.route == nullptr) return no_such_route(request, target);
+  if (!may_call(keys, target, bearer_token(request))) {
+    HttpResponse response =
+        refuse(401, Code::denied, "the call wants the daemon's token: Authorization: Bearer TOKEN");
+    response.headers.add("WWW-Authenticate", "Bearer");
+    return response;
+  }
+  if (request.method == "POST" && !is_json(request))
+    return refuse(415, Code::invalid, "the body must be application/json");
+  return std::nullopt;
+}
+
+}  // namespace
+
+struct Server::Impl {
+  Impl(Loop& loop, ServerSetup setup_arg)
+      : setup(std::move(setup_arg)),
+        waiting(std::make_shared<Waiting>(loop)),
+        handlers(setup, *waiting) {}
+
+  void handle(HttpRequest request, Responder responder) {
+    Target target = find(request);  // the gate let it through, so it is there
+    (handlers.*Handlers::of(*target.route))(Ask(std::move(request), std::move(target.words)),
+                                            std::move(responder));
+  }
+
+  ServerSetup setup;
+  // Shared with the controller's watcher, which cannot be taken back.
+  std::shared_ptr<Waiting> waiting;
+  Handlers handlers;
+  std::optional<HttpServer> http;
+};
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::start(Loop& loop, ServerSetup setup) {
+  for (const api::Route& route : api::kRoutes)
+    LS_CHECK(Handlers::of(route) != nullptr, "{} {} has no handler", route.method, route.path);
+  auto impl = std::make_unique<Impl>(loop, std::move(setup));
+  Impl& self = *impl;
+  const ServerOptions options{
+      .host = self.setup.host, .port = self.setup.port, .body_max = kBodyMax};
+  self.http.emplace(TRY(HttpServer::start(
+      loop, options,
+      [&self](HttpRequest request, Responder responder) {
+        self.handle(std::move(request), std::move(responder));
+      },
+      [&self](const HttpRequest& request) { return gate(self.setup.keys, request); })));
+  self.setup.controller.subscribe(
+      [weak = std::weak_ptr(self.waiting)](const RunId& run, std::int64_t) {
+        if (auto waiting = weak.lock()) waiting->wake(run);
+      });
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+std::string Server::url() const { return impl_->http->url(); }
+
+void Server::stop(std::function<void()> stopped) {
+  impl_->waiting->end();
+  impl_->http->stop(kStopGrace, std::move(stopped));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,353 @@
+// The server, called by the real client, over a store in memory and an engine that only remembers.
+#include "platform/server/server.h"
+
+#include <future>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "net/http_client.h"
+#include "platform/api/error.h"
+#include "platform/api/paths.h"
+#include "platform/api/routes.h"
+#include "platform/store/database.h"
+#include "platform/store/memory_store.h"
+#include "text/json.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FakeEngine : public Engine {
+ public:
+  Result<void> launch(const Launch& launch) override {
+    there.push_back(parse_node_id(launch.node).value());
+    return {};
+  }
+  Result<void> kill(const NodeId& node) override {
+    std::erase(there, node);
+    return {};
+  }
+  Result<std::vector<NodeId>> list() override { return there; }
+
+  std::vector<NodeId> there;
+};
+
+Map one_host() {
+  Map map;
+  Host& host = map.pods.emplace_back().leaves.emplace_back().hosts.emplace_back();
+  host.id = "a";
+  host.address = "10.0.0.1";
+  Island& island = host.islands.emplace_back();
+  for (int number : {0, 1}) island.devices.push_back({DeviceKind::gpu, number, {}, false});
+  return map;
+}
+
+const RunId kRunId{"demo", 1};
+const NodeId kNodeId{{kRunId, 1}, 0};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() {
+    std::string pattern = (fs::temp_directory_path() / "server-XXXXXX").string();
+    home_.folder = ::mkdtemp(pattern.data());
+    keys_.emplace(Keys::open(home_.folder).value());
+    controller_ = Controller::open({.store = store_,
+                                    .engine = engine_,
+                                    .clock = clock_,
+                                    .keys = *keys_,
+                                    .map = one_host(),
+                                    .home = home_.folder})
+                      .value();
+    server_ = Server::start(loop_, {.controller = *controller_,
+                                    .insight = insight_,
+                                    .keys = *keys_,
+                                    .clock = clock_,
+                                    .home = home_,
+                                    .version = "1.2.3"})
+                  .value();
+    url_ = parse_url(server_->url()).value();
+    user_token_ = read_file(home_.token_file()).value();
+    user_token_.pop_back();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~ServerTest() override {
+    loop_.stop();
+    thread_.join();
+    fs::remove_all(home_.folder);
+  }
+
+  HttpResponse call(HttpCall call, std::optional<std::string> authorization) {
+    if (authorization) call.headers.add("Authorization", *authorization);
+    return HttpClient(url_).call(call, Deadline::after(seconds(20))).value();
+  }
+  // As the user, who means it to work.
+  HttpResponse ask(std::string method, std::string target, std::string body = "") {
+    return call({.method = std::move(method),
+                 .target = std::move(target),
+                 .headers = {{"Content-Type", "application/json"}},
+                 .body = std::move(body)},
+                "Bearer " + user_token_);
+  }
+  Json get(std::string target) {
+    const HttpResponse response = ask("GET", std::move(target));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return parse_json(response.body).value();
+  }
+  void submit() {
+    const HttpResponse response =
+        ask("POST", "/api/v1/runs",
+            R"({"spec":{"project":"demo","name":"n","command":["train"],"devices":2,)"
+            R"("working_folder":"/"},"origin":{"user":"ann"}})");
+    ASSERT_EQ(response.status, 200) << response.body;
+  }
+  Json heartbeat(std::string_view state, const Json& more = Json::object()) {
+    Json body = {{"node", text(kNodeId)}, {"state", state},          {"address", "10.0.0.1"},
+                 {"master_port", 1000},   {"rendezvous_port", 1001}, {"agent_pid", 7}};
+    body.update(more);
+    const HttpResponse response = call({.method = "POST",
+                                        .target = heartbeat_target(),
+                                        .headers = {{"Content-Type", "application/json"}},
+                                        .body = dump_json(body)},
+                                       "Bearer " + keys_->agent_token(kNodeId.attempt));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return parse_json(response.body).value();
+  }
+  static std::string heartbeat_target() {
+    return api::target_of(api::kHeartbeat.path, {"demo", "1", "1", "0"});
+  }
+  static Json log(std::int64_t sequence, int rank, std::string text) {
+    return {{"sequence", sequence}, {"kind", "log"}, {"rank", rank}, {"text", std::move(text)}};
+  }
+  static std::vector<std::string> lines(const Json& page) {
+    std::vector<std::string> texts;
+    for (const Json& line : page["lines"]) texts.push_back(line["text"]);
+    return texts;
+  }
+
+  Home home_;
+  SystemClock clock_;
+  MemoryStore store_;
+  FakeEngine engine_;
+  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  insight::Insight insight_{*database_};
+  std::optional<Keys> keys_;
+  std::unique_ptr<Controller> controller_;
+  Loop loop_;
+  std::unique_ptr<Server> server_;
+  Url url_;
+  std::string user_token_;
+  std::thread thread_;
+};
+
+TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
+  submit();
+  const std::string agent = "Bearer " + keys_->agent_token(kNodeId.attempt);
+  const std::string user = "Bearer " + user_token_;
+  for (const api::Route& route : api::kRoutes) {
+    std::string target(route.path);
+    for (auto [place, word] : {std::pair("{project}", "demo"), std::pair("{number}", "1"),
+                               std::pair("{epoch}", "1"), std::pair("{index}", "0")})
+      if (auto at = target.find(place); at != std::string::npos)
+        target.replace(at, std::string_view(place).size(), word);
+    const HttpCall plain{.method = std::string(route.method), .target = target};
+    if (route.caller == api::Caller::anyone) {
+      EXPECT_EQ(call(plain, std::nullopt).status, 200) << route.path;
+      continue;
+    }
+    std::vector<std::optional<std::string>> wrong = {std::nullopt,
+                                                     "",
+                                                     "Bearer",
+                                                     "Bearer ",
+                                                     "Bearer " + std::string(64, '0'),
+                                                     "Basic " + user_token_,
+                                                     user_token_,
+                                                     user + "0",
+                                                     user.substr(0, user.size() - 1)};
+    // Each kind of token opens its own routes only, and an attempt's its own attempt.
+    wrong.push_back(route.caller == api::Caller::user ? agent : user);
+    wrong.push_back("Bearer " + keys_->agent_token({kRunId, 2}));
+    for (const auto& authorization : wrong) {
+      const HttpResponse response = call(plain, authorization);
+      EXPECT_EQ(response.status, 401) << route.path << " with " << authorization.value_or("none");
+      EXPECT_EQ(api::error_of(response.status, response.body).code, Code::denied);
+      EXPECT_EQ(response.headers.find("WWW-Authenticate"), "Bearer");
+    }
+  }
+}
+
+TEST_F(ServerTest, WhatItDoesNotKnowIsSaidAsJson) {
+  EXPECT_EQ(ask("GET", "/api/v1/nothing").status, 404);
+  EXPECT_EQ(ask("GET", "/").status, 404);
+  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/7").status, 404);
+  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/seven").status, 404);
+  const HttpResponse wrong_method = ask("DELETE", "/api/v1/runs");
+  EXPECT_EQ(wrong_method.status, 405);
+  EXPECT_EQ(wrong_method.headers.find("Allow"), "POST, GET");
+  EXPECT_EQ(api::error_of(404, ask("GET", "/api/v1/runs/demo/7").body).message,
+            "there is no run demo/7");
+}
+
+TEST_F(ServerTest, WrongQueriesAndBodiesAreRefusedByName) {
+  submit();
+  for (auto [target, name] :
+       {std::pair("/api/v1/runs?sate=queued", "sate"),
+        std::pair("/api/v1/runs?state=asleep", "asleep"),
+        std::pair("/api/v1/runs?limit=0", "limit"), std::pair("/api/v1/runs?limit=x", "limit"),
+        std::pair("/api/v1/runs/demo/1?wait=-1", "wait"),
+        std::pair("/api/v1/runs/demo/1?wait=nan", "wait"),
+        std::pair("/api/v1/runs/demo/1/logs?rank=-1", "rank"),
+        std::pair("/api/v1/runs/demo/1/metrics?after_step=1e3", "after_step")}) {
+    const HttpResponse response = ask("GET", target);
+    EXPECT_EQ(response.status, 400) << target;
+    EXPECT_THAT(response.body, HasSubstr(name)) << target;
+  }
+  for (std::string body : {"", "{", "[]", "{}", R"({"spec":{"command":[]}})",
+                           R"({"spec":{"command":["a"],"nodes":"two"}})",
+                           R"({"spec":{"command":["a"]},"spec":{"command":["b"]}})"})
+    EXPECT_EQ(ask("POST", "/api/v1/runs", body).status, 400) << body;
+  EXPECT_EQ(
+      call({.method = "POST", .target = "/api/v1/runs", .body = "{}"}, "Bearer " + user_token_)
+          .status,
+      415);
+}
+
+TEST_F(ServerTest, ASubmittedRunIsSeenInFullAndInLists) {
+  submit();
+  const Json run = get("/api/v1/runs/demo/1");
+  EXPECT_EQ(run["id"], "demo/1");
+  EXPECT_EQ(run["state"], "starting");
+  EXPECT_EQ(run["origin"]["user"], "ann");
+  EXPECT_EQ(run["checkpoint_folder"], (home_.folder / "runs/demo/1/checkpoints").string());
+  EXPECT_EQ(run["attempts"][0]["nodes"][0]["host"], "a");
+  submit();
+  const Json list = get("/api/v1/runs?project=demo&limit=1");
+  ASSERT_EQ(list["runs"].size(), 1u);
+  EXPECT_EQ(list["runs"][0]["id"], "demo/2");
+  EXPECT_THAT(list["runs"][0]["attempts"], IsEmpty());
+  EXPECT_EQ(get("/api/v1/runs?state=queued")["runs"].size(), 1u);
+  EXPECT_EQ(get("/api/v1/runs?project=other")["runs"].size(), 0u);
+}
+
+TEST_F(ServerTest, VersionAndMapAreSaid) {
+  EXPECT_EQ(get("/api/v1/version")["version"], "1.2.3");
+  EXPECT_EQ(get("/api/v1/version")["pid"], ::getpid());
+  EXPECT_THAT(dump_json(get("/api/v1/map")), HasSubstr("10.0.0.1"));
+}
+
+TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
+  submit();
+  EXPECT_EQ(heartbeat("preparing")["command"], "none");
+  const Json items = {{"items", {log(1, 0, "one\ntwo"), log(2, 1, "three")}}};
+  const Json answer = heartbeat("ready", items);
+  EXPECT_EQ(answer["command"], "start");
+  EXPECT_EQ(answer["master_address"], "10.0.0.1");
+  EXPECT_EQ(answer["rendezvous"], "10.0.0.1:1001");
+  EXPECT_EQ(answer["acknowledged"], 2);
+  EXPECT_EQ(heartbeat("ready", items)["acknowledged"], 2);
+  const Json page = get("/api/v1/runs/demo/1/logs");
+  EXPECT_THAT(lines(page), ElementsAre("one", "two", "three"));
+  EXPECT_EQ(page["ended"], false);
+  const std::string after = format("/api/v1/runs/demo/1/logs?after={}", page["next"].get<int>());
+  EXPECT_THAT(lines(get(after)), IsEmpty());
+  EXPECT_THAT(lines(get("/api/v1/runs/demo/1/logs?rank=1")), ElementsAre("three"));
+  EXPECT_THAT(lines(get("/api/v1/runs/demo/1/logs?limit=1")), ElementsAre("one"));
+  const Json tail = get("/api/v1/runs/demo/1/logs?tail=1&rank=0");
+  EXPECT_THAT(lines(tail), ElementsAre("two"));
+  EXPECT_EQ(tail["next"], page["next"]);
+}
+
+TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {
+  submit();
+  heartbeat("ready", {{"items",
+                       {{{"sequence", 1},
+                         {"kind", "metrics"},
+                         {"step", 3},
+                         {"values", {{"loss", 2.5}, {"gap", "NaN"}}}},
+                        {{"sequence", 2}, {"kind", "progress"}, {"step", 3}, {"steps", 9}},
+                        {{"sequence", 3}, {"kind", "checkpoint"}, {"step", 3}, {"text", "/c"}}}}});
+  const Json run = get("/api/v1/runs/demo/1");
+  EXPECT_EQ(run["latest"]["loss"], 2.5);
+  EXPECT_EQ(run["progress"]["steps"], 9);
+  EXPECT_EQ(run["checkpoints"][0]["path"], "/c");
+  EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?name=gap")["series"][0]["points"][0]["value"], "NaN");
+  EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?after_step=3")["series"].size(), 0u);
+}
+
+TEST_F(ServerTest, ABadHeartbeatIsRefused) {
+  submit();
+  const std::string token = "Bearer " + keys_->agent_token(kNodeId.attempt);
+  for (std::string body :
+       {R"({"node":"demo/1.1/1","state":"ready"})", R"({"node":"demo/1.1/0","state":"asleep"})",
+        R"({"node":"demo/1.1/0","state":"preparing","items":[{"kind":"x"}]})"}) {
+    const HttpResponse response = call({.method = "POST",
+                                        .target = heartbeat_target(),
+                                        .headers = {{"Content-Type", "application/json"}},
+                                        .body = body},
+                                       token);
+    EXPECT_EQ(response.status, 400) << body;
+  }
+}
+
+TEST_F(ServerTest, ACallMayWaitForAChangeOfItsRun) {
+  submit();
+  const auto version = get("/api/v1/runs/demo/1")["version"].get<std::int64_t>();
+  auto waiting = std::async(std::launch::async, [&] {
+    return get(format("/api/v1/runs/demo/1?after_version={}&wait=20", version));
+  });
+  heartbeat("preparing");
+  EXPECT_GT(waiting.get()["version"].get<std::int64_t>(), version);
+}
+
+TEST_F(ServerTest, ACallMayWaitForLines) {
+  submit();
+  auto waiting =
+      std::async(std::launch::async, [&] { return get("/api/v1/runs/demo/1/logs?wait=20"); });
+  heartbeat("preparing", {{"items", {log(1, 0, "hello")}}});
+  EXPECT_THAT(lines(waiting.get()), ElementsAre("hello"));
+}
+
+TEST_F(ServerTest, AnAgentWaitsForACommandThatItDoesNotActOn) {
+  submit();
+  heartbeat("ready");
+  auto waiting = std::async(std::launch::async, [&] {
+    return heartbeat("ready", {{"known_command", "start"}, {"wait_seconds", 20}});
+  });
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/1/stop", R"({"reason":"enough"})").status, 200);
+  EXPECT_THAT(waiting.get()["command"], testing::AnyOf("stop", "leave"));
+}
+
+TEST_F(ServerTest, WithoutAChangeAWaitEndsWithItsPatience) {
+  submit();
+  const auto version = get("/api/v1/runs/demo/1")["version"].get<std::int64_t>();
+  const Json run = get(format("/api/v1/runs/demo/1?after_version={}&wait=0.05", version));
+  EXPECT_EQ(run["version"], version);
+}
+
+TEST_F(ServerTest, ItStopsListening) {
+  std::promise<void> stopped;
+  loop_.post([&] { server_->stop([&] { stopped.set_value(); }); });
+  ASSERT_EQ(stopped.get_future().wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(HttpClient(url_).call({}, Deadline::after(seconds(10))).error().code,
+            Code::unavailable);
+}
+
+TEST_F(ServerTest, AStoreThatFailsIsAnErrorAndNotARun) {
+  loop_.post([&] { store_.fail_with(Error{Code::unavailable, "the disk is full"}); });
+  const HttpResponse response =
+      ask("POST", "/api/v1/runs", R"({"spec":{"command":["a"],"working_folder":"/"}})");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_THAT(response.body, HasSubstr("the disk is full"));
+  EXPECT_EQ(get("/api/v1/runs")["runs"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace lockstep

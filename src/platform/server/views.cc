@@ -1,0 +1,128 @@
+#include "platform/server/views.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+api::NodeView node_view(const Node& node) {
+  api::NodeView view{.index = node.id.index,
+                     .host = node.host,
+                     .state = std::string(text(node.state)),
+                     .address = node.address,
+                     .agent_pid = node.agent_pid,
+                     .message = node.message,
+                     .ranks = {}};
+  for (const Rank& rank : node.ranks)
+    view.ranks.push_back({.rank = rank.rank,
+                          .local_rank = rank.local_rank,
+                          .pid = rank.pid,
+                          .state = std::string(text(rank.state)),
+                          .code = rank.code});
+  return view;
+}
+
+api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
+  api::AttemptView view{.epoch = attempt.id.epoch,
+                        .state = std::string(text(attempt.state)),
+                        .cause = std::string(text(attempt.cause)),
+                        .reason = attempt.reason,
+                        .created = attempt.created,
+                        .started = attempt.started,
+                        .ended = attempt.ended,
+                        .nodes = {}};
+  for (const Node* node : nodes_of(state, attempt.id)) view.nodes.push_back(node_view(*node));
+  return view;
+}
+
+// Charged for ended attempts, and what the live one has run so far.
+double running_seconds(const State& state, const Run& run, Time now) {
+  Duration total = run.charged;
+  const Attempt* attempt = live_attempt(state, run.id);
+  if (attempt != nullptr && attempt->started)
+    total += std::max(Duration(0), attempt->draining.value_or(now) - *attempt->started);
+  return in_seconds(total);
+}
+
+Result<void> add_what_ranks_said(api::RunView& view, const RunId& run, insight::Insight& insight,
+                                 Detail detail) {
+  if (auto progress = TRY(insight.progress(run)))
+    view.progress = api::Progress{.step = progress->step, .steps = progress->steps};
+  view.latest = TRY(insight.latest(run));
+  if (detail == Detail::summary) return {};
+  for (auto& checkpoint : TRY(insight.checkpoints(run)))
+    view.checkpoints.push_back({.step = checkpoint.step,
+                                .epoch = checkpoint.epoch,
+                                .path = std::move(checkpoint.path),
+                                .time = checkpoint.time});
+  return {};
+}
+
+}  // namespace
+
+Result<api::RunView> run_view(const State& state, const Run& run, insight::Insight& insight,
+                              const std::filesystem::path& checkpoint_folder, Time now,
+                              Detail detail) {
+  api::RunView view;
+  view.id = text(run.id);
+  view.name = run.spec.name;
+  view.state = text(run.state);
+  view.reason = run.reason;
+  view.version = run.version;
+  view.spec = run.spec;
+  view.origin = run.origin;
+  view.submitted = run.submitted;
+  view.started = run.started;
+  view.ended = run.ended;
+  view.running_seconds = running_seconds(state, run, now);
+  view.checkpoint_folder = checkpoint_folder.string();
+  if (detail == Detail::full) {
+    auto attempt = state.attempts.lower_bound(AttemptId{run.id, 0});
+    for (; attempt != state.attempts.end() && attempt->first.run == run.id; ++attempt)
+      view.attempts.push_back(attempt_view(state, attempt->second));
+  }
+  TRY(add_what_ranks_said(view, run.id, insight, detail));
+  return view;
+}
+
+Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
+  NodeReport report {
+    .node = node, .state = TRY(parse_name<NodeState>(heartbeat.state))
+    , .address = heartbeat.address, .master_port = heartbeat.master_port,
+        .rendezvous_port = heartbeat.rendezvous_port, .agent_pid = heartbeat.agent_pid,
+        .message = heartbeat.message, .ranks = {}
+  };
+  for (const api::RankReport& rank : heartbeat.ranks)
+    report.ranks.push_back({
+      .rank = rank.rank, .local_rank = rank.local_rank, .pid = rank.pid,
+      .state = TRY(parse_name<RankState>(rank.state))
+      , .code = rank.code, .signalled_by_us = rank.signalled_by_us, .ended = rank.ended
+    });
+  return report;
+}
+
+Result<std::vector<insight::Item>> items_of(const api::Heartbeat& heartbeat) {
+  std::vector<insight::Item> items;
+  items.reserve(heartbeat.items.size());
+  for (const api::SpoolItem& item : heartbeat.items)
+    items.push_back({
+      .sequence = item.sequence, .kind = TRY(parse_name<insight::ItemKind>(item.kind))
+      , .rank = item.rank, .step = item.step, .steps = item.steps, .time = item.time,
+          .text = item.text, .values = item.values
+    });
+  return items;
+}
+
+api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged) {
+  return {.command = std::string(text(command.kind)),
+          .acknowledged = acknowledged,
+          .master_address = command.master_address,
+          .master_port = command.master_port,
+          .rendezvous = command.rendezvous,
+          .grace_seconds = in_seconds(command.grace)};
+}
+
+}  // namespace lockstep
