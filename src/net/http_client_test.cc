@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "net/detail/test_peer.h"
+#include "net/detail/peer_test.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "net/detail/test_peer.h"
+#include "net/detail/peer_test.h"
 
 namespace lockstep {
 namespace {
