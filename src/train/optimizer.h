@@ -36,7 +36,7 @@ struct OptimizerOptions {
   std::variant<AdamW, Sgd> method = AdamW{};
   double learning_rate = 1e-3;
   // Gradients are scaled down to this global norm (over all parameters and ranks).
-  std::optional<double> clip_norm;
+  std::optional<double> clip_norm = std::nullopt;
 };
 
 struct Step {

@@ -26,11 +26,12 @@
 namespace lockstep {
 
 struct CheckpointOptions {
-  std::filesystem::path folder;
-  std::optional<std::int64_t> epoch;  // the attempt's number; without one, the folder's next
-  int keep = 3;                       // older ones are deleted after a save
+  std::filesystem::path folder = {};
+  std::optional<std::int64_t> epoch =
+      std::nullopt;  // the attempt's number; without one, the folder's next
+  int keep = 3;      // older ones are deleted after a save
   // Called in the background when a checkpoint is complete.
-  std::function<void(std::int64_t step, const std::filesystem::path& path)> saved;
+  std::function<void(std::int64_t step, const std::filesystem::path& path)> saved = nullptr;
 };
 
 class Checkpointer {

@@ -65,7 +65,11 @@ Result<Fence> Fence::claim(const fs::path& folder, std::optional<std::int64_t> e
 
 Result<void> Fence::check() const {
   const auto current = TRY(read_epoch(folder_));
-  if (current != epoch_) return stale(folder_, epoch_, current);
+  if (current > epoch_) return stale(folder_, epoch_, current);
+  if (current < epoch_)
+    return Error{Code::corrupt, format("{} holds {}, but epoch {} had claimed it: was the folder "
+                                       "replaced?",
+                                       (folder_ / "EPOCH").string(), current, epoch_)};
   return {};
 }
 

@@ -20,7 +20,7 @@ class Fence {
                              std::optional<std::int64_t> epoch);
 
   std::int64_t epoch() const { return epoch_; }
-  // denied once a higher epoch has claimed the folder.
+  // denied once a higher epoch has claimed the folder; corrupt if the claim is gone.
   Result<void> check() const;
   // The folder's lock: while it lives, nobody claims the folder.
   Result<Fd> lock() const;

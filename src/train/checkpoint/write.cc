@@ -137,6 +137,8 @@ Result<fs::path> write_checkpoint(const fs::path& folder, const Fence& fence,
   auto outcome = write_folder(written, state, fence.epoch());
   if (outcome) outcome = commit(written, final, fence);
   if (outcome) return final;
+  // A later attempt also deletes what this one was writing: then that is the reason.
+  if (auto fenced = fence.check(); !fenced) outcome = std::move(fenced);
   if (auto removed = delete_all(written); !removed) LS_LOG(warning, "{}", removed.error().message);
   return std::move(outcome).error().within(format("saving {}", final.string()));
 }
