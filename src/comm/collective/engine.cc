@@ -36,6 +36,13 @@ std::vector<int> ring_of(const Endpoint& endpoint) {
   return ring;
 }
 
+// By the host ids, which all ranks know alike, and not by the links that they got.
+bool on_one_host(const Endpoint& endpoint) {
+  for (int rank = 1; rank < endpoint.size(); ++rank)
+    if (endpoint.peer(rank).host_id != endpoint.peer(0).host_id) return false;
+  return true;
+}
+
 Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
 
 void become_progress_thread() {
@@ -52,6 +59,7 @@ Engine::Engine(std::unique_ptr<Endpoint> endpoint, Duration timeout)
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
+      piece_bytes_(on_one_host(*endpoint_) ? kLocalPieceBytes : kRemotePieceBytes),
       point_to_point_(*endpoint_),
       thread_([this] { serve(); }) {}
 

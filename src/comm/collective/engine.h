@@ -51,6 +51,7 @@ class Engine : private Exchange {
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return endpoint_->size(); }
   std::span<const int> ring() const override { return ring_; }
+  std::size_t piece_bytes() const override { return piece_bytes_; }
   Result<std::byte*> claim(int peer) override;
   void publish(int peer, std::size_t piece, std::size_t bytes) override;
   Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
@@ -83,7 +84,8 @@ class Engine : private Exchange {
 
   const std::unique_ptr<Endpoint> endpoint_;
   const Duration timeout_;
-  std::vector<int> ring_;
+  const std::vector<int> ring_;
+  const std::size_t piece_bytes_;
 
   // The progress thread's own.
   PointToPoint point_to_point_;

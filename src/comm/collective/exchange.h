@@ -21,6 +21,9 @@ class Exchange {
   // All ranks in an order in which those of one host are neighbours; the same on all ranks.
   virtual std::span<const int> ring() const = 0;
 
+  // The size of the pieces in which much data should travel; the same on all ranks.
+  virtual std::size_t piece_bytes() const = 0;
+
   // Waits for room for the next message to `peer`, of at most kSlotBytes; then publish() sends it.
   virtual Result<std::byte*> claim(int peer) = 0;
   virtual void publish(int peer, std::size_t piece, std::size_t bytes) = 0;

@@ -206,7 +206,7 @@ bool PointToPoint::send_data(int peer) {
     if (slot == nullptr) break;
     auto& [number, sending] = *state.streaming.begin();
     const auto& buffer = sending.call.buffer;
-    const auto bytes = std::min(kSlotBytes, buffer.size() - sending.sent);
+    const auto bytes = std::min(link.piece_bytes(), buffer.size() - sending.sent);
     std::memcpy(slot, buffer.data() + sending.sent, bytes);
     auto header = header_of(Operation::data, number, buffer.size(), sending.call.tag);
     header.payload = static_cast<std::uint32_t>(bytes);

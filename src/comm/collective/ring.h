@@ -53,13 +53,14 @@ inline Range cut(std::size_t total, std::size_t parts, std::size_t i) {
 class RingOrder {
  public:
   // For chunks of at most `chunk` elements of `element` bytes.
-  RingOrder(std::size_t chunk, std::size_t element, int ranks, int place, std::size_t steps)
-      : ranks_(static_cast<std::size_t>(ranks)),
+  RingOrder(const Exchange& exchange, std::size_t chunk, std::size_t element, int place,
+            std::size_t steps)
+      : ranks_(static_cast<std::size_t>(exchange.size())),
         place_(static_cast<std::size_t>(place)),
         steps_(steps),
         depth_(chunk * element < kSmallChunk ? 1 : kDepth) {
-    const auto slot = kSlotBytes / element;
-    const auto pieces = std::max<std::size_t>(1, (chunk + slot - 1) / slot);
+    const auto room = exchange.piece_bytes() / element;
+    const auto pieces = std::max<std::size_t>(1, (chunk + room - 1) / room);
     turns_ = (pieces + depth_ - 1) / depth_;
   }
 

@@ -14,7 +14,7 @@ class AllGather {
         ranks_(static_cast<std::size_t>(exchange.size())),
         block_(block),
         at_(neighbours(exchange)),
-        order_(block, 1, exchange.size(), at_.place, ranks_ - 1) {}
+        order_(exchange, block, 1, at_.place, ranks_ - 1) {}
 
   Result<void> run() {
     const auto first = std::min(order_.depth(), order_.messages());

@@ -18,8 +18,8 @@ class AllReduce {
         ranks_(static_cast<std::size_t>(exchange.size())),
         elements_(buffer.size() / element_),
         at_(neighbours(exchange)),
-        order_((elements_ + ranks_ - 1) / ranks_, element_, exchange.size(), at_.place,
-               2 * (ranks_ - 1)) {}
+        order_(exchange, (elements_ + ranks_ - 1) / ranks_, element_, at_.place, 2 * (ranks_ - 1)) {
+  }
 
   Result<void> run() {
     for (std::size_t i = 0; i < order_.depth(); ++i) TRY(send_own(i));

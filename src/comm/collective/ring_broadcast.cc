@@ -9,7 +9,8 @@ Result<void> ring_broadcast(Exchange& exchange, std::span<std::byte> buffer, int
   const auto at = neighbours(exchange);
   const bool receives = exchange.rank() != root;
   const bool sends = at.right != root;
-  const auto pieces = std::max<std::size_t>(1, (buffer.size() + kSlotBytes - 1) / kSlotBytes);
+  const auto room = exchange.piece_bytes();
+  const auto pieces = std::max<std::size_t>(1, (buffer.size() + room - 1) / room);
   for (std::size_t i = 0; i < pieces; ++i) {
     const auto range = cut(buffer.size(), pieces, i);
     const std::byte* source = buffer.data() + range.begin;

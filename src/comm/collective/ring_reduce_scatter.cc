@@ -21,7 +21,7 @@ class ReduceScatter {
         block_(output.size() / element_),
         at_(neighbours(exchange)),
         // One place back, so that the chunk which is complete at the end is the own one.
-        order_(block_, element_, exchange.size(), at_.place + exchange.size() - 1, ranks_ - 1) {}
+        order_(exchange, block_, element_, at_.place + exchange.size() - 1, ranks_ - 1) {}
 
   Result<void> run() {
     const auto first = std::min(order_.depth(), order_.messages());

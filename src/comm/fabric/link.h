@@ -24,8 +24,12 @@ inline constexpr std::size_t kLaneCount = 2;
 
 // More than two, or a ring whose every link is full could not move (ring.h).
 inline constexpr std::size_t kSlots = 4;
-// Two slots in flight hide a 50 us round trip at 5 GB/s and still fit in a core's share of cache.
-inline constexpr std::size_t kSlotBytes = 128 * 1024;
+// A slot's room; how much of it suits a link best is piece_bytes(). Pages never used cost nothing.
+inline constexpr std::size_t kSlotBytes = 512 * 1024;
+// Within a host, pieces that stay in a core's share of cache; between hosts, pieces that are worth
+// the rendezvous which libfabric's providers hold for each large message.
+inline constexpr std::size_t kLocalPieceBytes = 128 * 1024;
+inline constexpr std::size_t kRemotePieceBytes = kSlotBytes;
 
 // What a message belongs to; sender and receiver must agree on all of it but the piece's size.
 struct Header {
@@ -62,6 +66,9 @@ class Link {
   // Messages so far, by which a rank that leaves knows that all it sent has arrived.
   virtual std::uint64_t sent(Lane lane) const = 0;
   virtual std::uint64_t arrived(Lane lane) const = 0;
+
+  // The size of the pieces in which much data should travel.
+  virtual std::size_t piece_bytes() const = 0;
 
   // Told before this rank's progress thread sleeps, and after: the peer then rings the doorbell.
   virtual void set_sleeping(bool sleeping) = 0;

@@ -41,6 +41,7 @@ class OfiLink : public Link {
   void release(Lane lane) override;
   std::uint64_t sent(Lane lane) const override { return at(lane).published; }
   std::uint64_t arrived(Lane lane) const override { return at(lane).arrived; }
+  std::size_t piece_bytes() const override { return kRemotePieceBytes; }
   void set_sleeping(bool) override {}  // arrivals wake through the completion queue
 
   int peer() const { return peer_; }

@@ -86,6 +86,8 @@ class ShmLink : public Link {
   std::uint64_t sent(Lane lane) const override { return out(lane).published.load(); }
   std::uint64_t arrived(Lane lane) const override { return in(lane).published.load(); }
 
+  std::size_t piece_bytes() const override { return kLocalPieceBytes; }
+
   void set_sleeping(bool sleeping) override {
     segment_.layout()->sides[own_].sleeping.store(sleeping ? 1 : 0);
   }
