@@ -1,5 +1,5 @@
 // What a communicator refuses, and what it does at its edges.
-#include "comm/collective/testing.h"
+#include "comm/collective/groups_test.h"
 
 namespace lockstep {
 namespace {

