@@ -1,4 +1,4 @@
-"""Fixtures for tests of whole programs: a daemon of its own for each test, and the CLI as users type it."""
+"""Fixtures for tests of whole programs: a daemon for each test, and the CLI as users type it."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Cluster:
         return list(view)
 
     def _all_running(self, run: str) -> list[dict[str, Any]]:
-        view = self.show(run)
-        if view["state"] != "running":
+        shown = self.command("show", run, "--json")
+        if shown.returncode != 0 or (view := json.loads(shown.stdout))["state"] != "running":
             return []
         ranks = [rank for node in view["attempts"][-1]["nodes"] for rank in node["ranks"]]
         want = view["spec"]["nodes"] * view["spec"]["devices"]
@@ -96,7 +96,7 @@ class Cluster:
         return int(json.loads((self.home / "daemon.json").read_text())["pid"])
 
     def processes(self) -> list[int]:
-        """Agents, ranks and whatever they started that bear this home's name in their environment."""
+        """Agents, ranks and what they started: all that bear this home's name."""
         mark = f"{self.home}/".encode()
         found = []
         for entry in Path("/proc").iterdir():

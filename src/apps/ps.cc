@@ -17,7 +17,7 @@ void add_ps(CLI::App& app, Action& action) {
       "only queued, held, starting, running, succeeded, failed, timed_out or cancelled");
   command->add_option("--limit", query->limit, "at most so many")
       ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
+      ->check(CLI::Range(1, 1000));
   command->add_flag("--json", *json, "print JSON");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {

@@ -83,6 +83,7 @@ std::string text(Bandwidth bandwidth) {
 std::string text(Duration duration) {
   std::int64_t us = duration.count();
   if (us < 0) return "-" + text(-duration);
+  if (us == 0) return "0s";
   if (us < 1000) return format("{}us", us);
   if (us < 1'000'000) return format("{:.1f}ms", static_cast<double>(us) / 1e3);
   if (us < 60'000'000) return format("{:.1f}s", static_cast<double>(us) / 1e6);

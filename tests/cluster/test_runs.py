@@ -13,7 +13,8 @@ from tests.conftest import PROGRAM, Cluster, wait_until
 def test_ranks_find_the_environment_that_torchrun_gives_them(cluster: Cluster) -> None:
     run = cluster.submit(
         "-n", "2", "-g", "2", "--", "sh", "-c",
-        'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR:$MASTER_PORT"',
+        'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK'
+        ' $MASTER_ADDR:$MASTER_PORT"',
     )  # fmt: skip
     assert cluster.ended(run)["state"] == "succeeded"
     lines = sorted(line.split("] ")[1] for line in cluster.logs(run))
@@ -134,7 +135,9 @@ def test_a_run_is_described_by_a_file_and_flags_override_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     file = tmp_path / "run.yaml"
-    file.write_text("name: from-file\nnodes: 2\ncommand: [sh, -c, 'echo $COLOUR']\nenv: {COLOUR: green}\n")
+    file.write_text(
+        "name: from-file\nnodes: 2\ncommand: [sh, -c, 'echo $COLOUR']\nenv: {COLOUR: green}\n"
+    )
     run = cluster.submit(str(file), "--name", "from-flag")
     view = cluster.ended(run)
     assert view["name"] == "from-flag" and view["spec"]["nodes"] == 2
