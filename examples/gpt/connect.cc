@@ -1,0 +1,81 @@
+#include "connect.h"
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "base/format.h"
+#include "comm/torch/connect.h"
+
+namespace lockstep::gpt {
+namespace {
+
+constexpr auto kBound = std::chrono::minutes(2);
+
+Result<std::string> variable(const char* name) {
+  if (const char* value = std::getenv(name)) return std::string(value);
+  return Error{Code::invalid,
+               format("{} is not set: start the program with lockstep run or torchrun", name)};
+}
+
+Result<int> number(const char* name, int least, int most) {
+  const std::string words = TRY(variable(name));
+  int value = 0;
+  const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), value);
+  if (failed != std::errc() || end != words.data() + words.size() || value < least || value > most)
+    return Error{Code::invalid,
+                 format("{}={}: expected a number from {} to {}", name, words, least, most)};
+  return value;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const std::string& host, int port, int rank,
+                                                  int size) {
+  c10d::TCPStoreOptions where;
+  where.port = static_cast<std::uint16_t>(port);
+  where.isServer = rank == 0;
+  where.waitWorkers = false;
+  where.timeout = kBound;
+  auto store = c10::make_intrusive<c10d::TCPStore>(host, where);
+
+  auto options = c10d::ProcessGroupGloo::Options::create(kBound);
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const bool local = host == "localhost" || host.rfind("127.", 0) == 0;
+  options->devices.push_back(interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
+                             : local   ? c10d::ProcessGroupGloo::createDeviceForHostname(host)
+                                       : c10d::ProcessGroupGloo::createDefaultDevice());
+  auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, options);
+
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  return group;
+}
+
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo() {
+  const auto host = TRY(variable("MASTER_ADDR"));
+  const int port = TRY(number("MASTER_PORT", 1, 65535));
+  const int size = TRY(number("WORLD_SIZE", 1, 1 << 20));
+  const int rank = TRY(number("RANK", 0, size - 1));
+  try {
+    return gloo_group(host, port, rank, size);
+  } catch (const std::exception& exception) {
+    const std::string message = exception.what();
+    return Error{Code::unavailable,
+                 format("rank {} of {} connecting over Gloo at {}:{}: {}", rank, size, host, port,
+                        message.substr(0, message.find('\n')))};
+  }
+}
+
+}  // namespace
+
+Result<Mesh> connect(const std::string& backend) {
+  return Mesh::replicas(TRY(backend == "gloo" ? connect_gloo() : connect_from_environment()));
+}
+
+}  // namespace lockstep::gpt

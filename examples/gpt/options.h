@@ -1,0 +1,45 @@
+// The command line: gpt train ..., gpt sample ...
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "model.h"
+
+namespace lockstep::gpt {
+
+// The defaults are for four ranks on two cores: about a minute and a half.
+struct TrainOptions {
+  std::filesystem::path data;
+  std::int64_t steps = 800;
+  std::int64_t batch = 16;       // windows a step, over all ranks
+  std::int64_t micro_steps = 1;  // each rank's share is computed in so many parts
+  double learning_rate = 2e-3;   // the peak
+  std::int64_t warmup = 60;      // steps up to it
+  double weight_decay = 0.1;
+  double clip_norm = 1.0;
+  std::uint64_t seed = 1;  // of the data's order and the initial weights
+  ModelOptions model;
+  std::int64_t evaluate_every = 100;
+  std::int64_t checkpoint_every = 50;
+  std::filesystem::path checkpoints;  // LOCKSTEP_CHECKPOINT_DIR if not given; empty: none
+  std::string backend = "lockstep";
+};
+
+struct SampleOptions {
+  std::filesystem::path checkpoints;
+  std::int64_t bytes = 400;
+  std::string prompt = "\n";
+  double temperature = 0.8;
+  std::uint64_t seed = 1;
+};
+
+using Options = std::variant<TrainOptions, SampleOptions>;
+
+// Prints help or what is wrong itself; then the exit code.
+std::variant<Options, int> parse_options(int argc, char** argv);
+
+}  // namespace lockstep::gpt

@@ -1,0 +1,153 @@
+#include "train.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <numbers>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+
+#include "base/format.h"
+#include "checkpoints.h"
+#include "connect.h"
+#include "data.h"
+#include "model.h"
+#include "progress.h"
+#include "report/reporter.h"
+#include "train/mesh.h"
+#include "train/optimizer.h"
+#include "train/sampler.h"
+#include "train/shard.h"
+
+namespace lockstep::gpt {
+namespace {
+
+constexpr std::int64_t kHeldOutBytes = 32 << 10;
+
+// Set by SIGTERM. The ranks get it at different moments; see StepNews.
+std::atomic<bool> told_to_stop = false;
+
+// What the ranks tell each other once a step, in one small transfer that hides behind backward: the
+// loss, and whether somebody was told to stop, so that all stop after the same step.
+class StepNews {
+ public:
+  StepNews(Comm& world, double loss) : ranks_(world.size()) {
+    sums_ = at::tensor({loss, told_to_stop ? 1.0 : 0.0}, at::kDouble);
+    transfer_ = world.reduce(sums_, Reduction::sum, "the step's news");
+  }
+  Result<void> wait() { return transfer_.wait(); }
+  double loss() const { return sums_[0].item<double>() / ranks_; }
+  bool stop() const { return sums_[1].item<double>() > 0; }
+
+ private:
+  int ranks_;
+  at::Tensor sums_;
+  Transfer transfer_;
+};
+
+// Linear up to the peak, then a cosine down to a twentieth of it.
+double learning_rate(const TrainOptions& options, std::int64_t step) {
+  const auto at = static_cast<double>(step);
+  const auto warmup = static_cast<double>(options.warmup);
+  if (at < warmup) return options.learning_rate * (at + 1) / warmup;
+  const double left = static_cast<double>(options.steps) - warmup;
+  const double done = left > 0 ? std::min(1.0, (at - warmup) / left) : 1.0;
+  const double cosine = (1 + std::cos(std::numbers::pi * done)) / 2;
+  return options.learning_rate * (0.05 + 0.95 * cosine);
+}
+
+// The mean over windows that lie evenly over the held-out text, shared out to the ranks.
+Result<double> held_out_loss(const Gpt& model, const Text& text, Comm& world) {
+  const at::NoGradGuard no_grad;
+  const auto context = model.options().context;
+  const auto share = std::max<std::int64_t>(1, kHeldOutBytes / context / world.size());
+  std::vector<std::int64_t> starts;
+  for (std::int64_t i = 0; i < share; ++i)
+    starts.push_back((i * world.size() + world.rank()) * text.windows(context) /
+                     (share * world.size()));
+  const auto batch = text.batch(starts, context);
+  const double sum = TRY(world.reduce(model.loss(batch.bytes, batch.next).item<double>(),
+                                      Reduction::sum, "the held-out loss"));
+  return sum / world.size();
+}
+
+// Forward and backward of one rank's share in equal parts; the step's news go with the last.
+Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, const Batch& batch,
+                                   std::int64_t parts) {
+  const auto bytes = batch.bytes.chunk(parts);
+  const auto next = batch.next.chunk(parts);
+  const auto last = static_cast<std::size_t>(parts - 1);
+  double sum = 0;
+  for (std::size_t part = 0; part < last; ++part) {
+    const auto loss = model.loss(bytes[part], next[part]);
+    sum += loss.item<double>();
+    TRY(sharded.backward(loss, Sync::later));
+  }
+  const auto loss = model.loss(bytes[last], next[last]);
+  sum += loss.item<double>();
+  StepNews news(sharded.mesh().world(), sum / static_cast<double>(parts));
+  TRY(sharded.backward(loss, Sync::now));
+  TRY(sharded.finish_gradients());
+  return news;
+}
+
+Result<void> check_batch(const TrainOptions& options, int ranks) {
+  if (options.batch % (ranks * options.micro_steps) == 0) return {};
+  return Error{
+      Code::invalid,
+      format("--batch {} does not divide among {} ranks x {} micro-steps: choose a multiple",
+             options.batch, ranks, options.micro_steps)};
+}
+
+OptimizerOptions optimizer_options(const TrainOptions& options) {
+  return {.method = AdamW{.beta2 = 0.98, .weight_decay = options.weight_decay},
+          .learning_rate = options.learning_rate,
+          .clip_norm = options.clip_norm};
+}
+
+}  // namespace
+
+Result<Outcome> train(const TrainOptions& options) {
+  std::signal(SIGTERM, [](int) { told_to_stop = true; });
+  auto mesh = TRY(connect(options.backend));
+  TRY(check_batch(options, mesh.world_size()));
+  const auto corpus = TRY(read_corpus(options.data, options.model.context));
+  auto sampler = TRY(
+      Sampler::create(corpus.train.windows(options.model.context), options.batch, options.seed));
+  Gpt model(options.model);
+  auto sharded = TRY(shard(model, mesh));
+  auto optimizer = TRY(Optimizer::create(*sharded, optimizer_options(options)));
+
+  auto reporter = Reporter::from_environment(WithoutAgent::discard);
+  auto checkpoints = TRY(Checkpoints::open(options, mesh.rank(), *reporter));
+  auto step = TRY(checkpoints.resume(*sharded, *optimizer, sampler));
+  Progress progress(*reporter, mesh.rank(), step, options.steps,
+                    options.batch * options.model.context);
+
+  bool stop = false;
+  while (step < options.steps && !stop) {
+    const auto starts = TRY(sampler.next(mesh.rank(), mesh.world_size()));
+    const auto batch = corpus.train.batch(starts, options.model.context);
+    auto news = TRY(compute_gradients(model, *sharded, batch, options.micro_steps));
+    optimizer->set_learning_rate(learning_rate(options, step));
+    const auto taken = TRY(optimizer->step());
+    TRY(news.wait());
+    stop = news.stop();
+    ++step;
+    progress.step(step, news.loss(), optimizer->learning_rate(), taken.gradient_norm);
+
+    const bool last = step == options.steps || stop;
+    if (step % options.evaluate_every == 0 || last)
+      progress.held_out(step, TRY(held_out_loss(model, corpus.held_out, mesh.world())));
+    if (step % options.checkpoint_every == 0 || last)
+      TRY(checkpoints.save(step, *sharded, *optimizer, sampler));
+  }
+  TRY(checkpoints.finish());
+  progress.summary(step);
+  return step < options.steps ? Outcome::stopped : Outcome::finished;
+}
+
+}  // namespace lockstep::gpt
