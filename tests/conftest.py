@@ -96,8 +96,9 @@ class Cluster:
         return int(json.loads((self.home / "daemon.json").read_text())["pid"])
 
     def processes(self) -> list[int]:
-        """Agents, ranks and what they started: all that bear this home's name."""
-        mark = f"{self.home}/".encode()
+        """Agents, ranks and what they started: all that bear this home's mark."""
+        installation = (self.home / "installation").read_text().strip()
+        mark = f"LOCKSTEP_NODE_TOKEN={installation}:".encode()
         found = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -106,7 +107,7 @@ class Cluster:
                 environment = (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if b"LOCKSTEP_NODE_TOKEN=" in environment and mark in environment:
+            if mark in environment:
                 found.append(int(entry.name))
         return found
 
@@ -114,6 +115,7 @@ class Cluster:
         for run in json.loads(self.ok("ps", "--json"))["runs"]:
             if run["ended"] is None:
                 self.ok("stop", run["id"])
+                self.ended(run["id"])
         wait_until("no process of the cluster is left", lambda: not self.processes())
         self.ok("serve", "--stop")
 
