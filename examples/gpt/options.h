@@ -14,7 +14,7 @@ namespace lockstep::gpt {
 // The defaults are for four ranks on two cores: about a minute and a half.
 struct TrainOptions {
   std::filesystem::path data;
-  std::int64_t steps = 800;
+  std::int64_t steps = 1000;
   std::int64_t batch = 16;       // windows a step, over all ranks
   std::int64_t micro_steps = 1;  // each rank's share is computed in so many parts
   double learning_rate = 2e-3;   // the peak
