@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,14 +102,31 @@ def test_a_gtest_program_without_tests_is_a_failure(tmp_path: Path) -> None:
     assert [each.name for each in outcome.failures] == ["fake_test holds no test"]
 
 
+def is_dead(process: Path) -> bool:
+    """Gone, or a zombie that nobody has waited for."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until(condition: Callable[[], bool], patience: float = 10.0) -> bool:
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        os.sched_yield()
+    return True
+
+
 def test_a_program_that_hangs_is_stopped_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("test_programs.SECONDS_MAX", 0.3)
     outcome = run(program(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait"), tmp_path)
     assert [each.name for each in outcome.failures] == ["fake_test was stopped after 0.3 s"]
-    state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
-    assert not state.exists() or state.read_text().split()[2] == "Z"
+    child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}")
+    assert wait_until(lambda: is_dead(child)), "the child of the stopped program lives"
 
 
 def test_a_program_that_cannot_be_started_is_a_failure(tmp_path: Path) -> None:
