@@ -44,6 +44,14 @@ TEST(Units, DurationsAreReadAsUsersWriteThem) {
     EXPECT_FALSE(parse_duration(wrong)) << wrong;
 }
 
+TEST(Units, DurationsAreShownWithoutDecimalsThatSayNothing) {
+  EXPECT_EQ(text(Duration(0)), "0s");
+  EXPECT_EQ(text(std::chrono::seconds(46)), "46s");
+  EXPECT_EQ(text(std::chrono::milliseconds(1500)), "1.5s");
+  EXPECT_EQ(text(std::chrono::milliseconds(200)), "200ms");
+  EXPECT_EQ(text(std::chrono::minutes(90)), "1h 30m");
+}
+
 TEST(Units, BytesAndBandwidthsRoundTripThroughText) {
   EXPECT_EQ(*parse_bytes("4 GiB"), 4_GiB);
   EXPECT_EQ(text(1536_KiB), "1.5 MiB");

@@ -190,7 +190,7 @@ TEST_P(Processes, AStoppedPeerIsNamedAtTheTimeOut) {
   for (const int rank : {0, 2}) {
     const auto error = ranks.report(rank, 8s);
     EXPECT_TRUE(contains(error, "timeout")) << error;
-    EXPECT_TRUE(contains(error, "waited 2.0s for rank")) << error;
+    EXPECT_TRUE(contains(error, "waited 2s for rank")) << error;
     EXPECT_TRUE(contains(
         error, format("rank 1 (host {}, pid {}) does not answer", GetParam()[1], ranks.pid(1))))
         << error;
