@@ -85,11 +85,14 @@ std::string text(Duration duration) {
   if (us < 0) return "-" + text(-duration);
   if (us == 0) return "0s";
   if (us < 1000) return format("{}us", us);
-  if (us < 1'000'000)
-    return format(us % 1000 == 0 ? "{:.0f}ms" : "{:.1f}ms", static_cast<double>(us) / 1e3);
+  // A decimal only where it says something.
+  auto in_units = [us](std::int64_t unit, std::string_view name) {
+    return format("{:.{}f}{}", static_cast<double>(us) / static_cast<double>(unit),
+                  us % unit == 0 ? 0 : 1, name);
+  };
+  if (us < 1'000'000) return in_units(1000, "ms");
+  if (us < 60'000'000) return in_units(1'000'000, "s");
   std::int64_t s = us / 1'000'000;
-  if (s < 60)
-    return format(us % 1'000'000 == 0 ? "{:.0f}s" : "{:.1f}s", static_cast<double>(us) / 1e6);
   if (s < 3600) return format("{}m {}s", s / 60, s % 60);
   if (s < 86400) return format("{}h {}m", s / 3600, s / 60 % 60);
   return format("{}d {}h", s / 86400, s / 3600 % 24);
