@@ -4,9 +4,28 @@
 #include <cstdio>
 
 #include "apps/command.h"
-#include "base/log.h"
+#include "text/nearest.h"
 
 using namespace lockstep;
+
+namespace {
+
+// CLI11 would only say that a subcommand is required.
+bool refuse_unknown(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;  // the hidden ones have no group
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return false;
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
+  if (name.starts_with('-')) return false;
+  std::vector<std::string_view> known(names.begin(), names.end());
+  std::string hint = did_you_mean(name, known);
+  say(format("lockstep: there is no command '{}'{} `lockstep --help` lists them", name,
+             hint.empty() ? "." : hint));
+  return true;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `lockstep ps | head` ends by an error of write, not by death
@@ -14,7 +33,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains deep-learning models on many nodes, and runs the cluster that does it."};
   app.name("lockstep");
   app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return format("lockstep: {}; --help shows what can be given\n", error.what());
+  });
   app.footer(
       "A first run:\n"
       "  lockstep run -- python train.py\n"
@@ -40,6 +61,11 @@ int main(int argc, char** argv) {
   add_version(app, action);
   add_agent(app, action);
 
+  if (argc == 1) {
+    say(app.help());
+    return kWrongUsage;
+  }
+  if (refuse_unknown(app, argv[1])) return kWrongUsage;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -63,6 +63,11 @@ std::string attempt_lines(const api::AttemptView& attempt) {
 
 }  // namespace
 
+std::string size_text(const RunSpec& spec) {
+  return format("{} node{} x {} device{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
+                spec.devices == 1 ? "" : "s");
+}
+
 std::string runs_table(const std::vector<api::RunView>& runs) {
   Table table({"RUN", "NAME", "STATE", "NODES", "DEVICES", "STEP", "LOSS", "RUNNING", "SUBMITTED",
                "REASON"});
@@ -77,9 +82,8 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
 std::string run_details(const api::RunView& run) {
   std::string lines = format("{}   {}   {}", run.id, run.name, run.state);
   if (!run.reason.empty()) lines += ": " + run.reason;
-  lines +=
-      format("\ncommand     {}\nfolder      {}\nnodes       {} x {} devices\n",
-             joined(run.spec.command), run.spec.working_folder, run.spec.nodes, run.spec.devices);
+  lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n", joined(run.spec.command),
+                  run.spec.working_folder, size_text(run.spec));
   lines += format("running     {} of at most {}\n", seconds(run.running_seconds),
                   text(run.spec.timeout));
   lines += format("submitted   {} by {}\n",

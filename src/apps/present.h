@@ -8,6 +8,8 @@
 
 namespace lockstep {
 
+// "2 nodes x 1 device".
+std::string size_text(const RunSpec& spec);
 std::string runs_table(const std::vector<api::RunView>& runs);
 std::string run_details(const api::RunView& run);
 std::string metrics_table(const std::vector<api::Series>& series);

@@ -9,6 +9,7 @@
 
 #include "apps/command.h"
 #include "apps/follow.h"
+#include "apps/present.h"
 #include "base/fd.h"
 #include "text/convert.h"
 #include "text/document.h"
@@ -121,8 +122,8 @@ Result<int> submit_and_follow(const RunFlags& flags) {
     say(how_to_come_back(run.id));
     return kDone;
   }
-  say(format("submitted {} ({}): {} nodes x {} devices; Ctrl-C detaches, the run goes on", run.id,
-             run.name, spec.nodes, spec.devices));
+  say(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id, run.name,
+             size_text(spec)));
   auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
   if (end) return exit_code_for(*end);
   say("\ndetached: " + how_to_come_back(run.id));
