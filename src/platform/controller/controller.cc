@@ -14,6 +14,9 @@ namespace fs = std::filesystem;
 // How often the engine is asked what is gone: at every tick while something is about to end.
 constexpr Duration kLookInterval = std::chrono::seconds(1);
 constexpr Duration kComplainInterval = std::chrono::minutes(1);
+// Between two ticks: longer, and the daemon itself stood still (a machine that slept, a disk that
+// hung, a clock that was set). Well below the silence after which a node counts as lost.
+constexpr Duration kStandstill = std::chrono::seconds(10);
 
 fs::path run_folder(const fs::path& home, const RunId& run) {
   return home / "runs" / run.project / format("{}", run.number);
@@ -83,6 +86,10 @@ Result<Command> Controller::report(const NodeReport& report) {
 }
 
 void Controller::tick() {
+  const Time now = setup_.clock.now();
+  const bool stood_still = ticked_ && now - *ticked_ >= kStandstill;
+  if (stood_still && !handle_or_log(DaemonStarted{})) return;
+  ticked_ = now;
   for (const NodeId& node : gone_nodes()) handle_or_log(NodeGone{node});
   handle_or_log(Tick{});
 }
@@ -110,9 +117,10 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
   return std::move(outcome.changes);
 }
 
-void Controller::handle_or_log(const Event& event) {
-  if (auto handled = handle(event); !handled)
-    LS_LOG(error, "the controller could not go on: {}", handled.error().message);
+bool Controller::handle_or_log(const Event& event) {
+  auto handled = handle(event);
+  if (!handled) LS_LOG(error, "the controller could not go on: {}", handled.error().message);
+  return handled.has_value();
 }
 
 // A launch that fails is an event of its own, whose effects join the queue.

@@ -55,7 +55,8 @@ class Controller {
   // An agent's heartbeat; the answer is what it shall do. Reports of ended attempts are answered
   // with `leave`.
   Result<Command> report(const NodeReport& report);
-  // Lets time pass. Call it every 200 ms or so; it asks the engine what is gone.
+  // Lets time pass. Call it every 200 ms or so; it asks the engine what is gone. After a long gap
+  // nobody counts as silent: there was nobody to hear them.
   void tick();
 
   const State& state() const { return state_; }
@@ -70,7 +71,7 @@ class Controller {
   Result<void> recover();
   Result<std::vector<Change>> handle(const Event& event);
   Result<std::vector<Change>> decide(const Event& event);
-  void handle_or_log(const Event& event);
+  bool handle_or_log(const Event& event);
   void act();
   void carry_out(const LaunchNode& effect);
   void carry_out(const KillNode& effect);
@@ -85,6 +86,7 @@ class Controller {
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;      // committed, not yet carried out
   std::set<NodeId> launching_;      // committed, their launch not yet tried: not gone if not listed
+  std::optional<Time> ticked_;      // the last tick
   std::optional<Time> looked_;      // when the engine was last asked
   std::optional<Time> complained_;  // when its failure to answer was last logged
 };

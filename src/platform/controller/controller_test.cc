@@ -282,6 +282,17 @@ TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
   EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::node_lost);
 }
 
+TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  tick();
+  tick(std::chrono::minutes(20));
+  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_THAT(engine_.kills, ElementsAre());
+  for (int i = 0; i < 30; ++i) tick();
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+}
+
 TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {
   const RunId id = controller_->submit(spec_of(1, 1), {}).value();
   const NodeId node = nodes(id)[0];

@@ -40,7 +40,8 @@ struct NodeGone {
 };
 // Time passes: time-outs, silent agents, waiting runs.
 struct Tick {};
-// The daemon was away and is back: nobody could be heard meanwhile, so nobody counts as silent.
+// The daemon was away, or stood still, and is back: nobody could be heard meanwhile, so nobody
+// counts as silent.
 struct DaemonStarted {};
 
 using Event =
