@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,8 +40,16 @@ Result<pid_t> spawn_detached(const std::vector<std::string>& words, const Home& 
   ::dup2(null, STDIN_FILENO);
   ::dup2(log.get(), STDOUT_FILENO);
   ::dup2(log.get(), STDERR_FILENO);
+  // What the caller has open besides (a lock, a pipe to a script) must not stay open for days.
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   ::execv(arguments[0], arguments.data());
   ::_exit(127);
+}
+
+// The daemon's answer, once it gives one; an error when it did not within its time to start.
+Result<Client> await_daemon(const Home& home) {
+  for (Deadline deadline = Deadline::after(kDaemonStart);; ::usleep(20'000))
+    if (auto client = Client::open(home); client || deadline.passed()) return client;
 }
 
 }  // namespace
@@ -71,6 +81,11 @@ Result<std::string> own_program() {
   return path.string();
 }
 
+bool is_served(const Home& home) {
+  auto lock = open_file(home.folder / "lock", O_RDWR);
+  return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
   TRY(make_folders(home.folder));
   std::vector<std::string> words = { TRY(own_program()), "serve" };
@@ -90,7 +105,10 @@ Result<Client> connect() {
   Home home = TRY(Home::find());
   auto client = Client::open(home);
   if (client || client.error().code != Code::unavailable) return client;
-  auto started = TRY(start_daemon(home, {}));
+  auto begun = start_daemon(home, {});
+  // Another command started one at the same moment: ours found the folder taken and went.
+  if (!begun && is_served(home)) return await_daemon(home);
+  Client started = TRY(std::move(begun));
   say(format("started the daemon on this machine ({}, {}); `lockstep serve --stop` ends it",
              started.url(), home.folder.string()));
   return started;
@@ -112,10 +130,13 @@ int terminal_width() {
   return width > 0 ? width : 80;
 }
 
+// Output that was lost must not end in success; a reader that went away (`| head`) is no error.
 void print(const std::string& line) {
-  std::fputs(line.c_str(), stdout);
-  std::fputc('\n', stdout);
-  std::fflush(stdout);
+  std::fputs((line + "\n").c_str(), stdout);
+  if (std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) std::_Exit(kNobodyReads);
+  say("lockstep: " + os_error("writing to standard output", errno).message);
+  std::_Exit(kWrongUsage);
 }
 
 void say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }

@@ -20,8 +20,9 @@ inline constexpr int kDone = 0;
 inline constexpr int kRunFailed = 1;
 inline constexpr int kWrongUsage = 2;
 inline constexpr int kNoDaemon = 3;
-inline constexpr int kTimedOut = 124;   // as timeout(1) says it
-inline constexpr int kCancelled = 130;  // as a shell says it of Ctrl-C
+inline constexpr int kTimedOut = 124;     // as timeout(1) says it
+inline constexpr int kCancelled = 130;    // as a shell says it of Ctrl-C
+inline constexpr int kNobodyReads = 141;  // as a shell says it of a broken pipe
 
 int exit_code_for(const Error& error);
 int exit_code_for(const api::RunView& run);
@@ -43,6 +44,8 @@ void add_watch(CLI::App& app, Action& action);
 // The daemon's client. With none running, starts the user's own on this machine and says so on
 // standard error.
 Result<Client> connect();
+// A daemon holds the folder, though it may not answer yet.
+bool is_served(const Home& home);
 // Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says
 // what its log says.
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments);

@@ -1,8 +1,6 @@
 #include <memory>
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "apps/command.h"
@@ -36,9 +34,7 @@ struct ServeFlags {
 
 // Said before a detached start, where the user reads it; the daemon's own store refuses too.
 Result<void> check_free(const Home& home) {
-  Fd lock = TRY(open_file(home.folder / "lock", O_RDWR | O_CREAT));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK) return os_error("locking " + home.folder.string(), errno);
+  if (!is_served(home)) return {};
   auto daemon = read_daemon_file(home.daemon_file());
   return Error{Code::already_exists,
                format("a daemon already serves {}{}; end it with `lockstep serve --stop`, or "
@@ -65,10 +61,12 @@ Result<int> serve(const ServeFlags& flags) {
   TRY(check_free(home));
   set_log_name("daemon");
 
+  // First of all, since it locks the folder: of two daemons that start at once one makes the keys.
+  auto database = TRY(Database::open(home.store()));
+  ::unlink(home.daemon_file().c_str());  // of one that was killed; its process id may be another's
   SystemClock clock;
   Keys keys = TRY(Keys::open(home.folder));
   Map map = TRY(wanted_map(flags));
-  auto database = TRY(Database::open(home.store()));
   SqlStore store(*database);
   insight::Insight insight(*database);
   LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
@@ -119,13 +117,12 @@ Result<int> serve_detached(const ServeFlags& flags) {
 Result<int> stop_daemon() {
   Home home = TRY(Home::find());
   auto daemon = read_daemon_file(home.daemon_file());
-  if (!daemon)
+  // The file alone says little: a daemon that was killed leaves it behind.
+  if (!daemon || !is_served(home))
     return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
   if (::kill(static_cast<pid_t>(daemon->pid), SIGTERM) != 0 && errno != ESRCH)
     return os_error(format("stopping the daemon (process {})", daemon->pid), errno);
-  Fd lock = TRY(open_file(home.folder / "lock", O_RDWR | O_CREAT));
-  for (Deadline deadline = Deadline::after(kStopPatience);
-       ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ::usleep(20'000))
+  for (Deadline deadline = Deadline::after(kStopPatience); is_served(home); ::usleep(20'000))
     if (deadline.passed())
       return Error{Code::timeout,
                    format("the daemon (process {}) did not end within {}; see {}", daemon->pid,
