@@ -92,7 +92,8 @@ Result<Client> start_daemon(const Home& home, const std::vector<std::string>& ar
   words.insert(words.end(), arguments.begin(), arguments.end());
   pid_t child = TRY(spawn_detached(words, home));
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {
-    if (auto client = Client::open(home); client) return client;
+    auto file = read_daemon_file(home.daemon_file());  // it may be that of another daemon
+    if (auto client = Client::open(home); client && file && file->pid == child) return client;
     if (::waitpid(child, nullptr, WNOHANG) == child)
       return Error{Code::invalid, format("the daemon did not start: {} (all of it: {})",
                                          last_line(home.log_file()), home.log_file().string())};
