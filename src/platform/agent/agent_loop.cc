@@ -166,9 +166,10 @@ void AgentLoop::turn() {
 
 Duration AgentLoop::patience() const {
   Duration least = kPatienceMax;
-  for (const auto& deadline :
-       {time_out_, stop_alone_, force_, flush_, clear_look_, clear_end_, leave_})
+  for (const auto& deadline : {time_out_, stop_alone_, force_, flush_, clear_look_, clear_end_})
     if (deadline) least = std::min(least, deadline->left());
+  // Passed without effect while a rank is stuck in the kernel: not to be waited for in a circle.
+  if (leave_ && phase_ == Phase::ended) least = std::min(least, leave_->left());
   return least;
 }
 

@@ -5,15 +5,19 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "platform/agent/output.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/reserved_port.h"
+#include "platform/agent/spawn.h"
 #include "platform/agent/spool.h"
 
 namespace lockstep {
@@ -208,6 +212,21 @@ Fd listener(int family, int port, bool reuse) {
       ::listen(socket.get(), 8) != 0)
     return Fd();
   return socket;
+}
+
+TEST(Spawn, AProgramFindsNothingOpenThatTheAgentHas) {
+  const Fd leaky(::open("/dev/null", O_RDONLY));  // not close-on-exec, as libraries open theirs
+  auto child = spawn({.command = {"sh", "-c", "exec ls /proc/self/fd"},
+                      .environment = {{"PATH", "/usr/bin:/bin"}},
+                      .folder = "/"})
+                   .value();
+  ::fcntl(child.output.get(), F_SETFL, 0);
+  std::string listed;
+  char buffer[256];
+  for (ssize_t n = 0; (n = ::read(child.output.get(), buffer, sizeof buffer)) > 0;)
+    listed.append(buffer, static_cast<std::size_t>(n));
+  ::waitpid(child.pid, nullptr, 0);
+  EXPECT_EQ(listed, "0\n1\n2\n3\n");  // 3 is that of ls itself
 }
 
 TEST(ReservedPort, AServerThatReusesAddressesMayListenOnIt) {

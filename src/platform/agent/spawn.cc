@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,6 +92,7 @@ void reset_signals() {
   if (::dup2(layout.null, 0) < 0 || ::dup2(layout.output, 1) < 0 || ::dup2(layout.output, 2) < 0)
     give_up(layout, Stage::files);
   if (::chdir(layout.folder.c_str()) != 0) give_up(layout, Stage::folder);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // Asio's sockets, which are not so by themselves
   ::execve(layout.program.c_str(), layout.argv.data(), layout.envp.data());
   give_up(layout, Stage::program);
 }
