@@ -4,9 +4,10 @@
 
 namespace lockstep {
 
-Result<api::HeartbeatAnswer> ClientLink::heartbeat(const api::Heartbeat& heartbeat, Deadline) {
+Result<api::HeartbeatAnswer> ClientLink::heartbeat(const api::Heartbeat& heartbeat,
+                                                   Deadline deadline) {
   if (!client_) TRY(find_daemon());
-  auto answer = client_->heartbeat(heartbeat);
+  auto answer = client_->heartbeat(heartbeat, deadline);
   if (!answer) client_.reset();
   return answer;
 }

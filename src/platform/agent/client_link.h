@@ -16,7 +16,6 @@ class ClientLink : public DaemonLink {
   ClientLink(std::filesystem::path daemon_file, std::string token)
       : daemon_file_(std::move(daemon_file)), token_(std::move(token)) {}
 
-  // The bound of a call is the client's own, a few seconds over the time the answer may wait.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                          Deadline deadline) override;
 

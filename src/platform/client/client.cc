@@ -37,13 +37,13 @@ class Client::Connection {
   const std::string& url() const { return url_; }
 
   Result<Json> call(const api::Route& route, const std::string& target, std::string body,
-                    Duration wait) {
+                    const Deadline& deadline) {
     HttpCall call{.method = std::string(route.method), .target = target, .body = std::move(body)};
-    call.headers.add("Authorization", "Bearer " + token_);
+    if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
     // A heartbeat's items are numbered: twice counts once.
     call.repeatable = route.caller == api::Caller::agent;
     if (!call.body.empty()) call.headers.add("Content-Type", "application/json");
-    HttpResponse answer = TRY(http_.call(call, Deadline::after(wait + kPatience)));
+    HttpResponse answer = TRY(http_.call(call, deadline));
     if (answer.status >= 400) return api::error_of(answer.status, answer.body);
     auto json = parse_json(answer.body);
     if (!json) return std::move(json).error().within(format("the answer of {}", url_));
@@ -53,7 +53,8 @@ class Client::Connection {
   template <class Answer>
   Result<Answer> ask(const api::Route& route, const std::string& target, std::string body = {},
                      Duration wait = {}) {
-    return from_json<Answer>(TRY(call(route, target, std::move(body), wait)));
+    const auto deadline = Deadline::after(wait + kPatience);
+    return from_json<Answer>(TRY(call(route, target, std::move(body), deadline)));
   }
 
  private:
@@ -77,14 +78,18 @@ Result<Client> Client::open(const Home& home) {
   std::string token = TRY(read_file(home.token_file()));
   while (token.ends_with('\n')) token.pop_back();
   Client client(file->url, token);
-  TRY(client.health());
-  return client;
+  auto well = client.health();
+  if (well) return client;
+  if (well.error().code == Code::timeout) return std::move(well).error();
+  // Also when somebody else answers there: a daemon that was killed leaves its file behind.
+  return Error{Code::unavailable, std::move(well).error().message};
 }
 
 const std::string& Client::url() const { return connection_->url(); }
 
 Result<void> Client::health() {
-  TRY(connection_->call(api::kHealth, std::string(api::kHealth.path), {}, {}));
+  TRY(connection_->call(api::kHealth, std::string(api::kHealth.path), {},
+                        Deadline::after(kPatience)));
   return {};
 }
 
@@ -93,7 +98,7 @@ Result<api::Version> Client::version() {
 }
 
 Result<Json> Client::map() {
-  return connection_->call(api::kMap, std::string(api::kMap.path), {}, {});
+  return connection_->ask<Json>(api::kMap, std::string(api::kMap.path));
 }
 
 Result<api::RunView> Client::submit(const api::SubmitRequest& request) {
@@ -139,15 +144,14 @@ Result<api::SeriesList> Client::metrics(const RunId& id, const MetricsQuery& que
       api::kMetrics, api::target_of(api::kMetrics.path, {id.project, number_of(id)}, words));
 }
 
-Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat) {
-  auto wait =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(heartbeat.wait_seconds));
+Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
+                                               const Deadline& deadline) {
   const NodeId node = TRY(parse_node_id(heartbeat.node));
   const std::string target = api::target_of(
       api::kHeartbeat.path, {node.attempt.run.project, number_of(node.attempt.run),
                              format("{}", node.attempt.epoch), format("{}", node.index)});
-  return connection_->ask<api::HeartbeatAnswer>(api::kHeartbeat, target,
-                                                dump_json(to_json(heartbeat)), wait);
+  return from_json<api::HeartbeatAnswer>(
+      TRY(connection_->call(api::kHeartbeat, target, dump_json(to_json(heartbeat)), deadline)));
 }
 
 }  // namespace lockstep

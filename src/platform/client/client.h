@@ -58,7 +58,8 @@ class Client {
   Result<api::RunView> stop(const RunId& id, const api::StopRequest& request);
   Result<api::LogPage> logs(const RunId& id, const LogsQuery& query);
   Result<api::SeriesList> metrics(const RunId& id, const MetricsQuery& query);
-  Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat);
+  // Answers, or fails by the deadline, which leaves room for heartbeat.wait_seconds.
+  Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
  private:
   class Connection;

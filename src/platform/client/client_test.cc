@@ -54,6 +54,7 @@ TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
   auto client = Client::open(home_);
   ASSERT_TRUE(client) << client.error().message;
   EXPECT_EQ(heard_.target, "/health");
+  EXPECT_FALSE(heard_.headers.find("Authorization")) << "it may not be our daemon";
   answer(to_json(api::Version{.version = "1.2.3", .home = "/h", .pid = 7}));
   EXPECT_EQ(client->version()->version, "1.2.3");
   EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer secret");
@@ -63,6 +64,13 @@ TEST_F(ClientTest, WithoutADaemonOpeningSaysSo) {
   EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
   ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {"http://127.0.0.1:1", 1, "1"}));
   ASSERT_TRUE(write_file(home_.token_file(), "secret\n"));
+  EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
+}
+
+TEST_F(ClientTest, AStrangerAtTheAddressOfADaemonThatDiedCountsAsNoDaemon) {
+  ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
+  ASSERT_TRUE(write_file(home_.token_file(), "secret\n"));
+  answer_ = {.status = 404, .body = "<html>"};
   EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
 }
 
@@ -84,10 +92,12 @@ TEST_F(ClientTest, AHeartbeatNamesItsNodeInThePath) {
   answer({{"command", "start"}, {"acknowledged", 5}});
   api::Heartbeat heartbeat;
   heartbeat.node = "demo/42.2/1";
-  EXPECT_EQ(client().heartbeat(heartbeat)->acknowledged, 5);
+  EXPECT_EQ(client().heartbeat(heartbeat, Deadline::after(std::chrono::seconds(5)))->acknowledged,
+            5);
   EXPECT_EQ(heard_.target, "/api/v1/runs/demo/42/attempts/2/nodes/1/heartbeat");
   heartbeat.node = "nonsense";
-  EXPECT_EQ(client().heartbeat(heartbeat).error().code, Code::invalid);
+  EXPECT_EQ(client().heartbeat(heartbeat, Deadline::after(std::chrono::seconds(5))).error().code,
+            Code::invalid);
 }
 
 TEST_F(ClientTest, ErrorsAreThoseOfTheDaemon) {
