@@ -171,8 +171,12 @@ std::string one_line(std::string_view words) {
   for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   // A character that the cut went through is dropped whole.
-  if (words.size() > kLimit)
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();
+  const auto continues = [&](std::size_t i) {
+    return i > 0 && i < words.size() && (static_cast<unsigned char>(words[i]) & 0xc0) == 0x80;
+  };
+  std::size_t cut = line.size();
+  while (continues(cut)) --cut;
+  line.resize(cut);
   return line;
 }
 

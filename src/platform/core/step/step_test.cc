@@ -405,6 +405,8 @@ TEST(Back, ALineFromOutsideIsCutAtAWholeCharacter) {
   EXPECT_EQ(one_line("a\nb\tc"), "a b c");
   EXPECT_LE(one_line(std::string(299, 'x') + "\xc3\xa9\xc3\xa9").size(), 300u);
   EXPECT_EQ(one_line(std::string(299, 'x') + "\xc3\xa9"), std::string(299, 'x'));
+  EXPECT_EQ(one_line(std::string(298, 'x') + "\xc3\xa9\xc3\xa9"),
+            std::string(298, 'x') + "\xc3\xa9");
 }
 
 }  // namespace
