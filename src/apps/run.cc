@@ -66,6 +66,14 @@ Result<void> add_environment(const std::vector<std::string>& settings, RunSpec& 
   return {};
 }
 
+Result<std::filesystem::path> current_folder() {
+  std::error_code failure;
+  auto folder = std::filesystem::current_path(failure);
+  if (!failure) return folder;
+  return Error{Code::not_found, format("the current folder cannot be named ({}); change to another",
+                                       failure.message())};
+}
+
 Result<RunSpec> spec_of(const RunFlags& flags) {
   RunSpec spec;
   if (is_file(flags.words))
@@ -82,9 +90,9 @@ Result<RunSpec> spec_of(const RunFlags& flags) {
   if (flags.devices) spec.devices = *flags.devices;
   if (flags.retries) spec.retries = *flags.retries;
   if (flags.timeout) spec.timeout = TRY(parse_duration(*flags.timeout));
-  if (flags.checkpoint_folder)
-    spec.checkpoint_folder = std::filesystem::absolute(*flags.checkpoint_folder);
-  if (spec.working_folder.empty()) spec.working_folder = std::filesystem::current_path();
+  if (flags.checkpoint_folder) spec.checkpoint_folder = TRY(current_folder())
+  / *flags.checkpoint_folder;
+  if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder());
   if (spec.name.empty()) spec.name = std::filesystem::path(spec.command[0]).stem();
   TRY(add_environment(flags.env, spec));
   TRY(check(spec));

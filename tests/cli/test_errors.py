@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cluster
+from tests.conftest import PATIENCE, PROGRAM, Cluster
 
 
 def one_line(cluster: Cluster, *words: str) -> str:
@@ -55,6 +56,21 @@ def test_a_wrong_field_in_a_run_file_is_named_with_its_line(
     file.write_text("name: x\nnodez: 2\ncommand: [true]\n")
     line = one_line(cluster, "run", str(file))
     assert f"{file}:2" in line and "'nodes'" in line
+
+
+def test_a_run_from_a_folder_that_was_removed_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", f"cd {folder} && rmdir {folder} && {PROGRAM} run -- true"],
+        env=cluster.environment,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "change to another" in done.stderr
 
 
 def test_without_a_daemon_a_command_starts_one_and_says_so(idle: Cluster) -> None:
