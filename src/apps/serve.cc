@@ -51,8 +51,9 @@ Result<Map> wanted_map(const ServeFlags& flags) {
 }
 
 void tick_for_ever(Loop& loop, Controller& controller, Timer& timer) {
-  controller.tick();
+  // First, so that an exception, which the loop logs, does not end time-outs for good.
   timer = loop.after(kTick, [&] { tick_for_ever(loop, controller, timer); });
+  controller.tick();
 }
 
 Result<int> serve(const ServeFlags& flags) {
