@@ -1,6 +1,7 @@
 #include "apps/follow.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "apps/command.h"
 
@@ -23,6 +24,13 @@ Interrupt::Interrupt() {
 }
 Interrupt::~Interrupt() { ::signal(SIGINT, SIG_DFL); }
 bool Interrupt::requested() { return interrupted != 0; }
+
+void find_daemon_again(Client& client) {
+  ::usleep(200'000);
+  auto home = Home::find();
+  if (!home) return;
+  if (auto found = Client::open(*home); found) client = *std::move(found);
+}
 
 std::string log_text(const api::LogLine& line, bool with_rank) {
   return with_rank ? format("[{}] {}", line.rank, line.text) : line.text;
@@ -48,18 +56,18 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
   std::int64_t version = -1;
   std::string said;
   while (!Interrupt::requested()) {
-    api::RunView run = TRY(client.run(id));
+    api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
     if (run.version != version && options.states && state_line(run) != said) {
       said = state_line(run);
       say(said);
     }
     version = run.version;
-    api::LogPage page = TRY(client.logs(id, query));
+    api::LogPage page = TRY(patiently(client, [&] { return client.logs(id, query); }));
     bool with_rank = run.spec.nodes * run.spec.devices > 1 && !options.rank;
     for (const api::LogLine& line : page.lines) print(log_text(line, with_rank));
     query.after = page.next;
     if (!page.ended) continue;
-    api::RunView end = TRY(client.run(id));
+    api::RunView end = TRY(patiently(client, [&] { return client.run(id); }));
     if (options.states && state_line(end) != said) say(state_line(end));
     return std::optional(end);
   }

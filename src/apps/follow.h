@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "platform/client/client.h"
 
@@ -18,6 +19,20 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
   static bool requested();
 };
+
+// Waits a moment, then makes `client` one of the daemon that is there now, if any.
+void find_daemon_again(Client& client);
+
+// The call's answer. While the daemon is away (it may be restarted; runs go on without it) the call
+// is made again, for at most a minute and until Ctrl-C.
+template <class Call>
+auto patiently(Client& client, Call call) -> decltype(call()) {
+  for (Deadline deadline = Deadline::after(std::chrono::minutes(1));; find_daemon_again(client)) {
+    auto answer = call();
+    bool away = !answer && answer.error().code == Code::unavailable;
+    if (!away || deadline.passed() || Interrupt::requested()) return answer;
+  }
+}
 
 struct FollowOptions {
   std::optional<int> rank;  // only its lines

@@ -82,7 +82,7 @@ Result<int> watch(const std::string& words) {
   Turns turns;
   Deadline next_line = Deadline::after(Duration(0));
   while (!Interrupt::requested()) {
-    api::RunView run = TRY(client.run(id));
+    api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
     turns.tell(run, live);
     if (run.ended) return exit_code_for(run);
     if (run.progress && run.state == "running" && (live || next_line.passed())) {
@@ -93,7 +93,7 @@ Result<int> watch(const std::string& words) {
         print(line);
       next_line = Deadline::after(kLineEvery);
     }
-    TRY(client.run(id, run.version, kPoll));
+    TRY(patiently(client, [&] { return client.run(id, run.version, kPoll); }));
   }
   print("\n" + how_to_come_back(words));
   return kDone;

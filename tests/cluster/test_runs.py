@@ -118,6 +118,24 @@ def test_killing_the_daemon_leaves_the_run_alone_and_loses_no_line(
     assert sorted(lines) == ["after", "after", "before", "before"]
 
 
+def test_who_follows_a_run_stays_with_it_through_a_restart_of_the_daemon(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    process = subprocess.Popen(
+        [str(PROGRAM), "run", "--", "sh", "-c",
+         f"echo before; while ! test -e {gate}; do sleep 0.05; done; echo after"],
+        env=cluster.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    cluster.running_ranks("default/1")
+    subprocess.run(["kill", "-9", str(cluster.daemon_pid())], check=True)
+    cluster.serve()
+    gate.touch()
+    shown, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert shown == "before\nafter\n"
+
+
 def test_ctrl_c_detaches_and_the_run_goes_on(cluster: Cluster) -> None:
     process = subprocess.Popen(
         [str(PROGRAM), "run", "--", "sleep", "1000"],

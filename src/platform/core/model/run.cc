@@ -43,7 +43,8 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
     if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value))
       return invalid(format("env: '{}' is not the name of an environment variable", name));
-    if (name.starts_with("LOCKSTEP_"))
+    if (name.starts_with("LOCKSTEP_") && name != "LOCKSTEP_FABRIC_PROVIDER" &&
+        name != "LOCKSTEP_LOG")  // those two are the user's settings
       return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
   }
   return {};
