@@ -1,17 +1,36 @@
 #include <csignal>
 
 #include "apps/command.h"
+#include "base/processes.h"
 
 namespace lockstep {
 namespace {
 
-Result<api::RankView> find_rank(const api::RunView& run, int rank) {
-  if (!run.attempts.empty())
-    for (const auto& node : run.attempts.back().nodes)
-      for (const auto& view : node.ranks)
-        if (view.rank == rank && view.state == "running") return view;
+struct Target {
+  std::string node;  // demo/42.2/0
+  pid_t process = 0;
+};
+
+Result<Target> find_rank(const api::RunView& run, int rank) {
+  if (!run.attempts.empty()) {
+    const api::AttemptView& attempt = run.attempts.back();
+    for (const api::NodeView& node : attempt.nodes)
+      for (const api::RankView& view : node.ranks)
+        if (view.rank == rank && view.state == "running")
+          return Target{format("{}.{}/{}", run.id, attempt.epoch, node.index),
+                        static_cast<pid_t>(view.pid)};
+  }
   return Error{Code::not_found,
-               format("{} has no running rank {}; see `lockstep show {}`", run.id, rank, run.id)};
+               format("{0} has no running rank {1}; see `lockstep show {0}`", run.id, rank)};
+}
+
+// The rank may be on another machine, or have ended and left its number to a stranger: its
+// environment tells (the token is INSTALLATION:NODE).
+Result<void> check_is_here(const Target& target) {
+  auto token = environment_of(target.process, "LOCKSTEP_NODE_TOKEN");
+  if (token && token->ends_with(":" + target.node)) return {};
+  return Error{Code::not_found, format("process {} of {} does not run on this machine (any more)",
+                                       target.process, target.node)};
 }
 
 Result<int> signal_number(const std::string& name) {
@@ -38,11 +57,12 @@ void add_kill(CLI::App& app, Action& action) {
       int number = TRY(signal_number(*signal));
       Client client = TRY(connect());
       api::RunView view = TRY(client.run(TRY(run_argument(*run))));
-      api::RankView target = TRY(find_rank(view, *rank));
-      if (::kill(static_cast<pid_t>(target.pid), number) != 0)
-        return os_error(format("signalling rank {} (process {})", *rank, target.pid), errno);
+      Target target = TRY(find_rank(view, *rank));
+      TRY(check_is_here(target));
+      if (::kill(target.process, number) != 0)
+        return os_error(format("signalling rank {} (process {})", *rank, target.process), errno);
       print(format("sent SIG{} to rank {} of {} (process {})", ::sigabbrev_np(number), *rank,
-                   view.id, target.pid));
+                   view.id, target.process));
       return kDone;
     };
   });
