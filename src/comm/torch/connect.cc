@@ -3,6 +3,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/mutex.h"
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/client.h"
 #include "comm/torch/backend.h"
@@ -93,10 +95,36 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secre
 Result<std::int64_t> count_use(c10d::Store& store, int rank) try {
   return store.add(format("lockstep/uses/{}", rank), 1);
 } catch (const std::exception& error) {
-  return Error{Code::unavailable, format("writing to torch's store: {}", error.what())};
+  return Error{Code::unavailable, format("writing to torch's store: {}", reason(error))};
 }
 
 // Under torchrun, its agent serves the store on MASTER_PORT; else rank 0 does.
+Result<c10::intrusive_ptr<c10d::Store>> open_store(const std::string& host, int port,
+                                                   const ConnectOptions& options) {
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<std::uint16_t>(port);
+  store.isServer = options.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
+  store.waitWorkers = false;  // the ranks wait for each other when they meet, and say for whom
+  store.multiTenant = true;
+  store.timeout = std::chrono::duration_cast<milliseconds>(options.timeout);
+  try {
+    const auto attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or("0");
+    c10::intrusive_ptr<c10d::Store> tcp = c10::make_intrusive<c10d::TCPStore>(host, store);
+    return c10::intrusive_ptr<c10d::Store>(
+        c10::make_intrusive<c10d::PrefixStore>("lockstep/attempt_" + attempt, std::move(tcp)));
+  } catch (const std::exception& error) {
+    return Error{Code::unavailable,
+                 format("meeting at MASTER_ADDR {}, port {}: {}", host, port, reason(error))};
+  }
+}
+
+struct OpenStores {
+  Mutex mutex;  // guards what follows
+  std::map<std::string, c10::intrusive_ptr<c10d::Store>> stores LS_GUARDED_BY(mutex);
+};
+
+// Opened once and kept until the process ends. Rank 0's serves the others, who may still read from
+// it when rank 0 has met them all, or come for the next group before rank 0 has left the last.
 Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOptions& options) {
   const auto host = variable("MASTER_ADDR");
   if (!host)
@@ -105,21 +133,11 @@ Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOpti
                  "or by torchrun"};
   const int port = TRY(number_variable("MASTER_PORT"));
   if (port > 65535) return Error{Code::invalid, format("MASTER_PORT {} is no port", port)};
-  c10d::TCPStoreOptions store;
-  store.port = static_cast<std::uint16_t>(port);
-  store.isServer = options.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
-  store.numWorkers = static_cast<std::size_t>(options.size);
-  store.multiTenant = true;
-  store.timeout = std::chrono::duration_cast<milliseconds>(options.timeout);
-  try {
-    const auto attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or("0");
-    c10::intrusive_ptr<c10d::Store> tcp = c10::make_intrusive<c10d::TCPStore>(*host, store);
-    return c10::intrusive_ptr<c10d::Store>(
-        c10::make_intrusive<c10d::PrefixStore>("lockstep/attempt_" + attempt, std::move(tcp)));
-  } catch (const std::exception& error) {
-    return Error{Code::unavailable,
-                 format("meeting at MASTER_ADDR {}, port {}: {}", *host, port, error.what())};
-  }
+  static auto* const open = new OpenStores;  // never destroyed: its threads may outlive statics
+  Lock lock(open->mutex);
+  auto& store = open->stores[format("{}:{}", *host, port)];
+  if (!store) store = TRY(open_store(*host, port, options));
+  return store;
 }
 
 Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, ConnectOptions options) {

@@ -15,6 +15,7 @@
 #include "comm/rendezvous/server.h"
 #include "comm/torch/store_rendezvous.h"
 #include "net/crypto.h"
+#include "net/socket.h"
 
 namespace lockstep {
 namespace {
@@ -63,7 +64,7 @@ int end_of(pid_t child) {
 
 class ConnectFromEnvironment : public testing::Test {
  protected:
-  static constexpr int kSize = 3;
+  static constexpr int kSize = 6;
 
   void SetUp() override {
     ::setenv("WORLD_SIZE", std::to_string(kSize).c_str(), 1);
@@ -84,7 +85,7 @@ class ConnectFromEnvironment : public testing::Test {
       }
       std::vector<at::Tensor> tensors{at::full({1000}, rank + 1.0)};
       (*group)->allreduce(tensors)->wait();
-      if (tensors[0].sum().item<double>() != 6000) return false;
+      if (tensors[0].sum().item<double>() != 1000 * kSize * (kSize + 1) / 2) return false;
     }
     return true;
   }
@@ -136,6 +137,31 @@ TEST_F(ConnectFromEnvironment, RanksMeetAtTheAgentsMeetingPlace) {
   unlink(file.c_str());
   close(port_pipe[0]);
   close(port_pipe[1]);
+}
+
+std::uint16_t free_port() {
+  auto listener = Listener::tcp("127.0.0.1", 0);
+  return listener ? listener->port() : std::uint16_t{0};
+}
+
+bool listens(std::uint16_t port, Deadline deadline) {
+  while (!deadline.passed())
+    if (Socket::connect_tcp("127.0.0.1", port, deadline)) return true;
+  return false;
+}
+
+// The last rank still reads where the others are when rank 0 has met all. Each group is dropped
+// sooner on some ranks than on others, while the first come for the next one.
+TEST_F(ConnectFromEnvironment, RanksMeetAtRankZerosStoreAlsoWhenOneComesLate) {
+  const std::uint16_t port = free_port();
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < kSize - 1; ++rank)
+    children.push_back(start_rank([rank] { return sums_over_ranks(rank); }));
+  EXPECT_TRUE(listens(port, Deadline::after(std::chrono::seconds(20))));
+  children.push_back(start_rank([] { return sums_over_ranks(kSize - 1); }));
+  for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
 }
 
 }  // namespace

@@ -12,18 +12,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// c10d's messages carry a stack trace; the first line says it.
-std::string first_line(const char* message) {
-  const std::string_view whole = message;
-  return std::string(whole.substr(0, whole.find('\n')));
-}
+}  // namespace
 
 std::string reason(const std::exception& error) {
   const auto* const torch = dynamic_cast<const c10::Error*>(&error);
-  return first_line(torch ? torch->what_without_backtrace() : error.what());
+  const std::string_view whole = torch ? torch->what_without_backtrace() : error.what();
+  return std::string(whole.substr(0, whole.find('\n')));
 }
-
-}  // namespace
 
 Result<void> StoreRendezvous::set(std::string_view key, std::string_view value) try {
   const auto kept = store_->compareSet(full(key), "", std::string(value));

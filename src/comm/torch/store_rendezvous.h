@@ -1,6 +1,7 @@
 // StoreRendezvous: a c10d::Store (TCPStore, FileStore, ...) as the meeting place of a communicator.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -8,6 +9,9 @@
 #include "comm/rendezvous/rendezvous.h"
 
 namespace lockstep {
+
+// What an exception of c10d's says, in one line: without the stack trace that it carries.
+std::string reason(const std::exception& error);
 
 class StoreRendezvous : public Rendezvous {
  public:
