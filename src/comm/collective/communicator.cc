@@ -44,6 +44,19 @@ class Communicator::Impl {
       : rank_(rank), size_(size), engine_(std::move(endpoint), timeout) {}
 
   bool in_forked_child() const { return ::getpid() != pid_; }
+  // A forked child has no progress thread, so nothing that it submits would ever be done; and the
+  // engine's lock may have been taken when it was forked.
+  Result<void> check_process() const {
+    if (!in_forked_child()) return {};
+    return invalid(
+        format("this process was forked from rank {}, to which the group belongs: "
+               "communicate in rank {} itself, or make a new group here",
+               rank_, rank_));
+  }
+  Pending submit(const Header& header, Engine::Algorithm algorithm) {
+    if (auto checked = check_process(); !checked) return Pending::finished(std::move(checked));
+    return engine_.submit(header, std::move(algorithm));
+  }
   int rank() const { return rank_; }
   int size() const { return size_; }
   Engine& engine() { return engine_; }
@@ -54,6 +67,7 @@ class Communicator::Impl {
   }
 
   Result<void> check_peer(int peer, int tag) const {
+    TRY(check_process());
     if (peer < 0 || peer >= size_ || peer == rank_)
       return invalid(format("rank {} cannot send to or receive from rank {} in a group of {}",
                             rank_, peer, size_));
@@ -97,7 +111,7 @@ Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, Red
   if (auto checked = check_reduction(buffer.size(), type, op); !checked)
     return Pending::finished(std::move(checked));
   const auto header = make_header(Operation::all_reduce, 0, buffer.size(), type, op, 0);
-  return impl_->engine().submit(header, [=](Exchange& exchange) -> Result<void> {
+  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
     if (exchange.size() == 1) return {};
     if (choose_all_reduce(buffer.size(), exchange.size()) == Algorithm::flat)
       return flat_all_reduce(exchange, buffer, type, op);
@@ -111,7 +125,7 @@ Pending Communicator::reduce_scatter(std::span<const std::byte> input, std::span
   if (checked) checked = impl_->check_blocks(input.size(), output.size());
   if (!checked) return Pending::finished(std::move(checked));
   const auto header = make_header(Operation::reduce_scatter, 0, output.size(), type, op, 0);
-  return impl_->engine().submit(header, [=](Exchange& exchange) -> Result<void> {
+  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
     if (exchange.size() > 1) return ring_reduce_scatter(exchange, input, output, type, op);
     if (!output.empty()) std::memmove(output.data(), input.data(), output.size());
     return {};
@@ -123,7 +137,7 @@ Pending Communicator::all_gather(std::span<const std::byte> input, std::span<std
     return Pending::finished(std::move(checked));
   const auto header =
       make_header(Operation::all_gather, 0, input.size(), DataType::uint8, ReduceOp::sum, 0);
-  return impl_->engine().submit(header, [=](Exchange& exchange) -> Result<void> {
+  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
     if (exchange.size() > 1) return ring_all_gather(exchange, input, output);
     if (!output.empty()) std::memmove(output.data(), input.data(), output.size());
     return {};
@@ -135,7 +149,7 @@ Pending Communicator::broadcast(std::span<std::byte> buffer, int root) {
     return Pending::finished(invalid(format("root {} is no rank of a group of {}", root, size())));
   const auto header =
       make_header(Operation::broadcast, 0, buffer.size(), DataType::uint8, ReduceOp::sum, root);
-  return impl_->engine().submit(header, [=](Exchange& exchange) -> Result<void> {
+  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
     if (exchange.size() == 1) return {};
     return ring_broadcast(exchange, buffer, root);
   });
@@ -143,7 +157,7 @@ Pending Communicator::broadcast(std::span<std::byte> buffer, int root) {
 
 Pending Communicator::barrier() {
   const auto header = make_header(Operation::barrier, 0, 0, DataType::uint8, ReduceOp::sum, 0);
-  return impl_->engine().submit(header, dissemination_barrier);
+  return impl_->submit(header, dissemination_barrier);
 }
 
 Pending Communicator::send(std::span<const std::byte> buffer, int peer, int tag) {
@@ -160,6 +174,8 @@ Pending Communicator::recv(std::span<std::byte> buffer, int peer, int tag) {
 
 Result<Buffer> Communicator::allocate(Bytes size) { return Buffer::create(size); }
 
-void Communicator::abort(Error error) { impl_->engine().abort(std::move(error)); }
+void Communicator::abort(Error error) {
+  if (!impl_->in_forked_child()) impl_->engine().abort(std::move(error));
+}
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@
 // The result of a reduction is bitwise equal on all ranks and from run to run (same ranks, same
 // hosts, same sizes). 16-bit floats are added in 32 bits and rounded after each rank.
 //
+// In a forked child every call is refused: the group is its parent's.
+//
 // Limits: at most 256 sends to one peer that it has not matched with a recv are under way; further
 // ones wait their turn. Safe to call from several threads, but collectives submitted from several
 // threads have no order of their own.

@@ -240,6 +240,29 @@ TEST_P(Processes, AForkedChildDoesNotKeepADeadRankAlive) {
   EXPECT_EQ(::kill(worker, SIGKILL), 0) << "the worker was to outlive its rank";
 }
 
+TEST_P(Processes, AForkedChildIsRefusedTheGroupAndItsRankGoesOn) {
+  Ranks ranks(GetParam(), 20s, [](Ranks::Self self) {
+    if (self.comm.rank() == 2) {
+      auto buffer = zeros(10);
+      const pid_t worker = ::fork();
+      if (worker == 0) {
+        ::alarm(15);
+        write_line(self.report, words(self.comm.barrier().wait()));
+        write_line(self.report, words(self.comm.send(buffer, 0, 1).wait()));
+        ::_exit(0);
+      }
+      ::waitpid(worker, nullptr, 0);
+    }
+    write_line(self.report, words(self.comm.barrier().wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  for (int call = 0; call < 2; ++call) {
+    const auto error = ranks.report(2);
+    EXPECT_TRUE(contains(error, "forked from rank 2")) << error;
+  }
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.report(rank), "ok");
+}
+
 TEST_P(Processes, WhoIsDoneFirstLeavesWithoutDisturbingTheOthers) {
   Ranks ranks(GetParam(), 20s, [](Ranks::Self self) {
     auto buffer = zeros(3000);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "comm/rendezvous/server.h"
+#include "comm/torch/group.h"
 #include "comm/torch/store_rendezvous.h"
 #include "net/crypto.h"
 #include "net/socket.h"
@@ -162,6 +164,48 @@ TEST_F(ConnectFromEnvironment, RanksMeetAtRankZerosStoreAlsoWhenOneComesLate) {
   EXPECT_TRUE(listens(port, Deadline::after(std::chrono::seconds(20))));
   children.push_back(start_rank([] { return sums_over_ranks(kSize - 1); }));
   for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
+}
+
+// What Python does when a forked worker ends by itself.
+bool a_forked_child_leaves() {
+  const pid_t child = start_rank([] {
+    ::alarm(15);
+    Group::leave_all();
+    return true;
+  });
+  return end_of(child) == 0;
+}
+
+TEST_F(ConnectFromEnvironment, AForkedChildLeavesNothingAndHangsNowhere) {
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", std::to_string(free_port()).c_str(), 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const auto first = start_rank([&] {
+    const auto group = connect_from_environment(std::chrono::seconds(20));
+    if (!group) return false;
+    std::vector<at::Tensor> tensors{at::full({10}, 1.0)};
+    const auto work = (*group)->allreduce(tensors);
+    // Rank 1 has not called it yet, so a thread of the group's will complete the future.
+    const auto future = work->getFuture();
+    if (write(go[1], "!", 1) != 1) return false;
+    future->wait();
+    return a_forked_child_leaves();
+  });
+  const auto second = start_rank([&] {
+    ::setenv("RANK", "1", 1);
+    const auto group = connect_from_environment(std::chrono::seconds(20));
+    char order = 0;
+    if (!group || read(go[0], &order, 1) != 1) return false;
+    std::vector<at::Tensor> tensors{at::full({10}, 1.0)};
+    (*group)->allreduce(tensors)->wait();
+    return true;
+  });
+  EXPECT_EQ(end_of(first), 0);
+  EXPECT_EQ(end_of(second), 0);
+  close(go[0]);
+  close(go[1]);
 }
 
 }  // namespace

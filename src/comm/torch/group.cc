@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 namespace lockstep {
 namespace {
 
@@ -28,7 +30,9 @@ std::shared_ptr<Group> Group::create(std::unique_ptr<Communicator> communicator)
 }
 
 Group::Group(std::unique_ptr<Communicator> communicator)
-    : finisher_(std::make_shared<Finisher>()), communicator_(std::move(communicator)) {}
+    : pid_(::getpid()),
+      finisher_(std::make_shared<Finisher>()),
+      communicator_(std::move(communicator)) {}
 
 std::shared_ptr<Communicator> Group::communicator() {
   finisher_->sweep();
@@ -37,6 +41,8 @@ std::shared_ptr<Communicator> Group::communicator() {
 }
 
 void Group::leave() {
+  // A forked child has none of the threads that this would wait for.
+  if (::getpid() != pid_) return;
   std::shared_ptr<Communicator> communicator;
   {
     Lock lock(mutex_);

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include <sys/types.h>
+
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/collective/communicator.h"
@@ -23,7 +25,7 @@ class Group {
   // Shared with works, which may outlive the group.
   const std::shared_ptr<Finisher>& finisher() const { return finisher_; }
 
-  // Ends what is under way and leaves, within two seconds.
+  // Ends what is under way and leaves, within two seconds. Nothing in a forked child.
   void leave();
   // leave() for all groups of this process.
   static void leave_all();
@@ -31,6 +33,7 @@ class Group {
  private:
   explicit Group(std::unique_ptr<Communicator> communicator);
 
+  const pid_t pid_;
   const std::shared_ptr<Finisher> finisher_;
   Mutex mutex_;  // guards what follows
   std::shared_ptr<Communicator> communicator_ LS_GUARDED_BY(mutex_);
