@@ -145,12 +145,17 @@ class Meeting {
       return Error{Code::invalid,
                    format("a second process calls itself rank {} of {} in group '{}'", peer.rank,
                           options_.size, options_.group)};
-    TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
-    const bool may_share = local && peer.host_id == options_.host_id;
-    if (!(local && TRY(answer_shm(socket, peer.rank, may_share))))
-      TRY(agree_on_ofi(socket, peer.rank));
+    if (auto met = welcome(socket, peer, local); !met)
+      return std::move(met).error().within(format("meeting rank {}", peer.rank));
     keep(std::move(socket), peer);
     return true;
+  }
+
+  Result<void> welcome(Socket& socket, const Peer& peer, bool local) {
+    TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
+    const bool may_share = local && peer.host_id == options_.host_id;
+    if (local && TRY(answer_shm(socket, peer.rank, may_share))) return {};
+    return agree_on_ofi(socket, peer.rank);
   }
 
   // The caller makes the segment; the other proves that it reads it, by the token.
