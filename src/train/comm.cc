@@ -27,24 +27,11 @@ c10d::ReduceOp::RedOpType c10d_name(Reduction reduction) {
   check_failed("the reduction is known", "");
 }
 
-bool says(std::string_view message, std::string_view word) {
-  return message.find(word) != std::string_view::npos;
-}
-
-// c10d's backends tell kinds of failure apart by their words only.
-Code code_of(std::string_view message) {
-  if (says(message, "imed out") || says(message, "imeout")) return Code::timeout;
-  for (auto word : {"losed by peer", "reset by peer", "onnection refused", "roken pipe",
-                    "peer lost", "onnection closed", "rank lost"})
-    if (says(message, word)) return Code::peer_lost;
-  return Code::internal;
-}
-
 // The first line only: c10 adds a C++ stack to its messages.
 Error error_of(std::string_view what, const std::exception& exception) {
   std::string message = exception.what();
   message = message.substr(0, message.find('\n'));
-  return Error{code_of(message), format("{}: {}", what, message)};
+  return Error{Code::unavailable, format("{}: {}", what, message)};
 }
 
 std::chrono::milliseconds milliseconds(Duration duration) {
@@ -102,43 +89,6 @@ Transfer Comm::broadcast(at::Tensor tensor, int root, std::string_view label) {
     options.rootRank = root;
     std::vector<at::Tensor> tensors{std::move(tensor)};
     return (*group_)->broadcast(tensors, options);
-  });
-}
-
-Transfer Comm::gather(at::Tensor output, at::Tensor input, std::string_view label) {
-  if (!group_) {
-    output.copy_(input.view_as(output));
-    return {};
-  }
-  return start("all-gather", label, [&] { return (*group_)->all_gather_single(output, input); });
-}
-
-Transfer Comm::scatter(at::Tensor output, at::Tensor input, Reduction reduction,
-                       std::string_view label) {
-  if (!group_) {
-    output.copy_(input.view_as(output));
-    return {};
-  }
-  return start("reduce-scatter", label, [&] {
-    c10d::ReduceScatterOptions options;
-    options.reduceOp = c10d_name(reduction);
-    return (*group_)->reduce_scatter_single(output, input, options);
-  });
-}
-
-Transfer Comm::send(at::Tensor tensor, int peer, int tag, std::string_view label) {
-  LS_CHECK(group_ && peer != rank_, "rank {} sends {} to rank {}", rank_, label, peer);
-  return start(format("send to rank {}", peer), label, [&] {
-    std::vector<at::Tensor> tensors{std::move(tensor)};
-    return (*group_)->send(tensors, peer, tag);
-  });
-}
-
-Transfer Comm::receive(at::Tensor tensor, int peer, int tag, std::string_view label) {
-  LS_CHECK(group_ && peer != rank_, "rank {} receives {} from rank {}", rank_, label, peer);
-  return start(format("receive from rank {}", peer), label, [&] {
-    std::vector<at::Tensor> tensors{std::move(tensor)};
-    return (*group_)->recv(tensors, peer, tag);
   });
 }
 

@@ -46,7 +46,8 @@ class Transfer {
 
 class Comm {
  public:
-  static constexpr Duration kBound = std::chrono::minutes(5);
+  // Longer than the groups' own bounds, whose errors name the rank that is behind.
+  static constexpr Duration kBound = std::chrono::minutes(15);
 
   // A group of one: every operation is done at once, without a process group.
   Comm() = default;
@@ -60,13 +61,6 @@ class Comm {
   Transfer reduce(at::Tensor tensor, Reduction reduction, std::string_view label);
   // Every rank's tensor becomes that of `root`.
   Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
-  // output holds size() inputs, in the order of ranks.
-  Transfer gather(at::Tensor output, at::Tensor input, std::string_view label);
-  // output becomes this rank's part of the reduced inputs; input holds size() outputs.
-  Transfer scatter(at::Tensor output, at::Tensor input, Reduction reduction,
-                   std::string_view label);
-  Transfer send(at::Tensor tensor, int peer, int tag, std::string_view label);
-  Transfer receive(at::Tensor tensor, int peer, int tag, std::string_view label);
 
   // One number, reduced and waited for.
   Result<double> reduce(double value, Reduction reduction, std::string_view label);
