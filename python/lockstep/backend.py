@@ -5,6 +5,7 @@ compiled part, ``lockstep._lockstep``, is loaded when the first group is made.
 """
 
 import atexit
+import os
 from typing import Any
 
 
@@ -28,6 +29,8 @@ def _create(options: Any, backend_options: Any) -> Any:
     Raises:
         torch.distributed.DistBackendError: the ranks could not connect; the message names whom.
     """
+    # Or libinfinipath, which comes with libfabric, would replace the program's signal handlers.
+    os.environ.setdefault("IPATH_NO_BACKTRACE", "1")
     from lockstep import _lockstep
 
     if backend_options is not None:

@@ -3,6 +3,8 @@
 import datetime
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -115,3 +117,17 @@ def make_and_destroy(rank: int) -> None:
 
 def test_groups_come_and_go() -> None:
     run_ranks(2, make_and_destroy)
+
+
+def test_the_programs_signal_handlers_stay_its_own() -> None:
+    program = """
+import os, signal, torch.distributed as dist
+signal.signal(signal.SIGTERM, lambda *_: print("saved"))
+dist.init_process_group("lockstep", store=dist.HashStore(), rank=0, world_size=1)
+os.kill(os.getpid(), signal.SIGTERM)
+dist.destroy_process_group()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "saved\n"), done.stderr

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "comm/fabric/ofi/handles.h"
 #include "comm/fabric/ofi/ofi_link.h"
+#include "comm/fabric/ofi/signals.h"
 
 namespace lockstep {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 constexpr auto kApiVersion = FI_VERSION(1, 15);
 constexpr std::size_t kAddressLimit = 256;
 constexpr std::size_t kRanksLimit = 1 << 16;  // by the tag's layout
+
+// Before main, as soon as the libraries that took them are loaded.
+[[maybe_unused]] const bool signals_are_back = (put_back_signals(), true);
 
 Result<InfoPtr> choose_provider(const OfiOptions& options) {
   const auto name = options.provider == "tcp" ? std::string("tcp;ofi_rxm") : options.provider;
