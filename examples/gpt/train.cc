@@ -111,7 +111,6 @@ OptimizerOptions optimizer_options(const TrainOptions& options) {
 }  // namespace
 
 Result<Outcome> train(const TrainOptions& options) {
-  std::signal(SIGTERM, [](int) { told_to_stop = true; });
   auto mesh = TRY(connect(options.backend));
   TRY(check_batch(options, mesh.world_size()));
   const auto corpus = TRY(read_corpus(options.data, options.model.context));
@@ -127,6 +126,8 @@ Result<Outcome> train(const TrainOptions& options) {
   Progress progress(*reporter, mesh.rank(), step, options.steps,
                     options.batch * options.model.context);
 
+  // Not before: only a step looks, and a program that has nothing to save may end at once.
+  std::signal(SIGTERM, [](int) { told_to_stop = true; });
   bool stop = false;
   while (step < options.steps && !stop) {
     const auto starts = TRY(sampler.next(mesh.rank(), mesh.world_size()));
