@@ -88,7 +88,7 @@ bool is_served(const Home& home) {
 
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
   TRY(make_folders(home.folder));
-  std::vector<std::string> words = { TRY(own_program()), "serve" };
+  std::vector<std::string> words = {TRY(own_program()), "serve"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   pid_t child = TRY(spawn_detached(words, home));
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {

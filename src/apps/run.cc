@@ -90,8 +90,8 @@ Result<RunSpec> spec_of(const RunFlags& flags) {
   if (flags.devices) spec.devices = *flags.devices;
   if (flags.retries) spec.retries = *flags.retries;
   if (flags.timeout) spec.timeout = TRY(parse_duration(*flags.timeout));
-  if (flags.checkpoint_folder) spec.checkpoint_folder = TRY(current_folder())
-  / *flags.checkpoint_folder;
+  if (flags.checkpoint_folder)
+    spec.checkpoint_folder = TRY(current_folder()) / *flags.checkpoint_folder;
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder());
   if (spec.name.empty()) spec.name = std::filesystem::path(spec.command[0]).stem();
   TRY(add_environment(flags.env, spec));

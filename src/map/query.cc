@@ -136,8 +136,7 @@ Result<Link> link_between_hosts(const Map& map, std::string_view a, std::string_
 }
 
 Result<Link> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b) {
-  DevicePlace from = TRY(place_of(map, a))
-  , to = TRY(place_of(map, b));
+  DevicePlace from = TRY(place_of(map, a)), to = TRY(place_of(map, b));
   Level level = level_between(from, to);
   if (level == Level::device) return Link{std::nullopt, Duration(0)};
   if (level == Level::island) return from.island->between_devices;

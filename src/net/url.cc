@@ -169,8 +169,7 @@ Result<Url> parse_url(std::string_view words) {
 }
 
 Result<std::string> host_of(std::string_view authority) {
-  return TRY(parse_authority(authority))
-  .host;
+  return TRY(parse_authority(authority)).host;
 }
 
 bool is_utf8(std::string_view bytes) {

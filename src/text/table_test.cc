@@ -1,8 +1,8 @@
 #include "text/table.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
+
+#include <gtest/gtest.h>
 
 namespace lockstep {
 namespace {

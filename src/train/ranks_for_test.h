@@ -68,10 +68,7 @@ inline Result<void> run_rank(const c10::intrusive_ptr<c10d::Store>& store, int r
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  Rank self {
-    rank, TRY(Mesh::replicas(group, kBound))
-    , backend
-  };
+  Rank self{rank, TRY(Mesh::replicas(group, kBound)), backend};
   return body(self);
 }
 

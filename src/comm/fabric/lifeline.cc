@@ -67,7 +67,7 @@ std::string to_frame(const Peer& peer) {
 Result<Peer> parse_peer(std::string_view frame) {
   const auto fields = TRY(split_fields(frame, 3));
   const auto rank = TRY(parse_number<int>(fields[0]));
-  return Peer { rank, fields[1], TRY(parse_number<std::int64_t>(fields[2])) };
+  return Peer{rank, fields[1], TRY(parse_number<std::int64_t>(fields[2]))};
 }
 
 void Lifeline::tell(const Notice& notice) {

@@ -164,11 +164,9 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10
 }
 
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
-  const ConnectOptions options {
-    .rank = TRY(number_variable("RANK"))
-    , .size = TRY(number_variable("WORLD_SIZE"))
-    , .timeout = timeout
-  };
+  const ConnectOptions options{.rank = TRY(number_variable("RANK")),
+                               .size = TRY(number_variable("WORLD_SIZE")),
+                               .timeout = timeout};
   if (options.rank >= options.size)
     return Error{Code::invalid,
                  format("RANK {} is not below WORLD_SIZE {}", options.rank, options.size)};

@@ -123,10 +123,10 @@ Result<void> AgentLoop::open_sources() {
     };
     auto report = [this](api::SpoolItem item) { messenger_->add(item); };
     auto file = std::filesystem::path(launch_.node_folder) / format("rank-{}.log", rank);
-    sources_.push_back({
-      .rank = rank, .pipe = Fd(), .output = TRY(Output::open(file, std::move(log)))
-      , .reports = TRY(ReportSocket::open(report_path(local), rank, report))
-    });
+    sources_.push_back({.rank = rank,
+                        .pipe = Fd(),
+                        .output = TRY(Output::open(file, std::move(log))),
+                        .reports = TRY(ReportSocket::open(report_path(local), rank, report))});
   }
   return {};
 }

@@ -129,8 +129,7 @@ Result<void> await_exec(pid_t pid, const Layout& layout, const Fd& failures) {
 
 Result<Child> spawn(const Program& program) {
   Layout layout;
-  layout.program = TRY(find_program(program))
-  .string();
+  layout.program = TRY(find_program(program)).string();
   layout.folder = program.folder.string();
   for (const auto& [name, value] : program.environment)
     layout.environment.push_back(name + "=" + value);

@@ -131,10 +131,9 @@ Result<Json> Handlers::metrics(const Ask& ask) {
   TRY(ask.allow_query({"name", "rank", "after_step"}));
   const RunId id = TRY(ask.run());
   TRY(find_run(id));
-  const insight::SeriesQuery query {
-    .name = ask.query("name"), .rank = TRY(rank_of(ask))
-    , .after_step = TRY(ask.integer("after_step", -1, kMost))
-  };
+  const insight::SeriesQuery query{.name = ask.query("name"),
+                                   .rank = TRY(rank_of(ask)),
+                                   .after_step = TRY(ask.integer("after_step", -1, kMost))};
   api::SeriesList list;
   for (auto& series : TRY(setup_.insight.series(id, query))) {
     auto& view = list.series.emplace_back();
@@ -156,8 +155,7 @@ void Handlers::run(const Ask& ask, Responder responder) {
 Result<void> Handlers::wait_for_run(const Ask& ask, Kept responder) {
   TRY(ask.allow_query({"after_version", "wait"}));
   const RunId id = TRY(ask.run());
-  const std::int64_t after = TRY(ask.integer("after_version", -1, kMost))
-  .value_or(-1);
+  const std::int64_t after = TRY(ask.integer("after_version", -1, kMost)).value_or(-1);
   const Duration patience = TRY(ask.wait());
   TRY(find_run(id));
   waiting_.wait(id, patience, [this, id, after, responder](Waiting::Turn turn) {
@@ -178,12 +176,11 @@ Result<void> Handlers::wait_for_logs(const Ask& ask, Kept responder) {
   TRY(ask.allow_query({"after", "rank", "limit", "tail", "wait"}));
   const RunId id = TRY(ask.run());
   TRY(find_run(id));
-  const LogAsk wanted {
-    .run = id, .after = TRY(ask.integer("after", 0, kMost))
-    .value_or(0), .limit = TRY(ask.integer("limit", 1, kLinesLimit))
-    .value_or(1000), .tail = TRY(ask.integer("tail", 0, kLinesLimit))
-    , .rank = TRY(rank_of(ask))
-  };
+  const LogAsk wanted{.run = id,
+                      .after = TRY(ask.integer("after", 0, kMost)).value_or(0),
+                      .limit = TRY(ask.integer("limit", 1, kLinesLimit)).value_or(1000),
+                      .tail = TRY(ask.integer("tail", 0, kLinesLimit)),
+                      .rank = TRY(rank_of(ask))};
   const Duration patience = wanted.tail ? Duration(0) : TRY(ask.wait());
   waiting_.wait(id, patience, [this, id, wanted, responder](Waiting::Turn turn) {
     const auto run = find_run(id);

@@ -16,20 +16,18 @@ Result<std::int64_t> last_cursor(insight::Insight& insight, const RunId& run) {
 
 Result<api::LogPage> log_page(insight::Insight& insight, const LogAsk& ask, bool run_ended) {
   api::LogPage page;
-  const auto lines = ask.tail ? TRY(insight.log_tail(ask.run, *ask.tail, ask.rank))
-               : TRY(insight.log(ask.run,
-                                 {.after = ask.after, .limit = ask.limit, .rank = ask.rank}));
-               page.next = ask.tail ? TRY(last_cursor(insight, ask.run)) : ask.after;
-               for (const insight::Line& line : lines) {
-                 page.next = std::max(page.next, line.cursor);
-                 page.lines.push_back({.cursor = line.cursor,
-                                       .epoch = line.epoch,
-                                       .rank = line.rank,
-                                       .text = line.text});
-               }
-               page.ended =
-                   run_ended && (ask.tail || static_cast<std::int64_t>(lines.size()) < ask.limit);
-               return page;
+  const auto lines =
+      ask.tail
+          ? TRY(insight.log_tail(ask.run, *ask.tail, ask.rank))
+          : TRY(insight.log(ask.run, {.after = ask.after, .limit = ask.limit, .rank = ask.rank}));
+  page.next = ask.tail ? TRY(last_cursor(insight, ask.run)) : ask.after;
+  for (const insight::Line& line : lines) {
+    page.next = std::max(page.next, line.cursor);
+    page.lines.push_back(
+        {.cursor = line.cursor, .epoch = line.epoch, .rank = line.rank, .text = line.text});
+  }
+  page.ended = run_ended && (ask.tail || static_cast<std::int64_t>(lines.size()) < ask.limit);
+  return page;
 }
 
 }  // namespace lockstep

@@ -89,18 +89,22 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
 }
 
 Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
-  NodeReport report {
-    .node = node, .state = TRY(parse_name<NodeState>(heartbeat.state))
-    , .address = heartbeat.address, .master_port = heartbeat.master_port,
-        .rendezvous_port = heartbeat.rendezvous_port, .agent_pid = heartbeat.agent_pid,
-        .message = heartbeat.message, .ranks = {}
-  };
+  NodeReport report{.node = node,
+                    .state = TRY(parse_name<NodeState>(heartbeat.state)),
+                    .address = heartbeat.address,
+                    .master_port = heartbeat.master_port,
+                    .rendezvous_port = heartbeat.rendezvous_port,
+                    .agent_pid = heartbeat.agent_pid,
+                    .message = heartbeat.message,
+                    .ranks = {}};
   for (const api::RankReport& rank : heartbeat.ranks)
-    report.ranks.push_back({
-      .rank = rank.rank, .local_rank = rank.local_rank, .pid = rank.pid,
-      .state = TRY(parse_name<RankState>(rank.state))
-      , .code = rank.code, .signalled_by_us = rank.signalled_by_us, .ended = rank.ended
-    });
+    report.ranks.push_back({.rank = rank.rank,
+                            .local_rank = rank.local_rank,
+                            .pid = rank.pid,
+                            .state = TRY(parse_name<RankState>(rank.state)),
+                            .code = rank.code,
+                            .signalled_by_us = rank.signalled_by_us,
+                            .ended = rank.ended});
   return report;
 }
 
@@ -108,11 +112,14 @@ Result<std::vector<insight::Item>> items_of(const api::Heartbeat& heartbeat) {
   std::vector<insight::Item> items;
   items.reserve(heartbeat.items.size());
   for (const api::SpoolItem& item : heartbeat.items)
-    items.push_back({
-      .sequence = item.sequence, .kind = TRY(parse_name<insight::ItemKind>(item.kind))
-      , .rank = item.rank, .step = item.step, .steps = item.steps, .time = item.time,
-          .text = item.text, .values = item.values
-    });
+    items.push_back({.sequence = item.sequence,
+                     .kind = TRY(parse_name<insight::ItemKind>(item.kind)),
+                     .rank = item.rank,
+                     .step = item.step,
+                     .steps = item.steps,
+                     .time = item.time,
+                     .text = item.text,
+                     .values = item.values});
   return items;
 }
 

@@ -74,8 +74,7 @@ class Meeting {
       if (auto met = call(peer); !met)
         return std::move(met).error().within(format("meeting rank {}", peer));
     int missing = options_.size - 1 - options_.rank;
-    while (missing > 0) missing -= TRY(admit_one(local, remote))
-    ? 1 : 0;
+    while (missing > 0) missing -= TRY(admit_one(local, remote)) ? 1 : 0;
     return {};
   }
 
@@ -164,8 +163,7 @@ class Meeting {
     auto segment = TRY(ShmSegment::create(token));
     TRY(socket.send_fd(segment.memfd().get(), deadline_));
     TRY(socket.send_fd(endpoint_->bell_.fd(), deadline_));
-    const bool proven = TRY(recv_frame(socket, deadline_))
-    == token;
+    const bool proven = TRY(recv_frame(socket, deadline_)) == token;
     TRY(send_frame(socket, proven ? "share" : "apart", deadline_));
     if (!proven) return false;
     Doorbell bell(TRY(socket.recv_fd(deadline_)));
