@@ -23,7 +23,7 @@ bool is_id(std::string_view words) {
          std::all_of(words.begin(), words.end(), is_id_letter);
 }
 
-Result<void> check_link(const Link& link, const Place& place) {
+Result<void> check_link(const LinkSpeed& link, const Place& place) {
   if (link.bandwidth && link.bandwidth->count() <= 0)
     return place.at("bandwidth").error("must be positive; leave it out if it is unknown");
   if (link.latency && link.latency->count() < 0)

@@ -17,14 +17,15 @@
 namespace lockstep {
 
 // One way, for one pair that has the link to itself.
-struct Link {
+struct LinkSpeed {
   std::optional<Bandwidth> bandwidth;
   std::optional<Duration> latency;
-  bool operator==(const Link&) const = default;
+  bool operator==(const LinkSpeed&) const = default;
 
   static constexpr auto fields() {
-    return record<Link>(field("bandwidth", &Link::bandwidth, "such as 10 Gbit/s; null: unknown"),
-                        field("latency", &Link::latency, "one way, such as 20us; null: unknown"));
+    return record<LinkSpeed>(
+        field("bandwidth", &LinkSpeed::bandwidth, "such as 10 Gbit/s; null: unknown"),
+        field("latency", &LinkSpeed::latency, "one way, such as 20us; null: unknown"));
   }
 };
 
@@ -61,7 +62,7 @@ struct DeviceGroup {
 };
 
 struct IslandForm {
-  Link between_devices;
+  LinkSpeed between_devices;
   std::vector<DeviceGroup> devices;
 
   static constexpr auto fields() {
@@ -72,7 +73,7 @@ struct IslandForm {
 };
 
 struct Island {
-  Link between_devices;
+  LinkSpeed between_devices;
   std::vector<Device> devices;
   bool operator==(const Island&) const = default;
 
@@ -88,8 +89,8 @@ struct Host {
   std::string address;  // where other hosts reach it; empty: the id
   std::optional<Bytes> memory;
   std::optional<int> cores;
-  Link to_leaf;
-  Link between_islands;
+  LinkSpeed to_leaf;
+  LinkSpeed between_islands;
   std::vector<Island> islands;
   bool operator==(const Host&) const = default;
 
@@ -119,7 +120,7 @@ struct Leaf {
 
 struct Pod {
   std::string name;
-  Link between_leaves;
+  LinkSpeed between_leaves;
   std::vector<Leaf> leaves;
   bool operator==(const Pod&) const = default;
 
@@ -133,7 +134,7 @@ struct Pod {
 
 struct Map {
   std::string name;
-  Link between_pods;
+  LinkSpeed between_pods;
   std::vector<Pod> pods;
   bool operator==(const Map&) const = default;
 

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-Host host(std::string id, Link to_leaf = {}) {
+Host host(std::string id, LinkSpeed to_leaf = {}) {
   Host result;
   result.id = std::move(id);
   result.to_leaf = to_leaf;
@@ -25,7 +25,7 @@ Host host(std::string id, Link to_leaf = {}) {
 
 // east: leaf 0 has a and b, leaf 1 has c; west: leaf 0 has d, whose link to its leaf is unknown.
 Map two_pods() {
-  Link fast{10_Gbit, Duration(20)}, slow{1_Gbit, Duration(50)};
+  LinkSpeed fast{10_Gbit, Duration(20)}, slow{1_Gbit, Duration(50)};
   Pod east{"east",
            {5_Gbit, Duration(7)},
            {{"e0", {host("a", fast), host("b", slow)}}, {"e1", {host("c", fast)}}}};
@@ -85,18 +85,18 @@ TEST(Query, TheCommonLevelIsTheSmallestThingThatHoldsBoth) {
 
 TEST(Query, AWayIsAsFastAsItsSlowestLinkAndAsLongAsAllOfThem) {
   Map map = two_pods();
-  EXPECT_EQ(link_between_hosts(map, "a", "b").value(), (Link{1_Gbit, Duration(70)}));
-  EXPECT_EQ(link_between_hosts(map, "a", "c").value(), (Link{5_Gbit, Duration(47)}));
-  EXPECT_EQ(link_between_hosts(map, "a", "a").value(), (Link{20_Gbit, Duration(3)}));
-  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 1}).value(), (Link{40_Gbit, Duration(1)}));
-  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 3}).value(), (Link{20_Gbit, Duration(3)}));
-  EXPECT_EQ(link_between(map, {"a", 0}, {"b", 3}).value(), (Link{1_Gbit, Duration(70)}));
-  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 0}).value(), (Link{std::nullopt, Duration(0)}));
+  EXPECT_EQ(link_between_hosts(map, "a", "b").value(), (LinkSpeed{1_Gbit, Duration(70)}));
+  EXPECT_EQ(link_between_hosts(map, "a", "c").value(), (LinkSpeed{5_Gbit, Duration(47)}));
+  EXPECT_EQ(link_between_hosts(map, "a", "a").value(), (LinkSpeed{20_Gbit, Duration(3)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 1}).value(), (LinkSpeed{40_Gbit, Duration(1)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 3}).value(), (LinkSpeed{20_Gbit, Duration(3)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"b", 3}).value(), (LinkSpeed{1_Gbit, Duration(70)}));
+  EXPECT_EQ(link_between(map, {"a", 0}, {"a", 0}).value(), (LinkSpeed{std::nullopt, Duration(0)}));
 }
 
 TEST(Query, AWayWithAnUnknownLinkIsUnknown) {
-  EXPECT_EQ(link_between_hosts(two_pods(), "a", "d").value(), Link{});
-  EXPECT_EQ(link_between_hosts(two_pods(), "d", "a").value(), Link{});
+  EXPECT_EQ(link_between_hosts(two_pods(), "a", "d").value(), LinkSpeed{});
+  EXPECT_EQ(link_between_hosts(two_pods(), "d", "a").value(), LinkSpeed{});
 }
 
 TEST(Query, WhatTheMapLacksIsNamed) {

@@ -61,18 +61,18 @@ Level level_between(const DevicePlace& a, const DevicePlace& b) {
 }
 
 // One after the other: what is unknown in a part is unknown in the whole.
-Link chained(const Link& a, const Link& b) {
-  Link result;
+LinkSpeed chained(const LinkSpeed& a, const LinkSpeed& b) {
+  LinkSpeed result;
   if (a.bandwidth && b.bandwidth) result.bandwidth = std::min(*a.bandwidth, *b.bandwidth);
   if (a.latency && b.latency) result.latency = *a.latency + *b.latency;
   return result;
 }
 
-Link link_of(const Map& map, const HostPlace& a, const HostPlace& b) {
+LinkSpeed link_of(const Map& map, const HostPlace& a, const HostPlace& b) {
   Level level = level_between(a, b);
   if (level == Level::host) return a.host->between_islands;
   if (level == Level::leaf) return chained(a.host->to_leaf, b.host->to_leaf);
-  const Link& middle = level == Level::pod ? a.pod->between_leaves : map.between_pods;
+  const LinkSpeed& middle = level == Level::pod ? a.pod->between_leaves : map.between_pods;
   return chained(chained(a.host->to_leaf, middle), b.host->to_leaf);
 }
 
@@ -131,14 +131,14 @@ Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& 
   return level_between(TRY(place_of(map, a)), TRY(place_of(map, b)));
 }
 
-Result<Link> link_between_hosts(const Map& map, std::string_view a, std::string_view b) {
+Result<LinkSpeed> link_between_hosts(const Map& map, std::string_view a, std::string_view b) {
   return link_of(map, TRY(place_of(map, a)), TRY(place_of(map, b)));
 }
 
-Result<Link> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b) {
+Result<LinkSpeed> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b) {
   DevicePlace from = TRY(place_of(map, a)), to = TRY(place_of(map, b));
   Level level = level_between(from, to);
-  if (level == Level::device) return Link{std::nullopt, Duration(0)};
+  if (level == Level::device) return LinkSpeed{std::nullopt, Duration(0)};
   if (level == Level::island) return from.island->between_devices;
   return link_of(map, from.host, to.host);
 }

@@ -48,7 +48,7 @@ Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& 
 // From the one to the other: least bandwidth and summed latency of the links on the way (host to
 // leaf, leaf to leaf of the same or of another pod, leaf to host); unknown where any of them is. A
 // host with itself: the link between its islands. A device with itself: no latency, no bandwidth.
-Result<Link> link_between_hosts(const Map& map, std::string_view a, std::string_view b);
-Result<Link> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b);
+Result<LinkSpeed> link_between_hosts(const Map& map, std::string_view a, std::string_view b);
+Result<LinkSpeed> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b);
 
 }  // namespace lockstep

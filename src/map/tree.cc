@@ -76,7 +76,7 @@ std::string host_label(const Host& host) {
   return format("host {} ({})", host.name, host.id);
 }
 
-std::string link_text(std::string_view what, const Link& link) {
+std::string link_text(std::string_view what, const LinkSpeed& link) {
   if (!link.bandwidth && !link.latency) return format("{} unknown", what);
   return format("{} {}, {}", what, link.bandwidth ? text(*link.bandwidth) : "unknown bandwidth",
                 link.latency ? text(*link.latency) : "unknown latency");

@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "comm/collective/choice.h"
 #include "comm/collective/dissemination_barrier.h"
-#include "comm/collective/engine.h"
+#include "comm/collective/progress_engine.h"
 #include "comm/collective/reduction.h"
 #include "comm/collective/ring_all_gather.h"
 #include "comm/collective/ring_all_reduce.h"
@@ -53,13 +53,13 @@ class Communicator::Impl {
                "communicate in rank {} itself, or make a new group here",
                rank_, rank_));
   }
-  Pending submit(const Header& header, Engine::Algorithm algorithm) {
+  Pending submit(const Header& header, ProgressEngine::Algorithm algorithm) {
     if (auto checked = check_process(); !checked) return Pending::finished(std::move(checked));
     return engine_.submit(header, std::move(algorithm));
   }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Engine& engine() { return engine_; }
+  ProgressEngine& engine() { return engine_; }
 
   Result<void> check_blocks(std::size_t whole, std::size_t block) const {
     if (whole == block * static_cast<std::size_t>(size_)) return {};
@@ -78,7 +78,7 @@ class Communicator::Impl {
  private:
   const int rank_, size_;
   const pid_t pid_ = ::getpid();
-  Engine engine_;
+  ProgressEngine engine_;
 };
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include <poll.h>
+
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 
@@ -62,7 +64,7 @@ Result<std::string> RendezvousClient::ask(char verb, std::string_view key, std::
         socket_, join_fields({number, std::string(1, verb), std::string(key), std::string(value)}),
         deadline));
     for (;;) {
-      auto answer = TRY(split_fields(TRY(recv_frame(socket_, deadline, kAnswerLimit)), 3));
+      auto answer = TRY(split_fields(TRY(next_frame(deadline)), 3));
       if (answer[0] == number) return answer;  // else a late one, to a get that timed out
     }
   };
@@ -73,6 +75,21 @@ Result<std::string> RendezvousClient::ask(char verb, std::string_view key, std::
                     : (*answer)[1] == text(Code::exhausted)    ? Code::exhausted
                                                                : Code::invalid;
   return Error{code, (*answer)[2]}.within(what);
+}
+
+// What came of a frame stays when the deadline passes in the middle of it.
+Result<std::string> RendezvousClient::next_frame(Deadline deadline) {
+  for (;;) {
+    if (auto frame = TRY(take_frame(received_, kAnswerLimit))) return *std::move(frame);
+    std::byte chunk[16 * 1024];
+    const auto got = TRY(socket_.try_recv(chunk));
+    if (!got)
+      TRY(wait_ready(socket_.fd(), POLLIN, deadline, "waiting for an answer"));
+    else if (*got == 0)
+      return Error{Code::peer_lost, "it closed the connection"};
+    else
+      received_.append(reinterpret_cast<const char*>(chunk), *got);
+  }
 }
 
 }  // namespace lockstep

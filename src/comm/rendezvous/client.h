@@ -30,8 +30,10 @@ class RendezvousClient : public Rendezvous {
       : socket_(std::move(socket)), server_(std::move(server)) {}
   Result<std::string> ask(char verb, std::string_view key, std::string_view value,
                           Deadline deadline);
+  Result<std::string> next_frame(Deadline deadline);
 
   Socket socket_;
+  std::string received_;        // the beginning of the next frame
   std::string server_;          // for error messages
   std::uint64_t requests_ = 0;  // numbers them, so that a late answer is told from the awaited one
 };

@@ -74,11 +74,11 @@ std::shared_ptr<Communicator> Backend::communicator() {
   return communicator;
 }
 
-Backend::WorkPtr Backend::start(c10d::OpType type, Milliseconds timeout, OperationParts parts) {
+Backend::WorkPtr Backend::start(c10d::OpType type, Milliseconds timeout, CallParts parts) {
   const std::uint64_t sequence = ++sequence_;
   // Shared by the handle and, when nobody waits, the finisher.
-  auto operation = std::make_shared<Operation>(std::move(parts));
-  return c10::make_intrusive<Work>(rank_, type, sequence, timeout, std::move(operation),
+  auto call = std::make_shared<PendingCall>(std::move(parts));
+  return c10::make_intrusive<Work>(rank_, type, sequence, timeout, std::move(call),
                                    group_->finisher());
 }
 
@@ -89,7 +89,7 @@ void Backend::check_root(std::string_view what, std::int64_t root) const {
 
 // Reductions
 
-void Backend::add_all_reduce(OperationParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
+void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
   check_dense(parts.what, tensor);
   const auto reduction = reduction_of(parts.what, tensor, op);
   at::Tensor carried = dense(tensor, reduction.carried);
@@ -101,7 +101,7 @@ void Backend::add_all_reduce(OperationParts& parts, at::Tensor& tensor, const c1
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_reduce"};
+  CallParts parts{.what = "all_reduce"};
   add_all_reduce(parts, the_only(parts.what, tensors), options.reduceOp);
   return start(c10d::OpType::ALLREDUCE, options.timeout, std::move(parts));
 }
@@ -109,7 +109,7 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
                                               const c10d::AllreduceCoalescedOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_reduce_coalesced"};
+  CallParts parts{.what = "all_reduce_coalesced"};
   for (const auto& tensor : tensors) check_reducible(parts.what, tensor, options.reduceOp);
   for (auto& tensor : tensors) add_all_reduce(parts, tensor, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE_COALESCED, options.timeout, std::move(parts));
@@ -118,7 +118,7 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
 // As an all-reduce, of which the root alone keeps the result.
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "reduce"};
+  CallParts parts{.what = "reduce"};
   check_root(parts.what, options.rootRank);
   auto& tensor = the_only(parts.what, tensors);
   if (rank_ == options.rootRank) {
@@ -132,7 +132,7 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   return start(c10d::OpType::REDUCE, options.timeout, std::move(parts));
 }
 
-void Backend::add_reduce_scatter(OperationParts& parts, at::Tensor& output, const at::Tensor& input,
+void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at::Tensor& input,
                                  const c10d::ReduceOp& op) {
   check_dense(parts.what, output);
   check_like(parts.what, input, output.scalar_type(), output.numel() * size_);
@@ -150,7 +150,7 @@ void Backend::add_reduce_scatter(OperationParts& parts, at::Tensor& output, cons
 Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                          const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "reduce_scatter"};
+  CallParts parts{.what = "reduce_scatter"};
   auto& output = the_only(parts.what, outputs);
   check_dense(parts.what, output);
   check_pairs(parts.what, inputs.size(), 1);
@@ -168,7 +168,7 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
 Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "reduce_scatter_tensor"};
+  CallParts parts{.what = "reduce_scatter_tensor"};
   add_reduce_scatter(parts, output, input, options.reduceOp);
   return start(c10d::OpType::_REDUCE_SCATTER_BASE, options.timeout, std::move(parts));
 }
@@ -176,7 +176,7 @@ Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& i
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "reduce_scatter_tensor_coalesced"};
+  CallParts parts{.what = "reduce_scatter_tensor_coalesced"};
   check_pairs(parts.what, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_reducible(parts.what, outputs[i], options.reduceOp);
@@ -189,7 +189,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
 
 // All-gather, broadcast, barrier
 
-void Backend::add_all_gather(OperationParts& parts, at::Tensor& output, const at::Tensor& input) {
+void Backend::add_all_gather(CallParts& parts, at::Tensor& output, const at::Tensor& input) {
   check_dense(parts.what, input);
   check_like(parts.what, output, input.scalar_type(), input.numel() * size_);
   const at::Tensor from = input.contiguous();
@@ -203,7 +203,7 @@ void Backend::add_all_gather(OperationParts& parts, at::Tensor& output, const at
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                     const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_gather"};
+  CallParts parts{.what = "all_gather"};
   const auto& input = the_only(parts.what, inputs);
   check_dense(parts.what, input);
   check_pairs(parts.what, outputs.size(), 1);
@@ -224,7 +224,7 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
 Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                           const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_gather_into_tensor"};
+  CallParts parts{.what = "all_gather_into_tensor"};
   add_all_gather(parts, output, input);
   return start(c10d::OpType::_ALLGATHER_BASE, options.timeout, std::move(parts));
 }
@@ -232,7 +232,7 @@ Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
 Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                           const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_gather_into_tensor_coalesced"};
+  CallParts parts{.what = "all_gather_into_tensor_coalesced"};
   check_pairs(parts.what, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_dense(parts.what, inputs[i]);
@@ -244,7 +244,7 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "broadcast"};
+  CallParts parts{.what = "broadcast"};
   check_root(parts.what, options.rootRank);
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
@@ -259,7 +259,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
 }
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
-  OperationParts parts{.what = "barrier"};
+  CallParts parts{.what = "barrier"};
   parts.pendings.push_back(communicator()->barrier());
   return start(c10d::OpType::BARRIER, options.timeout, std::move(parts));
 }

@@ -21,7 +21,7 @@
 #include "base/result.h"
 #include "comm/collective/communicator.h"
 #include "comm/torch/group.h"
-#include "comm/torch/operation.h"
+#include "comm/torch/pending_call.h"
 
 namespace lockstep {
 
@@ -89,14 +89,14 @@ class Backend : public c10d::Backend {
 
   // Raises once the group was left.
   std::shared_ptr<Communicator> communicator();
-  WorkPtr start(c10d::OpType type, Milliseconds timeout, OperationParts parts);
+  WorkPtr start(c10d::OpType type, Milliseconds timeout, CallParts parts);
 
-  void add_all_reduce(OperationParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op);
-  void add_all_gather(OperationParts& parts, at::Tensor& output, const at::Tensor& input);
-  void add_reduce_scatter(OperationParts& parts, at::Tensor& output, const at::Tensor& input,
+  void add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op);
+  void add_all_gather(CallParts& parts, at::Tensor& output, const at::Tensor& input);
+  void add_reduce_scatter(CallParts& parts, at::Tensor& output, const at::Tensor& input,
                           const c10d::ReduceOp& op);
   // Sends inputs[r] to and receives outputs[r] from each rank r. Undefined tensors are left out.
-  void add_exchange(OperationParts& parts, const Tensors& outputs, const Tensors& inputs, int tag);
+  void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs, int tag);
   void check_root(std::string_view what, std::int64_t root) const;
 
   const Duration timeout_;

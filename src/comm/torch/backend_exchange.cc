@@ -49,7 +49,7 @@ std::vector<std::int64_t> rows_of(std::string_view what, const at::Tensor& tenso
 
 }  // namespace
 
-void Backend::add_exchange(OperationParts& parts, const Tensors& outputs, const Tensors& inputs,
+void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs,
                            int tag) {
   const auto communicator = this->communicator();
   // Starting with the next rank: if all began with rank 0, it would serve them one by one.
@@ -76,7 +76,7 @@ void Backend::add_exchange(OperationParts& parts, const Tensors& outputs, const 
 Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                  const c10d::GatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "gather"};
+  CallParts parts{.what = "gather"};
   check_root(parts.what, options.rootRank);
   const auto& input = the_only(parts.what, inputs);
   check_dense(parts.what, input);
@@ -92,7 +92,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
 Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                   const c10d::ScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "scatter"};
+  CallParts parts{.what = "scatter"};
   check_root(parts.what, options.rootRank);
   const auto& output = the_only(parts.what, outputs);
   check_dense(parts.what, output);
@@ -110,7 +110,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                         std::vector<std::int64_t>& input_sizes,
                                         const c10d::AllToAllOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_to_all_single"};
+  CallParts parts{.what = "all_to_all_single"};
   check_dense(parts.what, output);
   check_dense(parts.what, input);
   TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), parts.what,
@@ -128,7 +128,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
 Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
                                    const c10d::AllToAllOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "all_to_all"};
+  CallParts parts{.what = "all_to_all"};
   const auto ranks = static_cast<std::size_t>(size_);
   TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, parts.what,
                     " needs one input and one output for each of the ", size_, " ranks");
@@ -145,7 +145,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "send"};
+  CallParts parts{.what = "send"};
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
   check_tag(parts.what, tag);
@@ -157,7 +157,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
 
 Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  OperationParts parts{.what = "recv"};
+  CallParts parts{.what = "recv"};
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
   check_tag(parts.what, tag);

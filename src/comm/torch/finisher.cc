@@ -4,10 +4,10 @@
 
 namespace lockstep {
 
-void Finisher::finish(const std::shared_ptr<Finisher>& finisher,
-                      std::shared_ptr<Operation> operation, Then then) {
-  const Operation& watched = *operation;
-  watched.when_ready([finisher, task = Task{std::move(operation), std::move(then)}]() mutable {
+void Finisher::finish(const std::shared_ptr<Finisher>& finisher, std::shared_ptr<PendingCall> call,
+                      Then then) {
+  const PendingCall& watched = *call;
+  watched.when_ready([finisher, task = Task{std::move(call), std::move(then)}]() mutable {
     add(finisher, std::move(task));
   });
 }
@@ -42,7 +42,7 @@ std::optional<Finisher::Task> Finisher::next() {
 }
 
 void Finisher::carry_out(Task task) {
-  const auto result = task.operation->settle();
+  const auto result = task.call->settle();
   if (task.then) task.then(result);
   Lock lock(mutex_);
   ended_.push_back(std::move(task));

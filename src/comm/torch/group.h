@@ -1,5 +1,5 @@
 // Group: what a backend holds while its group lasts: the communicator, and the finisher of its
-// operations. It can be left while calls are under way, and with all others of the process at once.
+// calls. It can be left while calls are under way, and with all others of the process at once.
 #pragma once
 
 #include <memory>

@@ -89,7 +89,8 @@ std::optional<std::pair<at::ScalarType, DataType>> carried_as(at::ScalarType typ
 
 }  // namespace
 
-Reduction reduction_of(std::string_view what, const at::Tensor& tensor, const c10d::ReduceOp& op) {
+ReductionPlan reduction_of(std::string_view what, const at::Tensor& tensor,
+                           const c10d::ReduceOp& op) {
   const auto type = tensor.scalar_type();
   const auto carried = carried_as(type);
   TORCH_CHECK_TYPE(carried, what, " over lockstep does not reduce ", type,

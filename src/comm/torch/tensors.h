@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // How a reduction of tensors of one type is carried out.
-struct Reduction {
+struct ReductionPlan {
   at::ScalarType carried;  // what travels: the tensor's type, or a wider one that it is cast to
   DataType type;
   ReduceOp op;
@@ -23,7 +23,8 @@ struct Reduction {
 // Raises TypeError, naming what to do, for types and operations that cannot be reduced: complex
 // numbers, bitwise operations, averages of integers. Logical types know minimum (and), maximum (or)
 // and product (and); 8 and 16 bit integers travel as 32 bits, and wrap around as theirs do.
-Reduction reduction_of(std::string_view what, const at::Tensor& tensor, const c10d::ReduceOp& op);
+ReductionPlan reduction_of(std::string_view what, const at::Tensor& tensor,
+                           const c10d::ReduceOp& op);
 
 // Raises TypeError unless the tensor is dense and on the CPU.
 void check_dense(std::string_view what, const at::Tensor& tensor);

@@ -25,11 +25,11 @@ void raise(const Error& error) {
 }
 
 Work::Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds allowed,
-           std::shared_ptr<Operation> operation, std::shared_ptr<Finisher> finisher)
+           std::shared_ptr<PendingCall> call, std::shared_ptr<Finisher> finisher)
     : c10d::Work(rank, type),
       sequence_(sequence),
       allowed_(allowed),
-      operation_(std::move(operation)),
+      call_(std::move(call)),
       finisher_(std::move(finisher)) {}
 
 Work::~Work() {
@@ -39,33 +39,33 @@ Work::~Work() {
     awaited = future_ != nullptr;
   }
   if (awaited) return;
-  if (operation_->ready())
-    (void)operation_->settle();  // its error belonged to whoever would have waited
+  if (call_->ready())
+    (void)call_->settle();  // its error belonged to whoever would have waited
   else
-    Finisher::finish(finisher_, operation_, nullptr);
+    Finisher::finish(finisher_, call_, nullptr);
 }
 
 bool Work::isCompleted() {
-  if (!operation_->ready()) return false;
-  (void)operation_->settle();  // torch asks isSuccess() next
+  if (!call_->ready()) return false;
+  (void)call_->settle();  // torch asks isSuccess() next
   return true;
 }
 
-bool Work::isSuccess() const { return operation_->ready() && operation_->settle().has_value(); }
+bool Work::isSuccess() const { return call_->ready() && call_->settle().has_value(); }
 
 std::exception_ptr Work::exception() const {
-  if (!operation_->ready()) return nullptr;
-  const auto result = operation_->settle();
+  if (!call_->ready()) return nullptr;
+  const auto result = call_->settle();
   return result ? nullptr : as_exception(result.error());
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
   const auto allowed = timeout.count() > 0 ? timeout : allowed_;
-  const auto result = allowed.count() > 0 ? operation_->settle_by(Deadline::after(allowed), allowed)
-                                          : operation_->settle();
+  const auto result =
+      allowed.count() > 0 ? call_->settle_by(Deadline::after(allowed), allowed) : call_->settle();
   finisher_->sweep();
   if (!result) raise(result.error());
-  operation_->release();
+  call_->release();
   return true;
 }
 
@@ -78,16 +78,16 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
         c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
     future_ = future;
   }
-  auto complete = [future, operation = operation_.get()](const Result<void>& result) {
+  auto complete = [future, call = call_.get()](const Result<void>& result) {
     if (result)
-      future->markCompleted(at::IValue(operation->outputs()));
+      future->markCompleted(at::IValue(call->outputs()));
     else
       future->setError(as_exception(result.error()));
   };
-  if (operation_->ready())
-    complete(operation_->settle());
+  if (call_->ready())
+    complete(call_->settle());
   else
-    Finisher::finish(finisher_, operation_, std::move(complete));
+    Finisher::finish(finisher_, call_, std::move(complete));
   return future;
 }
 

@@ -1,4 +1,4 @@
-// Work: the handle on an operation that torch.distributed holds and waits on.
+// Work: the handle on a call that torch.distributed holds and waits on.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/torch/finisher.h"
-#include "comm/torch/operation.h"
+#include "comm/torch/pending_call.h"
 
 namespace lockstep {
 
@@ -23,16 +23,16 @@ class Work : public c10d::Work {
  public:
   // allowed: how long wait() may take when it is not told; 0: as long as the communicator allows.
   Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds allowed,
-       std::shared_ptr<Operation> operation, std::shared_ptr<Finisher> finisher);
-  // The operation goes on without its handle.
+       std::shared_ptr<PendingCall> call, std::shared_ptr<Finisher> finisher);
+  // The call goes on without its handle.
   ~Work() override;
 
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;
-  std::vector<at::Tensor> result() override { return operation_->outputs(); }
+  std::vector<at::Tensor> result() override { return call_->outputs(); }
   void synchronize() override { wait(); }
-  // Raises what befell the operation, or DistBackendError once the timeout is over.
+  // Raises what befell the call, or DistBackendError once the timeout is over.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
@@ -40,8 +40,8 @@ class Work : public c10d::Work {
  private:
   const std::uint64_t sequence_;
   const std::chrono::milliseconds allowed_;
-  const std::shared_ptr<Operation> operation_;  // shared with the finisher
-  const std::shared_ptr<Finisher> finisher_;    // shared with the group, which may go first
+  const std::shared_ptr<PendingCall> call_;   // shared with the finisher
+  const std::shared_ptr<Finisher> finisher_;  // shared with the group, which may go first
 
   Mutex future_mutex_;  // guards what follows
   c10::intrusive_ptr<c10::ivalue::Future> future_ LS_GUARDED_BY(future_mutex_);

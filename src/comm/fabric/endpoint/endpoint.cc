@@ -70,9 +70,9 @@ Result<void> Endpoint::poll_all() {
 
 Result<void> Endpoint::listen() {
   for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    auto& lifeline = *lifelines_[static_cast<std::size_t>(peer)];
-    while (const auto notice = lifeline.hear()) TRY(heard(peer, *notice));
+    const auto& lifeline = lifelines_[static_cast<std::size_t>(peer)];
+    if (!lifeline) continue;  // this rank, or one that is not met yet
+    while (const auto notice = lifeline->hear()) TRY(heard(peer, *notice));
   }
   return {};
 }

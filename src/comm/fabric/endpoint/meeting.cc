@@ -1,6 +1,7 @@
 // How an Endpoint comes to be: every rank publishes in the rendezvous where it listens; then each
 // connects to all lower ranks, and after that accepts all higher ones, so that nobody waits in a
-// circle. Over each connection: handshake, who is who, and which link (endpoint.h).
+// circle. Over each connection: handshake, who is who, and which link (endpoint.h). Who waits for
+// callers listens to those it has met, and who gives up tells them: a death ends everybody's wait.
 #include <cerrno>
 #include <charconv>
 
@@ -57,13 +58,17 @@ class Meeting {
     if (!epoll) return os_error("making an epoll", errno);
     endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
                                  std::move(bell), std::move(epoll)));
-    if (options_.size > 1) TRY(meet_all());
+    if (auto met = meet_all(); !met) {
+      endpoint_->tell_giving_up(met.error());
+      return std::move(met).error();
+    }
     TRY(watch_all());
     return std::move(endpoint_);
   }
 
  private:
   Result<void> meet_all() {
+    if (options_.size == 1) return {};
     const auto unix_name = "@lockstep-" + random_hex(16);
     auto local = TRY(Listener::unix_socket(unix_name));
     auto remote = TRY(Listener::tcp(options_.address, 0));
@@ -87,8 +92,7 @@ class Meeting {
     if (peer_info.rank != peer)
       return Error{Code::corrupt, format("rank {} answers at its place", peer_info.rank)};
     if (!(local && TRY(offer_shm(socket, peer)))) TRY(agree_on_ofi(socket, peer));
-    keep(std::move(socket), peer_info);
-    return {};
+    return keep(std::move(socket), peer_info);
   }
 
   // Unix if the host ids are equal and it works (containers may hide it), else TCP.
@@ -106,18 +110,21 @@ class Meeting {
       for (auto* listener : {&local, &remote})
         if (auto socket = TRY(listener->try_accept()); socket)
           return admit(std::move(*socket), listener == &local);
-      TRY(wait_for_either(local, remote));
+      TRY(wait_for_caller(local, remote));
+      TRY(endpoint_->listen());
     }
   }
 
-  Result<void> wait_for_either(const Listener& local, const Listener& remote) {
-    const Fd both(::epoll_create1(EPOLL_CLOEXEC));
-    for (const auto* listener : {&local, &remote}) {
+  // Or for a word of somebody met already: the endpoint's epoll holds the lifelines.
+  Result<void> wait_for_caller(const Listener& local, const Listener& remote) {
+    const Fd any(::epoll_create1(EPOLL_CLOEXEC));
+    for (const int fd : {local.fd(), remote.fd(), endpoint_->epoll_.get()}) {
       epoll_event event{};
       event.events = EPOLLIN;
-      ::epoll_ctl(both.get(), EPOLL_CTL_ADD, listener->fd(), &event);
+      if (::epoll_ctl(any.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+        return os_error("watching for callers", errno);
     }
-    if (const auto ready = wait_ready(both.get(), EPOLLIN, deadline_, "waiting"); !ready)
+    if (const auto ready = wait_ready(any.get(), EPOLLIN, deadline_, "waiting"); !ready)
       return Error{ready.error().code,
                    format("rank {} waited {} in group '{}' for {}", options_.rank,
                           text(options_.timeout), options_.group, missing_ranks())};
@@ -146,7 +153,7 @@ class Meeting {
                           options_.size, options_.group)};
     if (auto met = welcome(socket, peer, local); !met)
       return std::move(met).error().within(format("meeting rank {}", peer.rank));
-    keep(std::move(socket), peer);
+    TRY(keep(std::move(socket), peer));
     return true;
   }
 
@@ -199,17 +206,17 @@ class Meeting {
     endpoint_->owned_links_.push_back(std::move(link));
   }
 
-  void keep(Socket socket, const Peer& peer) {
+  Result<void> keep(Socket socket, const Peer& peer) {
     socket.tune_for_lifeline();
     endpoint_->fork_guard_.add(socket.fd());
+    TRY(endpoint_->watch(socket.fd()));
     endpoint_->lifelines_[static_cast<std::size_t>(peer.rank)] =
         std::make_unique<Lifeline>(std::move(socket), peer);
+    return {};
   }
 
   Result<void> watch_all() {
     TRY(endpoint_->watch(endpoint_->bell_.fd()));
-    for (const auto& lifeline : endpoint_->lifelines_)
-      if (lifeline) TRY(endpoint_->watch(lifeline->fd()));
     if (endpoint_->ofi_) TRY(endpoint_->watch(endpoint_->ofi_->wait_fd()));
     return {};
   }

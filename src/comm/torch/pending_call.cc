@@ -1,4 +1,4 @@
-#include "comm/torch/operation.h"
+#include "comm/torch/pending_call.h"
 
 #include <algorithm>
 #include <atomic>
@@ -16,9 +16,9 @@ namespace {
 // Most waits are short: before asking for a notice, look for as long as a notice would take.
 constexpr Duration kSpin = std::chrono::microseconds(100);
 
-void spin_until_ready(const Operation& operation, const Deadline& deadline) {
+void spin_until_ready(const PendingCall& call, const Deadline& deadline) {
   const Deadline spin = Deadline::after(std::min(kSpin, deadline.left()));
-  while (!operation.ready() && !spin.passed()) sched_yield();
+  while (!call.ready() && !spin.passed()) sched_yield();
 }
 
 // Shared by the waiter and the callback, which may come after the waiter has given up.
@@ -28,9 +28,9 @@ struct Notice {
   Condition condition;
 };
 
-bool wait_until_ready(const Operation& operation, const Deadline& deadline) {
+bool wait_until_ready(const PendingCall& call, const Deadline& deadline) {
   auto notice = std::make_shared<Notice>();
-  operation.when_ready([notice] {
+  call.when_ready([notice] {
     Lock lock(notice->mutex);
     notice->given = true;
     notice->condition.notify_all();
@@ -43,7 +43,7 @@ bool wait_until_ready(const Operation& operation, const Deadline& deadline) {
 
 Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
                   const std::string& what) {
-  // Below autograd: the copies are part of the operation, not of anybody's graph.
+  // Below autograd: the copies are part of the call, not of anybody's graph.
   at::AutoDispatchBelowADInplaceOrView guard;
   try {
     for (const auto& [to, from] : copies) to.copy_(from);
@@ -55,19 +55,19 @@ Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
 
 }  // namespace
 
-Operation::Operation(OperationParts parts)
+PendingCall::PendingCall(CallParts parts)
     : what_(std::move(parts.what)),
       outputs_(std::move(parts.outputs)),
       pendings_(std::move(parts.pendings)),
       copies_(std::move(parts.copies)),
       memory_(std::move(parts.memory)) {}
 
-bool Operation::ready() const {
+bool PendingCall::ready() const {
   return std::all_of(pendings_.begin(), pendings_.end(),
                      [](const Pending& pending) { return pending.done(); });
 }
 
-Result<void> Operation::settle() {
+Result<void> PendingCall::settle() {
   // All of them, also after an error: their memory is in use until each is done.
   Result<void> result;
   for (const auto& pending : pendings_)
@@ -81,7 +81,7 @@ Result<void> Operation::settle() {
   return result_;
 }
 
-Result<void> Operation::settle_by(Deadline deadline, Duration allowed) {
+Result<void> PendingCall::settle_by(Deadline deadline, Duration allowed) {
   spin_until_ready(*this, deadline);
   if (!ready() && !wait_until_ready(*this, deadline))
     return Error{Code::timeout,
@@ -91,7 +91,7 @@ Result<void> Operation::settle_by(Deadline deadline, Duration allowed) {
   return settle();
 }
 
-void Operation::when_ready(std::function<void()> callback) const {
+void PendingCall::when_ready(std::function<void()> callback) const {
   if (pendings_.empty()) return callback();
   struct Countdown {
     std::atomic<std::size_t> left;
@@ -108,7 +108,7 @@ void Operation::when_ready(std::function<void()> callback) const {
     });
 }
 
-void Operation::release() {
+void PendingCall::release() {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   std::vector<at::Tensor> memory;
   // Released before those above destroy what they took over.

@@ -1,4 +1,4 @@
-#include "comm/collective/engine.h"
+#include "comm/collective/progress_engine.h"
 
 #include <algorithm>
 
@@ -55,7 +55,7 @@ void become_progress_thread() {
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<Endpoint> endpoint, Duration timeout)
+ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, Duration timeout)
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
@@ -63,7 +63,7 @@ Engine::Engine(std::unique_ptr<Endpoint> endpoint, Duration timeout)
       point_to_point_(*endpoint_),
       thread_([this] { serve(); }) {}
 
-Engine::~Engine() {
+ProgressEngine::~ProgressEngine() {
   {
     Lock lock(mutex_);
     stopping_ = true;
@@ -73,7 +73,7 @@ Engine::~Engine() {
   thread_.join();
 }
 
-Pending Engine::submit(Header call, Algorithm algorithm) {
+Pending ProgressEngine::submit(Header call, Algorithm algorithm) {
   const Completer completer;
   {
     Lock lock(mutex_);
@@ -91,7 +91,7 @@ Pending Engine::submit(Header call, Algorithm algorithm) {
 }
 
 template <class Call>
-Pending Engine::enqueue(Call call) {
+Pending ProgressEngine::enqueue(Call call) {
   const auto pending = call.completer.pending();
   {
     Lock lock(mutex_);
@@ -103,15 +103,15 @@ Pending Engine::enqueue(Call call) {
   return pending;
 }
 
-Pending Engine::send(std::span<const std::byte> buffer, int peer, int tag) {
+Pending ProgressEngine::send(std::span<const std::byte> buffer, int peer, int tag) {
   return enqueue(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_)});
 }
 
-Pending Engine::recv(std::span<std::byte> buffer, int peer, int tag) {
+Pending ProgressEngine::recv(std::span<std::byte> buffer, int peer, int tag) {
   return enqueue(RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_)});
 }
 
-void Engine::abort(Error error) {
+void ProgressEngine::abort(Error error) {
   {
     Lock lock(mutex_);
     if (!abort_) abort_ = std::move(error);
@@ -120,7 +120,7 @@ void Engine::abort(Error error) {
   endpoint_->wake();
 }
 
-void Engine::serve() {
+void ProgressEngine::serve() {
   become_progress_thread();
   endpoint_->set_describe([this] { return describe(); });
   Result<void> served;
@@ -129,7 +129,7 @@ void Engine::serve() {
   if (stop_seen_) leave();
 }
 
-Result<void> Engine::serve_next() {
+Result<void> ProgressEngine::serve_next() {
   TRY(wait([this] { return queued_.load() > 0; }, Deadline::after(kForever)));
   auto call = take_collective();
   if (!call) return {};
@@ -141,7 +141,7 @@ Result<void> Engine::serve_next() {
   return done;
 }
 
-std::optional<Engine::CollectiveCall> Engine::take_collective() {
+std::optional<ProgressEngine::CollectiveCall> ProgressEngine::take_collective() {
   Lock lock(mutex_);
   if (collectives_.empty()) return std::nullopt;
   auto call = std::move(collectives_.front());
@@ -150,7 +150,7 @@ std::optional<Engine::CollectiveCall> Engine::take_collective() {
   return call;
 }
 
-Result<void> Engine::carry_out(CollectiveCall& call) {
+Result<void> ProgressEngine::carry_out(CollectiveCall& call) {
   current_ = call.header;
   in_collective_ = true;
   received_bytes_ = 0;
@@ -161,7 +161,7 @@ Result<void> Engine::carry_out(CollectiveCall& call) {
 }
 
 template <class Ready>
-Result<bool> Engine::wait(Ready ready, const Deadline& deadline) {
+Result<bool> ProgressEngine::wait(Ready ready, const Deadline& deadline) {
   std::optional<Deadline> yield_end;
   for (int idle = 0;;) {
     const bool moved = TRY(progress());
@@ -181,13 +181,13 @@ Result<bool> Engine::wait(Ready ready, const Deadline& deadline) {
   }
 }
 
-Result<bool> Engine::progress() {
+Result<bool> ProgressEngine::progress() {
   if (has_news_.load()) TRY(take_news());
   TRY(endpoint_->poll());
   return point_to_point_.progress();
 }
 
-Result<void> Engine::take_news() {
+Result<void> ProgressEngine::take_news() {
   std::deque<Submission> submissions;
   {
     Lock lock(mutex_);
@@ -208,7 +208,7 @@ Result<void> Engine::take_news() {
   return {};
 }
 
-Result<void> Engine::slow_checks() {
+Result<void> ProgressEngine::slow_checks() {
   if (next_checks_ && !next_checks_->passed()) return {};
   next_checks_ = Deadline::after(kCheckPause);
   TRY(endpoint_->poll_all());
@@ -216,7 +216,7 @@ Result<void> Engine::slow_checks() {
 }
 
 template <class Ready>
-Result<void> Engine::nap(Ready ready, Deadline deadline) {
+Result<void> ProgressEngine::nap(Ready ready, Deadline deadline) {
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
   TRY(point_to_point_.check());
@@ -225,7 +225,7 @@ Result<void> Engine::nap(Ready ready, Deadline deadline) {
       deadline, [&] { return ready() || has_news_.load() || point_to_point_.has_arrivals(); });
 }
 
-Result<std::byte*> Engine::claim(int peer) {
+Result<std::byte*> ProgressEngine::claim(int peer) {
   auto& link = endpoint_->link(peer);
   std::byte* slot = nullptr;
   const auto ready = [&] {
@@ -237,14 +237,14 @@ Result<std::byte*> Engine::claim(int peer) {
   return slot;
 }
 
-void Engine::publish(int peer, std::size_t piece, std::size_t bytes) {
+void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
   auto header = current_;
   header.piece = static_cast<std::uint32_t>(piece);
   header.payload = static_cast<std::uint32_t>(bytes);
   endpoint_->link(peer).publish(Lane::collective, header);
 }
 
-Result<const std::byte*> Engine::receive(int peer, std::size_t piece, std::size_t bytes) {
+Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
   auto& link = endpoint_->link(peer);
   const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
   const bool in_time = TRY(wait(ready, silence_end_));
@@ -256,10 +256,10 @@ Result<const std::byte*> Engine::receive(int peer, std::size_t piece, std::size_
   return message->payload;
 }
 
-void Engine::release(int peer) { endpoint_->link(peer).release(Lane::collective); }
+void ProgressEngine::release(int peer) { endpoint_->link(peer).release(Lane::collective); }
 
-Result<void> Engine::check_message(int peer, const Header& header, std::size_t piece,
-                                   std::size_t bytes) const {
+Result<void> ProgressEngine::check_message(int peer, const Header& header, std::size_t piece,
+                                           std::size_t bytes) const {
   if (!same_call(header, current_))
     return Error{Code::invalid,
                  format("the ranks' calls do not match: rank {} called {}, {} called {}", rank(),
@@ -271,7 +271,7 @@ Result<void> Engine::check_message(int peer, const Header& header, std::size_t p
   return {};
 }
 
-Error Engine::missed(int peer, bool in_time, std::string_view what) {
+Error ProgressEngine::missed(int peer, bool in_time, std::string_view what) {
   const auto who = text(endpoint_->peer(peer));
   if (in_time) return {Code::peer_lost, format("{} left the group", who)};
   return {Code::timeout, format("rank {} waited {} for {} {}{}", rank(), text(timeout_), who, what,
@@ -280,7 +280,7 @@ Error Engine::missed(int peer, bool in_time, std::string_view what) {
 
 // The rank that is waited for may itself wait for another, so all are asked. Those who do not
 // answer are told first; of those in the same call there may be many, and they say nothing new.
-std::string Engine::others_doing() {
+std::string ProgressEngine::others_doing() {
   const auto answers = endpoint_->ask_all(Deadline::after(kAnswerBound));
   std::string silent, elsewhere;
   int named = 0;
@@ -296,18 +296,18 @@ std::string Engine::others_doing() {
   return silent + elsewhere + ";";
 }
 
-std::string Engine::describe() const {
+std::string ProgressEngine::describe() const {
   if (in_collective_) return "is in " + call_text(current_);
   if (last_) return format("has called nothing since {}", call_text(*last_));
   return "has called no collective yet";
 }
 
-std::string Engine::context() const {
+std::string ProgressEngine::context() const {
   if (!in_collective_) return {};
   return format(" during {}; {} bytes had come", call_text(current_), received_bytes_);
 }
 
-void Engine::break_down(const Error& error) {
+void ProgressEngine::break_down(const Error& error) {
   std::deque<CollectiveCall> collectives;
   std::deque<Submission> submissions;
   {
@@ -326,7 +326,7 @@ void Engine::break_down(const Error& error) {
 }
 
 // First the answers that are owed, which complete sends of the peers; then goodbye.
-void Engine::leave() {
+void ProgressEngine::leave() {
   const auto deadline = Deadline::after(kLeaveBound);
   const auto drain_until = [&](const std::function<bool()>& ready) -> Result<void> {
     while (!ready() && !deadline.passed()) {

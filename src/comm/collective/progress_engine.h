@@ -1,6 +1,7 @@
-// Engine: the progress thread of a communicator. It carries out collectives one after the other, as
-// straight code that waits inside Exchange; every wait drives sends and receives, libfabric and the
-// lifelines too, and ends with an error at the time-out, when a peer dies or leaves, and on abort.
+// ProgressEngine: the progress thread of a communicator. It carries out collectives one after the
+// other, as straight code that waits inside Exchange; every wait drives sends and receives,
+// libfabric and the lifelines too, and ends with an error at the time-out, when a peer dies or
+// leaves, and on abort.
 //
 // Waiting: spin shortly, yield the core for about 100 us (ranks outnumber cores on small hosts),
 // then sleep in epoll until a peer rings, a message comes or something is submitted. An idle
@@ -26,12 +27,12 @@
 
 namespace lockstep {
 
-class Engine : private Exchange {
+class ProgressEngine : private Exchange {
  public:
   using Algorithm = std::function<Result<void>(Exchange&)>;
 
-  Engine(std::unique_ptr<Endpoint> endpoint, Duration timeout);
-  ~Engine() override;
+  ProgressEngine(std::unique_ptr<Endpoint> endpoint, Duration timeout);
+  ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
   Pending submit(Header call, Algorithm algorithm);

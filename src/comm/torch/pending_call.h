@@ -1,4 +1,4 @@
-// Operation: what one call of torch.distributed started, from the communicator's pending parts to
+// PendingCall: what one call of torch.distributed started, from the communicator's pending parts to
 // the last copy into the caller's tensors. Shared by the handle that torch holds (work.h) and, when
 // nobody waits for it, by the thread that brings it to its end (finisher.h).
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-struct OperationParts {
+struct CallParts {
   std::string what{};                 // "all_reduce", for errors
   std::vector<at::Tensor> outputs{};  // what the caller finds in result() and in the future
   std::vector<at::Tensor> memory{};   // what else must live until all is done
@@ -31,9 +31,9 @@ struct OperationParts {
   }
 };
 
-class Operation {
+class PendingCall {
  public:
-  explicit Operation(OperationParts parts);
+  explicit PendingCall(CallParts parts);
 
   const std::string& what() const { return what_; }
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
@@ -42,7 +42,7 @@ class Operation {
   bool ready() const;
   // Waits for all parts, which the communicator bounds, and finishes. Always the same answer.
   Result<void> settle();
-  // The same, but gives up at the deadline with `timeout`; the operation goes on.
+  // The same, but gives up at the deadline with `timeout`; the call goes on.
   Result<void> settle_by(Deadline deadline, Duration allowed);
   // Calls back once, when all parts are done: on the communicator's thread, or now.
   void when_ready(std::function<void()> callback) const;

@@ -1,0 +1,98 @@
+// What becomes of ranks that wait for callers when one that they have met is lost.
+#include <future>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/fabric/endpoint/endpoint.h"
+#include "comm/rendezvous/client.h"
+#include "comm/rendezvous/local.h"
+#include "comm/rendezvous/server.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Secret kSecret = Secret::random();
+
+EndpointOptions options_of(int rank) {
+  return {.rank = rank,
+          .size = 3,
+          .host_id = "a",
+          .secret = kSecret,
+          .group = "test",
+          .timeout = 60s,
+          .provider = "tcp",
+          .address = "127.0.0.1"};
+}
+
+// Rank 2 meets rank 0, then asks where rank 1 is, who never comes: `at_rank_1` says what befalls
+// it.
+class LostOnTheWay : public Rendezvous {
+ public:
+  LostOnTheWay(Rendezvous& below, std::function<Error()> at_rank_1)
+      : below_(below), at_rank_1_(std::move(at_rank_1)) {}
+  Result<void> set(std::string_view key, std::string_view value) override {
+    return below_.set(key, value);
+  }
+  Result<std::string> get(std::string_view key, Deadline deadline) override {
+    if (key.ends_with("rank-1")) return at_rank_1_();
+    return below_.get(key, deadline);
+  }
+
+ private:
+  Rendezvous& below_;
+  std::function<Error()> at_rank_1_;
+};
+
+TEST(Meeting, ARankThatGivesUpEndsTheWaitOfThoseItHasMetAndSaysWhy) {
+  LocalRendezvous place;
+  auto rank_2 = std::async(std::launch::async, [&] {
+    LostOnTheWay lost(place, [] { return Error{Code::corrupt, "the map is torn"}; });
+    return Endpoint::create(options_of(2), lost).has_value();
+  });
+  const auto begun = Deadline::after(10s);
+  auto rank_0 = Endpoint::create(options_of(0), place);
+  ASSERT_FALSE(rank_0);
+  EXPECT_NE(rank_0.error().message.find("rank 2 gave up: "), std::string::npos)
+      << rank_0.error().message;
+  EXPECT_NE(rank_0.error().message.find("the map is torn"), std::string::npos);
+  EXPECT_FALSE(begun.passed());
+  EXPECT_FALSE(rank_2.get());
+}
+
+TEST(Meeting, ARankThatDiesEndsTheWaitOfThoseItHasMet) {
+  int port_ends[2];
+  ASSERT_EQ(::pipe(port_ends), 0);
+  const pid_t child = ::fork();  // before this process has threads
+  if (child == 0) {
+    ::alarm(30);
+    std::uint16_t port = 0;
+    if (::read(port_ends[0], &port, sizeof port) != sizeof port) ::_exit(1);
+    auto client = RendezvousClient::connect("127.0.0.1", port, kSecret, Deadline::after(10s));
+    LostOnTheWay lost(**client, []() -> Error { ::_exit(0); });
+    (void)Endpoint::create(options_of(2), lost);
+    ::_exit(1);
+  }
+  auto server = RendezvousServer::start("127.0.0.1", 0, kSecret).value();
+  const std::uint16_t port = server->port();
+  ASSERT_EQ(::write(port_ends[1], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+  auto client = RendezvousClient::connect("127.0.0.1", port, kSecret, Deadline::after(10s)).value();
+  const auto begun = Deadline::after(10s);
+  auto rank_0 = Endpoint::create(options_of(0), *client);
+  ASSERT_FALSE(rank_0);
+  EXPECT_EQ(rank_0.error().code, Code::peer_lost);
+  EXPECT_NE(rank_0.error().message.find("rank 2 (host a"), std::string::npos)
+      << rank_0.error().message;
+  EXPECT_FALSE(begun.passed());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::close(port_ends[0]);
+  ::close(port_ends[1]);
+}
+
+}  // namespace
+}  // namespace lockstep
