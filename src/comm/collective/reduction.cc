@@ -95,7 +95,9 @@ void loop(std::byte* out_bytes, const std::byte* a_bytes, const std::byte* b_byt
   auto* out = reinterpret_cast<typename Type::Stored*>(out_bytes);
   const auto* a = reinterpret_cast<const typename Type::Stored*>(a_bytes);
   const auto* b = reinterpret_cast<const typename Type::Stored*>(b_bytes);
+#if !defined(__clang__)
 #pragma GCC ivdep
+#endif
   for (std::size_t i = 0; i < count; ++i)
     out[i] = Type::store(op(Type::load(a[i]), Type::load(b[i])));
 }
