@@ -132,7 +132,7 @@ TEST_P(Collectives, AllReduceOfEverySizeEqualsTheSerialAnswer) {
 TEST_P(Collectives, AllReduceOfEveryTypeAndReductionEqualsTheSerialAnswer) {
   for (const auto type : kDataTypes)
     for (const auto op : kReduceOps)
-      for (const std::size_t size : {17, 5003})  // flat and ring
+      for (const std::size_t size : {17u, 5003u})  // flat and ring
         if (op != ReduceOp::average || is_float(type)) check_all_reduce(size, type, op);
 }
 
@@ -232,7 +232,7 @@ TEST_P(Collectives, ManyInFlightFinishInOrder) {
 
 // Also the case of two ranks that both send 64 MiB before they receive, at a smaller size.
 TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
-  for (const std::size_t count : {0, 5, 4096, 4097, 1 << 20}) {
+  for (const std::size_t count : {0u, 5u, 4096u, 4097u, 1u << 20}) {
     if (count > 5000 && group.size() > 4) continue;
     group.run([&](Communicator& comm) {
       const auto n = static_cast<std::size_t>(comm.size());

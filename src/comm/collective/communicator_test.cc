@@ -99,7 +99,7 @@ TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
         for (std::size_t i = 0; i < 4; ++i)
           pending.push_back(comm.send(buffers[i], 1, static_cast<int>(i / 2)));
       } else {
-        for (const std::size_t i : {2, 3, 0, 1})
+        for (const std::size_t i : {2u, 3u, 0u, 1u})
           pending.push_back(comm.recv(buffers[i], 0, static_cast<int>(i / 2)));
       }
       for (const auto& one : pending) ASSERT_TRUE(one.wait().has_value());
