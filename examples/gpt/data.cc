@@ -22,12 +22,11 @@ Text text_of(std::string_view words) {
   return Text(at::from_blob(data, {size}, at::kByte).to(at::kLong));
 }
 
-std::vector<fs::path> text_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed))
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
+Result<std::vector<fs::path>> text_files(const fs::path& path) {
+  std::error_code unknown;  // then it is read as a file, whose error says what is wrong
+  if (!fs::is_directory(path, unknown)) return std::vector{path};
+  auto files = TRY(list_folder(path));
+  std::erase_if(files, [](const fs::path& file) { return file.extension() != ".txt"; });
   return files;
 }
 
@@ -52,12 +51,12 @@ Batch Text::batch(const std::vector<std::int64_t>& starts, std::int64_t context)
 Result<Corpus> read_corpus(const fs::path& path, std::int64_t context) {
   std::string train;
   std::string held_out;
-  if (fs::exists(path / "train.txt") && fs::exists(path / "heldout.txt")) {
+  std::error_code unknown;
+  if (fs::exists(path / "train.txt", unknown) && fs::exists(path / "heldout.txt", unknown)) {
     train = TRY(read_file(path / "train.txt", kFileLimit));
     held_out = TRY(read_file(path / "heldout.txt", kFileLimit));
   } else {
-    const auto files = fs::is_directory(path) ? text_files(path) : std::vector{path};
-    train = TRY(joined(files));
+    train = TRY(joined(TRY(text_files(path))));
     held_out = train.substr(train.size() - train.size() / 20);
     train.resize(train.size() - held_out.size());
   }

@@ -1,5 +1,6 @@
 #include "base/fd.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -41,6 +42,16 @@ Result<void> write_all(int fd, std::string_view content) {
     content.remove_prefix(static_cast<std::size_t>(n));
   }
   return {};
+}
+
+Result<std::vector<std::filesystem::path>> list_folder(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> found;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(path, failed), end;
+  for (; !failed && entry != end; entry.increment(failed)) found.push_back(entry->path());
+  if (failed) return os_error("listing " + path.string(), failed.value());
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 Result<void> sync_folder(const std::filesystem::path& path) {

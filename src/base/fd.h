@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -43,6 +44,8 @@ Result<void> write_file(const std::filesystem::path& path, std::string_view cont
                         unsigned mode = 0600);
 // All parents too, with mode 0700 for those created.
 Result<void> make_folders(const std::filesystem::path& path);
+// The paths of what is in it, sorted; Code::not_found when there is no such folder.
+Result<std::vector<std::filesystem::path>> list_folder(const std::filesystem::path& path);
 // fsync of a folder, which makes renames in it durable.
 Result<void> sync_folder(const std::filesystem::path& path);
 // All of it, through interruptions.

@@ -156,6 +156,7 @@ Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
 
   phase_ = Phase::reducing;
   std::fill(ready_.begin(), ready_.end(), false);
+  arrived_twice_.clear();
   for (auto& unit : units_) unit.expect_all();
   TRY(run_backward(loss));
   // What backward did not reach keeps the gradient it had: zero, or that of earlier micro-steps.

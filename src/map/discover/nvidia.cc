@@ -4,7 +4,6 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 
 #include <unistd.h>
@@ -36,9 +35,8 @@ std::optional<int> minor_in(std::string_view information) {
 
 std::vector<std::string> entries(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(folder, error), end;
-  for (; !error && entry != end; entry.increment(error)) names.push_back(entry->path().filename());
+  if (const auto paths = list_folder(folder))
+    for (const auto& path : *paths) names.push_back(path.filename());
   return names;
 }
 

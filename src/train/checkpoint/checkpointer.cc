@@ -1,6 +1,7 @@
 #include "train/checkpoint/checkpointer.h"
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -29,11 +30,9 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(CheckpointOptions optio
   TRY(make_folders(options.folder));
   auto fence = TRY(Fence::claim(options.folder, options.epoch));
   TRY(remove_leftovers(options.folder));
-  return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(options), std::move(fence)));
+  auto job = std::make_shared<Job>(Job{std::move(options), std::move(fence)});
+  return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(job)));
 }
-
-Checkpointer::Checkpointer(CheckpointOptions options, Fence fence)
-    : options_(std::move(options)), fence_(std::move(fence)) {}
 
 Checkpointer::~Checkpointer() {
   if (in_flight_.valid()) in_flight_.wait_for(kPersistBound);
@@ -43,21 +42,24 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
   const auto begun = std::chrono::steady_clock::now();
   TRY(finish());
   snapshot(state);
-  in_flight_ = std::async(std::launch::async, [this] { return persist(); });
+  std::packaged_task<Result<void>()> task([job = job_] { return persist(*job); });
+  in_flight_ = task.get_future();
+  std::thread(std::move(task)).detach();  // a thread that hangs cannot be joined
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
 }
 
 Result<void> Checkpointer::finish() {
   if (!in_flight_.valid()) return {};
   if (in_flight_.wait_for(kPersistBound) != std::future_status::ready)
-    return Error{Code::timeout,
-                 format("saving step {} to {} hangs", snapshot_.step, options_.folder.string())};
+    return Error{Code::timeout, format("saving step {} to {} hangs", job_->snapshot.step,
+                                       job_->options.folder.string())};
   return in_flight_.get();
 }
 
 void Checkpointer::snapshot(const TrainingState& state) {
   const at::NoGradGuard no_grad;
-  auto copies = std::move(snapshot_.tensors);
+  auto& kept = job_->snapshot;
+  auto copies = std::move(kept.tensors);
   copies.resize(state.tensors.size());
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const auto& [name, tensor] = state.tensors[i];
@@ -66,14 +68,14 @@ void Checkpointer::snapshot(const TrainingState& state) {
       copies[i].tensor = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
     copies[i].tensor.copy_(tensor);
   }
-  snapshot_ = state;
-  snapshot_.tensors = std::move(copies);
+  kept = state;
+  kept.tensors = std::move(copies);
 }
 
-Result<void> Checkpointer::persist() const {
-  const auto path = TRY(write_checkpoint(options_.folder, fence_, snapshot_));
-  if (options_.saved) options_.saved(snapshot_.step, path);
-  return prune_checkpoints(options_.folder, options_.keep);
+Result<void> Checkpointer::persist(const Job& job) {
+  const auto path = TRY(write_checkpoint(job.options.folder, job.fence, job.snapshot));
+  if (job.options.saved) job.options.saved(job.snapshot.step, path);
+  return prune_checkpoints(job.options.folder, job.fence, job.options.keep);
 }
 
 namespace {

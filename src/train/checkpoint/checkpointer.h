@@ -38,7 +38,7 @@ class Checkpointer {
  public:
   // Makes the folder and claims it. denied: a later attempt has it.
   static Result<std::unique_ptr<Checkpointer>> open(CheckpointOptions options);
-  // Waits for the save in flight.
+  // Waits for the save in flight; of a file system that hangs, not for ever.
   ~Checkpointer();
 
   // Copies the state and returns; how long the training was held up. Waits for the save before; if
@@ -48,13 +48,18 @@ class Checkpointer {
   Result<void> finish();
 
  private:
-  Checkpointer(CheckpointOptions options, Fence fence);
+  // What a save needs. Shared with the thread that saves, which a hanging file system may hold
+  // longer than anybody waits for it.
+  struct Job {
+    const CheckpointOptions options;
+    const Fence fence;
+    TrainingState snapshot{};  // the thread's while a save is in flight; its memory is used again
+  };
+  explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
   void snapshot(const TrainingState& state);
-  Result<void> persist() const;
+  static Result<void> persist(const Job& job);
 
-  const CheckpointOptions options_;
-  const Fence fence_;
-  TrainingState snapshot_;  // the background's while a save is in flight; its memory is used again
+  const std::shared_ptr<Job> job_;
   std::future<Result<void>> in_flight_;
 };
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/fd.h"
 #include "base/format.h"
 
 namespace lockstep {
@@ -26,13 +27,10 @@ std::string checkpoint_name(std::int64_t step) { return format("step-{:08}", ste
 
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const fs::path& folder) {
   std::vector<ListedCheckpoint> found;
-  std::error_code failed;
-  fs::directory_iterator entry(folder, failed);
-  if (failed == std::errc::no_such_file_or_directory) return found;
-  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed))
-    if (auto step = parse_name(entry->path().filename().string()))
-      found.push_back({*step, entry->path()});
-  if (failed) return os_error(format("listing {}", folder.string()), failed.value());
+  const auto present = list_folder(folder);
+  if (!present && present.error().code == Code::not_found) return found;
+  for (const auto& path : TRY(present))
+    if (auto step = parse_name(path.filename().string())) found.push_back({*step, path});
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;

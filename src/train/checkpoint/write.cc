@@ -38,13 +38,21 @@ Result<void> move_folder(const fs::path& from, const fs::path& to) {
   return {};
 }
 
-// Deleted under another name, so that half of it is never taken for a checkpoint.
-Result<void> retire(const fs::path& checkpoint) {
+// Gives it another name, under which it can be deleted without half of it being taken for a
+// checkpoint.
+Result<fs::path> retire(const fs::path& checkpoint) {
   const auto retired =
       checkpoint.parent_path() / format(".{}.old.tmp", checkpoint.filename().string());
   TRY(delete_all(retired));
   TRY(move_folder(checkpoint, retired));
-  return delete_all(retired);
+  return retired;
+}
+
+// Under the lock, so that nobody loses what a later attempt goes on from.
+Result<fs::path> retire_as(const Fence& fence, const fs::path& checkpoint) {
+  const auto lock = TRY(fence.lock());
+  TRY(fence.check());
+  return retire(checkpoint);
 }
 
 // Appends to a file while hashing it.
@@ -122,7 +130,7 @@ Result<void> commit(const fs::path& written, const fs::path& final, const Fence&
   TRY(fence.check());
   // Only a torn one, or one of a step that is trained anew, can be there already.
   std::error_code ignored;
-  if (fs::exists(final, ignored)) TRY(retire(final));
+  if (fs::exists(final, ignored)) TRY(delete_all(TRY(retire(final))));
   TRY(move_folder(written, final));
   return sync_folder(final.parent_path());
 }
@@ -143,21 +151,18 @@ Result<fs::path> write_checkpoint(const fs::path& folder, const Fence& fence,
   return std::move(outcome).error().within(format("saving {}", final.string()));
 }
 
-Result<void> prune_checkpoints(const fs::path& folder, int keep) {
-  auto present = TRY(list_checkpoints(folder));
+Result<void> prune_checkpoints(const fs::path& folder, const Fence& fence, int keep) {
+  const auto present = TRY(list_checkpoints(folder));
   for (auto i = static_cast<std::size_t>(keep); i < present.size(); ++i)
-    TRY(retire(present[i].path));
+    TRY(delete_all(TRY(retire_as(fence, present[i].path))));
   return {};
 }
 
 Result<void> remove_leftovers(const fs::path& folder) {
-  std::error_code failed;
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    const auto name = entry.path().filename().string();
-    if (name.starts_with(".step-") && name.ends_with(".tmp")) leftovers.push_back(entry.path());
+  for (const auto& path : TRY(list_folder(folder))) {
+    const auto name = path.filename().string();
+    if (name.starts_with(".step-") && name.ends_with(".tmp")) TRY(delete_all(path));
   }
-  for (const auto& path : leftovers) TRY(delete_all(path));
   return {};
 }
 

@@ -16,7 +16,7 @@ Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& fold
                                                const Fence& fence, const TrainingState& state);
 
 // Deletes all but the newest `keep` checkpoints.
-Result<void> prune_checkpoints(const std::filesystem::path& folder, int keep);
+Result<void> prune_checkpoints(const std::filesystem::path& folder, const Fence& fence, int keep);
 // Deletes what writers left unfinished; for the one who holds the fence.
 Result<void> remove_leftovers(const std::filesystem::path& folder);
 
