@@ -116,6 +116,16 @@ Error missing_field(std::string_view name, std::string_view help, const Place& p
   return place.error(format("the field '{}' is missing ({})", name, help));
 }
 
+Error out_of_range(const Json& json, const Range& range, const Place& place) {
+  return expected(format("a number from {} to {}", range.least, range.most), json, place);
+}
+
+Json json_of_words(const std::string& words) {
+  auto value = parse_json(words);
+  if (value && (value->is_number() || value->is_boolean())) return *std::move(value);
+  return words;
+}
+
 Json integer_schema(Json least, Json most) {
   return {{"type", "integer"}, {"minimum", std::move(least)}, {"maximum", std::move(most)}};
 }
@@ -128,6 +138,21 @@ Json double_schema() {
 Json nullable_schema(Json schema) {
   return {{"anyOf", Json::array({std::move(schema), Json{{"type", "null"}}})}};
 }
+
+void narrow_schema(Json& schema, const Range& range) {
+  if (!schema.contains("anyOf")) {
+    schema["minimum"] = range.least;
+    schema["maximum"] = range.most;
+    return;
+  }
+  Json& number = schema["anyOf"][0];
+  narrow_schema(number, range);
+  if (schema["anyOf"][1].contains("enum")) schema = Json(number);  // NaN is in no range
+}
+
+std::string_view duration_pattern() { return R"(^-?([0-9]+(\.[0-9]+)? *(d|h|m|s|ms|us) *)+$)"; }
+
+std::string_view amount_pattern() { return R"(^-?[0-9]+(\.[0-9]+)? *[A-Za-z/]+$)"; }
 
 }  // namespace convert_detail
 }  // namespace lockstep

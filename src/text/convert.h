@@ -41,9 +41,17 @@ Result<T> from_json(const Json& json);
 template <class T>
 Result<T> from_document(const Document& document);
 
+// Reads a record from words by name, as a URL's query gives them; its fields are bool, numbers,
+// text, enums and optionals of these. Errors name the field.
+template <Record T>
+Result<T> from_words(const std::map<std::string, std::string>& words);
+
 // JSON Schema 2020-12, as OpenAPI 3.1 takes it; nested records are written out in place.
 template <class T>
 Json json_schema();
+// Of one field, with its range and its meaning.
+template <class T, class Value>
+Json json_schema(const Field<T, Value>& field);
 
 // Where a value stands, for messages: a chain of keys up to the root, on the reader's stack.
 class Place {
@@ -127,9 +135,17 @@ Result<void> expect_array(const Json& json, const Place& place);
 Error unknown_field(std::string_view name, const std::vector<std::string_view>& known,
                     const Place& place);
 Error missing_field(std::string_view name, std::string_view help, const Place& place);
+Error out_of_range(const Json& json, const Range& range, const Place& place);
+// What the words mean where a number or a boolean is read; text where they mean neither.
+Json json_of_words(const std::string& words);
 Json integer_schema(Json least, Json most);
 Json double_schema();
 Json nullable_schema(Json schema);
+// The least and the greatest go where the number's own are.
+void narrow_schema(Json& schema, const Range& range);
+// Regular expressions of what parse_exact reads.
+std::string_view duration_pattern();
+std::string_view amount_pattern();
 
 constexpr std::string_view example_of(const Bytes*) { return "4 GiB"; }
 constexpr std::string_view example_of(const Bandwidth*) { return "10 Gbit/s"; }
@@ -187,6 +203,27 @@ Result<T> read_form(const Json& json, const Place& place) {
   return result ? std::move(result) : place.error(result.error().message);
 }
 
+constexpr bool is_within(double value, const Range& range) {
+  return value >= static_cast<double>(range.least) && value <= static_cast<double>(range.most);
+}
+template <Integer T>
+constexpr bool is_within(T value, const Range& range) {
+  return std::cmp_greater_equal(value, range.least) && std::cmp_less_equal(value, range.most);
+}
+template <Optional T>
+constexpr bool is_within(const T& value, const Range& range) {
+  return !value || is_within(*value, range);
+}
+
+template <class T, class Value>
+Result<Value> read_field(const Field<T, Value>& field, const Json& json, const Place& place) {
+  auto value = read<Value>(json, place);
+  if constexpr (Number<Value> || OptionalNumber<Value>)
+    if (value && field.range && !is_within(*value, *field.range))
+      return out_of_range(json, *field.range, place);
+  return value;
+}
+
 template <Record T>
 Result<T> read_record(const Json& json, const Place& place) {
   TRY(expect_object(json, place));
@@ -199,7 +236,7 @@ Result<T> read_record(const Json& json, const Place& place) {
     for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
       if (std::size_t i = index++; !is_known && field.name == key) {
         is_known = seen[i] = true;
-        auto value = read<Value>(item, place.at(key));
+        auto value = read_field(field, item, place.at(key));
         if (value)
           result.*field.member = *std::move(value);
         else
@@ -252,13 +289,22 @@ Result<T> read(const Json& json, const Place& place) {
   }
 }
 
+// Text stays text, whatever it looks like.
+template <class T>
+Json json_of_words_for(const std::string& words) {
+  if constexpr (Optional<T>)
+    return json_of_words_for<Inner<T>>(words);
+  else if constexpr (Number<T> || std::same_as<T, bool>)
+    return json_of_words(words);
+  else
+    return words;
+}
+
 template <Record T>
 Json record_schema() {
   Json properties = Json::object(), needed = Json::array();
   for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
-    Json schema = json_schema<Value>();
-    schema["description"] = std::string(field.help);
-    properties[std::string(field.name)] = std::move(schema);
+    properties[std::string(field.name)] = json_schema(field);
     if (field.is_required) needed.push_back(std::string(field.name));
   });
   Json result = {{"type", "object"}, {"properties", std::move(properties)}};
@@ -314,6 +360,25 @@ Result<T> from_document(const Document& document) {
   return convert_detail::read<T>(document.value, Place(document));
 }
 
+template <Record T>
+Result<T> from_words(const std::map<std::string, std::string>& words) {
+  Json json = Json::object();
+  for (const auto& [name, value] : words) json[name] = value;
+  for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
+    if (const auto word = words.find(std::string(field.name)); word != words.end())
+      json[word->first] = convert_detail::json_of_words_for<Value>(word->second);
+  });
+  return from_json<T>(json);
+}
+
+template <class T, class Value>
+Json json_schema(const Field<T, Value>& field) {
+  Json schema = json_schema<Value>();
+  if (field.range) convert_detail::narrow_schema(schema, *field.range);
+  schema["description"] = std::string(field.help);
+  return schema;
+}
+
 template <class T>
 Json json_schema() {
   using namespace convert_detail;
@@ -331,8 +396,9 @@ Json json_schema() {
   } else if constexpr (std::same_as<T, Time>) {
     return {{"type", "string"}, {"format", "date-time"}};
   } else if constexpr (Exact<T>) {
-    std::string example(example_of(static_cast<const T*>(nullptr)));
-    return {{"type", "string"}, {"examples", Json::array({example})}};
+    const std::string pattern(std::same_as<T, Duration> ? duration_pattern() : amount_pattern());
+    const std::string example(example_of(static_cast<const T*>(nullptr)));
+    return {{"type", "string"}, {"pattern", pattern}, {"examples", Json::array({example})}};
   } else if constexpr (Identity<T>) {
     return json_schema<std::int64_t>();
   } else if constexpr (NamedEnum<T>) {

@@ -194,6 +194,62 @@ TEST(Convert, TheSchemaTellsTypesRequiredFieldsAndMeanings) {
   EXPECT_EQ(fields["loss"]["anyOf"][1]["enum"][0], "NaN");
 }
 
+struct Search {
+  std::optional<std::string> name;
+  std::optional<Color> color;
+  int limit = 50;
+  std::optional<std::int64_t> after;
+  double wait = 0;
+  bool all = false;
+  static constexpr auto fields() {
+    return record<Search>(field("name", &Search::name, "only this one"),
+                          field("color", &Search::color, "only of this color"),
+                          between(1, 1000, field("limit", &Search::limit, "at most so many")),
+                          between(-1, 9, field("after", &Search::after, "what follows")),
+                          between(0, 30, field("wait", &Search::wait, "seconds")),
+                          field("all", &Search::all, "also old ones"));
+  }
+};
+
+std::string word_error(const std::map<std::string, std::string>& words) {
+  auto search = from_words<Search>(words);
+  return search ? "no error" : search.error().message;
+}
+
+TEST(Words, BecomeARecordsFields) {
+  auto search = from_words<Search>(
+      {{"name", "12"}, {"color", "green"}, {"limit", "7"}, {"wait", "1.5"}, {"all", "true"}});
+  ASSERT_TRUE(search) << search.error().message;
+  EXPECT_EQ(search->name, "12");
+  EXPECT_EQ(search->color, Color::green);
+  EXPECT_EQ(search->limit, 7);
+  EXPECT_FALSE(search->after);
+  EXPECT_EQ(search->wait, 1.5);
+  EXPECT_TRUE(search->all);
+  EXPECT_EQ(from_words<Search>({})->limit, 50);
+}
+
+TEST(Words, ThatDoNotFitAreRefusedByName) {
+  EXPECT_EQ(word_error({{"limit", "x"}}), R"(limit: expected an integer, got "x")");
+  EXPECT_EQ(word_error({{"limit", ""}}), R"(limit: expected an integer, got "")");
+  EXPECT_EQ(word_error({{"limit", "1e2"}}), "limit: expected an integer, got 100.0");
+  EXPECT_EQ(word_error({{"limit", "0"}}), "limit: expected a number from 1 to 1000, got 0");
+  EXPECT_EQ(word_error({{"after", "10"}}), "after: expected a number from -1 to 9, got 10");
+  EXPECT_EQ(word_error({{"after", "null"}}), R"(after: expected an integer, got "null")");
+  EXPECT_EQ(word_error({{"wait", "NaN"}}), R"(wait: expected a number from 0 to 30, got "NaN")");
+  EXPECT_EQ(word_error({{"wait", "-0.5"}}), "wait: expected a number from 0 to 30, got -0.5");
+  EXPECT_EQ(word_error({{"color", "blue"}}), "color: 'blue' is none of red, green");
+  EXPECT_EQ(word_error({{"limt", "1"}}), "unknown field 'limt', did you mean 'limit'?");
+}
+
+TEST(Schema, TellsRangesWhereTheNumberIs) {
+  const Json fields = json_schema<Search>()["properties"];
+  EXPECT_EQ(fields["limit"]["minimum"], 1);
+  EXPECT_EQ(fields["after"]["anyOf"][0]["maximum"], 9);
+  EXPECT_EQ(fields["wait"]["type"], "number") << "NaN is in no range";
+  EXPECT_EQ(fields["wait"]["maximum"], 30);
+}
+
 TEST(Names, AreFoundBothWays) {
   EXPECT_EQ(name_of(Color::green), "green");
   EXPECT_EQ(parse_name<Color>("red").value(), Color::red);

@@ -7,7 +7,7 @@
 //     std::optional<Bytes> memory;
 //     static constexpr auto fields() {
 //       return record<Order>(required(field("item", &Order::item, "what to buy")),
-//                            field("count", &Order::count, "how many"),
+//                            between(1, 99, field("count", &Order::count, "how many")),
 //                            field("memory", &Order::memory, "how much it needs"));
 //     }
 //   };
@@ -21,6 +21,8 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -32,6 +34,11 @@
 
 namespace lockstep {
 
+struct Range {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+};
+
 template <class T, class Value>
 struct Field {
   using value_type = Value;
@@ -39,6 +46,7 @@ struct Field {
   Value T::* member;
   std::string_view help;
   bool is_required = false;
+  std::optional<Range> range{};  // of a number; both ends belong to it
 };
 
 template <class T, class Value>
@@ -50,6 +58,20 @@ constexpr Field<T, Value> field(std::string_view name, Value T::* member, std::s
 template <class T, class Value>
 constexpr Field<T, Value> required(Field<T, Value> field) {
   field.is_required = true;
+  return field;
+}
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+template <class T>
+concept OptionalNumber =
+    Number<typename T::value_type> && std::same_as<T, std::optional<typename T::value_type>>;
+
+// The same field; reading a number outside of the range (NaN too) is an error.
+template <class T, class Value>
+  requires Number<Value> || OptionalNumber<Value>
+constexpr Field<T, Value> between(std::int64_t least, std::int64_t most, Field<T, Value> field) {
+  field.range = Range{least, most};
   return field;
 }
 
