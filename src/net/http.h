@@ -38,7 +38,8 @@ struct HttpRequest {
   std::map<std::string, std::string> query;  // decoded once
   Headers headers;
   std::string body;
-  std::string peer;  // the caller's address
+  bool has_body = false;  // one comes; known before `body` is there
+  std::string peer;       // the caller's address
 };
 
 struct HttpResponse {

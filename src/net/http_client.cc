@@ -66,11 +66,14 @@ struct HttpClient::Impl {
     bool no_byte = false;
   };
 
-  Impl(Url server_arg, Bytes answer_max_arg)
-      : server(std::move(server_arg)), answer_max(answer_max_arg) {}
+  Impl(Url server_arg, Bytes answer_max_arg, std::optional<Greeting> greeting_arg)
+      : server(std::move(server_arg)),
+        answer_max(answer_max_arg),
+        greeting(std::move(greeting_arg)) {}
 
   Url server;
   Bytes answer_max;
+  std::optional<Greeting> greeting;
   asio::io_context context{1};
   std::optional<beast::tcp_stream> stream;  // kept between calls
 
@@ -78,6 +81,8 @@ struct HttpClient::Impl {
   Try try_once(const HttpCall& call, const Deadline& deadline);
   asio::awaitable<Try> exchange(const HttpCall& call, const Deadline& deadline);
   asio::awaitable<error_code> connect();
+  asio::awaitable<Try> greet();
+  asio::awaitable<Try> send(const HttpCall& call);
   asio::awaitable<Try> read_answer(const HttpCall& call);
   bool has_live_stream();
   Try fail(std::string_view act, error_code error, bool no_byte);
@@ -153,7 +158,28 @@ asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::exchange(const HttpCall
   if (fresh) {
     const error_code error = co_await connect();
     if (error) co_return fail("connecting to", error, true);
+    if (greeting) {
+      Try greeted = co_await greet();
+      if (!greeted.answer) co_return greeted;
+    }
   }
+  co_return co_await send(call);
+}
+
+asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::greet() {
+  const HttpCall call = greeting->call();
+  Try greeted = co_await send(call);
+  if (!greeted.answer) co_return greeted;
+  if (auto judged = greeting->judge(*greeted.answer); !judged) {
+    stream.reset();
+    co_return Try{std::move(judged).error()};
+  }
+  // On another connection somebody else may answer.
+  if (!stream) co_return fail("greeting", asio::error::eof, false);
+  co_return greeted;
+}
+
+asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::send(const HttpCall& call) {
   const std::string head = head_of(call, server);
   const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(call.body)};
   auto [error, size] = co_await asio::async_write(*stream, parts, kAwait);
@@ -184,8 +210,8 @@ asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::read_answer(const HttpC
   co_return Try{std::move(answer)};
 }
 
-HttpClient::HttpClient(Url server, Bytes answer_max)
-    : impl_(std::make_unique<Impl>(std::move(server), answer_max)) {}
+HttpClient::HttpClient(Url server, Bytes answer_max, std::optional<Greeting> greeting)
+    : impl_(std::make_unique<Impl>(std::move(server), answer_max, std::move(greeting))) {}
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
 HttpClient::~HttpClient() = default;

@@ -2,7 +2,9 @@
 // time.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,9 +25,17 @@ struct HttpCall {
   bool repeatable = false;
 };
 
+// A call made first on every new connection. What the caller then sends is sent only if `judge`
+// finds nothing wrong with the answer: so a server proves who it is before it hears a secret.
+struct Greeting {
+  std::function<HttpCall()> call;
+  std::function<Result<void>(const HttpResponse& answer)> judge;
+};
+
 class HttpClient {
  public:
-  explicit HttpClient(Url server, Bytes answer_max = 64_MiB);
+  explicit HttpClient(Url server, Bytes answer_max = 64_MiB,
+                      std::optional<Greeting> greeting = std::nullopt);
   HttpClient(HttpClient&&) noexcept;
   HttpClient& operator=(HttpClient&&) noexcept;
   ~HttpClient();
@@ -33,7 +43,8 @@ class HttpClient {
   // Whatever the server answers, 500 too, is a response. The connection is kept for the next call.
   // A repeatable call that meets a kept connection's end before the answer's first byte is made
   // again, once. Errors: unavailable (nobody listens, the connection broke), timeout (the
-  // deadline), corrupt (what came is not HTTP), invalid (the call cannot be sent). The deadline
+  // deadline), corrupt (what came is not HTTP), invalid (the call cannot be sent), or the
+  // greeting's own. The deadline
   // holds but for the look-up of a host's name, which has the system's own bounds.
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
 

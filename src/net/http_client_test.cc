@@ -83,6 +83,48 @@ TEST(HttpClient, KeepsItsConnection) {
   EXPECT_EQ(server.server().connections(), 1);
 }
 
+// Asks "/who", and goes on if the answer is `right`.
+Greeting greeting(std::string right) {
+  return {.call = [] { return HttpCall{.target = "/who"}; },
+          .judge = [right](const HttpResponse& answer) -> Result<void> {
+            if (answer.body == right) return {};
+            return Error{Code::unavailable, "somebody else"};
+          }};
+}
+
+TEST(HttpClient, AGreetingPrecedesTheCallsOfEachConnection) {
+  std::vector<std::string> heard;  // read after the answers came
+  ServerThread server([&](HttpRequest request, Responder responder) {
+    heard.push_back(request.target);
+    responder.send({.body = "me"});
+  });
+  HttpClient client(Url{"127.0.0.1", server.port()}, 64_MiB, greeting("me"));
+  for (std::string target : {"/1", "/2"})
+    EXPECT_EQ(client.call({.target = target}, soon())->body, "me");
+  EXPECT_EQ(heard, (std::vector<std::string>{"/who", "/1", "/2"}));
+}
+
+TEST(HttpClient, WhoDoesNotGreetWellHearsNoCall) {
+  std::vector<std::string> heard;
+  ServerThread server([&](HttpRequest request, Responder responder) {
+    heard.push_back(request.target);
+    responder.send({.body = "me"});
+  });
+  HttpClient client(Url{"127.0.0.1", server.port()}, 64_MiB, greeting("you"));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(client.call({}, soon()).error().message, "somebody else");
+  EXPECT_EQ(heard, (std::vector<std::string>{"/who", "/who"}));
+}
+
+TEST(HttpClient, WhoGreetsAndHangsUpHearsNoCall) {
+  Script server({[](RawCaller& peer) {
+                   peer.read_until("\r\n\r\n");
+                   peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nme");
+                 },
+                 [](RawCaller& peer) { EXPECT_EQ(peer.read_until("\r\n"), ""); }});
+  HttpClient client(Url{"127.0.0.1", server.port()}, 64_MiB, greeting("me"));
+  EXPECT_EQ(client.call({}, soon()).error().code, Code::unavailable);
+}
+
 TEST(HttpClient, FindsAServerByName) {
   ServerThread server([](HttpRequest, Responder responder) { responder.send({}); });
   HttpClient client(Url{"localhost", server.port()});

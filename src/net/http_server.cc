@@ -1,9 +1,12 @@
 #include "net/http_server.h"
 
+#include <algorithm>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <sys/resource.h>
 
 #include "base/format.h"
 #include "base/log.h"
@@ -52,6 +55,20 @@ void HttpServer::Core::cut_all() {
   for (HttpSession* session : sessions) session->cut();
 }
 
+bool HttpServer::Core::evict() {
+  HttpSession* oldest = nullptr;
+  for (HttpSession* session : sessions)
+    if (session->waits_since() && (!oldest || *session->waits_since() < *oldest->waits_since()))
+      oldest = session;
+  if (oldest != nullptr) oldest->cut();
+  return oldest != nullptr;
+}
+
+HttpResponse HttpServer::Core::refusal(int status, const std::string& message) const {
+  if (options.refusal) return options.refusal(status, message);
+  return {.status = status, .body = message + "\n"};
+}
+
 void HttpServer::Core::left(HttpSession* session) {
   sessions.erase(session);
   if (!sessions.empty() || !stopped) return;
@@ -63,6 +80,10 @@ void HttpServer::Core::left(HttpSession* session) {
 
 namespace {
 
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+constexpr auto kComplainEvery = std::chrono::seconds(10);
+constexpr int kOtherDescriptors = 64;
+
 using CorePtr = std::shared_ptr<HttpServer::Core>;
 
 asio::awaitable<void> serve(CorePtr core, tcp::socket socket) {
@@ -72,13 +93,23 @@ asio::awaitable<void> serve(CorePtr core, tcp::socket socket) {
 }
 
 // One write into the empty send buffer of a new connection: does not wait.
-void turn_away(tcp::socket& socket) {
-  constexpr std::string_view kAnswer =
-      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n"
-      "Content-Length: 30\r\nConnection: close\r\n\r\ntoo many connections; wait...\n";
+void turn_away(const HttpServer::Core& core, tcp::socket& socket) {
+  const HttpResponse answer = core.refusal(503, "too many connections; try again later");
   error_code ignored;
   socket.non_blocking(true, ignored);
-  socket.write_some(asio::buffer(kAnswer), ignored);
+  socket.write_some(asio::buffer(head_of(answer, false) + answer.body), ignored);
+}
+
+// Out of descriptors, most likely: an idle connection gives way, else we wait for one to be freed.
+asio::awaitable<void> overcome(HttpServer::Core& core, error_code error,
+                               asio::steady_timer& pause) {
+  if (Deadline& quiet = core.quiet; quiet.passed()) {
+    LS_LOG(warning, "accepting a connection: {}", error.message());
+    quiet = Deadline::after(kComplainEvery);
+  }
+  if (core.evict()) co_return;
+  pause.expires_after(kAcceptPause);
+  co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
 asio::awaitable<void> accept_all(CorePtr core, tcp::acceptor acceptor) {
@@ -88,21 +119,26 @@ asio::awaitable<void> accept_all(CorePtr core, tcp::acceptor acceptor) {
     ~Unhook() { core.acceptor = nullptr; }
   } unhook{*core};
   const auto executor = acceptor.get_executor();
+  const auto most = static_cast<std::size_t>(core->options.connections_max);
   asio::steady_timer pause(executor);
   while (!core->stopping) {
     auto [error, socket] = co_await acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
     if (core->stopping) break;
-    if (error) {
-      // Out of descriptors, most likely: wait for some to be freed.
-      LS_LOG(warning, "accepting a connection: {}", error.message());
-      pause.expires_after(std::chrono::milliseconds(100));
-      co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
-    } else if (core->sessions.size() >= static_cast<std::size_t>(core->options.connections_max)) {
-      turn_away(socket);
-    } else {
+    if (error)
+      co_await overcome(*core, error, pause);
+    else if (core->sessions.size() >= most && !core->evict())
+      turn_away(*core, socket);
+    else
       asio::co_spawn(executor, serve(core, std::move(socket)), asio::detached);
-    }
   }
+}
+
+// As many as are asked for, or as the limit of open files has room for.
+int connections_possible(int wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  const auto room = static_cast<std::int64_t>(limit.rlim_cur) - kOtherDescriptors;
+  return static_cast<int>(std::clamp<std::int64_t>(room, 1, wanted));
 }
 
 Result<tcp::acceptor> listen(asio::io_context& context, const ServerOptions& options) {
@@ -128,6 +164,7 @@ Result<HttpServer> HttpServer::start(Loop& loop, const ServerOptions& options, H
   tcp::acceptor acceptor = TRY(listen(context, options));
   auto core = std::make_shared<Core>();
   core->options = options;
+  core->options.connections_max = connections_possible(options.connections_max);
   core->handler = std::move(handler);
   core->gate = std::move(gate);
   core->loop = &loop;

@@ -1,8 +1,9 @@
 // HttpServer: HTTP/1.1 on a Loop, with a limit on everything a caller can make us hold or wait for.
 //
-// What is refused is answered (400, 413, 414, 431 ...) and the connection closed; who is too slow
-// is cut off. Requests whose Host is neither an address nor a known name are refused: a web page
-// that makes its own name point here (DNS rebinding) gets no answer.
+// What is refused is answered (400, 408, 413, 414, 431 ...) and the connection closed. Of too many
+// connections the one that has waited longest for a request gives way. Requests whose Host is
+// neither the address that was called nor a known name are refused: a web page that makes its own
+// name point here (DNS rebinding) gets no answer.
 #pragma once
 
 #include <functional>
@@ -21,15 +22,20 @@ namespace lockstep {
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address of this machine
   int port = 0;                    // 0: any free one
-  // Names by which callers may reach us, besides "localhost" and all addresses.
+  // Names, and addresses of a relay, by which callers may reach us, besides "localhost" and the
+  // address that they connected to.
   std::vector<std::string> host_names{};
   Bytes body_max = 1_MiB;
-  int connections_max = 1024;                     // more are told 503
+  // More make idle ones give way, and are told 503 when all are busy. Never so many that fewer than
+  // 64 of the process's descriptors would be left for all else.
+  int connections_max = 1024;
   Duration head_time = std::chrono::seconds(10);  // from the first byte to the empty line
   Duration body_time = std::chrono::seconds(30);
   Duration handler_time = std::chrono::minutes(2);  // then the caller is told 503
   Duration write_time = std::chrono::seconds(30);
   Duration idle_time = std::chrono::seconds(60);  // between requests on one connection
+  // How a refusal of HTTP's own looks; plain text if there is none.
+  std::function<HttpResponse(int status, const std::string& message)> refusal{};
 };
 
 // The way to answer one request: now or later, on the loop's thread. The first answer counts; the
@@ -56,7 +62,7 @@ class Responder {
 // Called on the loop's thread; must not block. An exception becomes 500.
 using HttpHandler = std::function<void(HttpRequest, Responder)>;
 // Sees a request before its body is read; an answer refuses it, so that only those who may send
-// bodies make us hold them.
+// bodies make us hold them. The connection goes on if no body comes.
 using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
 
 class HttpServer {

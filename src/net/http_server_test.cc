@@ -38,10 +38,16 @@ std::string with_headers(std::string_view headers, std::string_view body = "") {
   return "POST /x HTTP/1.1\r\n" + std::string(headers) + "\r\n" + std::string(body);
 }
 
+// What the call gives on the loop's thread.
+template <class Call>
+auto on_loop(ServerThread& server, Call call) {
+  std::promise<decltype(call())> result;
+  server.loop().post([&] { result.set_value(call()); });
+  return result.get_future().get();
+}
+
 int connections(ServerThread& server) {
-  std::promise<int> count;
-  server.loop().post([&] { count.set_value(server.server().connections()); });
-  return count.get_future().get();
+  return on_loop(server, [&] { return server.server().connections(); });
 }
 
 TEST(HttpServer, AnswersARequest) {
@@ -98,9 +104,6 @@ TEST(HttpServer, HostileRequestsAreRefusedAndTheConnectionClosed) {
       with_headers(host + "Content-Length: -1\r\n"),
       with_headers(host + "Content-Length: \r\n"),
       with_headers(host + "Content-Length: 99999999999999999999999\r\n"),
-      with_headers(host + "Transfer-Encoding: gzip\r\n"),
-      with_headers(host + "Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"),
-      with_headers(host + "Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"),
       with_headers(host + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
       with_headers(host + "Transfer-Encoding: chunked\r\n", "ffffffffffffffffff\r\nabc"),
       with_headers(host + "Transfer-Encoding: chunked\r\n", "-1\r\nabc"),
@@ -117,11 +120,14 @@ TEST(HttpServer, HostileRequestsAreRefusedAndTheConnectionClosed) {
       with_headers(host + host),
       with_headers(""),
       with_headers("Host: evil.example\r\n"),
+      with_headers("Host: 10.1.2.3\r\n"),
+      with_headers("Host: [::1]\r\n"),
       with_headers("Host: localhost@evil\r\n"),
       with_headers("Host: \r\n"),
       "GET / HTTP/1.1\nHost: localhost\n\n",
       "\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
-      "GET / HTTP/2.0\r\n" + host + "\r\n",
+      "GET / HTTP/x\r\n" + host + "\r\n",
+      "GET / HTTP/1.1x\r\n" + host + "\r\n",
       "GET / HTTP/1.1 \r\n" + host + "\r\n",
       "GET  / HTTP/1.1\r\n" + host + "\r\n",
       "GET /\r\n\r\n",
@@ -132,6 +138,12 @@ TEST(HttpServer, HostileRequestsAreRefusedAndTheConnectionClosed) {
       "GET /../etc/passwd HTTP/1.1\r\n" + host + "\r\n",
       "GET /%2e%2e/x HTTP/1.1\r\n" + host + "\r\n",
       "GET /a%2fb HTTP/1.1\r\n" + host + "\r\n",
+      "GET /%zz HTTP/1.1\r\n" + host + "\r\n",
+      "GET /% HTTP/1.1\r\n" + host + "\r\n",
+      "GET /%ff HTTP/1.1\r\n" + host + "\r\n",
+      "GET /?a=1&a=2 HTTP/1.1\r\n" + host + "\r\n",
+      "GET /#x HTTP/1.1\r\n" + host + "\r\n",
+      "OPTIONS * HTTP/1.1\r\n" + host + "\r\n",
       "GET /a%00 HTTP/1.1\r\n" + host + "\r\n",
       "GET /a\\b HTTP/1.1\r\n" + host + "\r\n",
       "POST / HTTP/1.0\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -144,13 +156,51 @@ TEST(HttpServer, HostileRequestsAreRefusedAndTheConnectionClosed) {
   }
 }
 
-TEST(HttpServer, AddressesAndKnownNamesAreGoodHosts) {
-  ServerThread server(echo, {.host_names = {"head.example"}});
+TEST(HttpServer, WhatItDoesNotImplementIsSaidSo) {
+  ServerThread server(echo);
+  const std::string host = "Host: localhost\r\n";
+  for (std::string coding : {"gzip", "chunked, gzip", "xchunked", "identity"})
+    EXPECT_THAT(ask(server.port(), with_headers(host + "Transfer-Encoding: " + coding + "\r\n")),
+                StartsWith("HTTP/1.1 501"))
+        << coding;
+  EXPECT_THAT(ask(server.port(), "GET / HTTP/2.0\r\n" + host + "\r\n"), StartsWith("HTTP/1.1 505"));
+  EXPECT_THAT(ask(server.port(), with_headers(host + "Expect: tea\r\n")),
+              StartsWith("HTTP/1.1 417"));
+}
+
+TEST(HttpServer, TheAddressThatWasCalledAndKnownNamesAreGoodHosts) {
+  ServerThread server(echo, {.host_names = {"head.example", "10.1.2.3"}});
   for (std::string host :
-       {"localhost:80", "LOCALHOST", "127.0.0.1", "[::1]:1", "10.1.2.3:80", "Head.Example:8080"})
+       {"localhost:80", "LOCALHOST", "127.0.0.1", "10.1.2.3:80", "Head.Example:8080"})
     EXPECT_THAT(ask(server.port(), with_headers("Host: " + host + "\r\nConnection: close\r\n")),
                 StartsWith("HTTP/1.1 200"))
         << host;
+}
+
+TEST(HttpServer, OnAllAddressesTheOneThatWasCalledIsGood) {
+  ServerThread server(echo, {.host = "::"});
+  EXPECT_THAT(ask(server.port(), with_headers("Host: 127.0.0.1\r\nConnection: close\r\n")),
+              StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(ask(server.port(), with_headers("Host: 10.1.2.3\r\n")), StartsWith("HTTP/1.1 400"));
+}
+
+TEST(HttpServer, HttpOneZeroIsAnsweredOnceAndWithoutAHost) {
+  ServerThread server(echo);
+  const std::string answer = ask(server.port(), "GET / HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
+}
+
+TEST(HttpServer, RefusalsLookAsItsOwnerWants) {
+  ServerThread server(echo, {.refusal = [](int status, const std::string& message) {
+                        return HttpResponse{.status = status,
+                                            .content_type = "application/json",
+                                            .body = "{\"" + message + "\"}"};
+                      }});
+  const std::string answer = ask(server.port(), "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(answer, EndsWith("{\"there is no Host header\"}"));
 }
 
 TEST(HttpServer, WhatIsTooLargeIsRefused) {
@@ -178,8 +228,12 @@ TEST(HttpServer, SlowCallersAreCutOff) {
                              .body_time = milliseconds(50),
                              .idle_time = milliseconds(50)});
   EXPECT_EQ(ask(server.port(), ""), "");
-  EXPECT_EQ(ask(server.port(), "GET / HT"), "");
-  EXPECT_EQ(ask(server.port(), with_headers("Host: localhost\r\nContent-Length: 5\r\n", "ab")), "");
+  const std::string half_a_body = with_headers("Host: localhost\r\nContent-Length: 5\r\n", "ab");
+  for (const std::string& half : {std::string("GET / HT"), half_a_body}) {
+    const std::string answer = ask(server.port(), half);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 408 Request Timeout\r\n")) << half;
+    EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n")) << half;
+  }
 }
 
 TEST(HttpServer, ACallerThatReadsNothingIsCutOff) {
@@ -238,6 +292,8 @@ class Waiters {
       waiting_.push_back(std::move(responder));
     }
   }
+
+  std::size_t count() const { return waiting_.size(); }
 
  private:
   std::vector<Responder> waiting_;
@@ -298,18 +354,55 @@ TEST(HttpServer, AHandlerThatTakesTooLongIsAnsweredFor) {
               StartsWith("HTTP/1.1 503"));
 }
 
-TEST(HttpServer, TooManyConnectionsAreTurnedAway) {
-  ServerThread server(echo, {.connections_max = 2});
-  RawCaller first(server.port());
-  RawCaller second(server.port());
-  for (RawCaller* caller : {&first, &second}) {
-    caller->send(kGet);
-    caller->read_until("GET / ");
+TEST(HttpServer, OfTooManyConnectionsTheOneThatWaitsLongestGivesWay) {
+  ServerThread server(echo, {.connections_max = 3});
+  RawCaller oldest(server.port());
+  oldest.send("GET / HT");
+  while (connections(server) < 1) {
   }
-  EXPECT_THAT(ask(server.port(), ""), StartsWith("HTTP/1.1 503"));
-  first.hang_up();
-  second.send(kGet);
-  EXPECT_THAT(second.read_until("GET / "), EndsWith("GET / "));
+  RawCaller idle(server.port());
+  RawCaller used(server.port());
+  used.send(kGet);
+  used.read_until("GET / ");
+  std::deque<RawCaller> later;
+  for (RawCaller* gone : {&oldest, &idle}) {
+    RawCaller& late = later.emplace_back(server.port());
+    late.send(kGet);
+    EXPECT_THAT(late.read_until("GET / "), EndsWith("GET / "));
+    EXPECT_EQ(gone->read_to_end(), "");
+  }
+  used.send(kGet);
+  EXPECT_THAT(used.read_until("GET / "), EndsWith("GET / "));
+}
+
+TEST(HttpServer, WhenAllConnectionsAreBusyMoreAreTurnedAway) {
+  Waiters waiters;
+  ServerThread server(
+      [&](HttpRequest request, Responder responder) {
+        waiters.handle(std::move(request), std::move(responder));
+      },
+      {.connections_max = 2});
+  std::deque<RawCaller> busy;
+  for (std::size_t count : {1u, 2u}) {
+    busy.emplace_back(server.port()).send(kGet);
+    while (on_loop(server, [&] { return waiters.count(); }) < count) {
+    }
+  }
+  const std::string answer = ask(server.port(), "");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
+}
+
+TEST(HttpServer, WhatTheGateRefusesWithoutABodyLeavesTheConnection) {
+  ServerThread server(echo, {}, [](const HttpRequest& request) -> std::optional<HttpResponse> {
+    if (request.target == "/good") return std::nullopt;
+    return HttpResponse{.status = 404, .body = "no such thing"};
+  });
+  RawCaller caller(server.port());
+  caller.send("GET /bad HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(caller.read_until("no such thing"), StartsWith("HTTP/1.1 404"));
+  caller.send("GET /good HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(caller.read_until("GET /good "), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(HttpServer, StoppingFinishesWhatRunsAndClosesWhatIsIdle) {

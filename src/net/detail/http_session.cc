@@ -43,16 +43,20 @@ std::string http_date() {
   return std::string(line, size);
 }
 
-HttpResponse plain(int status, std::string_view message) {
-  return {.status = status, .body = format("{}\n", message)};
-}
-
 // A handler's mistake must not let a caller's bytes become headers.
 bool is_sendable(const HttpResponse& response) {
   for (const auto& [name, value] : response.headers)
     if (!is_token(name) || !is_field_value(value)) return false;
   return is_field_value(response.content_type);
 }
+
+// "127.0.0.1" also where a socket for both versions of IP says "::ffff:127.0.0.1".
+asio::ip::address plain_address(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+}
+
+}  // namespace
 
 std::string head_of(const HttpResponse& response, bool keep_alive) {
   std::string head = format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
@@ -64,31 +68,34 @@ std::string head_of(const HttpResponse& response, bool keep_alive) {
   return head + (keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
 }
 
-bool is_known_host(const std::string& host, const std::vector<std::string>& names) {
-  error_code error;
-  asio::ip::make_address(host, error);
-  if (!error || host.empty() || equal_ignoring_case(host, "localhost")) return true;
-  for (const std::string& name : names)
-    if (equal_ignoring_case(host, name)) return true;
-  return false;
-}
-
-}  // namespace
-
 HttpSession::HttpSession(std::shared_ptr<HttpServer::Core> core, asio::ip::tcp::socket socket)
-    : core_(std::move(core)), stream_(std::move(socket)) {
+    : core_(std::move(core)), socket_(std::move(socket)) {
   error_code ignored;
-  auto peer = stream_.socket().remote_endpoint(ignored);
-  peer_ = peer.address().to_string(ignored);
-  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  peer_ = socket_.remote_endpoint(ignored).address().to_string(ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   core_->sessions.insert(this);
 }
 
 HttpSession::~HttpSession() { core_->left(this); }
 
 void HttpSession::cut() {
-  stream_.close();
+  error_code ignored;
+  socket_.close(ignored);
+  waits_since_.reset();
   if (auto waiting = exchange_.lock()) waiting->hang_up();
+}
+
+// Names are what an attacker's page can point here (DNS rebinding); the address that the caller
+// reached is not.
+bool HttpSession::is_known_host(const std::string& host) const {
+  const ServerOptions& options = core_->options;
+  if (host.empty() || equal_ignoring_case(host, "localhost") || host == options.host) return true;
+  error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  if (!error && plain_address(address) == plain_address(socket_.local_endpoint(error).address()))
+    return true;
+  return std::ranges::any_of(
+      options.host_names, [&](const std::string& name) { return equal_ignoring_case(host, name); });
 }
 
 asio::awaitable<void> HttpSession::run() {
@@ -102,25 +109,42 @@ asio::awaitable<void> HttpSession::run() {
       co_return;
     }
     bool gone = false;
-    HttpResponse response = co_await handle(gone);
+    HttpResponse response = std::move(refusal_);
+    if (next == Next::proceed) response = co_await handle(gone);
     if (gone) co_return;
     again = co_await write(std::move(response), head_.keep_alive && !core_->stopping);
   }
   error_code ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
 }
 
-HttpSession::Next HttpSession::refuse(int status, std::string message) {
-  refusal_ = plain(status, message);
+HttpSession::Next HttpSession::refuse(int status, const std::string& message) {
+  refusal_ = core_->refusal(status, message);
   return Next::refuse;
 }
 
+HttpSession::Next HttpSession::too_slow(std::string_view what) {
+  if (!watchdog_.bit()) return Next::close;  // it hung up
+  return refuse(408, format("{} did not come in time", what));
+}
+
+asio::awaitable<bool> HttpSession::read_some() {
+  if (watchdog_.bit()) co_return false;
+  auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+  if (error) co_return false;
+  buffer_.commit(size);
+  co_return true;
+}
+
 asio::awaitable<HttpSession::Next> HttpSession::read_head() {
+  using detail::Watchdog;
   const detail::HeadLimits limits;
   head_ = {};
   request_ = {};
   idle_ = buffer_.size() == 0;
-  stream_.expires_after(idle_ ? core_->options.idle_time : core_->options.head_time);
+  waits_since_ = std::chrono::steady_clock::now();
+  watchdog_.start(idle_ ? core_->options.idle_time : core_->options.head_time,
+                  Watchdog::Then::cancel);
   std::size_t seen = 0;  // bytes looked at before: each is looked at once
   for (;;) {
     const std::string_view bytes = view(buffer_);
@@ -130,19 +154,19 @@ asio::awaitable<HttpSession::Next> HttpSession::read_head() {
     if (auto failure = detail::refuse_early(bytes, seen, limits))
       co_return refuse(failure->status, failure->message);
     seen = bytes.size();
-    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
-    if (error) co_return Next::close;
-    buffer_.commit(size);
-    if (std::exchange(idle_, false)) stream_.expires_after(core_->options.head_time);
+    if (!co_await read_some()) co_return idle_ ? Next::close : too_slow("the request's head");
+    if (std::exchange(idle_, false))
+      watchdog_.start(core_->options.head_time, Watchdog::Then::cancel);
   }
 }
 
 // Everything that can be decided before the body comes.
 HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
+  waits_since_.reset();
   head_size_ = bytes.size();
   if (auto failure = detail::parse_request_head(bytes, {}, head_))
     return refuse(failure->status, failure->message);
-  if (!is_known_host(head_.host, core_->options.host_names))
+  if (!is_known_host(head_.host))
     return refuse(400, "the Host header names another host; use this one's address or localhost");
   auto target = parse_target(head_.target);
   if (!target) return refuse(400, target.error().message);
@@ -154,36 +178,38 @@ HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
               .query = std::move(target->query),
               .headers = head_.headers,
               .body = {},
+              .has_body = head_.has_body(),
               .peer = peer_};
-  if (core_->gate && !core_->closed) {
-    try {
-      if (auto answer = core_->gate(request_)) {
-        refusal_ = *std::move(answer);
-        return Next::refuse;
-      }
-    } catch (const std::exception& exception) {
-      LS_LOG(error, "{} {}: the gate threw: {}", head_.method, head_.target, exception.what());
-      return refuse(500, "internal error");
-    }
-  }
+  const Next next = pass_gate();
   if (!head_.has_body()) buffer_.consume(head_size_);
-  return Next::proceed;
+  return next;
+}
+
+HttpSession::Next HttpSession::pass_gate() {
+  if (!core_->gate || core_->closed) return Next::proceed;
+  try {
+    auto answer = core_->gate(request_);
+    if (!answer) return Next::proceed;
+    refusal_ = *std::move(answer);
+    return head_.has_body() ? Next::refuse : Next::decline;
+  } catch (const std::exception& exception) {
+    LS_LOG(error, "{} {}: the gate threw: {}", head_.method, head_.target, exception.what());
+    return refuse(500, "internal error");
+  }
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::read_body() {
-  stream_.expires_after(core_->options.body_time);
+  watchdog_.start(core_->options.body_time, detail::Watchdog::Then::cancel);
   if (head_.expects_continue) {
     auto [error, size] = co_await asio::async_write(
-        stream_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), kAwait);
+        socket_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), kAwait);
     if (error) co_return Next::close;
   }
   buffer_.consume(head_size_);
   detail::ChunkedDecoder decoder(static_cast<std::size_t>(core_->options.body_max.count()));
   for (;;) {
     if (auto next = take_body(decoder)) co_return *next;
-    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
-    if (error) co_return Next::close;
-    buffer_.commit(size);
+    if (!co_await read_some()) co_return too_slow("the request's body");
   }
 }
 
@@ -215,9 +241,9 @@ std::optional<HttpSession::Next> HttpSession::take_body(detail::ChunkedDecoder& 
 }
 
 asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
-  stream_.expires_never();
+  watchdog_.stop();
   auto exchange = std::make_shared<Responder::Exchange>();
-  asio::steady_timer wake(stream_.get_executor(), core_->options.handler_time);
+  asio::steady_timer wake(socket_.get_executor(), core_->options.handler_time);
   exchange->wake = &wake;
   exchange_ = exchange;
   // Also when the loop ends and destroys this coroutine in mid-wait.
@@ -230,19 +256,19 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
     core_->handler(std::move(request_), Responder(exchange));
   } catch (const std::exception& exception) {
     LS_LOG(error, "{}: the handler threw: {}", what, exception.what());
-    exchange->response = plain(500, "internal error");
+    exchange->response = core_->refusal(500, "internal error");
   }
   if (!exchange->response) {
     watch_for_end(exchange);
     co_await wake.async_wait(kAwait);
     error_code ignored;
-    stream_.socket().cancel(ignored);
+    socket_.cancel(ignored);
     gone = exchange->wake == nullptr;
   }
-  if (!exchange->response) co_return plain(503, "no answer in time; try again");
+  if (!exchange->response) co_return core_->refusal(503, "no answer in time; try again");
   if (!is_sendable(*exchange->response)) {
     LS_LOG(error, "{}: the answer has a header that cannot be sent", what);
-    co_return plain(500, "internal error");
+    co_return core_->refusal(500, "internal error");
   }
   co_return *std::move(exchange->response);
 }
@@ -251,16 +277,15 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
 // A caller that only shut down its sending side counts as gone. Bytes of a next request end the
 // watch.
 void HttpSession::watch_for_end(const std::shared_ptr<Responder::Exchange>& exchange) {
-  auto& socket = stream_.socket();
-  socket.async_wait(asio::ip::tcp::socket::wait_read,
-                    [&socket, weak = std::weak_ptr(exchange)](error_code error) {
-                      auto waiting = weak.lock();
-                      if (error || !waiting || waiting->wake == nullptr) return;
-                      // As long as the session waits, its socket is there.
-                      char byte = 0;
-                      if (::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-                        waiting->hang_up();
-                    });
+  socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                     [&socket = socket_, weak = std::weak_ptr(exchange)](error_code error) {
+                       auto waiting = weak.lock();
+                       if (error || !waiting || waiting->wake == nullptr) return;
+                       // As long as the session waits, its socket is there.
+                       char byte = 0;
+                       if (::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+                         waiting->hang_up();
+                     });
 }
 
 asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive) {
@@ -269,18 +294,18 @@ asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive)
   const bool with_body = head_.method != "HEAD";
   const std::array<asio::const_buffer, 2> parts = {
       asio::buffer(head), asio::buffer(response.body.data(), with_body ? response.body.size() : 0)};
-  stream_.expires_after(core_->options.write_time);
-  auto [error, size] = co_await asio::async_write(stream_, parts, kAwait);
+  watchdog_.start(core_->options.write_time, detail::Watchdog::Then::close);
+  auto [error, size] = co_await asio::async_write(socket_, parts, kAwait);
   co_return !error && keep_alive;
 }
 
 asio::awaitable<void> HttpSession::linger() {
   error_code ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  stream_.expires_after(kLingerTime);
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  watchdog_.start(kLingerTime, detail::Watchdog::Then::close);
   for (std::size_t read = 0; read < kLingerBytes;) {
     buffer_.clear();
-    auto [error, size] = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
+    auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
     if (error) co_return;
     read += size;
   }

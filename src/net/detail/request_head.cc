@@ -28,6 +28,11 @@ std::string_view take_line(std::string_view& bytes) {
   return line;
 }
 
+Failure wrong_version(std::string_view version) {
+  const bool is_http = version.size() == 8 && version.starts_with("HTTP/") && version[6] == '.';
+  return HeadError{is_http ? 505 : 400, "only HTTP/1.1 is spoken here"};
+}
+
 // "GET /path HTTP/1.1"; single spaces.
 Failure parse_request_line(std::string_view line, RequestHead& head) {
   const std::size_t first = line.find(' ');
@@ -40,7 +45,7 @@ Failure parse_request_line(std::string_view line, RequestHead& head) {
   if (!head.target.starts_with('/')) return bad("the request's target must be a path");
   if (!is_field_value(head.target) || head.target.find('\t') != std::string::npos)
     return bad("the request's target has a control character in it");
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") return bad("only HTTP/1.1 is spoken here");
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") return wrong_version(version);
   head.keep_alive = version == "HTTP/1.1";
   return {};
 }
@@ -81,8 +86,9 @@ Failure read_length(RequestHead& head, bool is_1_0) {
   const auto coding = head.headers.find("Transfer-Encoding");
   if (length && coding) return bad("Content-Length and Transfer-Encoding exclude each other");
   if (coding) {
-    if (is_1_0 || !equal_ignoring_case(*coding, "chunked"))
-      return bad("the only Transfer-Encoding understood is chunked");
+    if (is_1_0) return bad("HTTP/1.0 has no Transfer-Encoding");
+    if (!equal_ignoring_case(*coding, "chunked"))
+      return HeadError{501, "the only Transfer-Encoding understood is chunked"};
     head.chunked = true;
   }
   if (!length) return {};

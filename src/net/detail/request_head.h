@@ -38,6 +38,7 @@ struct RequestHead {
   bool has_body() const { return chunked || content_length > 0; }
 };
 
+// status: 400, or 414, 417, 431, 501, 505.
 struct HeadError {
   int status = 400;
   std::string message;
