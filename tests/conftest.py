@@ -55,8 +55,8 @@ class Cluster:
         assert done.returncode == 0, f"lockstep {' '.join(words)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def serve(self, hosts: str = "2x2") -> None:
-        self.ok("serve", "--hosts", hosts, "--detach")
+    def serve(self, hosts: str = "2x2", *words: str) -> None:
+        self.ok("serve", "--hosts", hosts, "--detach", *words)
 
     def submit(self, *words: str) -> str:
         return self.ok("run", "--detach", *words).strip()
@@ -94,6 +94,10 @@ class Cluster:
 
     def daemon_pid(self) -> int:
         return int(json.loads((self.home / "daemon.json").read_text())["pid"])
+
+    def daemon_port(self) -> int:
+        url: str = json.loads((self.home / "daemon.json").read_text())["url"]
+        return int(url.rpartition(":")[2])
 
     def processes(self) -> list[int]:
         """Agents, ranks and what they started: all that bear this home's mark."""

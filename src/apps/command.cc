@@ -106,7 +106,7 @@ Result<Client> connect() {
   Home home = TRY(Home::find());
   auto client = Client::open(home);
   if (client || client.error().code != Code::unavailable) return client;
-  auto begun = start_daemon(home, {});
+  auto begun = start_daemon(home, {"--again"});
   // Another command started one at the same moment: ours found the folder taken and went.
   if (!begun && is_served(home)) return await_daemon(home);
   Client started = TRY(std::move(begun));

@@ -17,6 +17,9 @@
 #include "platform/insight/insight.h"
 #include "platform/server/server.h"
 #include "platform/store/sql_store.h"
+#include "text/convert.h"
+#include "text/json.h"
+#include "text/record.h"
 
 namespace lockstep {
 namespace {
@@ -24,13 +27,43 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(200);
 constexpr auto kStopPatience = std::chrono::seconds(15);
 
-struct ServeFlags {
+// What is served and where. The home keeps it, so that a daemon that a command starts after a crash
+// serves the cluster that its runs are on.
+struct Served {
   std::string hosts, map_file;
   std::string listen = "127.0.0.1";
   int port = 0;
+
+  static constexpr auto fields() {
+    return record<Served>(field("hosts", &Served::hosts, "the grid that this machine presents"),
+                          field("map", &Served::map_file, "the cluster's file"),
+                          field("listen", &Served::listen, "address to listen on"),
+                          field("port", &Served::port, "port; 0: any free one"));
+  }
+};
+
+struct ServeFlags {
+  Served served;
+  bool again = false;
   bool detach = false;
   bool stop = false;
 };
+
+std::filesystem::path served_file(const Home& home) { return home.folder / "served.json"; }
+
+// As the last daemon of this home, if there was one.
+Result<Served> served_before(const Home& home) {
+  auto content = read_file(served_file(home));
+  if (!content && content.error().code == Code::not_found) return Served{};
+  auto read = [&]() -> Result<Served> { return from_json<Served>(TRY(parse_json(TRY(content)))); };
+  auto served = read();
+  if (!served) return std::move(served).error().within(served_file(home).string());
+  return served;
+}
+
+Result<void> keep(const Home& home, const Served& served) {
+  return write_file(served_file(home), dump_json(to_json(served)) + "\n");
+}
 
 // Said before a detached start, where the user reads it; the daemon's own store refuses too.
 Result<void> check_free(const Home& home) {
@@ -43,11 +76,11 @@ Result<void> check_free(const Home& home) {
                       home.folder.string(), daemon ? " at " + daemon->url : "")};
 }
 
-Result<Map> wanted_map(const ServeFlags& flags) {
-  if (!flags.map_file.empty()) return parse_map(TRY(read_file(flags.map_file)), flags.map_file);
+Result<Map> wanted_map(const Served& served) {
+  if (!served.map_file.empty()) return parse_map(TRY(read_file(served.map_file)), served.map_file);
   Map machine = TRY(discover_local());
-  if (flags.hosts.empty()) return machine;
-  return present_as(machine, TRY(parse_host_grid(flags.hosts)));
+  if (served.hosts.empty()) return machine;
+  return present_as(machine, TRY(parse_host_grid(served.hosts)));
 }
 
 void tick_for_ever(Loop& loop, Controller& controller, Timer& timer) {
@@ -61,13 +94,14 @@ Result<int> serve(const ServeFlags& flags) {
   TRY(make_folders(home.folder));
   TRY(check_free(home));
   set_log_name("daemon");
+  const Served served = flags.again ? TRY(served_before(home)) : flags.served;
 
   // First of all, since it locks the folder: of two daemons that start at once one makes the keys.
   auto database = TRY(Database::open(home.store()));
   ::unlink(home.daemon_file().c_str());  // of one that was killed; its process id may be another's
   SystemClock clock;
   Keys keys = TRY(Keys::open(home.folder));
-  Map map = TRY(wanted_map(flags));
+  Map map = TRY(wanted_map(served));
   SqlStore store(*database);
   insight::Insight insight(*database);
   LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
@@ -84,8 +118,9 @@ Result<int> serve(const ServeFlags& flags) {
                                          .clock = clock,
                                          .home = home,
                                          .version = LOCKSTEP_VERSION,
-                                         .host = flags.listen,
-                                         .port = flags.port}));
+                                         .host = served.listen,
+                                         .port = served.port}));
+  TRY(keep(home, served));
   TRY(write_daemon_file(home.daemon_file(),
                         {.url = server->url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
   LS_LOG(info, "serving {} at {}", home.folder.string(), server->url());
@@ -104,10 +139,11 @@ Result<int> serve_detached(const ServeFlags& flags) {
   Home home = TRY(Home::find());
   TRY(make_folders(home.folder));
   TRY(check_free(home));
-  std::vector<std::string> words = {"--listen", flags.listen, "--port", format("{}", flags.port)};
-  if (!flags.hosts.empty()) words.insert(words.end(), {"--hosts", flags.hosts});
-  if (!flags.map_file.empty())
-    words.insert(words.end(), {"--map", std::filesystem::absolute(flags.map_file)});
+  const Served& served = flags.served;
+  std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
+  if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
+  if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
+  if (flags.again) words = {"--again"};
   Client client = TRY(start_daemon(home, words));
   print(format("the daemon serves at {}; its folder is {}; `lockstep serve --stop` ends it",
                client.url(), home.folder.string()));
@@ -134,22 +170,27 @@ Result<int> stop_daemon() {
 
 }  // namespace
 
-// `lockstep serve [--hosts 2x2 | --map FILE] [--detach | --stop]`: the daemon.
+// `lockstep serve [--hosts 2x2 | --map FILE | --again] [--detach | --stop]`: the daemon.
 void add_serve(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("serve", "Run the daemon, or start or stop it in the background");
   auto flags = std::make_shared<ServeFlags>();
   auto* hosts =
-      command->add_option("--hosts", flags->hosts,
+      command->add_option("--hosts", flags->served.hosts,
                           "present this machine as HxD: H hosts of D devices each, such as 2x2");
+  auto* map = command
+                  ->add_option("--map", flags->served.map_file,
+                               "the cluster as a file (default: this machine, discovered)")
+                  ->excludes(hosts);
+  auto* listen = command->add_option("--listen", flags->served.listen, "address to listen on")
+                     ->capture_default_str();
+  auto* port = command->add_option("--port", flags->served.port, "port; 0: any free one")
+                   ->capture_default_str()
+                   ->check(CLI::Range(0, 65535));
   command
-      ->add_option("--map", flags->map_file,
-                   "the cluster as a file (default: this machine, discovered)")
-      ->excludes(hosts);
-  command->add_option("--listen", flags->listen, "address to listen on")->capture_default_str();
-  command->add_option("--port", flags->port, "port; 0: any free one")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
+      ->add_flag("--again", flags->again,
+                 "with the hosts, the address and the port of this folder's last daemon")
+      ->excludes(hosts, map, listen, port);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
@@ -157,6 +198,9 @@ void add_serve(CLI::App& app, Action& action) {
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       if (flags->stop) return stop_daemon();
+      // The daemon may be started again from another folder.
+      auto& file = flags->served.map_file;
+      if (!file.empty()) file = std::filesystem::absolute(file);
       return flags->detach ? serve_detached(*flags) : serve(*flags);
     };
   });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -71,3 +72,14 @@ def test_output_that_could_not_be_written_is_no_success(cluster: Cluster) -> Non
         )
     assert done.returncode == 2
     assert "No space left" in done.stderr
+
+
+def test_a_command_starts_the_daemon_with_the_hosts_that_it_had(idle: Cluster) -> None:
+    idle.serve("2x3")
+    port = idle.daemon_port()
+    idle.ok("serve", "--stop")
+    idle.serve("2x3", "--port", str(port))
+    os.kill(idle.daemon_pid(), signal.SIGKILL)
+    hosts = json.loads(idle.ok("map", "--json"))["pods"][0]["leaves"][0]["hosts"]
+    assert len(hosts) == 2
+    assert idle.daemon_port() == port
