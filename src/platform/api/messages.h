@@ -1,9 +1,10 @@
 // Every message of the HTTP API, described once: JSON, OpenAPI and the CLI's --json come from
 // fields(). Times are UTC text, durations text such as "1h 30m" beside a number of seconds where
-// programs compute with them.
+// programs compute with them. Here are those of users; agent_messages.h has those of agents.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,13 +12,104 @@
 
 #include "base/units.h"
 #include "platform/core/model/attempt.h"
-#include "platform/core/model/command.h"
 #include "platform/core/model/run.h"
 #include "text/record.h"
 
 namespace lockstep::api {
 
-// --- What users ask for and see ---
+// No query, no body.
+struct None {
+  static constexpr auto fields() { return record<None>(); }
+};
+
+inline constexpr std::int64_t kNumberMost = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kRankMost = std::numeric_limits<int>::max();
+// A call may ask for a longer wait than the server has patience for; it is answered earlier then.
+inline constexpr std::int64_t kWaitMost = 3600;
+
+struct HealthQuery {
+  std::optional<std::string> nonce;
+  std::optional<std::string> attempt;
+
+  static constexpr auto fields() {
+    return record<HealthQuery>(field("nonce", &HealthQuery::nonce,
+                                     "16 to 128 letters and digits: prove that you know the token"),
+                               field("attempt", &HealthQuery::attempt,
+                                     "of this attempt, such as demo/42.2; without it the user's"));
+  }
+};
+
+struct Health {
+  std::string status = "ok";
+  std::optional<std::string> proof;
+
+  static constexpr auto fields() {
+    return record<Health>(required(field("status", &Health::status, "ok")),
+                          field("proof", &Health::proof,
+                                "answers the nonce: docs/design/api.md says how it is made"));
+  }
+};
+
+struct RunsQuery {
+  std::optional<std::string> project;
+  std::optional<RunState> state;
+  int limit = 50;
+
+  static constexpr auto fields() {
+    return record<RunsQuery>(
+        field("project", &RunsQuery::project, "only runs of this project"),
+        field("state", &RunsQuery::state, "only runs in this state"),
+        between(1, 1000, field("limit", &RunsQuery::limit, "at most so many")));
+  }
+};
+
+struct RunQuery {
+  std::int64_t after_version = -1;
+  double wait_seconds = 0;
+
+  static constexpr auto fields() {
+    return record<RunQuery>(
+        between(-1, kNumberMost,
+                field("after_version", &RunQuery::after_version,
+                      "answer when the run's version is over this one")),
+        between(0, kWaitMost,
+                field("wait", &RunQuery::wait_seconds, "seconds to wait for that, at most 30")));
+  }
+};
+
+struct LogsQuery {
+  std::int64_t after = 0;
+  std::optional<int> rank;
+  std::optional<int> tail;
+  int limit = 1000;
+  double wait_seconds = 0;
+
+  static constexpr auto fields() {
+    return record<LogsQuery>(
+        between(0, kNumberMost, field("after", &LogsQuery::after, "only lines after this cursor")),
+        between(0, kRankMost, field("rank", &LogsQuery::rank, "only lines of this rank")),
+        between(0, 10'000,
+                field("tail", &LogsQuery::tail, "the last lines instead of those after `after`")),
+        between(1, 10'000, field("limit", &LogsQuery::limit, "at most so many lines")),
+        between(0, kWaitMost,
+                field("wait", &LogsQuery::wait_seconds,
+                      "seconds to wait for a line to come, at most 30")));
+  }
+};
+
+struct MetricsQuery {
+  std::optional<std::string> name;
+  std::optional<int> rank;
+  std::int64_t after_step = -1;
+
+  static constexpr auto fields() {
+    return record<MetricsQuery>(
+        field("name", &MetricsQuery::name, "only this metric"),
+        between(0, kRankMost, field("rank", &MetricsQuery::rank, "only points of this rank")),
+        between(-1, kNumberMost,
+                field("after_step", &MetricsQuery::after_step, "only points after this step")));
+  }
+};
 
 struct SubmitRequest {
   RunSpec spec;
@@ -35,20 +127,30 @@ struct RankView {
   std::int64_t pid = 0;
   std::string state;
   int code = 0;
+  std::int64_t step = -1;
+  std::string activity = "unknown";
+  std::optional<Time> stalled_since{};
 
   static constexpr auto fields() {
-    return record<RankView>(field("rank", &RankView::rank, "global rank"),
-                            field("local_rank", &RankView::local_rank, "rank within its node"),
-                            field("pid", &RankView::pid, "process id on the node's host"),
-                            field("state", &RankView::state, "running, exited or killed"),
-                            field("code", &RankView::code, "exit code, or the signal's number"));
+    return record<RankView>(
+        field("rank", &RankView::rank, "global rank"),
+        field("local_rank", &RankView::local_rank, "rank within its node"),
+        field("pid", &RankView::pid, "process id on the node's host"),
+        field("state", &RankView::state, "how its process is"),
+        field("code", &RankView::code, "exit code, or the signal's number"),
+        field("step", &RankView::step, "the last that it reported; -1: none"),
+        field("activity", &RankView::activity,
+              "what its process did when last looked at; blocked: in the kernel, "
+              "stopped: by SIGSTOP or a debugger"),
+        field("stalled_since", &RankView::stalled_since,
+              "its last progress, once that is hang_after ago"));
   }
 };
 
 struct NodeView {
   int index = 0;
   std::string host;
-  std::string state;
+  NodeState state = NodeState::allocated;
   std::string address;
   std::int64_t agent_pid = 0;
   std::string message;
@@ -67,8 +169,8 @@ struct NodeView {
 
 struct AttemptView {
   std::int64_t epoch = 0;
-  std::string state;
-  std::string cause;
+  AttemptState state = AttemptState::reserved;
+  Cause cause = Cause::none;
   std::string reason;
   Time created{};
   std::optional<Time> started;
@@ -115,15 +217,17 @@ struct Checkpoint {
 struct RunView {
   std::string id;  // demo/42
   std::string name;
-  std::string state;
+  RunState state = RunState::queued;
   std::string reason;
   std::int64_t version = 0;
-  RunSpec spec;
+  RunSpec spec;  // values of `env` are hidden
   Origin origin;
   Time submitted{};
   std::optional<Time> started;
   std::optional<Time> ended;
   double running_seconds = 0;  // charged so far, the live attempt included
+  int user_exits = 0;          // of spec.retries
+  int losses = 0;              // of spec.rank_loss_retries
   std::string checkpoint_folder;
   std::vector<AttemptView> attempts;  // oldest first; empty in lists
   std::optional<Progress> progress;
@@ -133,17 +237,17 @@ struct RunView {
   static constexpr auto fields() {
     return record<RunView>(
         field("id", &RunView::id, "project/number"), field("name", &RunView::name, "its name"),
-        field("state", &RunView::state,
-              "queued, held, starting, running, succeeded, failed, "
-              "timed_out or cancelled"),
+        field("state", &RunView::state, "how far it is"),
         field("reason", &RunView::reason, "why it waits or why it ended"),
         field("version", &RunView::version, "grows with every change"),
-        field("spec", &RunView::spec, "what was asked for"),
+        field("spec", &RunView::spec, "what was asked for; values of env are shown as ***"),
         field("origin", &RunView::origin, "where it came from"),
         field("submitted", &RunView::submitted, "when it was submitted"),
         field("started", &RunView::started, "when all its ranks first ran"),
         field("ended", &RunView::ended, "when it ended"),
         field("running_seconds", &RunView::running_seconds, "running time, over all attempts"),
+        field("user_exits", &RunView::user_exits, "retries used of spec.retries"),
+        field("losses", &RunView::losses, "retries used of spec.rank_loss_retries"),
         field("checkpoint_folder", &RunView::checkpoint_folder, "where its checkpoints are"),
         field("attempts", &RunView::attempts, "its attempts, oldest first; empty in lists"),
         field("progress", &RunView::progress, "steps done and planned"),
@@ -166,6 +270,11 @@ struct StopRequest {
   static constexpr auto fields() {
     return record<StopRequest>(field("reason", &StopRequest::reason, "why; shown with the run"));
   }
+};
+
+// Nothing to say: the path names the run.
+struct ResumeRequest {
+  static constexpr auto fields() { return record<ResumeRequest>(); }
 };
 
 struct LogLine {
@@ -235,101 +344,6 @@ struct Version {
     return record<Version>(field("version", &Version::version, "the daemon's version"),
                            field("home", &Version::home, "the daemon's folder"),
                            field("pid", &Version::pid, "the daemon's process id"));
-  }
-};
-
-// --- What agents say and hear ---
-
-struct RankReport {
-  int rank = 0;
-  int local_rank = 0;
-  std::int64_t pid = 0;
-  std::string state;
-  int code = 0;
-  bool signalled_by_us = false;
-  std::optional<Time> ended;
-
-  static constexpr auto fields() {
-    return record<RankReport>(
-        field("rank", &RankReport::rank, "global rank"),
-        field("local_rank", &RankReport::local_rank, "rank within its node"),
-        field("pid", &RankReport::pid, "process id"),
-        field("state", &RankReport::state, "running, exited or killed"),
-        field("code", &RankReport::code, "exit code, or the signal's number"),
-        field("signalled_by_us", &RankReport::signalled_by_us, "the agent sent the signal"),
-        field("ended", &RankReport::ended, "when it ended"));
-  }
-};
-
-// One thing that an agent collected. kind: log, metrics, progress, checkpoint. The (node, sequence)
-// pair is kept by the daemon, so that what is sent twice counts once.
-struct SpoolItem {
-  std::int64_t sequence = 0;
-  std::string kind;
-  int rank = 0;
-  std::int64_t step = 0;
-  std::int64_t steps = 0;  // progress
-  Time time{};
-  std::string text;                      // log: whole lines; checkpoint: its path
-  std::map<std::string, double> values;  // metrics
-
-  static constexpr auto fields() {
-    return record<SpoolItem>(field("sequence", &SpoolItem::sequence, "grows by one within a node"),
-                             field("kind", &SpoolItem::kind, "log, metrics, progress, checkpoint"),
-                             field("rank", &SpoolItem::rank, "the rank it came from"),
-                             field("step", &SpoolItem::step, "training step"),
-                             field("steps", &SpoolItem::steps, "steps planned"),
-                             field("time", &SpoolItem::time, "when it happened"),
-                             field("text", &SpoolItem::text, "log lines, or a checkpoint's path"),
-                             field("values", &SpoolItem::values, "metrics by name"));
-  }
-};
-
-struct Heartbeat {
-  std::string node;  // demo/42.2/0
-  std::string state;
-  std::string address;
-  int master_port = 0;
-  int rendezvous_port = 0;
-  std::int64_t agent_pid = 0;
-  std::string message;
-  std::vector<RankReport> ranks;
-  std::vector<SpoolItem> items;
-  std::string known_command;  // what the agent already acts on: the answer waits until it differs
-  double wait_seconds = 0;    // at most this long
-
-  static constexpr auto fields() {
-    return record<Heartbeat>(
-        required(field("node", &Heartbeat::node, "project/number.epoch/index")),
-        required(field("state", &Heartbeat::state, "the node's state")),
-        field("address", &Heartbeat::address, "where other nodes reach it"),
-        field("master_port", &Heartbeat::master_port, "reserved for the ranks"),
-        field("rendezvous_port", &Heartbeat::rendezvous_port, "the meeting place's port"),
-        field("agent_pid", &Heartbeat::agent_pid, "the agent's process id"),
-        field("message", &Heartbeat::message, "what went wrong, if anything"),
-        field("ranks", &Heartbeat::ranks, "the node's ranks"),
-        field("items", &Heartbeat::items, "collected since the last answer"),
-        field("known_command", &Heartbeat::known_command, "the command it acts on already"),
-        field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait"));
-  }
-};
-
-struct HeartbeatAnswer {
-  std::string command = "none";   // none, start, stop, leave
-  std::int64_t acknowledged = 0;  // items up to this sequence are durable
-  std::string master_address;
-  int master_port = 0;
-  std::string rendezvous;
-  double grace_seconds = 0;
-
-  static constexpr auto fields() {
-    return record<HeartbeatAnswer>(
-        field("command", &HeartbeatAnswer::command, "none, start, stop or leave"),
-        field("acknowledged", &HeartbeatAnswer::acknowledged, "items up to here are durable"),
-        field("master_address", &HeartbeatAnswer::master_address, "MASTER_ADDR"),
-        field("master_port", &HeartbeatAnswer::master_port, "MASTER_PORT"),
-        field("rendezvous", &HeartbeatAnswer::rendezvous, "host:port of the meeting place"),
-        field("grace_seconds", &HeartbeatAnswer::grace_seconds, "between signal and kill"));
   }
 };
 

@@ -80,6 +80,11 @@ Result<void> Controller::stop(const RunId& run, const std::string& reason) {
   return {};
 }
 
+Result<void> Controller::resume(const RunId& run) {
+  TRY(handle(ResumeRun{run}));
+  return {};
+}
+
 Result<Command> Controller::report(const NodeReport& report) {
   TRY(handle(report));
   return command_for(state_, report.node);
@@ -222,6 +227,7 @@ Launch Controller::launch_of(const Node& node) const {
   launch.daemon_file = (setup_.home / "daemon.json").string();
   launch.token = setup_.keys.agent_token(attempt);
   launch.secret = setup_.keys.attempt_secret(attempt);
+  launch.hang_after = run.spec.hang_after;
   launch.time_left = run.spec.timeout - run.charged;
   return launch;
 }

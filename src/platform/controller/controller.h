@@ -52,6 +52,9 @@ class Controller {
   Result<RunId> submit(RunSpec spec, Origin origin);
   // Of a run that has ended: nothing happens.
   Result<void> stop(const RunId& run, const std::string& reason);
+  // Queues it again, with its whole time-out and all its retries. Refused unless it failed, timed
+  // out or was cancelled.
+  Result<void> resume(const RunId& run);
   // An agent's heartbeat; the answer is what it shall do. Reports of ended attempts are answered
   // with `leave`.
   Result<Command> report(const NodeReport& report);

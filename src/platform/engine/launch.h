@@ -30,6 +30,7 @@ struct Launch {
   std::string daemon_file;  // says where the daemon is now; read again when it does not answer
   std::string token;        // for the agent's calls
   std::string secret;       // the attempt's, 64 hex digits
+  Duration hang_after{};    // without progress of a rank that has reported some; zero: never
   Duration time_left{};     // running time that is left; the agent enforces it on its own too
 
   static constexpr auto fields() {
@@ -50,6 +51,7 @@ struct Launch {
         required(field("daemon_file", &Launch::daemon_file, "address of the daemon")),
         required(field("token", &Launch::token, "for the agent's calls")),
         required(field("secret", &Launch::secret, "the attempt's secret")),
+        field("hang_after", &Launch::hang_after, "a rank without progress is hung; 0s: never"),
         field("time_left", &Launch::time_left, "running time left"));
   }
 };

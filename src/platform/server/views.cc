@@ -78,6 +78,8 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
   view.started = run.started;
   view.ended = run.ended;
   view.running_seconds = running_seconds(state, run, now);
+  view.user_exits = run.user_exits;
+  view.losses = run.losses;
   view.checkpoint_folder = checkpoint_folder.string();
   if (detail == Detail::full) {
     auto attempt = state.attempts.lower_bound(AttemptId{run.id, 0});
@@ -104,7 +106,10 @@ Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbe
                             .state = TRY(parse_name<RankState>(rank.state)),
                             .code = rank.code,
                             .signalled_by_us = rank.signalled_by_us,
-                            .ended = rank.ended});
+                            .ended = rank.ended,
+                            .step = rank.step,
+                            .stalled_since = rank.stalled_since,
+                            .activity = TRY(parse_name<Activity>(rank.activity))});
   return report;
 }
 

@@ -92,7 +92,17 @@ constexpr std::string_view kInsight[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 2> kSteps = {kRunsAndAttempts, kInsight};
+// What a hang is seen by, and the place in the queue, which a resumed run takes anew.
+constexpr std::string_view kHangAndResume[] = {
+    "alter table ranks add column step integer not null default -1",
+    "alter table ranks add column stalled_since integer",
+    "alter table ranks add column activity text not null default 'unknown'",
+    "alter table runs add column queued integer not null default 0",
+    "update runs set queued = submitted",
+};
+
+constexpr std::array<std::span<const std::string_view>, 3> kSteps = {kRunsAndAttempts, kInsight,
+                                                                     kHangAndResume};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -27,18 +27,20 @@ Result<T> from_json_text(const std::string& words) {
 Result<void> put(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
-      "started, ended, charged, user_exits, losses, stop_requested, not_before) values (:project, "
-      ":number, :spec, :origin, :state, :reason, :version, :epoch, :submitted, :started, :ended, "
+      "queued, started, ended, charged, user_exits, losses, stop_requested, not_before) values "
+      "(:project, :number, :spec, :origin, :state, :reason, :version, :epoch, :submitted, :queued, "
+      ":started, :ended, "
       ":charged, :user_exits, :losses, :stop_requested, :not_before) "
       "on conflict do update set state = excluded.state, reason = excluded.reason, "
-      "version = excluded.version, epoch = excluded.epoch, started = excluded.started, "
+      "version = excluded.version, epoch = excluded.epoch, queued = excluded.queued, "
+      "started = excluded.started, "
       "ended = excluded.ended, charged = excluded.charged, user_exits = excluded.user_exits, "
       "losses = excluded.losses, stop_requested = excluded.stop_requested, "
       "not_before = excluded.not_before",
       run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
-      run.reason, run.version, run.epoch, stamp(run.submitted), stamp(run.started),
-      stamp(run.ended), run.charged.count(), run.user_exits, run.losses, run.stop_requested,
-      stamp(run.not_before));
+      run.reason, run.version, run.epoch, stamp(run.submitted), stamp(run.queued),
+      stamp(run.started), stamp(run.ended), run.charged.count(), run.user_exits, run.losses,
+      run.stop_requested, stamp(run.not_before));
 }
 
 Result<void> put(Database& db, const Attempt& attempt) {
@@ -56,11 +58,12 @@ Result<void> put(Database& db, const Attempt& attempt) {
 Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
   return db.execute(
       "insert into ranks (project, number, epoch, node, local_rank, rank, pid, state, code, "
-      "signalled_by_us, ended) values (:project, :number, :epoch, :node, :local_rank, :rank, :pid, "
-      ":state, :code, :signalled_by_us, :ended)",
+      "signalled_by_us, ended, step, stalled_since, activity) values (:project, :number, :epoch, "
+      ":node, :local_rank, :rank, :pid, :state, :code, :signalled_by_us, :ended, :step, "
+      ":stalled_since, :activity)",
       node.attempt.run.project, node.attempt.run.number, node.attempt.epoch, node.index,
       rank.local_rank, rank.rank, rank.pid, text(rank.state), rank.code, rank.signalled_by_us,
-      stamp(rank.ended));
+      stamp(rank.ended), rank.step, stamp(rank.stalled_since), text(rank.activity));
 }
 
 Result<void> put(Database& db, const Node& node) {
@@ -88,12 +91,13 @@ Result<void> put(Database& db, const Node& node) {
 Result<void> load_runs(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
-  for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, started,
-              ended, charged, user_exits, losses, stop_requested, not_before] :
-       TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Int, Stamp, Stamp, Int, int, int,
-                   bool, Stamp>(
+  for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
+              started, ended, charged, user_exits, losses, stop_requested, not_before] :
+       TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Int, Int, Stamp, Stamp, Int, int,
+                   int, bool, Stamp>(
            "select project, number, spec, origin, state, reason, version, epoch, submitted, "
-           "started, ended, charged, user_exits, losses, stop_requested, not_before from runs"))) {
+           "queued, started, ended, charged, user_exits, losses, stop_requested, not_before from "
+           "runs"))) {
     Run run;
     run.id = {project, number};
     run.spec = TRY(from_json_text<RunSpec>(spec));
@@ -103,6 +107,7 @@ Result<void> load_runs(Database& db, State& state) {
     run.version = version;
     run.epoch = epoch;
     run.submitted = time_of(submitted);
+    run.queued = time_of(queued);
     run.started = time_of(started);
     run.ended = time_of(ended);
     run.charged = Duration(charged);
@@ -166,10 +171,11 @@ Result<void> load_ranks(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, local_rank, rank_number, pid, rank_state, code, ours,
-              ended] :
-       TRY(db.rows<Text, Int, Int, int, int, int, Int, Text, int, bool, Stamp>(
+              ended, step, stalled_since, activity] :
+       TRY(db.rows<Text, Int, Int, int, int, int, Int, Text, int, bool, Stamp, Int, Stamp, Text>(
            "select project, number, epoch, node, local_rank, rank, pid, state, code, "
-           "signalled_by_us, ended from ranks order by project, number, epoch, node, "
+           "signalled_by_us, ended, step, stalled_since, activity from ranks order by project, "
+           "number, epoch, node, "
            "local_rank"))) {
     Rank rank;
     rank.rank = rank_number;
@@ -179,6 +185,9 @@ Result<void> load_ranks(Database& db, State& state) {
     rank.code = code;
     rank.signalled_by_us = ours;
     rank.ended = time_of(ended);
+    rank.step = step;
+    rank.stalled_since = time_of(stalled_since);
+    rank.activity = TRY(parse_name<Activity>(activity));
     const NodeId node{{{project, number}, epoch}, index};
     state.nodes.at(node).ranks.push_back(rank);  // there by the foreign key
   }

@@ -29,6 +29,7 @@ Run full_run() {
   run.version = 7;
   run.epoch = 2;
   run.submitted = Time(Duration(1'790'000'000'000'001));
+  run.queued = run.submitted + Duration(3);
   run.started = run.submitted + Duration(1);
   run.charged = Duration(5);
   run.user_exits = 1;
@@ -61,7 +62,8 @@ Node full_node() {
   node.message = "hm";
   node.last_heard = Time(Duration(25));
   node.killed = Time(Duration(26));
-  node.ranks = {{2, 0, 77, RankState::running, 0, false, std::nullopt},
+  node.ranks = {{2, 0, 77, RankState::running, 0, false, std::nullopt, 120, Time(Duration(23)),
+                 Activity::stopped},
                 {3, 1, 78, RankState::killed, 9, true, Time(Duration(24))}};
   return node;
 }
@@ -188,15 +190,20 @@ TEST_F(StoreTest, AnUnknownStateIsCorruptionNotAnAbort) {
 TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   {
     auto database = open();
-    for (auto table : {"drop table spools", "drop table log_lines", "drop table points",
-                       "drop table series", "drop table progress", "drop table checkpoints"})
+    ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
+    for (auto table :
+         {"drop table spools", "drop table log_lines", "drop table points", "drop table series",
+          "drop table progress", "drop table checkpoints", "alter table ranks drop column step",
+          "alter table ranks drop column stalled_since", "alter table ranks drop column activity",
+          "alter table runs drop column queued"})
       ASSERT_TRUE(database->execute(table));
     ASSERT_TRUE(database->execute("update schema_version set version = 1"));
-    ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
   }
   auto database = open();
   EXPECT_EQ(schema_version_of(*database).value(), schema_version_known());
-  EXPECT_EQ(SqlStore(*database).load().value().runs.size(), 1u);
+  const State loaded = SqlStore(*database).load().value();
+  EXPECT_EQ(loaded.runs.at(full_run().id).queued, full_run().submitted);
+  EXPECT_EQ(loaded.nodes.at(full_node().id).ranks.at(0).activity, Activity::unknown);
   EXPECT_TRUE(database->rows<std::int64_t>("select cursor from log_lines").value().empty());
 }
 

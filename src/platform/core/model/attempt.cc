@@ -8,6 +8,7 @@ std::string_view text(AttemptState state) { return name_of(state); }
 std::string_view text(Cause cause) { return name_of(cause); }
 std::string_view text(NodeState state) { return name_of(state); }
 std::string_view text(RankState state) { return name_of(state); }
+std::string_view text(Activity activity) { return name_of(activity); }
 
 bool ended_badly(const Rank& rank) {
   if (rank.signalled_by_us) return false;

@@ -31,6 +31,7 @@ enum class Cause {
   rank_lost,      // a rank was killed by a signal that Lockstep did not send
   node_lost,      // an agent fell silent, or ended without a word
   launch_failed,  // the engine could not start an agent, or an agent its ranks
+  hung,           // a rank lives, but has made no progress for the run's `hang_after`
   timeout,
   cancelled,
 };
@@ -41,6 +42,7 @@ constexpr auto enum_names(Cause) {
                        {Cause::rank_lost, "rank_lost"},
                        {Cause::node_lost, "node_lost"},
                        {Cause::launch_failed, "launch_failed"},
+                       {Cause::hung, "hung"},
                        {Cause::timeout, "timeout"},
                        {Cause::cancelled, "cancelled"}});
 }
@@ -66,10 +68,22 @@ constexpr auto enum_names(RankState) {
                            {RankState::killed, "killed"}});
 }
 
+// What a rank's process does, by the letter that /proc/PID/stat gives it. unknown: nobody looked;
+// blocked: in the kernel, where no signal reaches it (D); stopped: by SIGSTOP or a debugger (T, t).
+enum class Activity { unknown, running, sleeping, blocked, stopped };
+constexpr auto enum_names(Activity) {
+  return names<Activity>({{Activity::unknown, "unknown"},
+                          {Activity::running, "running"},
+                          {Activity::sleeping, "sleeping"},
+                          {Activity::blocked, "blocked"},
+                          {Activity::stopped, "stopped"}});
+}
+
 std::string_view text(AttemptState state);
 std::string_view text(Cause cause);
 std::string_view text(NodeState state);
 std::string_view text(RankState state);
+std::string_view text(Activity activity);
 
 struct Attempt {
   AttemptId id;
@@ -94,6 +108,9 @@ struct Rank {
   int code = 0;                  // exit code, or the signal's number when killed
   bool signalled_by_us = false;  // the agent itself sent the signal that ended it
   std::optional<Time> ended{};
+  std::int64_t step = -1;                 // the last that it reported; -1: none yet
+  std::optional<Time> stalled_since{};    // its last progress, once that is `hang_after` ago
+  Activity activity = Activity::unknown;  // when it was last looked at
 
   bool operator==(const Rank&) const = default;
 };

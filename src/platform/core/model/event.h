@@ -18,6 +18,10 @@ struct StopRun {
   RunId run;
   std::string reason;
 };
+// Queue a run again that ended otherwise than well, at the queue's end.
+struct ResumeRun {
+  RunId run;
+};
 // An agent's word about its node; repeats and late ones are harmless.
 struct NodeReport {
   NodeId node;
@@ -44,8 +48,8 @@ struct Tick {};
 // counts as silent.
 struct DaemonStarted {};
 
-using Event =
-    std::variant<SubmitRun, StopRun, NodeReport, LaunchFailed, NodeGone, Tick, DaemonStarted>;
+using Event = std::variant<SubmitRun, StopRun, ResumeRun, NodeReport, LaunchFailed, NodeGone, Tick,
+                           DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {

@@ -73,6 +73,9 @@ Result<void> check(const RunSpec& spec) {
   if (spec.timeout <= Duration(0) || spec.timeout > kTimeoutLimit)
     return invalid(format("timeout: must be more than 0 and at most {}, got {}",
                           text(kTimeoutLimit), text(spec.timeout)));
+  if (spec.hang_after < Duration(0) || spec.hang_after > kTimeoutLimit)
+    return invalid(format("hang_after: must be from 0 (never) to {}, got {}", text(kTimeoutLimit),
+                          text(spec.hang_after)));
   TRY(check_count("retries", spec.retries, 0, kRetriesLimit));
   TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesLimit));
   TRY(check_env(spec.env));

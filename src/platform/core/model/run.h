@@ -14,10 +14,9 @@
 
 namespace lockstep {
 
-enum class RunState { queued, held, starting, running, succeeded, failed, timed_out, cancelled };
+enum class RunState { queued, starting, running, succeeded, failed, timed_out, cancelled };
 constexpr auto enum_names(RunState) {
   return names<RunState>({{RunState::queued, "queued"},
-                          {RunState::held, "held"},
                           {RunState::starting, "starting"},
                           {RunState::running, "running"},
                           {RunState::succeeded, "succeeded"},
@@ -35,8 +34,9 @@ struct RunSpec {
   int nodes = 1;
   int devices = 1;  // on each node; one rank a device
   Duration timeout = std::chrono::hours(1);
-  int retries = 0;            // after the user's own non-zero exit
-  int rank_loss_retries = 3;  // after a rank or node was lost
+  int retries = 0;                                 // after the user's own non-zero exit
+  int rank_loss_retries = 3;                       // after a rank or node was lost, or a rank hung
+  Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
   std::map<std::string, std::string> env;
   std::string working_folder;
   std::string checkpoint_folder;  // empty: one below the daemon's folder
@@ -53,7 +53,10 @@ struct RunSpec {
         field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
         field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit"),
         field("rank_loss_retries", &RunSpec::rank_loss_retries,
-              "attempts after a rank or a node was lost"),
+              "attempts after a rank or a node was lost, or a rank hung"),
+        field("hang_after", &RunSpec::hang_after,
+              "time without progress after which a rank that has reported some counts as hung; "
+              "0s: never"),
         field("env", &RunSpec::env, "environment variables of the ranks"),
         field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
@@ -88,6 +91,7 @@ struct Run {
   std::int64_t version = 0;  // counts every change of the run, its attempts and its nodes
   std::int64_t epoch = 0;    // of its newest attempt; 0 before the first
   Time submitted{};
+  Time queued{};                // since when it stands in the queue: submitted, or resumed
   std::optional<Time> started;  // first time that all its ranks ran
   std::optional<Time> ended;
   Duration charged{};  // running time of ended attempts, against spec.timeout

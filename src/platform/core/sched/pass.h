@@ -47,7 +47,7 @@ struct Placement {
   std::vector<Slice> slices;  // one a node, in the map's order
 };
 
-struct Waiting {
+struct WaitingRun {
   RunId run;
   std::optional<RunId> blocker;  // the run that must end or start first; none: the map is too small
   std::string reason;            // one line for people
@@ -55,7 +55,7 @@ struct Waiting {
 
 struct Plan {
   std::vector<Placement> placements;
-  std::vector<Waiting> waiting;
+  std::vector<WaitingRun> waiting;
 };
 
 // queue: in the order in which runs shall start. held: oldest first, which is the order in which

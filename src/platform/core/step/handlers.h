@@ -7,6 +7,7 @@ namespace lockstep {
 
 Result<void> handle(Draft& draft, const SubmitRun& event);
 Result<void> handle(Draft& draft, const StopRun& event);
+Result<void> handle(Draft& draft, const ResumeRun& event);
 Result<void> handle(Draft& draft, const NodeReport& event);
 Result<void> handle(Draft& draft, const LaunchFailed& event);
 Result<void> handle(Draft& draft, const NodeGone& event);

@@ -17,7 +17,7 @@ std::vector<Want> queued_runs(const Draft& draft) {
     const bool held_back = run->not_before && *run->not_before > draft.now();
     if (run->state == RunState::queued && !held_back) queue.push_back(run);
   }
-  std::ranges::stable_sort(queue, {}, &Run::submitted);
+  std::ranges::stable_sort(queue, {}, &Run::queued);
   std::vector<Want> wants;
   for (const Run* run : queue) wants.push_back({run->id, run->spec.nodes, run->spec.devices});
   return wants;
@@ -71,7 +71,8 @@ void run_queue(Draft& draft) {
   if (queue.empty()) return;
   Plan plan = pass(draft.map(), queue, held_devices(draft));
   for (Placement& placement : plan.placements) start_attempt(draft, std::move(placement));
-  for (const Waiting& waiting : plan.waiting) draft.runs.edit(waiting.run).reason = waiting.reason;
+  for (const WaitingRun& waiting : plan.waiting)
+    draft.runs.edit(waiting.run).reason = waiting.reason;
 }
 
 }  // namespace lockstep

@@ -1,10 +1,33 @@
-// What users ask for: a run, its end.
+// What users ask for: a run, its end, its going on.
 #include "base/format.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/handlers.h"
 
 namespace lockstep {
+namespace {
+
+constexpr std::string_view kUnplaced = "waits for the next pass over the queue";
+
+Result<const Run*> find_run(const Draft& draft, const RunId& id) {
+  if (const Run* run = draft.runs.find(id)) return run;
+  return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
+}
+
+Result<void> check_resumable(const Run& run) {
+  if (run.state == RunState::succeeded)
+    return Error{Code::invalid, format("{} has succeeded, so there is nothing to resume; submit a "
+                                       "new run with `lockstep run`",
+                                       text(run.id))};
+  if (!is_final(run.state))
+    return Error{Code::invalid,
+                 format("{} has not ended, it is {}; `lockstep stop {}` ends it, and once it has "
+                        "ended it can be resumed",
+                        text(run.id), text(run.state), text(run.id))};
+  return {};
+}
+
+}  // namespace
 
 Result<void> handle(Draft& draft, const SubmitRun& event) {
   TRY(check(event.spec));
@@ -14,17 +37,15 @@ Result<void> handle(Draft& draft, const SubmitRun& event) {
   run.spec = event.spec;
   run.origin = event.origin;
   run.submitted = draft.now();
-  run.reason = "waits for the next pass over the queue";
+  run.queued = draft.now();
+  run.reason = kUnplaced;
   draft.runs.add(std::move(run));
   return {};
 }
 
 // Of a run that has ended, or is being stopped, nothing changes: stopping twice is no mistake.
 Result<void> handle(Draft& draft, const StopRun& event) {
-  const Run* found = draft.runs.find(event.run);
-  if (!found)
-    return Error{Code::not_found,
-                 format("there is no run {}; `lockstep ps` lists them", text(event.run))};
+  const Run* found = TRY(find_run(draft, event.run));
   if (is_final(found->state) || found->stop_requested) return {};
   const auto reason =
       event.reason.empty() ? std::string("stopped") : "stopped: " + one_line(event.reason);
@@ -34,6 +55,23 @@ Result<void> handle(Draft& draft, const StopRun& event) {
     begin_draining(draft, attempt->id, Cause::cancelled, reason);
   else
     end_run(run, RunState::cancelled, reason, draft.now());
+  return {};
+}
+
+// What it has used up is granted anew: its time-out and its retries.
+Result<void> handle(Draft& draft, const ResumeRun& event) {
+  const Run& found = *TRY(find_run(draft, event.run));
+  TRY(check_resumable(found));
+  TRY(check_fits(draft.map(), {found.id, found.spec.nodes, found.spec.devices}));
+  Run& run = draft.runs.edit(event.run);
+  run.state = RunState::queued;
+  run.reason = kUnplaced;
+  run.queued = draft.now();
+  run.ended.reset();
+  run.charged = Duration(0);
+  run.user_exits = 0;
+  run.losses = 0;
+  run.stop_requested = false;
   return {};
 }
 
