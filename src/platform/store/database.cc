@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "platform/store/detail/sql_error.h"
 #include "platform/store/migrations.h"
 
 namespace lockstep {
@@ -19,32 +20,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Code code_of(int sqlite_result) {
-  switch (sqlite_result & 0xff) {  // the low byte is the primary code
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return Code::unavailable;
-    case SQLITE_FULL:
-      return Code::exhausted;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      return Code::corrupt;
-    case SQLITE_CANTOPEN:
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-      return Code::denied;
-    default:
-      return Code::internal;
-  }
+// The write-ahead log is copied into the file at 1,000 pages; what a large transaction made of it
+// is cut back to this.
+constexpr Bytes kJournalMax = 64_MiB;
+constexpr Duration kBusyPatience = std::chrono::seconds(5);
+
+sqlite_api::sqlite3* connection_of(soci::session& session) {
+  return static_cast<soci::sqlite3_session_backend*>(session.get_backend())->conn_;
 }
 
 // The border at which SOCI's exceptions become errors. `name` says which database.
 template <class Work>
-auto guarded(const std::string& name, Work&& work) -> decltype(work()) {
+auto guarded(const std::string& name, soci::session& session, Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const soci::sqlite3_soci_error& e) {
-    return Error{code_of(e.result()), format("{}: {}", name, e.get_error_message())};
+    const int os_errno =
+        session.is_connected() ? sqlite_api::sqlite3_system_errno(connection_of(session)) : 0;
+    return sql_error(name, e.result(), os_errno, e.get_error_message());
   } catch (const soci::soci_error& e) {
     return Error{Code::internal, format("{}: {}", name, e.get_error_message())};
   }
@@ -65,20 +58,21 @@ Slot slot_of(SqlType type) {
   return slot;
 }
 
-void set(Slot& slot, const SqlValue& value) {
+void set(Slot& slot, SqlValue&& value) {
   LS_CHECK(slot.type == value.type, "a statement's parameters keep their types");
   slot.indicator = value.null ? soci::i_null : soci::i_ok;
   slot.integer = value.integer;
   slot.real = value.real;
-  slot.text = value.text;
+  slot.text = std::move(value.text);
 }
 
-SqlValue value_of(const Slot& slot) {
+// Takes the text out: the next row puts another one in.
+SqlValue take_value(Slot& slot) {
   return {.type = slot.type,
           .null = slot.indicator == soci::i_null,
           .integer = slot.integer,
           .real = slot.real,
-          .text = slot.text};
+          .text = std::move(slot.text)};
 }
 
 class Statement {
@@ -93,15 +87,15 @@ class Statement {
     statement_.define_and_bind();
   }
 
-  void run(const std::vector<SqlValue>& args,
+  void run(std::vector<SqlValue>&& args,
            const std::function<void(std::vector<SqlValue>&)>& on_row) {
     LS_CHECK(args.size() == in_.size(), "a statement's parameters keep their number");
-    for (std::size_t i = 0; i < args.size(); ++i) set(in_[i], args[i]);
+    for (std::size_t i = 0; i < args.size(); ++i) set(in_[i], std::move(args[i]));
     bool more = statement_.execute(true);
     std::vector<SqlValue> row;
     while (more && on_row) {
       row.clear();
-      for (const auto& slot : out_) row.push_back(value_of(slot));
+      for (auto& slot : out_) row.push_back(take_value(slot));
       on_row(row);
       more = statement_.fetch();
     }
@@ -126,8 +120,13 @@ class Statement {
 
 Result<Fd> lock_folder(const fs::path& folder) {
   const auto path = folder / "lock";
-  auto fd = TRY(open_file(path, O_RDWR | O_CREAT));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  auto fd = open_file(path, O_RDWR | O_CREAT);
+  if (!fd)
+    return Error{fd.error().code,
+                 format("{}; the daemon needs a folder that it may write to: see to this one, or "
+                        "choose another by LOCKSTEP_HOME",
+                        fd.error().message)};
+  if (::flock(fd->get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) return os_error("locking " + path.string(), errno);
   return Error{Code::already_exists,
                format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
@@ -151,19 +150,35 @@ Database::~Database() {
 Result<std::unique_ptr<Database>> Database::connect(const std::string& file, std::string name) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
-  TRY(guarded(impl->name, [&]() -> Result<void> {
+  TRY(guarded(impl->name, impl->session, [&]() -> Result<void> {
     // SOCI reads words with a '=' as options, others as the file's name.
     const bool options = file.find('=') != std::string::npos;
     impl->session.open(soci::sqlite3, options ? format("dbname=\"{}\"", file) : file);
     return {};
   }));
   auto database = std::unique_ptr<Database>(new Database(std::move(impl)));
-  // Another process, such as a backup or the sqlite3 shell, may hold the file for a moment.
-  TRY(database->rows<std::int64_t>("pragma busy_timeout = 5000"));
+  // Another process, such as a backup or a database shell, may hold the file for a moment.
+  TRY(database->rows<std::int64_t>(
+      format("pragma busy_timeout = {}",
+             std::chrono::duration_cast<std::chrono::milliseconds>(kBusyPatience).count())));
   return database;
 }
 
+// For a file that is ours or empty.
+Result<void> Database::set_up() {
+  // Takes effect in an empty file only: afterwards pages can be given back one by one.
+  TRY(execute("pragma auto_vacuum = incremental"));
+  TRY(rows<std::string>("pragma journal_mode = wal"));
+  TRY(rows<std::int64_t>(format("pragma journal_size_limit = {}", kJournalMax.count())));
+  TRY(execute("pragma synchronous = full"));
+  return execute("pragma foreign_keys = on");
+}
+
 Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
+  if (std::error_code ignored; fs::is_directory(path, ignored))
+    return Error{Code::invalid, format("{} is a folder, but it is to be the store's file; move it "
+                                       "away, or choose another folder by LOCKSTEP_HOME",
+                                       path.string())};
   TRY(make_folders(path.parent_path()));
   auto lock = TRY(lock_folder(path.parent_path()));
   auto database = TRY(connect(path.string(), path.string()));
@@ -177,9 +192,7 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
         format("{} was written by a newer Lockstep (its tables are of version {}, this one "
                "knows {}); use that one, or another folder by LOCKSTEP_HOME",
                path.string(), *version, schema_version_known())};
-  TRY(database->rows<std::string>("pragma journal_mode = wal"));
-  TRY(database->execute("pragma synchronous = full"));
-  TRY(database->execute("pragma foreign_keys = on"));
+  TRY(database->set_up());
   TRY(migrate(*database, *version));
   return database;
 }
@@ -196,23 +209,41 @@ Result<void> Database::transaction(const std::function<Result<void>()>& work) {
   auto done = work();
   if (done) done = execute("commit");
   if (done) return {};
+  // After some errors, such as a full disk, SQLite has undone it by itself.
+  if (sqlite_api::sqlite3_get_autocommit(connection_of(impl_->session)) != 0) return done;
   auto undone = execute("rollback");
   if (!undone) LS_LOG(error, "undoing a transaction failed: {}", undone.error().message);
   return done;
 }
 
-Result<void> Database::run(std::string_view sql, const std::vector<SqlValue>& args,
+Result<Bytes> Database::unused() {
+  const auto pages = TRY(rows<std::int64_t>("pragma freelist_count"));
+  const auto size = TRY(rows<std::int64_t>("pragma page_size"));
+  return Bytes(std::get<0>(pages[0]) * std::get<0>(size[0]));
+}
+
+Result<void> Database::give_back(std::int64_t pages) {
+  // Not a statement of SOCI's: it frees a page a step, and SOCI takes one.
+  const auto sql = format("pragma incremental_vacuum({})", pages);
+  auto* connection = connection_of(impl_->session);
+  const int result = sqlite_api::sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
+  if (result == SQLITE_OK) return {};
+  return sql_error(impl_->name, result, sqlite_api::sqlite3_system_errno(connection),
+                   sqlite_api::sqlite3_errmsg(connection));
+}
+
+Result<void> Database::run(std::string_view sql, std::vector<SqlValue> args,
                            const std::vector<SqlType>& columns,
                            const std::function<void(std::vector<SqlValue>&)>& on_row) {
   auto& statements = impl_->statements;
-  auto ran = guarded(impl_->name, [&]() -> Result<void> {
+  auto ran = guarded(impl_->name, impl_->session, [&]() -> Result<void> {
     auto found = statements.find(sql);
     if (found == statements.end())
       found = statements
                   .emplace(std::string(sql),
                            std::make_unique<Statement>(impl_->session, sql, args, columns))
                   .first;
-    found->second->run(args, on_row);
+    found->second->run(std::move(args), on_row);
     return {};
   });
   // A statement that failed is made anew, lest it keep a lock.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 
 namespace lockstep {
 
@@ -113,15 +114,23 @@ class Database {
     return rows;
   }
 
-  // Runs work() between begin and commit; an error undoes all of it. Not to be nested.
+  // Runs work() between begin and commit; an error undoes all of it. Not to be nested. A disk that
+  // is full is Code::exhausted; once there is room again the same call succeeds.
   Result<void> transaction(const std::function<Result<void>()>& work);
+
+  // What the file holds and nothing uses: new rows take it up first.
+  Result<Bytes> unused();
+  // Makes the file smaller by up to so many unused pages, some ten microseconds each. Files that
+  // were begun by another program keep theirs.
+  Result<void> give_back(std::int64_t pages);
 
  private:
   struct Impl;
   explicit Database(std::unique_ptr<Impl> impl);
 
   static Result<std::unique_ptr<Database>> connect(const std::string& file, std::string name);
-  Result<void> run(std::string_view sql, const std::vector<SqlValue>& args,
+  Result<void> set_up();
+  Result<void> run(std::string_view sql, std::vector<SqlValue> args,
                    const std::vector<SqlType>& columns,
                    const std::function<void(std::vector<SqlValue>&)>& on_row);
 
