@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "map/query.h"
+#include "platform/engine/node_files.h"
 
 namespace lockstep {
 namespace {
@@ -17,10 +18,6 @@ constexpr Duration kComplainInterval = std::chrono::minutes(1);
 // Between two ticks: longer, and the daemon itself stood still (a machine that slept, a disk that
 // hung, a clock that was set). Well below the silence after which a node counts as lost.
 constexpr Duration kStandstill = std::chrono::seconds(10);
-
-fs::path run_folder(const fs::path& home, const RunId& run) {
-  return home / "runs" / run.project / format("{}", run.number);
-}
 
 bool starts(const Attempt* attempt, const NodeId& node) {
   return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
@@ -221,9 +218,7 @@ Launch Controller::launch_of(const Node& node) const {
   launch.env = run.spec.env;
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder = checkpoint_folder(run).string();
-  launch.node_folder = (run_folder(setup_.home, run.id) / format("attempt-{}", attempt.epoch) /
-                        format("node-{}", node.id.index))
-                           .string();
+  launch.node_folder = node_folder(setup_.home, node.id).string();
   launch.daemon_file = (setup_.home / "daemon.json").string();
   launch.token = setup_.keys.agent_token(attempt);
   launch.secret = setup_.keys.attempt_secret(attempt);

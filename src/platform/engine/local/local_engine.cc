@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/processes.h"
+#include "platform/engine/node_files.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -25,7 +26,6 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::string_view kVariable = "LOCKSTEP_NODE_TOKEN";
 constexpr int kKillRounds = 10;  // against what forks while it is killed
 
 std::string random_name() {
@@ -52,7 +52,7 @@ bool is_locked(const path& file) {
 
 // The daemon's own environment, with the node's mark.
 std::vector<std::string> marked_environment(const std::string& token) {
-  const std::string prefix = std::string(kVariable) + "=";
+  const std::string prefix = std::string(kNodeToken) + "=";
   std::vector<std::string> result = {prefix + token};
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!std::string_view(*entry).starts_with(prefix)) result.emplace_back(*entry);
@@ -129,7 +129,7 @@ std::vector<pid_t> processes_of(const std::string& token) {
   const std::vector<Process> all = processes_of_user();
   std::vector<std::pair<std::size_t, pid_t>> found;  // larger families come first
   for (const Process& process : all) {
-    if (environment_of(process.pid, kVariable) != token) continue;
+    if (environment_of(process.pid, kNodeToken) != token) continue;
     const std::vector<Process> family = descendants(all, process.pid);
     found.emplace_back(family.size(), process.pid);
     for (const Process& child : family) found.emplace_back(0, child.pid);
@@ -153,15 +153,15 @@ std::string LocalEngine::token(const NodeId& node) const {
 
 Result<void> LocalEngine::launch(const Launch& launch) {
   const NodeId node = TRY(parse_node_id(launch.node));
-  const path folder = launch.node_folder;
-  TRY(make_folders(folder));
-  if (is_locked(folder / "agent.lock")) return {};
-  const path file = folder / "launch.json";
+  const NodeFiles files{launch.node_folder};
+  TRY(make_folders(files.folder));
+  if (is_locked(files.lock())) return {};
+  const path file = files.launch_file();
   TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
   Layout layout;
   layout.command = {program_.string(), "agent", file.string()};
   layout.environment = marked_environment(token(node));
-  layout.log = TRY(open_file(folder / "agent.log", O_WRONLY | O_CREAT | O_APPEND));
+  layout.log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
   layout.null = TRY(open_file("/dev/null", O_RDONLY));
   TRY(start_detached(layout));
   last_seen_.insert(node);
@@ -188,7 +188,7 @@ std::set<NodeId> LocalEngine::marked_nodes() const {
   std::set<NodeId> nodes;
   const std::string prefix = installation_ + ":";
   for (const Process& process : processes_of_user()) {
-    auto mark = environment_of(process.pid, kVariable);
+    auto mark = environment_of(process.pid, kNodeToken);
     if (!mark || !mark->starts_with(prefix)) continue;
     if (auto node = parse_node_id(std::string_view(*mark).substr(prefix.size())))
       nodes.insert(*node);

@@ -1,0 +1,55 @@
+#include "platform/engine/node_files.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+#include "base/format.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kSocketPathMost = 107;  // sockaddr_un's 108 bytes, with the NUL
+constexpr std::size_t kDigestDigits = 16;
+constexpr int kLongestRank = 2'000'000'000;
+
+std::vector<std::string> bases() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime && *runtime == '/') return {runtime, "/tmp"};
+  return {"/tmp"};
+}
+
+}  // namespace
+
+fs::path run_folder(const fs::path& home, const RunId& run) {
+  return home / "runs" / run.project / format("{}", run.number);
+}
+
+fs::path node_folder(const fs::path& home, const NodeId& node) {
+  return run_folder(home, node.attempt.run) / format("attempt-{}", node.attempt.epoch) /
+         format("node-{}", node.index);
+}
+
+fs::path NodeFiles::rank_log(int rank) const { return folder / format("rank-{}.log", rank); }
+
+std::vector<fs::path> socket_folders(std::string_view token) {
+  const std::string name =
+      format("lockstep-{}-{}", ::geteuid(), sha256_hex(token).substr(0, kDigestDigits));
+  std::vector<fs::path> folders;
+  for (const std::string& base : bases()) {
+    fs::path folder = fs::path(base) / name;
+    if (report_socket(folder, kLongestRank).native().size() <= kSocketPathMost)
+      folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+fs::path report_socket(const fs::path& folder, int rank) {
+  return folder / format("rank-{}", rank);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// NodeFiles: the one place that names what a node leaves on its host: the files in its folder, the
+// folder of its sockets, and the variable by which its processes are known.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "platform/core/model/ids.h"
+
+namespace lockstep {
+
+// In the environment of the agent and of all that it starts: <installation>:<node>.
+inline constexpr std::string_view kNodeToken = "LOCKSTEP_NODE_TOKEN";
+
+// Below the daemon's folder.
+std::filesystem::path run_folder(const std::filesystem::path& home, const RunId& run);
+std::filesystem::path node_folder(const std::filesystem::path& home, const NodeId& node);
+
+// The files in a node's folder; none of them need be there.
+struct NodeFiles {
+  std::filesystem::path folder;
+
+  std::filesystem::path launch_file() const { return folder / "launch.json"; }  // 0600: has secrets
+  std::filesystem::path secret() const { return folder / "secret"; }            // 0600, for ranks
+  std::filesystem::path spool() const { return folder / "spool"; }
+  std::filesystem::path lock() const { return folder / "agent.lock"; }  // the agent holds it
+  std::filesystem::path agent_log() const { return folder / "agent.log"; }
+  std::filesystem::path rank_log(int rank) const;
+};
+
+// Where the sockets of the node with this token may be, best first: in $XDG_RUNTIME_DIR if that is
+// short enough for the path of a socket (107 bytes), and in /tmp. The agent makes the first that it
+// can, for its user alone (0700); who cleans up after it looks at all. The name is a digest of the
+// token, so that it is known without having been written down.
+std::vector<std::filesystem::path> socket_folders(std::string_view token);
+// In such a folder.
+std::filesystem::path report_socket(const std::filesystem::path& folder, int rank);
+
+}  // namespace lockstep
