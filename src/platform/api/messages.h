@@ -319,19 +319,29 @@ struct Series {
   std::string name;
   int rank = 0;
   std::vector<Point> points;  // by step
+  std::int64_t total = 0;
+  bool downsampled = false;
 
   static constexpr auto fields() {
     return record<Series>(field("name", &Series::name, "the metric"),
                           field("rank", &Series::rank, "the rank that logged it"),
-                          field("points", &Series::points, "its points by step"));
+                          field("points", &Series::points, "its points by step"),
+                          field("total", &Series::total, "points that there are"),
+                          field("downsampled", &Series::downsampled,
+                                "points are only the first, last, least, greatest and first NaN "
+                                "of each of some stretches of steps"));
   }
 };
 
 struct SeriesList {
   std::vector<Series> series;
+  std::int64_t left_out = 0;
 
   static constexpr auto fields() {
-    return record<SeriesList>(field("series", &SeriesList::series, "the run's metrics"));
+    return record<SeriesList>(
+        field("series", &SeriesList::series, "the run's metrics"),
+        field("left_out", &SeriesList::left_out,
+              "series that the answer had no room for; ask for them by name or rank"));
   }
 };
 

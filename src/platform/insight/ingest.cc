@@ -1,8 +1,9 @@
 // What agents ship, into the tables.
 #include <algorithm>
-#include <cmath>
 
-#include "base/format.h"
+#include "platform/insight/detail/lines.h"
+#include "platform/insight/detail/points.h"
+#include "platform/insight/detail/tally.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep::insight {
@@ -10,42 +11,30 @@ namespace {
 
 std::int64_t stamp(Time time) { return time.time_since_epoch().count(); }
 
-// SQLite has no NaN: it is NULL in these columns, which mean nothing else by it.
-std::optional<double> sql_value(double value) {
-  return std::isnan(value) ? std::nullopt : std::optional(value);
+// How many old chunks go for the new ones of a call: more than came, so that the log gets back
+// below its limit after that was lowered, and few enough for one call.
+std::int64_t chunks_to_cut(std::span<const Item> items) {
+  return 64 + 2 * static_cast<std::int64_t>(items.size());
 }
 
-// Calls visit(line) for each line of a text that has line ends between its lines, none behind.
-template <class Visit>
-Result<void> for_each_line(std::string_view text, Visit&& visit) {
-  for (;;) {
-    const auto end = text.find('\n');
-    TRY(visit(text.substr(0, end)));
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
-  }
+// A line of ours among those of the rank that it is about.
+Result<void> append_note(Database& database, Tally& tally, std::int64_t epoch, const Item& about,
+                         const std::string& text, const Limits& limits) {
+  const Item note{.rank = about.rank, .time = about.time, .text = text};
+  return append_lines(database, tally, epoch, note, limits.line);
 }
 
 }  // namespace
 
 Result<std::int64_t> Insight::ingest(const NodeId& node, std::span<const Item> items) {
-  std::int64_t stored = TRY(stored_sequence(node));
-  const auto before = stored;
-  auto done = database_.transaction([&]() -> Result<void> {
-    for (const Item& item : items) {
-      if (item.sequence <= stored) continue;
-      TRY(put(node, item));
-      stored = item.sequence;
-    }
-    if (stored == before) return {};
-    const auto& [attempt, index] = node;
-    return database_.execute(
-        "insert into spools (project, number, epoch, node, sequence) values (:project, :number, "
-        ":epoch, :node, :sequence) on conflict do update set sequence = excluded.sequence",
-        attempt.run.project, attempt.run.number, attempt.epoch, index, stored);
-  });
+  const std::int64_t stored = TRY(stored_sequence(node));
+  const auto fresh =
+      std::ranges::find_if(items, [&](const Item& item) { return item.sequence > stored; });
+  const std::span<const Item> rest(fresh, items.end());
+  if (rest.empty()) return stored;
+  auto done = database_.transaction([&] { return put(node, rest); });
   if (!done) return std::move(done).error().within("storing what " + text(node) + " sent");
-  return stored;
+  return rest.back().sequence;
 }
 
 Result<std::int64_t> Insight::stored_sequence(const NodeId& node) {
@@ -57,52 +46,35 @@ Result<std::int64_t> Insight::stored_sequence(const NodeId& node) {
   return found.empty() ? 0 : std::get<0>(found[0]);
 }
 
-Result<void> Insight::put(const NodeId& node, const Item& item) {
-  switch (item.kind) {
-    case ItemKind::log:
-      return put_log(node, item);
-    case ItemKind::metrics:
-      return put_metrics(node, item);
-    case ItemKind::progress:
-      return put_progress(node, item);
-    case ItemKind::checkpoint:
-      return put_checkpoint(node, item);
+Result<void> Insight::put(const NodeId& node, std::span<const Item> items) {
+  const auto& [attempt, index] = node;
+  Tally tally = TRY(find_or_make_tally(database_, attempt.run));
+  PointsWriter points(database_, attempt.run, attempt.epoch, tally, limits_);
+  for (const Item& item : items) {
+    switch (item.kind) {
+      case ItemKind::log:
+        TRY(append_lines(database_, tally, attempt.epoch, item, limits_.line));
+        break;
+      case ItemKind::metrics:
+        TRY(points.add(item));
+        break;
+      case ItemKind::progress:
+        TRY(put_progress(node, item));
+        break;
+      case ItemKind::checkpoint:
+        TRY(put_checkpoint(node, item));
+        break;
+    }
   }
-  LS_CHECK(false, "kind {}", static_cast<int>(item.kind));
-  return {};
-}
-
-Result<void> Insight::put_log(const NodeId& node, const Item& item) {
-  const RunId& run = node.attempt.run;
-  return for_each_line(item.text, [&](std::string_view line) {
-    return database_.execute(
-        "insert into log_lines (project, number, epoch, rank, time, line) values (:project, "
-        ":number, :epoch, :rank, :time, :line)",
-        run.project, run.number, node.attempt.epoch, item.rank, stamp(item.time), line);
-  });
-}
-
-// What an earlier attempt sends late overrides nothing.
-Result<void> Insight::put_metrics(const NodeId& node, const Item& item) {
-  const RunId& run = node.attempt.run;
-  const auto epoch = node.attempt.epoch;
-  for (const auto& [name, value] : item.values) {
-    TRY(database_.execute(
-        "insert into series (project, number, name, rank, epoch, step, time, value) values "
-        "(:project, :number, :name, :rank, :epoch, :step, :time, :value) on conflict do update "
-        "set epoch = excluded.epoch, step = excluded.step, time = excluded.time, "
-        "value = excluded.value where (excluded.epoch, excluded.step) >= (epoch, step)",
-        run.project, run.number, name, item.rank, epoch, item.step, stamp(item.time),
-        sql_value(value)));
-    TRY(database_.execute(
-        "insert into points (series, step, epoch, time, value) select id, :step, :epoch, :time, "
-        ":value from series where project = :project and number = :number and name = :name and "
-        "rank = :rank on conflict do update set epoch = excluded.epoch, time = excluded.time, "
-        "value = excluded.value where excluded.epoch >= epoch",
-        item.step, epoch, stamp(item.time), sql_value(value), run.project, run.number, name,
-        item.rank));
-  }
-  return {};
+  TRY(points.finish());
+  if (!points.complaint().empty())
+    TRY(append_note(database_, tally, attempt.epoch, items.back(), points.complaint(), limits_));
+  TRY(cut_lines(database_, tally, limits_.log, chunks_to_cut(items)));
+  TRY(save(database_, tally));
+  return database_.execute(
+      "insert into spools (project, number, epoch, node, sequence) values (:project, :number, "
+      ":epoch, :node, :sequence) on conflict do update set sequence = excluded.sequence",
+      attempt.run.project, attempt.run.number, attempt.epoch, index, items.back().sequence);
 }
 
 Result<void> Insight::put_progress(const NodeId& node, const Item& item) {

@@ -7,6 +7,10 @@
 // attempt's value stands, and the latest value of a series is that of its newest attempt.
 //
 // Numbers are kept exactly, NaN and infinities too. Everything lies in the store's database.
+//
+// Whatever a rank does, the daemon's one thread goes on: what a call may bring and what an answer
+// may hold is bounded (docs/design/keeping.md), and what gave way is said where it is missed: as a
+// line of the run's log, or as a mark on the answer.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +62,13 @@ struct LogQuery {
   std::optional<int> rank;  // of this rank only
 };
 
+struct LogPage {
+  std::vector<Line> lines;  // oldest first
+  bool more = false;        // it ended at a limit: ask again behind its last line
+};
+
 struct Point {
   std::int64_t step = 0;
-  std::int64_t epoch = 0;
   Time time{};
   double value = 0;
 };
@@ -69,12 +77,22 @@ struct Series {
   std::string name;
   int rank = 0;
   std::vector<Point> points;  // by step
+  // All that were asked for. More than `points` has: then those are the first, the last, the least,
+  // the greatest and the first NaN of each of some stretches of steps.
+  std::int64_t total = 0;
+  bool downsampled() const { return total > static_cast<std::int64_t>(points.size()); }
 };
 
 struct SeriesQuery {
   std::optional<std::string> name;
   std::optional<int> rank;
   std::optional<std::int64_t> after_step;  // points behind this step
+  std::int64_t points = 10'000;            // at most, over all series
+};
+
+struct SeriesPage {
+  std::vector<Series> series;  // by name and rank
+  std::int64_t left_out = 0;   // series that there was no room for: ask for them by name or rank
 };
 
 struct Progress {
@@ -91,22 +109,38 @@ struct Checkpoint {
   Time time{};
 };
 
+struct Limits {
+  Bytes log = 256_MiB;           // of a run's lines: the newest are kept
+  Bytes line = 32_KiB;           // a longer one is cut and marked
+  std::int64_t series = 10'000;  // of a run: values of further ones are refused
+  std::int64_t values = 1'000;   // of one item of metrics: further ones are refused
+  std::size_t name = 256;        // bytes of a metric's name
+};
+
 class Insight {
  public:
-  explicit Insight(Database& database) : database_(database) {}  // outlives this
+  explicit Insight(Database& database, const Limits& limits = {})  // the database outlives this
+      : database_(database), limits_(limits) {}
 
   // Stores what is new of the batch, all or nothing, and returns the highest sequence of the node
-  // that is durable now. An empty batch only asks for that.
+  // that is durable now. An empty batch only asks for that. Values of metrics that break a limit
+  // are refused alone; the run's log says so, at the first and at each tenth power of their number.
   Result<std::int64_t> ingest(const NodeId& node, std::span<const Item> items);
 
-  // Lines behind a cursor, oldest first.
-  Result<std::vector<Line>> log(const RunId& run, const LogQuery& query);
-  // The last lines of the run, oldest first.
+  // Lines behind a cursor, up to the limit or 4 MiB. Where older ones are gone, a line of
+  // Lockstep's says how many.
+  Result<LogPage> log(const RunId& run, const LogQuery& query);
+  // The last lines of the run, oldest first, up to 4 MiB.
   Result<std::vector<Line>> log_tail(const RunId& run, std::int64_t lines,
                                      std::optional<int> rank = std::nullopt);
+  // Removes the run's lines for good, a slice of them; true while some are left.
+  Result<bool> expire_log(const RunId& run);
+  // Does a slice of what very large calls left to be done; true while there is more.
+  Result<bool> catch_up();
 
-  // By name and rank; series without points behind `after_step` are left out.
-  Result<std::vector<Series>> series(const RunId& run, const SeriesQuery& query = {});
+  // By name and rank; series without points behind `after_step` are left out. Its cost is bounded
+  // by the points asked for, however many there are.
+  Result<SeriesPage> series(const RunId& run, const SeriesQuery& query = {});
   // The last value of each metric, of the lowest rank that logged it.
   Result<std::map<std::string, double>> latest(const RunId& run);
   Result<std::optional<Progress>> progress(const RunId& run);
@@ -115,13 +149,12 @@ class Insight {
 
  private:
   Result<std::int64_t> stored_sequence(const NodeId& node);
-  Result<void> put(const NodeId& node, const Item& item);
-  Result<void> put_log(const NodeId& node, const Item& item);
-  Result<void> put_metrics(const NodeId& node, const Item& item);
+  Result<void> put(const NodeId& node, std::span<const Item> items);
   Result<void> put_progress(const NodeId& node, const Item& item);
   Result<void> put_checkpoint(const NodeId& node, const Item& item);
 
   Database& database_;
+  Limits limits_;
 };
 
 }  // namespace lockstep::insight

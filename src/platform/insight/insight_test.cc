@@ -33,7 +33,7 @@ class InsightTest : public ::testing::Test {
     return insight_.ingest(node, items).value();
   }
   std::vector<std::string> lines(const LogQuery& query = {}) {
-    return texts(insight_.log(kRun, query).value());
+    return texts(insight_.log(kRun, query).value().lines);
   }
   static std::vector<std::string> texts(const std::vector<Line>& lines) {
     std::vector<std::string> texts;
@@ -42,7 +42,7 @@ class InsightTest : public ::testing::Test {
   }
   std::vector<double> losses(const SeriesQuery& query = {}) {
     std::vector<double> values;
-    const auto all = insight_.series(kRun, query).value();
+    const auto all = insight_.series(kRun, query).value().series;
     for (const auto& series : all)
       for (const auto& point : series.points) values.push_back(point.value);
     return values;
@@ -84,7 +84,7 @@ TEST_F(InsightTest, ABatchThatFailsLeavesNothing) {
 TEST_F(InsightTest, LinesArePagedByCursorAndFilteredByRank) {
   ingest(kNode, {log_item(1, "a\n\nb", 0), log_item(2, "c", 1), log_item(3, "d", 0)});
   EXPECT_THAT(lines(), ElementsAre("a", "", "b", "c", "d"));
-  const auto page = insight_.log(kRun, {.limit = 2, .rank = {}}).value();
+  const auto page = insight_.log(kRun, {.limit = 2, .rank = {}}).value().lines;
   EXPECT_THAT(texts(page), ElementsAre("a", ""));
   EXPECT_THAT(lines({.after = page.back().cursor, .rank = {}}), ElementsAre("b", "c", "d"));
   EXPECT_THAT(lines({.rank = 1}), ElementsAre("c"));
@@ -127,7 +127,7 @@ TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {
   auto both = loss(4, 3, 3.0);
   both.values["rate"] = 9;
   ingest(kNode, {both});
-  const auto all = insight_.series(kRun).value();
+  const auto all = insight_.series(kRun).value().series;
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[1].rank, 1);
   EXPECT_EQ(all[2].name, "rate");

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "platform/insight/detail/lines.h"
+#include "platform/insight/detail/points.h"
+#include "platform/insight/detail/tally.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep::insight {
@@ -10,57 +13,56 @@ namespace {
 using Int = std::int64_t;
 using Text = std::string;
 
+// Of one answer: each costs some ten microseconds, however few points it has.
+constexpr Int kSeriesMost = 1000;
+constexpr Int kPointsMost = 1'000'000;
+// Removed at once: some milliseconds of work.
+constexpr Int kExpireAtOnce = 64;
+
 Time time_of(Int stamp) { return Time(Duration(stamp)); }
 
 double value_of(const std::optional<double>& sql) {
   return sql.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-using LineRow = std::tuple<Int, Int, int, Int, Text>;
-
-std::vector<Line> lines_of(std::vector<LineRow> rows) {
-  std::vector<Line> lines;
-  for (auto& [cursor, epoch, rank, time, text] : rows)
-    lines.push_back({cursor, epoch, rank, time_of(time), std::move(text)});
-  return lines;
-}
-
 }  // namespace
 
-Result<std::vector<Line>> Insight::log(const RunId& run, const LogQuery& query) {
-  return lines_of(TRY(database_.rows<Int, Int, int, Int, Text>(
-      "select cursor, epoch, rank, time, line from log_lines where project = :project and "
-      "number = :number and cursor > :after and (:any or rank = :rank) order by cursor "
-      "limit :limit",
-      run.project, run.number, query.after, !query.rank, query.rank.value_or(0), query.limit)));
+Result<LogPage> Insight::log(const RunId& run, const LogQuery& query) {
+  const auto tally = TRY(find_tally(database_, run));
+  return tally ? lines_after(database_, *tally, query) : LogPage{};
 }
 
 Result<std::vector<Line>> Insight::log_tail(const RunId& run, std::int64_t lines,
                                             std::optional<int> rank) {
-  auto newest_first = lines_of(TRY(database_.rows<Int, Int, int, Int, Text>(
-      "select cursor, epoch, rank, time, line from log_lines where project = :project and "
-      "number = :number and (:any or rank = :rank) order by cursor desc limit :limit",
-      run.project, run.number, !rank, rank.value_or(0), lines)));
-  std::ranges::reverse(newest_first);
-  return newest_first;
+  const auto tally = TRY(find_tally(database_, run));
+  return tally ? last_lines(database_, *tally, lines, rank) : std::vector<Line>();
 }
 
-Result<std::vector<Series>> Insight::series(const RunId& run, const SeriesQuery& query) {
+Result<bool> Insight::expire_log(const RunId& run) {
+  auto tally = TRY(find_tally(database_, run));
+  if (!tally || tally->bytes == 0) return false;
+  bool more = false;
+  TRY(database_.transaction([&]() -> Result<void> {
+    more = TRY(expire_lines(database_, *tally, kExpireAtOnce));
+    return save(database_, *tally);
+  }));
+  return more;
+}
+
+Result<bool> Insight::catch_up() { return summarize_some(database_); }
+
+Result<SeriesPage> Insight::series(const RunId& run, const SeriesQuery& query) {
   const Int after = query.after_step.value_or(std::numeric_limits<Int>::min());
-  auto rows = TRY(database_.rows<Text, int, Int, Int, Int, std::optional<double>>(
-      "select s.name, s.rank, p.step, p.epoch, p.time, p.value from series s join points p on "
-      "p.series = s.id where s.project = :project and s.number = :number and "
-      "(:any_name or s.name = :name) and (:any_rank or s.rank = :rank) and p.step > :after "
-      "order by s.name, s.rank, p.step",
-      run.project, run.number, !query.name, query.name.value_or(""), !query.rank,
-      query.rank.value_or(0), after));
-  std::vector<Series> all;
-  for (auto& [name, rank, step, epoch, time, value] : rows) {
-    if (all.empty() || all.back().name != name || all.back().rank != rank)
-      all.push_back({name, rank, {}});
-    all.back().points.push_back({step, epoch, time_of(time), value_of(value)});
+  const Int most = std::clamp<Int>(query.points, 1, kPointsMost);
+  const auto rows = TRY(find_series(database_, run, query, std::min(kSeriesMost, most)));
+  SeriesPage page;
+  page.left_out = TRY(count_series(database_, run, query)) - static_cast<Int>(rows.size());
+  const Int share = most / std::max<Int>(1, static_cast<Int>(rows.size()));
+  for (const SeriesRow& row : rows) {
+    Series series = TRY(points_of(database_, row, after, share));
+    if (series.total > 0) page.series.push_back(std::move(series));
   }
-  return all;
+  return page;
 }
 
 Result<std::map<std::string, double>> Insight::latest(const RunId& run) {

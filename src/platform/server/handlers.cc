@@ -18,6 +18,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr int kRankMost = std::numeric_limits<int>::max();
 constexpr std::int64_t kRunsLimit = 1000;
 constexpr std::int64_t kLinesLimit = 10'000;
+constexpr std::int64_t kPointsLimit = 100'000;
 
 // Answers now or tells why not; shared because a std::function, which keeps it, must be copyable.
 using Kept = std::shared_ptr<Responder>;
@@ -128,17 +129,23 @@ Result<Json> Handlers::runs(const Ask& ask) {
 }
 
 Result<Json> Handlers::metrics(const Ask& ask) {
-  TRY(ask.allow_query({"name", "rank", "after_step"}));
+  TRY(ask.allow_query({"name", "rank", "after_step", "points"}));
   const RunId id = TRY(ask.run());
   TRY(find_run(id));
-  const insight::SeriesQuery query{.name = ask.query("name"),
-                                   .rank = TRY(rank_of(ask)),
-                                   .after_step = TRY(ask.integer("after_step", -1, kMost))};
-  api::SeriesList list;
-  for (auto& series : TRY(setup_.insight.series(id, query))) {
+  const insight::SeriesQuery query{
+      .name = ask.query("name"),
+      .rank = TRY(rank_of(ask)),
+      .after_step = TRY(ask.integer("after_step", -1, kMost)),
+      .points =
+          TRY(ask.integer("points", 1, kPointsLimit)).value_or(insight::SeriesQuery{}.points)};
+  auto page = TRY(setup_.insight.series(id, query));
+  api::SeriesList list{.series = {}, .left_out = page.left_out};
+  for (auto& series : page.series) {
     auto& view = list.series.emplace_back();
     view.name = std::move(series.name);
     view.rank = series.rank;
+    view.total = series.total;
+    view.downsampled = series.downsampled();
     for (const insight::Point& point : series.points)
       view.points.push_back({.step = point.step, .time = point.time, .value = point.value});
   }

@@ -12,21 +12,24 @@ Result<std::int64_t> last_cursor(insight::Insight& insight, const RunId& run) {
   return last.empty() ? 0 : last.back().cursor;
 }
 
+Result<insight::LogPage> lines_for(insight::Insight& insight, const LogAsk& ask) {
+  if (!ask.tail)
+    return insight.log(ask.run, {.after = ask.after, .limit = ask.limit, .rank = ask.rank});
+  return insight::LogPage{.lines = TRY(insight.log_tail(ask.run, *ask.tail, ask.rank))};
+}
+
 }  // namespace
 
 Result<api::LogPage> log_page(insight::Insight& insight, const LogAsk& ask, bool run_ended) {
   api::LogPage page;
-  const auto lines =
-      ask.tail
-          ? TRY(insight.log_tail(ask.run, *ask.tail, ask.rank))
-          : TRY(insight.log(ask.run, {.after = ask.after, .limit = ask.limit, .rank = ask.rank}));
+  const insight::LogPage found = TRY(lines_for(insight, ask));
   page.next = ask.tail ? TRY(last_cursor(insight, ask.run)) : ask.after;
-  for (const insight::Line& line : lines) {
+  for (const insight::Line& line : found.lines) {
     page.next = std::max(page.next, line.cursor);
     page.lines.push_back(
         {.cursor = line.cursor, .epoch = line.epoch, .rank = line.rank, .text = line.text});
   }
-  page.ended = run_ended && (ask.tail || static_cast<std::int64_t>(lines.size()) < ask.limit);
+  page.ended = run_ended && !found.more;
   return page;
 }
 

@@ -101,8 +101,63 @@ constexpr std::string_view kHangAndResume[] = {
     "update runs set queued = submitted",
 };
 
-constexpr std::array<std::span<const std::string_view>, 3> kSteps = {kRunsAndAttempts, kInsight,
-                                                                     kHangAndResume};
+// Lines by the chunk instead of one a row, what is counted of each run, and summaries of the
+// points.
+constexpr std::string_view kBounds[] = {
+    R"(create table tallies (
+      id integer primary key,
+      project text not null, number integer not null,
+      next integer not null default 1,     -- the cursor of the next line
+      bytes integer not null default 0,    -- of the lines that are kept
+      cut integer not null default 0,      -- lines that were too many
+      expired integer not null default 0,  -- lines that were too old
+      series integer not null default 0,
+      refused integer not null default 0,  -- values of metrics
+      unique (project, number)
+    ) strict)",
+    R"(create table log_chunks (
+      id integer primary key,
+      tally integer not null references tallies,
+      first integer not null,  -- the cursor of its first line
+      lines integer not null, bytes integer not null,
+      epoch integer not null, rank integer not null, time integer not null,
+      text text not null       -- with line ends between the lines
+    ) strict)",
+    "create unique index log_chunks_by_cursor on log_chunks (tally, first)",
+    "create index log_chunks_by_rank on log_chunks (tally, rank, first)",
+    R"(insert into tallies (project, number, next, bytes)
+      select project, number, max(cursor) + 1, sum(length(cast(line as blob)) + 64)
+      from log_lines group by project, number)",
+    R"(insert or ignore into tallies (project, number)
+      select distinct project, number from series)",
+    R"(insert into log_chunks (tally, first, lines, bytes, epoch, rank, time, text)
+      select t.id, l.cursor, 1, length(cast(l.line as blob)) + 64, l.epoch, l.rank, l.time, l.line
+      from log_lines l join tallies t on t.project = l.project and t.number = l.number)",
+    "drop table log_lines",
+    // Of a series' steps below `summarized`, blocks of 16, 256, 4,096 and 65,536 steps have a row
+    // in `summaries`: levels 1 to 4. `pending`: points from there on.
+    "alter table series add column summarized integer",
+    "alter table series add column pending integer not null default 0",
+    "update series set pending = (select count(*) from points where series = series.id)",
+    "create index series_behind on series (id) where pending >= 64",
+    R"(update tallies set series = (select count(*) from series s
+      where s.project = tallies.project and s.number = tallies.number))",
+    R"(create table summaries (
+      series integer not null references series,
+      level integer not null,
+      place integer not null,  -- the block's number: its first step divided by its length
+      count integer not null,
+      first_step integer not null, first_time integer not null, first_value real,
+      last_step integer not null, last_time integer not null, last_value real,
+      min_step integer, min_time integer, min_value real,
+      max_step integer, max_time integer, max_value real,
+      nan_step integer, nan_time integer,
+      primary key (series, level, place)
+    ) strict, without rowid)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 4> kSteps = {kRunsAndAttempts, kInsight,
+                                                                     kHangAndResume, kBounds};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

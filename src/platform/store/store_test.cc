@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A run, its attempt and a node, with something in every field.
@@ -192,8 +193,9 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
     auto database = open();
     ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
     for (auto table :
-         {"drop table spools", "drop table log_lines", "drop table points", "drop table series",
-          "drop table progress", "drop table checkpoints", "alter table ranks drop column step",
+         {"drop table spools", "drop table log_chunks", "drop table tallies",
+          "drop table summaries", "drop table points", "drop table series", "drop table progress",
+          "drop table checkpoints", "alter table ranks drop column step",
           "alter table ranks drop column stalled_since", "alter table ranks drop column activity",
           "alter table runs drop column queued"})
       ASSERT_TRUE(database->execute(table));
@@ -204,7 +206,43 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   const State loaded = SqlStore(*database).load().value();
   EXPECT_EQ(loaded.runs.at(full_run().id).queued, full_run().submitted);
   EXPECT_EQ(loaded.nodes.at(full_node().id).ranks.at(0).activity, Activity::unknown);
-  EXPECT_TRUE(database->rows<std::int64_t>("select cursor from log_lines").value().empty());
+  EXPECT_TRUE(database->rows<std::int64_t>("select first from log_chunks").value().empty());
+}
+
+TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
+  {
+    auto database = open();
+    for (auto sql :
+         {"drop table log_chunks", "drop table tallies", "drop table summaries",
+          "drop index series_behind", "alter table series drop column summarized",
+          "alter table series drop column pending",
+          "create table log_lines (cursor integer primary key autoincrement, project text not "
+          "null, "
+          "number integer not null, epoch integer not null, rank integer not null, "
+          "time integer not null, line text not null) strict",
+          "insert into log_lines values (7, 'demo', 3, 2, 1, 99, 'one'), "
+          "(8, 'other', 1, 1, 0, 99, 'two'), (9, 'demo', 3, 2, 0, 99, 'three')",
+          "insert into series (id, project, number, name, rank, epoch, step, time, value) "
+          "values (5, 'demo', 3, 'loss', 0, 2, 11, 99, 0.5)",
+          "insert into points values (5, 10, 2, 98, 0.75), (5, 11, 2, 99, 0.5)",
+          "update schema_version set version = 3"})
+      ASSERT_TRUE(database->execute(sql)) << sql;
+  }
+  auto database = open();
+  using Chunk = std::tuple<std::int64_t, int, std::string>;
+  const auto chunks = database
+                          ->rows<std::int64_t, int, std::string>(
+                              "select first, rank, text from log_chunks join tallies on "
+                              "tallies.id = tally where project = 'demo' order by first")
+                          .value();
+  EXPECT_THAT(chunks, ElementsAre(Chunk(7, 1, "one"), Chunk(9, 0, "three")));
+  using Tally = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+  EXPECT_THAT((database
+                   ->rows<std::int64_t, std::int64_t, std::int64_t>(
+                       "select next, bytes, series from tallies where project = 'demo'")
+                   .value()),
+              ElementsAre(Tally(10, 136, 1)));
+  EXPECT_EQ(std::get<0>(database->rows<int>("select pending from series").value()[0]), 2);
 }
 
 TEST_F(StoreTest, ErrorsOfSqlAreErrorsNotExceptions) {

@@ -1,0 +1,381 @@
+#include "platform/insight/detail/points.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/format.h"
+
+namespace lockstep::insight {
+namespace {
+
+using Int = std::int64_t;
+using Real = std::optional<double>;
+
+constexpr int kShift = 4;  // a block is 16 of the level below
+constexpr int kLevels = 4;
+constexpr Int kPendingMost = 64;
+// Points that one call summarizes of one series; the rest is left to summarize_some().
+constexpr Int kSummarizeAtOnce = 1024;
+// Rows that are always worth reading, however few points are asked for.
+constexpr Int kRowsAlways = 64;
+constexpr Int kStepMin = std::numeric_limits<Int>::min();
+constexpr Int kStepMax = std::numeric_limits<Int>::max();
+
+Int stamp(Time time) { return time.time_since_epoch().count(); }
+Time time_of(Int stamp) { return Time(Duration(stamp)); }
+
+// SQLite has no NaN: it is NULL in these columns, which mean nothing else by it.
+Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(value); }
+double value_of(Real sql) { return sql.value_or(std::numeric_limits<double>::quiet_NaN()); }
+
+Point point_of(Int step, Int time, Real value) { return {step, time_of(time), value_of(value)}; }
+
+// Those from `first` to `last`, both included.
+Result<std::vector<Point>> points_between(Database& database, Int series, Int first, Int last,
+                                          Int most = kStepMax) {
+  std::vector<Point> points;
+  for (const auto& [step, time, value] : TRY(database.rows<Int, Int, Real>(
+           "select step, time, value from points where series = :series and "
+           "step between :first and :last order by step limit :most",
+           series, first, last, most)))
+    points.push_back(point_of(step, time, value));
+  return points;
+}
+
+struct Summary {
+  Int place = 0;  // the block's number within its level
+  Piece piece;
+};
+
+// Blocks from `first` to `last`, both included.
+Result<std::vector<Summary>> summaries_between(Database& database, Int series, int level, Int first,
+                                               Int last) {
+  using Stamp = std::optional<Int>;
+  std::vector<Summary> all;
+  for (const auto& [place, count, first_step, first_time, first_value, last_step, last_time,
+                    last_value, min_step, min_time, min_value, max_step, max_time, max_value,
+                    nan_step, nan_time] :
+       TRY(database.rows<Int, Int, Int, Int, Real, Int, Int, Real, Stamp, Stamp, Real, Stamp, Stamp,
+                         Real, Stamp, Stamp>(
+           "select place, count, first_step, first_time, first_value, last_step, last_time, "
+           "last_value, min_step, min_time, min_value, max_step, max_time, max_value, nan_step, "
+           "nan_time from summaries where series = :series and level = :level and "
+           "place between :first and :last order by place",
+           series, level, first, last))) {
+    Piece piece{.count = count,
+                .first = point_of(first_step, first_time, first_value),
+                .last = point_of(last_step, last_time, last_value),
+                .min = {},
+                .max = {},
+                .nan = {}};
+    if (min_step) piece.min = point_of(*min_step, min_time.value_or(0), min_value);
+    if (max_step) piece.max = point_of(*max_step, max_time.value_or(0), max_value);
+    if (nan_step) piece.nan = point_of(*nan_step, nan_time.value_or(0), std::nullopt);
+    all.push_back({place, piece});
+  }
+  return all;
+}
+
+std::optional<Int> step_of(const std::optional<Point>& point) {
+  return point ? std::optional(point->step) : std::nullopt;
+}
+std::optional<Int> stamp_of(const std::optional<Point>& point) {
+  return point ? std::optional(stamp(point->time)) : std::nullopt;
+}
+Real sql_value(const std::optional<Point>& point) {
+  return point ? sql_value(point->value) : std::nullopt;
+}
+
+Result<void> put_summary(Database& database, Int series, int level, Int place, const Piece& piece) {
+  return database.execute(
+      "insert or replace into summaries (series, level, place, count, first_step, first_time, "
+      "first_value, last_step, last_time, last_value, min_step, min_time, min_value, max_step, "
+      "max_time, max_value, nan_step, nan_time) values (:series, :level, :place, :count, "
+      ":first_step, :first_time, :first_value, :last_step, :last_time, :last_value, :min_step, "
+      ":min_time, :min_value, :max_step, :max_time, :max_value, :nan_step, :nan_time)",
+      series, level, place, piece.count, piece.first.step, stamp(piece.first.time),
+      sql_value(piece.first.value), piece.last.step, stamp(piece.last.time),
+      sql_value(piece.last.value), step_of(piece.min), stamp_of(piece.min), sql_value(piece.min),
+      step_of(piece.max), stamp_of(piece.max), sql_value(piece.max), step_of(piece.nan),
+      stamp_of(piece.nan));
+}
+
+Int first_of(Int place) { return place << kShift; }
+Int last_of(Int place) { return (place << kShift) + ((1 << kShift) - 1); }
+
+// What a block of this level is made of.
+Result<Piece> piece_below(Database& database, Int series, int level, Int place) {
+  Piece piece;
+  if (level == 1) {
+    for (const Point& point :
+         TRY(points_between(database, series, first_of(place), last_of(place))))
+      append(piece, piece_of(point));
+    return piece;
+  }
+  for (const Summary& summary :
+       TRY(summaries_between(database, series, level - 1, first_of(place), last_of(place))))
+    append(piece, summary.piece);
+  return piece;
+}
+
+// Makes these blocks of level 1, and those above them, from what is below.
+Result<void> rebuild(Database& database, Int series, std::set<Int> places) {
+  for (int level = 1; level <= kLevels; ++level) {
+    std::set<Int> above;
+    for (Int place : places) {
+      TRY(put_summary(database, series, level, place,
+                      TRY(piece_below(database, series, level, place))));
+      above.insert(place >> kShift);
+    }
+    places = std::move(above);
+  }
+  return {};
+}
+
+// Takes into summaries what is pending, except for the last block, to which more may come.
+Result<void> summarize(Database& database, SeriesRow& row) {
+  const auto points = TRY(points_between(database, row.id, row.summarized.value_or(kStepMin),
+                                         kStepMax, kSummarizeAtOnce));
+  const auto found = static_cast<Int>(points.size());
+  const Int behind = std::max<Int>(0, row.pending - found);  // not read, as there were too many
+  if (points.empty() || found < kPendingMost) {
+    row.pending = found;
+    return {};
+  }
+  const Int open = points.back().step >> kShift;
+  std::set<Int> places;
+  for (const Point& point : points)
+    if (point.step >> kShift < open) places.insert(point.step >> kShift);
+  const auto left = std::ranges::count_if(
+      points, [&](const Point& point) { return point.step >> kShift == open; });
+  TRY(rebuild(database, row.id, std::move(places)));
+  row.summarized = first_of(open);
+  row.pending = left + (found == kSummarizeAtOnce ? behind : 0);
+  return {};
+}
+
+Result<void> save(Database& database, const SeriesRow& row) {
+  return database.execute(
+      "update series set epoch = :epoch, step = :step, time = :time, value = :value, "
+      "summarized = :summarized, pending = :pending where id = :id",
+      row.epoch, row.latest.step, stamp(row.latest.time), sql_value(row.latest.value),
+      row.summarized, row.pending, row.id);
+}
+
+using RawSeries = std::tuple<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>;
+
+SeriesRow row_of(RawSeries raw) {
+  auto& [id, name, rank, epoch, step, time, value, summarized, pending] = raw;
+  return {.id = id,
+          .name = std::move(name),
+          .rank = rank,
+          .epoch = epoch,
+          .latest = point_of(step, time, value),
+          .summarized = summarized,
+          .pending = pending,
+          .stale = {}};
+}
+
+bool is_plain(std::string_view name) {
+  return std::ranges::none_of(name, [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; });
+}
+
+bool is_power_of_ten(Int number) {
+  while (number > 1 && number % 10 == 0) number /= 10;
+  return number == 1;
+}
+
+std::string brief_name(std::string_view name) {
+  std::string shown;
+  for (char c : name.substr(0, 40)) shown += c >= ' ' && c <= '~' ? c : '?';
+  return name.size() > 40 ? shown + "..." : shown;
+}
+
+}  // namespace
+
+// --- Writing ---
+
+Result<void> PointsWriter::add(const Item& item) {
+  Int number = 0;
+  for (const auto& [name, value] : item.values) {
+    if (++number > limits_.values)
+      refuse(item, name, format("one call may log {} metrics", limits_.values));
+    else if (name.empty() || name.size() > limits_.name || !is_plain(name))
+      refuse(item, name,
+             format("a name has 1 to {} bytes, none of them control characters", limits_.name));
+    else
+      TRY(add(item, name, value));
+  }
+  return {};
+}
+
+Result<void> PointsWriter::add(const Item& item, const std::string& name, double value) {
+  SeriesRow* row = TRY(series_of(name, item.rank));
+  if (row == nullptr) {
+    refuse(item, name, format("a run may have {} series", limits_.series));
+    return {};
+  }
+  const Point point{item.step, item.time, value};
+  if (std::pair(epoch_, point.step) >= std::pair(row->epoch, row->latest.step)) {
+    row->epoch = epoch_;
+    row->latest = point;
+  }
+  if (row->summarized && point.step < *row->summarized)
+    row->stale.insert(point.step >> kShift);
+  else
+    ++row->pending;
+  return database_.execute(
+      "insert into points (series, step, epoch, time, value) values (:series, :step, :epoch, "
+      ":time, :value) on conflict do update set epoch = excluded.epoch, time = excluded.time, "
+      "value = excluded.value where excluded.epoch >= epoch",
+      row->id, point.step, epoch_, stamp(point.time), sql_value(value));
+}
+
+Result<SeriesRow*> PointsWriter::series_of(const std::string& name, int rank) {
+  if (const auto known = series_.find({name, rank}); known != series_.end()) return &known->second;
+  constexpr std::string_view kFind =
+      "select id, name, rank, epoch, step, time, value, summarized, pending from series where "
+      "project = :project and number = :number and name = :name and rank = :rank";
+  const auto find = [&] {
+    return database_.rows<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>(
+        kFind, run_.project, run_.number, name, rank);
+  };
+  auto found = TRY(find());
+  if (found.empty()) {
+    if (tally_.series >= limits_.series) return nullptr;
+    TRY(database_.execute(
+        "insert into series (project, number, name, rank, epoch, step, time, value) values "
+        "(:project, :number, :name, :rank, 0, 0, 0, null)",
+        run_.project, run_.number, name, rank));
+    ++tally_.series;
+    found = TRY(find());
+  }
+  return &series_.emplace(std::pair(name, rank), row_of(std::move(found.at(0)))).first->second;
+}
+
+void PointsWriter::refuse(const Item& item, std::string_view name, std::string_view why) {
+  if (!is_power_of_ten(++tally_.refused)) return;
+  complaint_ = format(
+      "[lockstep: {} values of metrics were not stored in this run; the latest is "
+      "\"{}\" at step {}: {}]",
+      tally_.refused, brief_name(name), item.step, why);
+}
+
+Result<void> PointsWriter::finish() {
+  for (auto& [key, row] : series_) {
+    TRY(rebuild(database_, row.id, std::move(row.stale)));
+    if (row.pending >= kPendingMost) TRY(summarize(database_, row));
+    TRY(save(database_, row));
+  }
+  return {};
+}
+
+Result<bool> summarize_some(Database& database) {
+  auto waiting =
+      TRY((database.rows<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>(
+          "select id, name, rank, epoch, step, time, value, summarized, pending from series "
+          "where pending >= 64 limit 1")));
+  if (waiting.empty()) return false;
+  SeriesRow row = row_of(std::move(waiting[0]));
+  TRY(database.transaction([&]() -> Result<void> {
+    TRY(summarize(database, row));
+    return save(database, row);
+  }));
+  return true;
+}
+
+// --- Reading ---
+
+Result<std::vector<SeriesRow>> find_series(Database& database, const RunId& run,
+                                           const SeriesQuery& query, std::int64_t most) {
+  std::vector<SeriesRow> rows;
+  for (auto& raw :
+       TRY((database.rows<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>(
+           "select id, name, rank, epoch, step, time, value, summarized, pending from series "
+           "where project = :project and number = :number and (:any_name or name = :name) and "
+           "(:any_rank or rank = :rank) order by name, rank limit :most",
+           run.project, run.number, !query.name, query.name.value_or(""), !query.rank,
+           query.rank.value_or(0), most))))
+    rows.push_back(row_of(std::move(raw)));
+  return rows;
+}
+
+Result<std::int64_t> count_series(Database& database, const RunId& run, const SeriesQuery& query) {
+  const auto rows = TRY(database.rows<Int>(
+      "select count(*) from series where project = :project and number = :number and "
+      "(:any_name or name = :name) and (:any_rank or rank = :rank)",
+      run.project, run.number, !query.name, query.name.value_or(""), !query.rank,
+      query.rank.value_or(0)));
+  return std::get<0>(rows[0]);
+}
+
+namespace {
+
+// The finest level with no more rows behind `after` than `most`.
+Result<int> level_for(Database& database, Int series, Int after, Int most) {
+  const auto few = [&](const std::vector<std::tuple<Int>>& count) {
+    return std::get<0>(count[0]) <= most;
+  };
+  if (few(TRY(database.rows<Int>("select count(*) from (select 1 from points where "
+                                 "series = :series and step > :after limit :most)",
+                                 series, after, most + 1))))
+    return 0;
+  for (int level = 1; level < kLevels; ++level)
+    if (few(TRY(database.rows<Int>(
+            "select count(*) from (select 1 from summaries where series = :series and "
+            "level = :level and place > :place limit :most)",
+            series, level, after >> (kShift * level), most + 1))))
+      return level;
+  return kLevels;
+}
+
+Result<void> add_points(Database& database, Int series, Int first, Int last,
+                        std::vector<Piece>& pieces) {
+  if (first > last) return {};
+  for (const Point& point : TRY(points_between(database, series, first, last)))
+    pieces.push_back(piece_of(point));
+  return {};
+}
+
+Result<void> add_summaries(Database& database, Int series, int level, Int first, Int last,
+                           std::vector<Piece>& pieces) {
+  for (const Summary& summary : TRY(summaries_between(database, series, level, first, last)))
+    pieces.push_back(summary.piece);
+  return {};
+}
+
+// What is behind `after` (not the last step there can be), in blocks of that level; the block that
+// `after` itself is in, in those of the levels below.
+Result<std::vector<Piece>> pieces_behind(Database& database, const SeriesRow& row, Int after,
+                                         int level) {
+  std::vector<Piece> pieces;
+  const Int summarized = row.summarized.value_or(kStepMin);
+  const auto place = [&](int of_level) { return after >> (kShift * of_level); };
+  if (level == 0 || after >= summarized) {
+    TRY(add_points(database, row.id, after + 1, kStepMax, pieces));
+    return pieces;
+  }
+  TRY(add_points(database, row.id, after + 1, last_of(place(1)), pieces));
+  for (int below = 1; below < level; ++below)
+    TRY(add_summaries(database, row.id, below, place(below) + 1, last_of(place(below + 1)),
+                      pieces));
+  TRY(add_summaries(database, row.id, level, place(level) + 1, kStepMax, pieces));
+  TRY(add_points(database, row.id, summarized, kStepMax, pieces));
+  return pieces;
+}
+
+}  // namespace
+
+Result<Series> points_of(Database& database, const SeriesRow& row, std::int64_t after,
+                         std::int64_t most) {
+  Series series{.name = row.name, .rank = row.rank, .points = {}, .total = 0};
+  if (after == kStepMax) return series;
+  const int level = TRY(level_for(database, row.id, after, std::max(most, kRowsAlways)));
+  const auto pieces = TRY(pieces_behind(database, row, after, level));
+  for (const Piece& piece : pieces) series.total += piece.count;
+  if (series.total > 0) series.points = thin(pieces, most);
+  return series;
+}
+
+}  // namespace lockstep::insight
