@@ -31,13 +31,20 @@ std::string& name_setting() {
   return name;
 }
 
+LogSink& sink_setting() {
+  static LogSink sink;
+  return sink;
+}
+
 }  // namespace
 
 void set_log_level(LogLevel level) { level_setting() = level; }
 bool log_enabled(LogLevel level) { return level >= level_setting(); }
 void set_log_name(std::string_view name) { name_setting() = name; }
+void set_log_sink(LogSink sink) { sink_setting() = std::move(sink); }
 
 void log_line(LogLevel level, std::string_view message) {
+  if (sink_setting()) return sink_setting()(level, message);
   std::string line =
       format("{} {}", text(SystemClock().now()), kNames[static_cast<std::size_t>(level)]);
   if (!name_setting().empty()) line += format(" [{}]", name_setting());

@@ -2,6 +2,7 @@
 // For programs' own diary; what a user must read is printed, not logged. Barred from platform/core.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "base/format.h"
@@ -17,6 +18,10 @@ bool log_enabled(LogLevel level);
 // A word at the start of each line, such as "agent demo/1.1/0". Set once, at the start of a
 // program.
 void set_log_name(std::string_view name);
+// From now on lines go there instead of standard error; empty: as before. Not while other threads
+// log.
+using LogSink = std::function<void(LogLevel level, std::string_view message)>;
+void set_log_sink(LogSink sink);
 // Writes the line in one write(2), so that lines of several processes do not mix.
 void log_line(LogLevel level, std::string_view message);
 

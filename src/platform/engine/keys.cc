@@ -47,6 +47,10 @@ Result<Keys> Keys::open(const fs::path& home) {
   return Keys(*std::move(key), std::move(token));
 }
 
+Keys Keys::of(const Secret& key, std::string user_token) {
+  return Keys(key, std::move(user_token));
+}
+
 // The label keeps a token from ever being a secret; no name has a newline or a colon.
 std::string Keys::agent_token(const AttemptId& attempt) const {
   return hmac_sha256_hex(key_, "agent:" + text(attempt));

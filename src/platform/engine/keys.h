@@ -20,6 +20,8 @@ class Keys {
   // Reads `key` and `token` in the daemon's folder; makes the folder and the files (0600) where
   // they are missing. Refuses files that others may read.
   static Result<Keys> open(const std::filesystem::path& home);
+  // From values that are there already, without files.
+  static Keys of(const Secret& key, std::string user_token);
 
   // What the attempt's agents show with every call; 64 hex digits.
   std::string agent_token(const AttemptId& attempt) const;

@@ -1,0 +1,214 @@
+#include "sim/agent.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kPace = seconds(2);
+constexpr Duration kObey = milliseconds(50);
+constexpr Duration kBackOffFirst = milliseconds(50);
+constexpr Duration kBackOffMost = seconds(1);
+constexpr Duration kStopAlone = seconds(5);
+constexpr Duration kClear = milliseconds(20);
+constexpr Duration kReap = milliseconds(1);
+constexpr int kMasterPort = 4000;
+constexpr int kRendezvousPort = 5000;
+
+Duration back_off(int failures) {
+  return std::min(kBackOffMost, kBackOffFirst * (1 << std::min(failures - 1, 10)));
+}
+
+}  // namespace
+
+Agent::Agent(const World& world, ProcessId id, Launch launch, Left left)
+    : world_(world),
+      id_(id),
+      launch_(std::move(launch)),
+      node_(parse_node_id(launch_.node).value()),
+      program_(program_of(launch_.command)),
+      left_(std::move(left)) {}
+
+template <class Act>
+void Agent::later(Duration delay, Act act) {
+  world_.scene.timeline.after(delay, [weak = weak_from_this(), act] {
+    const auto self = weak.lock();
+    if (self && self->phase_ != Phase::gone) act(*self);
+  });
+}
+
+std::vector<int> Agent::running_ranks() const {
+  std::vector<int> running;
+  for (const Rank& rank : ranks_)
+    if (rank.state == RankState::running) running.push_back(rank.local_rank);
+  return running;
+}
+
+// --- Talking ---
+
+void Agent::begin(Duration delay) { plan_call(delay); }
+
+// News are sent at once, unless a call is under way or the daemon is away.
+void Agent::tell() {
+  ++version_;
+  if (!calling_ && failures_ == 0) call();
+}
+
+void Agent::plan_call(Duration delay) {
+  later(delay, [planned = ++planned_](Agent& agent) {
+    if (agent.planned_ == planned && !agent.calling_) agent.call();
+  });
+}
+
+void Agent::call() {
+  calling_ = true;
+  sent_ = version_;
+  world_.network.call(host(), report(), [weak = weak_from_this()](Result<Command> answer) {
+    const auto self = weak.lock();
+    if (self && self->phase_ != Phase::gone) self->hear(answer);
+  });
+}
+
+void Agent::hear(const Result<Command>& answer) {
+  calling_ = false;
+  if (!answer) return plan_call(back_off(++failures_));
+  failures_ = 0;
+  known_ = sent_;
+  const bool fresh = *answer != orders_;
+  orders_ = *answer;
+  obey(orders_);
+  if (may_leave()) return leave();
+  if (!calling_) plan_call(fresh ? kObey : kPace);
+}
+
+void Agent::obey(const Command& command) {
+  const bool leave = command.kind == CommandKind::leave;
+  if (leave && phase_ < Phase::clearing) make_end();
+  if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks();
+  if (command.kind == CommandKind::stop) begin_stop("");
+}
+
+// Everything is told.
+bool Agent::may_leave() const {
+  return phase_ == Phase::ended && orders_.kind == CommandKind::leave && known_ == version_;
+}
+
+void Agent::leave() {
+  world_.scene.tell("agent " + launch_.node, "leaves");
+  phase_ = Phase::gone;
+  left_();
+}
+
+NodeReport Agent::report() const {
+  NodeReport report;
+  report.node = node_;
+  report.state = state_;
+  report.address = launch_.address;
+  report.master_port = kMasterPort;
+  report.rendezvous_port = node_.index == 0 ? kRendezvousPort : 0;
+  report.agent_pid = id_;
+  report.message = message_;
+  report.ranks = ranks_;
+  return report;
+}
+
+// --- Its ranks ---
+
+void Agent::start_ranks() {
+  phase_ = Phase::running;
+  state_ = NodeState::running;
+  world_.scene.tell("agent " + launch_.node, "starts {} ranks", launch_.devices.size());
+  for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
+    Rank& rank = ranks_.emplace_back();
+    rank.rank = launch_.first_rank + local;
+    rank.local_rank = local;
+    world_.truth.rank_began(node_.attempt, rank.rank);
+  }
+  for (const Rank& rank : ranks_)
+    world_.training.join(node_.attempt, rank.rank, launch_.world_size, program_,
+                         [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
+  if (launch_.time_left > Duration(0))
+    later(launch_.time_left, [](Agent& agent) {
+      if (agent.phase_ == Phase::running) agent.begin_stop("time-out");
+    });
+  tell();
+}
+
+// Repeats change nothing.
+void Agent::begin_stop(std::string message) {
+  if (state_ == NodeState::stopping) return;
+  state_ = NodeState::stopping;
+  message_ = std::move(message);
+  if (phase_ == Phase::running) {
+    phase_ = Phase::stopping;
+    signal_ranks(SIGTERM, program_.stop_time);
+    later(kGrace, [](Agent& agent) {
+      if (agent.phase_ == Phase::stopping) agent.make_end();
+    });
+  } else if (phase_ == Phase::waiting) {
+    reaped();
+  }
+  tell();
+}
+
+void Agent::make_end() {
+  phase_ = Phase::stopping;
+  signal_ranks(SIGKILL, kReap);
+  reaped();
+}
+
+void Agent::signal_ranks(int signal, Duration delay) {
+  signalled_ = true;
+  for (int local : running_ranks())
+    later(delay, [=](Agent& agent) { agent.end_rank(local, {RankState::killed, signal}); });
+}
+
+void Agent::kill_rank(int local_rank, int signal) {
+  end_rank(local_rank, {RankState::killed, signal});
+}
+
+void Agent::end_rank(int local_rank, RankEnd how) {
+  Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
+  if (rank.state != RankState::running) return;
+  rank.state = how.state;
+  rank.code = how.code;
+  rank.signalled_by_us = signalled_;
+  rank.ended = world_.scene.clock.now();
+  const bool well = how.state == RankState::exited && how.code == 0;
+  world_.scene.tell("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),
+                    how.code, signalled_ ? " after a signal of ours" : "");
+  world_.truth.rank_ended(node_.attempt, rank.rank, how.state, how.code);
+  world_.training.leave(node_.attempt, rank.rank, well);
+  if (!well && !signalled_ && !std::exchange(ended_badly_, true))
+    later(kStopAlone, [](Agent& agent) {
+      if (agent.phase_ == Phase::running) agent.begin_stop("");
+    });
+  reaped();
+  tell();
+}
+
+// What they left behind is cleared away before the agent says that it has ended.
+void Agent::reaped() {
+  if (phase_ >= Phase::clearing || !running_ranks().empty()) return;
+  phase_ = Phase::clearing;
+  later(kClear, [](Agent& agent) {
+    agent.phase_ = Phase::ended;
+    agent.tell();
+  });
+}
+
+void Agent::die() {
+  phase_ = Phase::gone;
+  for (Rank& rank : ranks_) {
+    if (rank.state != RankState::running) continue;
+    rank.state = RankState::killed;
+    world_.truth.rank_ended(node_.attempt, rank.rank, RankState::killed, SIGKILL);
+    world_.training.leave(node_.attempt, rank.rank, false);
+  }
+}
+
+}  // namespace lockstep::sim

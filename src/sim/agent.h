@@ -1,0 +1,96 @@
+// Agent: one node's agent and its ranks, obeying the protocol of docs/design/agent.md as
+// platform/agent does, over the simulated network. What is left out: logs and metrics, and the
+// daemon's holding back of answers, for which a call in two seconds stands.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/core/model/command.h"
+#include "platform/core/model/event.h"
+#include "platform/engine/launch.h"
+#include "sim/dice.h"
+#include "sim/network.h"
+#include "sim/training.h"
+#include "sim/truth.h"
+
+namespace lockstep::sim {
+
+// Shared, because what is planned for an agent holds it weakly, and is void once it is gone.
+class Agent : public std::enable_shared_from_this<Agent> {
+ public:
+  struct World {
+    Scene& scene;
+    Network& network;
+    Training& training;
+    Truth& truth;
+  };
+  using Left = std::function<void()>;
+
+  // `left` is called when it has ended by itself.
+  Agent(const World& world, ProcessId id, Launch launch, Left left);
+
+  // Its first call comes after `delay`.
+  void begin(Duration delay);
+  // SIGKILL to the agent and with it to its ranks; nothing is heard of it any more.
+  void die();
+  // A signal from outside ends the rank.
+  void kill_rank(int local_rank, int signal);
+
+  const NodeId& node() const { return node_; }
+  const std::string& host() const { return launch_.host; }
+  const Program& program() const { return program_; }
+  const Launch& launch() const { return launch_; }
+  std::vector<int> running_ranks() const;  // local numbers
+
+ private:
+  enum class Phase { waiting, running, stopping, clearing, ended, gone };
+
+  template <class Act>
+  void later(Duration delay, Act act);
+
+  // Talking
+  void tell();
+  void call();
+  void plan_call(Duration delay);
+  void hear(const Result<Command>& answer);
+  void obey(const Command& command);
+  bool may_leave() const;
+  void leave();
+  NodeReport report() const;
+
+  // Its ranks
+  void start_ranks();
+  void begin_stop(std::string message);
+  void make_end();
+  void signal_ranks(int signal, Duration delay);
+  void end_rank(int local_rank, RankEnd how);
+  void reaped();
+
+  World world_;
+  const ProcessId id_;
+  const Launch launch_;
+  const NodeId node_;
+  const Program program_;
+  const Left left_;
+
+  Phase phase_ = Phase::waiting;
+  NodeState state_ = NodeState::ready;
+  std::string message_;
+  std::vector<Rank> ranks_;
+  bool signalled_ = false;    // what ends from here on ends by our doing
+  bool ended_badly_ = false;  // a rank, before that
+
+  Command orders_;
+  bool calling_ = false;
+  int failures_ = 0;          // in a row
+  std::int64_t planned_ = 0;  // the newest call that is planned; older ones are void
+  std::int64_t version_ = 1;  // of what there is to tell
+  std::int64_t sent_ = 0;     // the version in the call under way
+  std::int64_t known_ = 0;    // the last version that was answered
+};
+
+}  // namespace lockstep::sim

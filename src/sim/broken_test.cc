@@ -1,0 +1,153 @@
+// The checks find what is broken: each of these worlds has a store or an engine that breaks its
+// contract, and some seed shows it.
+#include <functional>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/world.h"
+
+namespace lockstep::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+class OtherStore : public Store {
+ public:
+  explicit OtherStore(Store& real) : real_(real) {}
+  Result<State> load() override { return real_.load(); }
+  Result<void> commit(std::span<const Change> changes) override { return real_.commit(changes); }
+
+ protected:
+  Store& real_;
+};
+
+class LosesACommit : public OtherStore {
+ public:
+  using OtherStore::OtherStore;
+  Result<void> commit(std::span<const Change> changes) override {
+    if (++commits_ % 20 == 0) return {};
+    return real_.commit(changes);
+  }
+
+ private:
+  int commits_ = 0;
+};
+
+class StoresHalf : public OtherStore {
+ public:
+  using OtherStore::OtherStore;
+  Result<void> commit(std::span<const Change> changes) override {
+    if (changes.size() < 4) return real_.commit(changes);
+    TRY(real_.commit(changes.first(changes.size() - 1)));
+    return Error{Code::unavailable, "torn"};
+  }
+};
+
+class OtherEngine : public Engine {
+ public:
+  OtherEngine(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
+  Result<void> launch(const Launch& launch) override { return real_.launch(launch); }
+  Result<void> kill(const NodeId& node) override { return real_.kill(node); }
+  Result<std::vector<NodeId>> list() override { return real_.list(); }
+
+ protected:
+  Engine& real_;
+  Hosts& hosts_;
+};
+
+class LaunchesTwice : public OtherEngine {
+ public:
+  using OtherEngine::OtherEngine;
+  Result<void> launch(const Launch& launch) override {
+    TRY(real_.launch(launch));
+    return hosts_.start(launch);
+  }
+};
+
+class LaunchesNothing : public OtherEngine {
+ public:
+  using OtherEngine::OtherEngine;
+  Result<void> launch(const Launch& launch) override {
+    return launch.nodes == 1 ? Result<void>() : real_.launch(launch);
+  }
+};
+
+class ForgetsALiveNode : public OtherEngine {
+ public:
+  using OtherEngine::OtherEngine;
+  Result<std::vector<NodeId>> list() override {
+    auto nodes = TRY(real_.list());
+    if (++looks_ % 50 == 0 && !nodes.empty()) nodes.pop_back();
+    return nodes;
+  }
+
+ private:
+  int looks_ = 0;
+};
+
+class RemembersTheDead : public OtherEngine {
+ public:
+  using OtherEngine::OtherEngine;
+  Result<std::vector<NodeId>> list() override {
+    for (const NodeId& node : TRY(real_.list())) seen_.insert(node);
+    return std::vector<NodeId>(seen_.begin(), seen_.end());
+  }
+
+ private:
+  std::set<NodeId> seen_;
+};
+
+template <class Broken>
+std::function<Store&(Store&)> with_store() {
+  return [kept = std::make_shared<std::unique_ptr<Broken>>()](Store& real) -> Store& {
+    return *(*kept = std::make_unique<Broken>(real));
+  };
+}
+
+template <class Broken>
+std::function<Engine&(Engine&, Hosts&)> with_engine() {
+  return
+      [kept = std::make_shared<std::unique_ptr<Broken>>()](Engine& real, Hosts& hosts) -> Engine& {
+        return *(*kept = std::make_unique<Broken>(real, hosts));
+      };
+}
+
+// What the first seed says that finds it.
+std::string found(WorldSetup setup) {
+  for (setup.seed = 1; setup.seed <= 30; ++setup.seed)
+    if (const Verdict verdict = World(setup).run(); verdict.violation) return *verdict.violation;
+  return "nothing";
+}
+
+TEST(Checks, FindAStoreThatLosesACommit) {
+  EXPECT_THAT(found({.wrap_store = with_store<LosesACommit>()}),
+              HasSubstr("the store does not hold what the controller believes"));
+}
+
+TEST(Checks, FindAStoreThatKeepsHalfACommit) {
+  EXPECT_THAT(found({.wrap_store = with_store<StoresHalf>()}),
+              HasSubstr("the store does not hold what the controller believes"));
+}
+
+TEST(Checks, FindAnEngineThatLaunchesTwice) {
+  EXPECT_THAT(found({.wrap_engine = with_engine<LaunchesTwice>()}), HasSubstr("twice"));
+}
+
+TEST(Checks, FindAnEngineThatOnlySaysThatItLaunched) {
+  EXPECT_THAT(found({.wrap_engine = with_engine<LaunchesNothing>()}),
+              HasSubstr("met no fault, yet"));
+}
+
+TEST(Checks, FindAnEngineThatForgetsALiveNode) {
+  EXPECT_THAT(found({.wrap_engine = with_engine<ForgetsALiveNode>()}),
+              HasSubstr("is released while process"));
+}
+
+TEST(Checks, FindAnEngineThatListsTheDead) {
+  EXPECT_THAT(found({.wrap_engine = with_engine<RemembersTheDead>()}), HasSubstr("has not ended"));
+}
+
+}  // namespace
+}  // namespace lockstep::sim

@@ -1,0 +1,54 @@
+// Virtual time: a queue of actions ordered by (time, order of planning), and the clock that the
+// daemon and the hosts read. Nothing sleeps and nothing runs at the same time as anything else, so
+// a seed gives the same world on every machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace lockstep::sim {
+
+class Timeline {
+ public:
+  using Action = std::function<void()>;
+
+  // Since the world began; it never goes back and never jumps.
+  Duration now() const { return now_; }
+  // delay >= 0. What is planned for the same moment happens in the order of planning.
+  void after(Duration delay, Action action);
+  // Goes to the next action that is due by `until` and does it; false when there is none.
+  bool step(Duration until);
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  struct Entry {
+    Duration at;
+    std::int64_t order;
+    Action action;
+  };
+  static bool later(const Entry& a, const Entry& b);
+
+  Duration now_{};
+  std::int64_t planned_ = 0;
+  std::int64_t steps_ = 0;
+  std::vector<Entry> heap_;
+};
+
+// The wall clock: all machines share it. It jumps forward when they sleep or somebody sets it, and
+// what is planned on the timeline does not notice, as a steady clock would not.
+class SimClock : public Clock {
+ public:
+  explicit SimClock(const Timeline& timeline) : timeline_(timeline) {}
+  Time now() const override { return kBeginning + timeline_.now() + jumped_; }
+  void jump(Duration forward) { jumped_ += forward; }
+
+ private:
+  static constexpr Time kBeginning = Time(std::chrono::hours(24 * 365 * 50));
+  const Timeline& timeline_;
+  Duration jumped_{};
+};
+
+}  // namespace lockstep::sim

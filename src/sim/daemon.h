@@ -1,0 +1,58 @@
+// Daemon: the real Controller with what surrounds it in the real daemon: a tick, callers, death and
+// a service manager that starts it again.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "platform/controller/controller.h"
+#include "sim/dice.h"
+#include "sim/life.h"
+
+namespace lockstep::sim {
+
+class Daemon {
+ public:
+  // How long it stays away after it has died.
+  using Absence = std::function<Duration()>;
+
+  Daemon(Scene& scene, Life& life, ControllerSetup setup, Absence absence)
+      : scene_(scene), life_(life), setup_(std::move(setup)), absence_(std::move(absence)) {}
+
+  void start();
+  // It dies at the boundary that it comes to next, or at once when it is idle.
+  void die(const std::string& where);
+  // It stands still for that long, as on a machine that sleeps: nobody is answered.
+  void stand_still(Duration duration);
+  bool serves() const { return controller_ != nullptr && scene_.timeline.now() >= awake_; }
+  // Null while it is dead.
+  const State* state() const { return controller_ ? &controller_->state() : nullptr; }
+
+  // As a client calls them: while nobody serves, or when the daemon dies over it, an error comes
+  // back, and whether it was done is open.
+  Result<Command> report(const NodeReport& report);
+  Result<RunId> submit(const RunSpec& spec);
+  Result<void> stop(const RunId& run);
+
+  // Called after each tick.
+  void on_tick(std::function<void()> look) { look_ = std::move(look); }
+
+ private:
+  template <class Act>
+  auto serve(Act act) -> decltype(act(std::declval<Controller&>()));
+  bool buried();
+  void tick(std::int64_t life);
+
+  Scene& scene_;
+  Life& life_;
+  const ControllerSetup setup_;
+  const Absence absence_;
+  std::function<void()> look_;
+  std::unique_ptr<Controller> controller_;
+  Duration awake_{};        // from this moment on
+  std::int64_t lives_ = 0;  // ticks of earlier ones are void
+};
+
+}  // namespace lockstep::sim

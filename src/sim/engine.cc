@@ -1,0 +1,55 @@
+#include "sim/engine.h"
+
+namespace lockstep::sim {
+namespace {
+
+const Error kDead{Code::unavailable, "the daemon is dead"};
+
+}  // namespace
+
+Result<void> SimEngine::launch(const Launch& launch) {
+  if (!world_.life.pass("before a launch")) return kDead;
+  world_.truth.launching(launch);
+  auto started = start(launch);
+  world_.scene.tell("engine", "launches {} on {}{}{}", launch.node, launch.host,
+                    started ? "" : ": ", started ? "" : started.error().message);
+  if (!started) world_.truth.touch(parse_node_id(launch.node).value().attempt.run);
+  world_.life.pass("after a launch");
+  return started;
+}
+
+Result<void> SimEngine::start(const Launch& launch) {
+  if (launch_fault_ == LaunchFault::refused) return Error{Code::unavailable, "no more processes"};
+  if (!world_.network.reaches(launch.host))
+    return Error{Code::unavailable, "host " + launch.host + " cannot be reached"};
+  const NodeId node = parse_node_id(launch.node).value();
+  if (!world_.hosts.nodes().contains(node)) TRY(world_.hosts.start(launch));
+  if (launch_fault_ == LaunchFault::answer_lost) return Error{Code::timeout, "no answer"};
+  return {};
+}
+
+Result<void> SimEngine::kill(const NodeId& node) {
+  if (!world_.life.pass("before a kill")) return kDead;
+  auto killed = find_and_kill(node);
+  world_.scene.tell("engine", "kills {}{}{}", text(node), killed ? "" : ": ",
+                    killed ? "" : killed.error().message);
+  world_.life.pass("after a kill");
+  return killed;
+}
+
+Result<void> SimEngine::find_and_kill(const NodeId& node) {
+  for (const auto& [id, agent] : world_.hosts.agents())
+    if (agent->node() == node && !world_.network.reaches(agent->host()))
+      return Error{Code::unavailable, "host " + agent->host() + " cannot be reached"};
+  world_.hosts.kill(node);
+  return {};
+}
+
+Result<std::vector<NodeId>> SimEngine::list() {
+  if (!world_.life.pass("before a look")) return kDead;
+  if (blind_) return Error{Code::unavailable, "the engine does not answer"};
+  const auto nodes = world_.hosts.nodes();
+  return std::vector<NodeId>(nodes.begin(), nodes.end());
+}
+
+}  // namespace lockstep::sim

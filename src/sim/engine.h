@@ -1,0 +1,46 @@
+// SimEngine: starts, ends and lists the agents on the simulated hosts, over a network that may not
+// reach them, for a daemon that may die before or after each act.
+#pragma once
+
+#include "platform/engine/engine.h"
+#include "sim/hosts.h"
+#include "sim/life.h"
+
+namespace lockstep::sim {
+
+// What a launch does while launches fail.
+enum class LaunchFault {
+  none,
+  refused,      // nothing is started, and that is what is said
+  answer_lost,  // the agent is started, but the answer says that it failed
+};
+
+class SimEngine : public Engine {
+ public:
+  struct World {
+    Scene& scene;
+    Life& life;
+    Hosts& hosts;
+    Network& network;
+    Truth& truth;
+  };
+
+  explicit SimEngine(const World& world) : world_(world) {}
+
+  Result<void> launch(const Launch& launch) override;
+  Result<void> kill(const NodeId& node) override;
+  Result<std::vector<NodeId>> list() override;
+
+  void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
+  void set_blind(bool blind) { blind_ = blind; }  // list() fails
+
+ private:
+  Result<void> start(const Launch& launch);
+  Result<void> find_and_kill(const NodeId& node);
+
+  const World world_;
+  LaunchFault launch_fault_ = LaunchFault::none;
+  bool blind_ = false;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,188 @@
+#include "sim/faults.h"
+
+#include <array>
+#include <csignal>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr int kPercentOfKinds = 40;  // of the kinds of faults come in one seed
+
+}  // namespace
+
+std::span<const Faults::Kind> Faults::kinds() {
+  static constexpr std::array<Kind, 12> kKinds = {{
+      {"the daemon dies", minutes(1), &Faults::daemon_dies},
+      {"the daemon stands still", minutes(4), &Faults::daemon_stands_still},
+      {"the disk fills", minutes(4), &Faults::disk_fills},
+      {"launches fail", minutes(3), &Faults::launches_fail},
+      {"the engine is blind", minutes(3), &Faults::engine_is_blind},
+      {"kills take long", minutes(3), &Faults::kills_take_long},
+      {"an agent dies", minutes(2), &Faults::agent_dies},
+      {"a rank dies", minutes(2), &Faults::rank_dies},
+      {"a host dies", minutes(3), &Faults::host_dies},
+      {"a host is cut off", minutes(2), &Faults::host_is_cut_off},
+      {"the network is bad", minutes(3), &Faults::network_is_bad},
+      {"the clock jumps", minutes(8), &Faults::clock_jumps},
+  }};
+  return kKinds;
+}
+
+void Faults::begin() {
+  for (const Kind& kind : kinds()) {
+    if (!dice_.percent(kPercentOfKinds)) continue;
+    world_.scene.tell("faults", "in this seed {}, every {} or so", kind.name, text(kind.mean));
+    plan(kind);
+  }
+}
+
+void Faults::plan(const Kind& kind) {
+  world_.scene.timeline.after(dice_.from_to(Duration(0), kind.mean * 2), [this, &kind] {
+    if (ceased_) return;
+    (this->*kind.strike)();
+    plan(kind);
+  });
+}
+
+template <class Undo>
+void Faults::undo_after(Duration duration, Undo undo) {
+  world_.scene.timeline.after(duration, [this, undo] {
+    if (!ceased_) undo();
+  });
+}
+
+void Faults::cease() {
+  ceased_ = true;
+  world_.scene.tell("faults", "cease");
+  world_.life.spare();
+  world_.daemon.stand_still(Duration(0));
+  world_.store.set_full(false);
+  world_.engine.set_launch_fault(LaunchFault::none);
+  world_.engine.set_blind(false);
+  world_.hosts.set_stuck(Duration(0));
+  world_.network.set_weather({});
+  for (const std::string& host : world_.hosts.names()) {
+    world_.hosts.boot(host);
+    world_.network.heal(host);
+  }
+}
+
+Duration Faults::absence() {
+  if (ceased_ || dice_.percent(60)) return dice_.from_to(milliseconds(100), seconds(2));
+  return dice_.percent(75) ? dice_.from_to(seconds(2), seconds(20))
+                           : dice_.from_to(seconds(20), minutes(4));
+}
+
+void Faults::touch_host(const std::string& host) {
+  for (const auto& [id, agent] : world_.hosts.agents())
+    if (agent->host() == host) world_.truth.touch(agent->node().attempt.run);
+}
+
+// --- The daemon's side. None of these may cost a run anything. ---
+
+void Faults::daemon_dies() {
+  world_.truth.excuse_all();
+  if (dice_.percent(30)) return world_.daemon.die("while it waits");
+  world_.life.doom_at(world_.life.passed() + dice_.below(30));
+}
+
+void Faults::daemon_stands_still() {
+  world_.truth.excuse_all();
+  const Duration duration = dice_.from_to(seconds(1), minutes(2));
+  world_.scene.tell("fault", "the daemon stands still for {}", text(duration));
+  world_.daemon.stand_still(duration);
+}
+
+void Faults::disk_fills() {
+  world_.truth.excuse_all();
+  const Duration duration = dice_.from_to(seconds(1), minutes(2));
+  world_.scene.tell("fault", "the disk is full for {}", text(duration));
+  world_.store.set_full(true);
+  undo_after(duration, [this] { world_.store.set_full(false); });
+}
+
+void Faults::engine_is_blind() {
+  const Duration duration = dice_.from_to(seconds(1), minutes(2));
+  world_.scene.tell("fault", "the engine lists nothing for {}", text(duration));
+  world_.engine.set_blind(true);
+  undo_after(duration, [this] { world_.engine.set_blind(false); });
+}
+
+void Faults::kills_take_long() {
+  const Duration resists = dice_.from_to(seconds(1), minutes(2));
+  world_.scene.tell("fault", "for a minute, killed processes end after {}", text(resists));
+  world_.hosts.set_stuck(resists);
+  undo_after(minutes(1), [this] { world_.hosts.set_stuck(Duration(0)); });
+}
+
+// --- The nodes' side. ---
+
+void Faults::launches_fail() {
+  const Duration duration = dice_.from_to(seconds(1), seconds(20));
+  const auto fault = dice_.percent(50) ? LaunchFault::refused : LaunchFault::answer_lost;
+  world_.scene.tell("fault", "launches fail for {}{}", text(duration),
+                    fault == LaunchFault::refused ? "" : ", but the agents do start");
+  world_.engine.set_launch_fault(fault);
+  undo_after(duration, [this] { world_.engine.set_launch_fault(LaunchFault::none); });
+}
+
+void Faults::agent_dies() {
+  if (world_.hosts.agents().empty()) return;
+  const auto& [id, agent] = dice_.one_of(world_.hosts.agents());
+  world_.scene.tell("fault", "the agent of {} is killed", text(agent->node()));
+  world_.truth.touch(agent->node().attempt.run);
+  world_.hosts.kill_agent(id);
+}
+
+void Faults::rank_dies() {
+  if (world_.hosts.agents().empty()) return;
+  const auto agent = dice_.one_of(world_.hosts.agents()).second;
+  auto running = agent->running_ranks();
+  if (running.empty()) return;
+  world_.scene.tell("fault", "a rank of {} is killed", text(agent->node()));
+  world_.truth.touch(agent->node().attempt.run);
+  agent->kill_rank(dice_.one_of(running), SIGKILL);
+}
+
+void Faults::host_dies() {
+  const std::string host = dice_.one_of(world_.hosts.names());
+  const Duration duration = dice_.from_to(seconds(1), minutes(5));
+  if (!world_.hosts.is_up(host)) return;
+  world_.scene.tell("fault", "host {} dies and is back after {}", host, text(duration));
+  touch_host(host);
+  world_.hosts.crash(host);
+  undo_after(duration, [this, host] { world_.hosts.boot(host); });
+}
+
+void Faults::host_is_cut_off() {
+  const std::string host = dice_.one_of(world_.hosts.names());
+  const Duration duration = dice_.from_to(seconds(1), minutes(4));
+  const auto cut = static_cast<Cut>(dice_.from_to(1, 3));
+  if (!world_.network.reaches(host)) return;
+  world_.scene.tell("fault", "host {} is cut off ({}) for {}", host, name_of(cut), text(duration));
+  world_.network.cut_off(host, cut);
+  undo_after(duration, [this, host] { world_.network.heal(host); });
+}
+
+void Faults::network_is_bad() {
+  const Weather weather{dice_.below(40), dice_.below(40), dice_.below(40)};
+  const Duration duration = dice_.from_to(seconds(10), minutes(3));
+  world_.scene.tell("fault", "for {}, of all words {}% are lost, {}% doubled, {}% late",
+                    text(duration), weather.lost, weather.doubled, weather.late);
+  world_.network.set_weather(weather);
+  undo_after(duration, [this] { world_.network.set_weather({}); });
+}
+
+void Faults::clock_jumps() {
+  const Duration forward = dice_.percent(50) ? dice_.from_to(seconds(1), seconds(30))
+                                             : dice_.from_to(seconds(30), minutes(20));
+  world_.scene.tell("fault", "the clock jumps forward by {}", text(forward));
+  world_.truth.touch_all();
+  world_.scene.clock.jump(forward);
+}
+
+}  // namespace lockstep::sim

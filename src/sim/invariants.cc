@@ -1,0 +1,109 @@
+#include "sim/invariants.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "platform/core/sched/pass.h"
+
+namespace lockstep::sim {
+namespace {
+
+bool is_active(RunState state) { return state == RunState::starting || state == RunState::running; }
+
+bool holds(const Attempt& attempt) { return attempt.state != AttemptState::ended; }
+
+std::vector<Holding> holdings(const State& state) {
+  std::vector<Holding> held;
+  for (const RunId& id : state.open) {
+    const Attempt* attempt = live_attempt(state, id);
+    if (!attempt) continue;
+    Holding& holding = held.emplace_back(Holding{id, {}});
+    for (const Node* node : nodes_of(state, attempt->id))
+      holding.slices.push_back({node->host, node->devices});
+  }
+  return held;
+}
+
+}  // namespace
+
+void Invariants::check(const State& state, const State& durable) {
+  if (state.runs != durable.runs || state.attempts != durable.attempts ||
+      state.nodes != durable.nodes || state.open != durable.open)
+    scene_.violate("the store does not hold what the controller believes");
+  std::map<Device, NodeId> held;
+  std::map<RunId, int> live;
+  for (const auto& [id, attempt] : state.attempts) {
+    if (!holds(attempt)) continue;
+    if (++live[id.run] > 1) scene_.violate(text(id.run) + " has two live attempts");
+    check_gang(state, state.runs.at(id.run), attempt, held);
+  }
+  for (const auto& [id, seen] : seen_)
+    if (!state.runs.contains(id)) scene_.violate(text(id) + " is forgotten");
+  for (const auto& [id, run] : state.runs) {
+    check_run(state, run);
+    if (is_active(run.state) != live.contains(id))
+      scene_.violate(
+          format("{} is {} and has {} live attempts", text(id), text(run.state), live[id]));
+  }
+}
+
+void Invariants::check_run(const State& state, const Run& run) {
+  auto [place, added] = seen_.try_emplace(run.id);
+  Seen& seen = place->second;
+  const int allowed = 1 + run.spec.retries + run.spec.rank_loss_retries;
+  const bool resumed = !added && is_final(seen.state) && !is_final(run.state);
+  if (added || resumed) seen.granted = static_cast<int>(seen.epoch) + allowed;
+  if (run.epoch < seen.epoch || run.version < seen.version)
+    scene_.violate(text(run.id) + " went back to an earlier epoch or version");
+  if (run.epoch > seen.granted)
+    scene_.violate(
+        format("{} makes attempt {}, its retries allow {}", text(run.id), run.epoch, seen.granted));
+  if (run.losses > run.spec.rank_loss_retries || run.user_exits > run.spec.retries)
+    scene_.violate(text(run.id) + " has used more retries than it has");
+  if (is_final(run.state) != run.ended.has_value() ||
+      is_final(run.state) == state.open.contains(run.id))
+    scene_.violate(text(run.id) + " is half ended");
+  if (!is_active(run.state) && run.reason.empty())
+    scene_.violate(format("{} is {} without a reason", text(run.id), text(run.state)));
+  seen = {run.epoch, run.version, seen.granted, run.state};
+}
+
+void Invariants::check_gang(const State& state, const Run& run, const Attempt& attempt,
+                            std::map<Device, NodeId>& held) {
+  if (attempt.id.epoch != run.epoch)
+    scene_.violate(format("{} lives, but the run is at epoch {}", text(attempt.id), run.epoch));
+  if ((attempt.state == AttemptState::draining) != (attempt.cause != Cause::none))
+    scene_.violate(format("{} is {} with cause {}", text(attempt.id), text(attempt.state),
+                          text(attempt.cause)));
+  const auto nodes = nodes_of(state, attempt.id);
+  std::set<std::string> hosts;
+  for (const Node* node : nodes) {
+    hosts.insert(node->host);
+    if (std::ssize(node->devices) != run.spec.devices)
+      scene_.violate(text(node->id) + " has not the devices that it needs");
+    for (int device : node->devices)
+      if (const auto [other, free] = held.emplace(Device{node->host, device}, node->id); !free)
+        scene_.violate(format("device {} of {} is held by {} and {}", device, node->host,
+                              text(other->second), text(node->id)));
+  }
+  if (std::ssize(nodes) != run.spec.nodes || hosts.size() != nodes.size())
+    scene_.violate(format("{} has {} nodes on {} hosts, its gang is {}", text(attempt.id),
+                          nodes.size(), hosts.size(), run.spec.nodes));
+}
+
+void Invariants::check_queue(const State& state) {
+  std::vector<const Run*> queue;
+  for (const RunId& id : state.open)
+    if (const Run& run = state.runs.at(id);
+        run.state == RunState::queued && (!run.not_before || *run.not_before <= scene_.clock.now()))
+      queue.push_back(&run);
+  std::ranges::stable_sort(queue, {}, &Run::queued);
+  std::vector<Want> wants;
+  for (const Run* run : queue) wants.push_back({run->id, run->spec.nodes, run->spec.devices});
+  for (const Placement& placement : pass(state.map, wants, holdings(state)).placements)
+    scene_.violate(format("{} waits although it fits: {}", text(placement.run),
+                          state.runs.at(placement.run).reason));
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,39 @@
+// Invariants of the controller's rows, whatever happens: they are checked after each event. What
+// the rows must have to do with the world is in sim/truth.h.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "platform/core/model/state.h"
+#include "sim/scene.h"
+
+namespace lockstep::sim {
+
+class Invariants {
+ public:
+  explicit Invariants(Scene& scene) : scene_(scene) {}
+
+  // `state` is the controller's, `durable` what a restart would find.
+  void check(const State& state, const State& durable);
+  // After a tick that could be stored: nobody waits who could start.
+  void check_queue(const State& state);
+
+ private:
+  using Device = std::pair<std::string, int>;  // host and index
+
+  void check_run(const State& state, const Run& run);
+  void check_gang(const State& state, const Run& run, const Attempt& attempt,
+                  std::map<Device, NodeId>& held);
+
+  Scene& scene_;
+  struct Seen {
+    std::int64_t epoch = 0;
+    std::int64_t version = 0;
+    int granted = 0;  // attempts that its retries allow, over all of its resumptions
+    RunState state = RunState::queued;
+  };
+  std::map<RunId, Seen> seen_;
+};
+
+}  // namespace lockstep::sim

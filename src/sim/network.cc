@@ -1,0 +1,60 @@
+#include "sim/network.h"
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFast = milliseconds(1);
+constexpr Duration kSlow = milliseconds(20);
+constexpr Duration kLate = seconds(40);      // at most; well beyond the moment of giving up
+constexpr Duration kPatience = seconds(10);  // of the agent, as platform/agent has it
+
+}  // namespace
+
+Cut Network::cut_of(const std::string& host) const {
+  const auto found = cuts_.find(host);
+  return found == cuts_.end() ? Cut::none : found->second;
+}
+
+// Words that are doubled must do no harm; those that are lost or late may cost the run an attempt.
+Duration Network::delay(const NodeReport& report) {
+  if (!dice_.percent(weather_.late)) return dice_.from_to(kFast, kSlow);
+  truth_.touch(report.node.attempt.run);
+  return dice_.from_to(kSlow, kLate);
+}
+
+void Network::lose(const NodeReport& report) { truth_.touch(report.node.attempt.run); }
+
+void Network::call(const std::string& host, const NodeReport& report, Hear hear) {
+  const CallId call = ++calls_;
+  waiting_.emplace(call, std::move(hear));
+  answer_later(call, kPatience, Error{Code::timeout, "no answer"});
+  if (dice_.percent(weather_.lost)) return lose(report);
+  const auto deliver_later = [&](Duration after) {
+    scene_.timeline.after(after, [=, this] { deliver(call, host, report); });
+  };
+  deliver_later(delay(report));
+  if (dice_.percent(weather_.doubled)) deliver_later(dice_.from_to(kFast, kLate));
+}
+
+void Network::deliver(CallId call, const std::string& host, const NodeReport& report) {
+  const Cut cut = cut_of(host);
+  if (cut == Cut::words || cut == Cut::both) return lose(report);
+  auto answer = daemon_(report);
+  if (cut == Cut::answers || dice_.percent(weather_.lost)) return lose(report);
+  answer_later(call, delay(report), std::move(answer));
+}
+
+void Network::answer_later(CallId call, Duration delay, Result<Command> answer) {
+  scene_.timeline.after(delay, [this, call, answer = std::move(answer)] {
+    const auto found = waiting_.find(call);
+    if (found == waiting_.end()) return;
+    const Hear hear = std::move(found->second);
+    waiting_.erase(found);
+    hear(answer);
+  });
+}
+
+}  // namespace lockstep::sim

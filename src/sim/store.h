@@ -1,0 +1,34 @@
+// SimStore: a Store whose disk fills up, under a daemon that dies before or after a commit.
+#pragma once
+
+#include "platform/store/store.h"
+#include "sim/life.h"
+#include "sim/truth.h"
+
+namespace lockstep::sim {
+
+class SimStore : public Store {
+ public:
+  SimStore(Scene& scene, Life& life, Truth& truth, State& durable)
+      : scene_(scene), life_(life), truth_(truth), durable_(durable) {}
+
+  Result<State> load() override { return durable_; }
+  Result<void> commit(std::span<const Change> changes) override;
+
+  void set_full(bool full) { full_ = full; }
+  bool full() const { return full_; }
+  // Grows with each commit that succeeded.
+  std::int64_t commits() const { return commits_; }
+
+ private:
+  void tell(const Change& change) const;
+
+  Scene& scene_;
+  Life& life_;
+  Truth& truth_;
+  State& durable_;
+  bool full_ = false;
+  std::int64_t commits_ = 0;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,148 @@
+#include "sim/truth.h"
+
+#include <algorithm>
+
+namespace lockstep::sim {
+namespace {
+
+// A clean run may take this much longer than its steps: agents that start, news on their way.
+constexpr Duration kOverhead = std::chrono::seconds(20);
+
+bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::ranges::any_of(a,
+                             [&](int device) { return std::ranges::find(b, device) != b.end(); });
+}
+
+}  // namespace
+
+void Truth::process_began(ProcessId id, Process process) {
+  for (const auto& [other, theirs] : processes_)
+    if (theirs.host == process.host && theirs.node != process.node &&
+        share_a_device(theirs.devices, process.devices))
+      scene_.violate(format("{} starts on {} on devices of {}, which still lives",
+                            text(process.node), process.host, text(theirs.node)));
+  processes_.emplace(id, std::move(process));
+}
+
+void Truth::process_ended(ProcessId id) { processes_.erase(id); }
+
+void Truth::rank_began(const AttemptId& attempt, int rank) {
+  const Duration now = scene_.timeline.now();
+  began_.try_emplace(attempt, now, now).first->second.second = now;
+  auto& alive = ranks_[attempt.run];
+  for (const auto& [epoch, other] : alive)
+    if (epoch != attempt.epoch)
+      scene_.violate(format("ranks of two attempts of {} run at once: {} and {}", text(attempt.run),
+                            epoch, attempt.epoch));
+  if (!alive.emplace(attempt.epoch, rank).second)
+    scene_.violate(format("rank {} of {} runs twice", rank, text(attempt)));
+}
+
+void Truth::rank_ended(const AttemptId& attempt, int rank, RankState state, int code) {
+  ranks_[attempt.run].erase({attempt.epoch, rank});
+  if (state == RankState::exited && code == 0) exited_well_[attempt].insert(rank);
+}
+
+int Truth::checkpoint_of(const RunId& run) const {
+  const auto found = checkpoints_.find(run);
+  return found == checkpoints_.end() ? 0 : found->second.first;
+}
+
+void Truth::checkpointed(const AttemptId& attempt, int step) {
+  auto& [last, epoch] = checkpoints_[attempt.run];
+  if (attempt.epoch < epoch)
+    scene_.violate(format("{} writes a checkpoint after attempt {} did", text(attempt), epoch));
+  if (step <= last)
+    scene_.violate(
+        format("{} commits step {} again: {} steps were safe", text(attempt), step, last));
+  last = step;
+  epoch = attempt.epoch;
+}
+
+// Once for each node. Only when the agent went without a word while the daemon was away may a
+// second be started: nobody can tell that from a launch that never came to be.
+void Truth::launching(const Launch& launch) {
+  const NodeId id = parse_node_id(launch.node).value();
+  const auto row = durable_.nodes.find(id);
+  const Attempt* attempt = live_attempt(durable_, id.attempt.run);
+  if (row == durable_.nodes.end() || !attempt || attempt->id != id.attempt)
+    return scene_.violate(format("{} is launched, but its attempt is not live", launch.node));
+  const bool lives =
+      std::ranges::any_of(processes_, [&](const auto& entry) { return entry.second.node == id; });
+  if (lives) scene_.violate(format("{} is launched while it is there", launch.node));
+  if (!launched_.insert(id).second && row->second.state != NodeState::allocated)
+    scene_.violate(format("{} is launched again after it was heard", launch.node));
+}
+
+void Truth::committing(std::span<const Change> changes) {
+  for (const Change& change : changes) {
+    if (const auto* node = std::get_if<Node>(&change)) {
+      if (!durable_.nodes.contains(node->id)) check_placement(*node);
+      if (node->state == NodeState::released) check_release(*node);
+    }
+    if (const auto* run = std::get_if<Run>(&change); run && run->state == RunState::succeeded)
+      check_success(*run);
+  }
+}
+
+void Truth::promised(const RunId& run) {
+  if (!promised_.insert(run).second) scene_.violate(format("{} is given out twice", text(run)));
+}
+
+void Truth::check_placement(const Node& node) const {
+  for (const auto& [id, process] : processes_)
+    if (process.host == node.host && share_a_device(process.devices, node.devices))
+      scene_.violate(format("{} is given devices on {} on which {} still lives", text(node.id),
+                            node.host, text(process.node)));
+}
+
+void Truth::check_release(const Node& node) const {
+  for (const auto& [id, process] : processes_)
+    if (process.node == node.id)
+      scene_.violate(format("{} is released while process {} of it lives", text(node.id), id));
+}
+
+void Truth::check_success(const Run& run) const {
+  const auto ended = exited_well_.find({run.id, run.epoch});
+  const std::size_t well = ended == exited_well_.end() ? 0 : ended->second.size();
+  if (std::cmp_not_equal(well, run.spec.nodes * run.spec.devices))
+    scene_.violate(format("{} succeeded, but {} of its {} ranks exited with 0", text(run.id), well,
+                          run.spec.nodes * run.spec.devices));
+  if (const int steps = program_of(run.spec.command).steps; checkpoint_of(run.id) != steps)
+    scene_.violate(format("{} succeeded after {} of its {} steps", text(run.id),
+                          checkpoint_of(run.id), steps));
+}
+
+void Truth::touch_all() {
+  for (const RunId& run : durable_.open) touch(run);
+}
+
+void Truth::judge_the_end() const {
+  for (const auto& [id, process] : processes_)
+    scene_.violate(format("process {} of {} is left on {}", id, text(process.node), process.host));
+  for (const RunId& run : promised_)
+    if (!durable_.runs.contains(run))
+      scene_.violate(format("{} was promised and is not there", text(run)));
+  for (const auto& [id, run] : durable_.runs) check_end_of(run);
+}
+
+// Of its time-out. Agents count from when their ranks start; a daemon that is away meanwhile may
+// keep some of the gang waiting for the others.
+Duration Truth::needed(const Run& run) const {
+  const auto began = began_.find({run.id, 1});
+  const Duration waited =
+      began == began_.end() ? Duration(0) : began->second.second - began->second.first;
+  return program_of(run.spec.command).whole_time() + waited + kOverhead;
+}
+
+// Whoever met no fault ends as his program does, at the first attempt, whatever befell the daemon.
+void Truth::check_end_of(const Run& run) const {
+  const Program program = program_of(run.spec.command);
+  if (all_excused_ || touched_.contains(run.id) || program.misfortune != Misfortune::none) return;
+  if (needed(run) >= run.spec.timeout) return;
+  if (run.state != RunState::succeeded || run.epoch != 1)
+    scene_.violate(format("{} met no fault, yet {} in attempt {}: {}", text(run.id),
+                          text(run.state), run.epoch, run.reason));
+}
+
+}  // namespace lockstep::sim

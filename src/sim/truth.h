@@ -1,0 +1,75 @@
+// Truth: what really happened in the world, whatever the daemon believes: which processes live
+// where, how their ranks ended, what reached the shared disk. It checks the daemon's durable
+// decisions against that, and decides nothing.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platform/core/model/state.h"
+#include "platform/engine/launch.h"
+#include "sim/program.h"
+#include "sim/scene.h"
+
+namespace lockstep::sim {
+
+using ProcessId = std::int64_t;  // unlike real ones, never used again
+
+struct Process {
+  NodeId node;
+  std::string host;
+  std::vector<int> devices;
+};
+
+class Truth {
+ public:
+  Truth(Scene& scene, const State& durable) : scene_(scene), durable_(durable) {}
+
+  // An agent, with all that it starts, or what a dead one left behind.
+  void process_began(ProcessId id, Process process);
+  void process_ended(ProcessId id);
+  void rank_began(const AttemptId& attempt, int rank);
+  void rank_ended(const AttemptId& attempt, int rank, RankState state, int code);
+  // The run's steps up to `step` are safe on the shared disk.
+  void checkpointed(const AttemptId& attempt, int step);
+  int checkpoint_of(const RunId& run) const;
+
+  // The engine is asked for this.
+  void launching(const Launch& launch);
+  // The rows are about to become durable.
+  void committing(std::span<const Change> changes);
+  // The user was told that his run is there.
+  void promised(const RunId& run);
+
+  // A fault that may rightly cost the run an attempt, or make it end otherwise than its program.
+  void touch(const RunId& run) { touched_.insert(run); }
+  void touch_all();
+  void excuse_all() { all_excused_ = true; }
+  // When the faults are over and the world has come to rest: all promises are kept.
+  void judge_the_end() const;
+
+ private:
+  void check_placement(const Node& node) const;
+  void check_release(const Node& node) const;
+  void check_success(const Run& run) const;
+  void check_end_of(const Run& run) const;
+  Duration needed(const Run& run) const;
+
+  Scene& scene_;
+  const State& durable_;
+  std::map<ProcessId, Process> processes_;
+  std::map<RunId, std::set<std::pair<std::int64_t, int>>> ranks_;  // epoch and rank, alive now
+  std::map<AttemptId, std::set<int>> exited_well_;
+  std::map<AttemptId, std::pair<Duration, Duration>> began_;   // the first rank, and the last
+  std::map<RunId, std::pair<int, std::int64_t>> checkpoints_;  // step, and the epoch that wrote it
+  std::set<NodeId> launched_;
+  std::set<RunId> promised_;
+  std::set<RunId> touched_;
+  bool all_excused_ = false;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,76 @@
+#include "sim/users.h"
+
+#include <algorithm>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Duration kAskAgain = seconds(7);
+
+}  // namespace
+
+void Users::begin(int runs, Duration span) {
+  for (int i = 0; i < runs; ++i)
+    scene_.timeline.after(dice_.from_to(Duration(0), span), [this] { submit(any_spec()); });
+  const int changes = dice_.below(runs / 2 + 1);
+  for (int i = 0; i < changes; ++i)
+    scene_.timeline.after(dice_.from_to(Duration(0), span), [this] { change_a_mind(); });
+}
+
+// Whoever gets no answer asks again, though his run may be there already: then there are two.
+void Users::submit(const RunSpec& spec) {
+  const auto run = daemon_.submit(spec);
+  scene_.tell("user", "submits {} x {} devices, {}, time-out {}: {}", spec.nodes, spec.devices,
+              spec.command.back(), text(spec.timeout), run ? text(*run) : run.error().message);
+  if (!run && run.error().code != Code::invalid)
+    scene_.timeline.after(kAskAgain, [this, spec] { submit(spec); });
+  if (!run) return;
+  truth_.promised(*run);
+  mine_.push_back(*run);
+}
+
+void Users::change_a_mind() {
+  if (mine_.empty()) return;
+  const RunId run = dice_.one_of(mine_);
+  truth_.touch(run);
+  const auto stopped = daemon_.stop(run);
+  scene_.tell("user", "stops {}{}{}", text(run), stopped ? "" : ": ",
+              stopped ? "" : stopped.error().message);
+}
+
+RunSpec Users::any_spec() {
+  RunSpec spec;
+  spec.project = dice_.percent(80) ? "demo" : "other";
+  spec.nodes = dice_.percent(50) ? 1 : dice_.from_to(2, 4);
+  spec.devices = dice_.from_to(1, 3);
+  spec.retries = dice_.below(3);
+  spec.rank_loss_retries = dice_.below(4);
+  spec.checkpoint_folder = "/shared/checkpoints";
+  const Program program = any_program();
+  spec.command = command_of(program);
+  spec.timeout = dice_.percent(85) ? program.whole_time() * dice_.from_to(1, 4) + seconds(30)
+                                   : dice_.from_to(seconds(5), program.whole_time());
+  return spec;
+}
+
+Program Users::any_program() {
+  Program program;
+  program.steps = dice_.from_to(5, 40);
+  program.step_time = dice_.from_to(milliseconds(200), milliseconds(4000));
+  program.checkpoint_every = dice_.from_to(1, program.steps);
+  program.stop_time = dice_.percent(80) ? dice_.from_to(milliseconds(10), seconds(3)) : minutes(10);
+  program.left_behind = dice_.percent(80) ? Duration(0) : dice_.from_to(seconds(1), minutes(5));
+  program.notices_peers = dice_.percent(80);
+  if (dice_.percent(65)) return program;
+  program.misfortune = static_cast<Misfortune>(dice_.from_to(1, 3));
+  program.bad_step = dice_.from_to(1, program.steps);
+  program.bad_rank = dice_.below(8);
+  program.bad_attempts = dice_.from_to(1, 5);
+  return program;
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,119 @@
+#include "sim/world.h"
+
+#include "base/log.h"
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+constexpr Duration kTrouble = minutes(30);  // users and faults
+constexpr Duration kRest = hours(6);        // at most, until every run has ended without them
+constexpr int kRunsLeast = 8;
+constexpr int kRunsMost = 20;
+
+// One or two pods with four to eight hosts in all, alike or not.
+Map any_map(Dice dice) {
+  Map map;
+  const int pods = dice.from_to(1, 2);
+  const int devices = dice.from_to(2, 4);
+  for (int pod = 0; pod < pods; ++pod) {
+    Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    const int count = dice.from_to(4 / pods, 8 / pods);
+    for (int i = 0; i < count; ++i) {
+      Host& host = leaf.hosts.emplace_back();
+      host.id = format("{}{}", static_cast<char>('a' + pod), i);
+      const int more = dice.percent(20) ? 1 : 0;
+      for (int number = 0; number < devices + more; ++number)
+        host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+    }
+  }
+  return map;
+}
+
+// Secrets that nobody has to keep.
+Keys simulated_keys() {
+  return Keys::of(Secret::from_hex(std::string(2 * Secret::kBytes, '5')).value(), "token");
+}
+
+}  // namespace
+
+World::World(const WorldSetup& setup)
+    : seed_(setup.seed),
+      scene_(setup.trace),
+      map_(setup.map ? *setup.map : any_map(Dice(setup.seed, "map"))),
+      training_(scene_, truth_, setup.seed),
+      network_(scene_, truth_, setup.seed,
+               [this](const NodeReport& report) { return daemon_.report(report); }),
+      hosts_(map_, {scene_, network_, training_, truth_}, setup.seed),
+      daemon_(
+          scene_, life_,
+          {setup.wrap_store ? setup.wrap_store(store_) : store_,
+           setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, scene_.clock,
+           simulated_keys(), map_, "/sim"},
+          setup.absence ? setup.absence : [this] { return faults_.absence(); }),
+      faults_({scene_, life_, daemon_, store_, engine_, hosts_, network_, truth_}, setup.seed),
+      users_(scene_, daemon_, truth_, setup.seed) {
+  set_log_sink([this](LogLevel, std::string_view line) { scene_.tell("log", "{}", line); });
+}
+
+World::~World() { set_log_sink({}); }
+
+void World::begin() {
+  daemon_.on_tick([this] {
+    if (!store_.full()) invariants_.check_queue(*daemon_.state());
+  });
+  daemon_.start();
+}
+
+Verdict World::run() {
+  Dice dice(seed_, "world");
+  begin();
+  faults_.begin();
+  users_.begin(dice.from_to(kRunsLeast, kRunsMost), kTrouble);
+  pass_time(kTrouble, [] { return false; });
+  settle();
+  return verdict();
+}
+
+void World::settle() {
+  if (scene_.violation()) return;
+  faults_.cease();
+  if (!pass_time(kRest, [this] { return at_rest(); }) && !scene_.violation())
+    for (const RunId& run : durable_.open)
+      scene_.violate(format("{} has not ended {} after the last fault; it is {}: {}", text(run),
+                            text(kRest), text(durable_.runs.at(run).state),
+                            durable_.runs.at(run).reason));
+  truth_.judge_the_end();
+}
+
+bool World::at_rest() const { return daemon_.serves() && durable_.open.empty(); }
+
+bool World::pass_time(Duration most, const std::function<bool()>& done) {
+  const Duration until = scene_.timeline.now() + most;
+  while (!done()) {
+    if (!scene_.timeline.step(until)) return false;
+    after_event();
+    if (scene_.violation()) return false;
+  }
+  return true;
+}
+
+void World::after_event() {
+  if (const State* state = daemon_.state()) invariants_.check(*state, durable_);
+}
+
+Verdict World::verdict() const {
+  Verdict verdict;
+  verdict.violation = scene_.violation();
+  verdict.events = scene_.timeline.steps();
+  verdict.commits = store_.commits();
+  verdict.deaths = life_.deaths();
+  verdict.runs = static_cast<int>(durable_.runs.size());
+  verdict.attempts = static_cast<int>(durable_.attempts.size());
+  for (const auto& [id, run] : durable_.runs) verdict.succeeded += run.state == RunState::succeeded;
+  return verdict;
+}
+
+}  // namespace lockstep::sim
