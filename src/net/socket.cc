@@ -87,7 +87,7 @@ Result<Socket> connect_to(const Address& address, const std::string& name, Deadl
 }
 
 // Bound, with the port that it got.
-Result<ReservedPort> bind_tcp(const std::string& host, std::uint16_t port) {
+Result<BoundPort> bind_tcp(const std::string& host, std::uint16_t port) {
   auto address = TRY(resolve(host, port, AI_PASSIVE));
   auto fd = TRY(new_socket(address.family));
   const int on = 1;
@@ -100,7 +100,7 @@ Result<ReservedPort> bind_tcp(const std::string& host, std::uint16_t port) {
   const auto bound = address.family == AF_INET6
                          ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
                          : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port;
-  return ReservedPort{std::move(fd), ntohs(bound)};
+  return BoundPort{std::move(fd), ntohs(bound)};
 }
 
 std::string numeric(const sockaddr* address, socklen_t size) {
@@ -277,7 +277,7 @@ Result<std::optional<Socket>> Listener::try_accept() {
   return os_error("accepting a connection", errno);
 }
 
-Result<ReservedPort> reserve_tcp_port(const std::string& host) { return bind_tcp(host, 0); }
+Result<BoundPort> reserve_tcp_port(const std::string& host) { return bind_tcp(host, 0); }
 
 Result<HostPort> parse_host_port(std::string_view words) {
   const auto bad = [&] { return Error{Code::invalid, format("'{}' is not host:port", words)}; };

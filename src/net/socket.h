@@ -69,11 +69,11 @@ class Listener {
 
 // A TCP port that is bound and does not listen: nobody else gets it as a free port, while a program
 // of ours that sets SO_REUSEADDR may listen on it.
-struct ReservedPort {
+struct BoundPort {
   Fd fd;
   std::uint16_t port = 0;
 };
-Result<ReservedPort> reserve_tcp_port(const std::string& host);
+Result<BoundPort> reserve_tcp_port(const std::string& host);
 
 // "host:port" or "[v6]:port" in two.
 struct HostPort {

@@ -38,13 +38,13 @@ inline Neighbours neighbours(const Exchange& exchange) {
   return {static_cast<int>(place), ring[(place + n - 1) % n], ring[(place + 1) % n]};
 }
 
-struct Range {
+struct ElementRange {
   std::size_t begin = 0, end = 0;
   std::size_t count() const { return end - begin; }
 };
 
 // The i-th of `parts` nearly equal parts of [0, total). parts > 0.
-inline Range cut(std::size_t total, std::size_t parts, std::size_t i) {
+inline ElementRange cut(std::size_t total, std::size_t parts, std::size_t i) {
   const auto base = total / parts, rest = total % parts;
   const auto begin = i * base + std::min(i, rest);
   return {begin, begin + base + (i < rest ? 1 : 0)};
@@ -74,7 +74,7 @@ class RingOrder {
     return (place_ + 2 * ranks_ - step(message) - 1) % ranks_;
   }
   // Which elements of its chunk of `elements` a message carries.
-  Range piece(std::size_t message, std::size_t elements) const {
+  ElementRange piece(std::size_t message, std::size_t elements) const {
     const auto turn = message / depth_ / steps_;
     return cut(elements, turns_ * depth_, turn * depth_ + message % depth_);
   }

@@ -28,7 +28,7 @@ class AllReduce {
   }
 
  private:
-  Range place_of(std::size_t chunk, std::size_t message) const {
+  ElementRange place_of(std::size_t chunk, std::size_t message) const {
     const auto whole = cut(elements_, ranks_, chunk);
     const auto piece = order_.piece(message, whole.count());
     return {whole.begin + piece.begin, whole.begin + piece.end};

@@ -72,7 +72,7 @@ class Endpoint {
   std::vector<std::optional<std::string>> ask_all(Deadline deadline);
 
  private:
-  friend class Meeting;
+  friend class EndpointMeeting;
   Endpoint(Peer self, int size, Doorbell bell, Fd epoll);
   Result<void> watch(int fd);
   Result<void> listen();

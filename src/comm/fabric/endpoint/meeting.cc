@@ -44,9 +44,9 @@ std::uint32_t salt_of(const Secret& secret, const std::string& group) {
 
 }  // namespace
 
-class Meeting {
+class EndpointMeeting {
  public:
-  Meeting(EndpointOptions options, Rendezvous& rendezvous)
+  EndpointMeeting(EndpointOptions options, Rendezvous& rendezvous)
       : options_(std::move(options)),
         rendezvous_(rendezvous, "fabric/" + options_.group),
         deadline_(Deadline::after(options_.timeout)) {}
@@ -230,7 +230,7 @@ class Meeting {
 Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,
                                                    Rendezvous& rendezvous) {
   LS_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size);
-  return Meeting(std::move(options), rendezvous).hold();
+  return EndpointMeeting(std::move(options), rendezvous).hold();
 }
 
 }  // namespace lockstep
