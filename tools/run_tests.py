@@ -1,62 +1,36 @@
-"""Runs every check and test, or those that are named: `./dev test [NAME...]`.
+"""Runs every check and test, or those that are named: `./dev test [--quick] [NAME...]`.
 
 A NAME chooses the programs whose name contains it; if there are none, the single tests whose name
-contains it. At most two programs run at a time; those in ALONE, which measure time or fill the
-machine with ranks, run after the others, one by one. The last line is `N passed, N failed`.
+contains it. At most two programs run at a time, while the builds for checks compile behind them at
+the lowest priority; what measures time runs at the end, one by one. --quick leaves out the builds
+for checks and clang-tidy; `--check asan|tsan|clang|tidy [NAME...]` runs one of those, for
+`./dev check`. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from fnmatch import fnmatch
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from test_programs import PYTHON, ROOT, Check, GoogleTest, Outcome, Program, PytestFile, kill_all
-
-ALONE = ("comm_*_test", "train*_test", "tests/cluster/*", "python/*")
+from test_plan import (
+    CheckedBuild,
+    checked_build,
+    google_tests,
+    pytest_files,
+    quick_checks,
+    runs_alone,
+    tidy,
+)
+from test_programs import ROOT, Outcome, Program, kill_all
 
 GREEN, RED, FAINT, PLAIN = (
     ("\033[32m", "\033[31m", "\033[2m", "\033[0m") if sys.stdout.isatty() else ("",) * 4
 )
-
-
-def checks() -> list[Program]:
-    ruff = [str(ROOT / "build/venv/bin/ruff"), "check", "--quiet", "--output-format=concise"]
-    mypy = [str(PYTHON), "-m", "mypy", "--no-error-summary"]
-    scripts = [str(ROOT / "tools/check_layers")]
-    checked = [name for name in ("python", "tools") if any((ROOT / name).rglob("*.py"))]
-    linted = [name for name in ("bench", "examples", "tests") if any((ROOT / name).rglob("*.py"))]
-    return [
-        Check("check layers", [str(ROOT / "tools/check_layers")]),
-        Check("check format", [str(ROOT / "tools/check_format")]),
-        Check("check python lint", [*ruff, *checked, *linted, *scripts]),
-        Check("check python types", [*mypy, *checked]),
-        Check("check layers types", [*mypy, *scripts]),
-    ]
-
-
-def google_tests() -> list[Program]:
-    """The programs that the build knows now; what an older build left in build/tests is not run."""
-    listed = subprocess.run(
-        ["ninja", "-C", str(ROOT / "build"), "-t", "targets", "all"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = (line.split(": ")[0] for line in listed.splitlines() if "CXX_EXECUTABLE_LINKER" in line)
-    paths = sorted(ROOT / "build" / name for name in names if name.startswith("tests/"))
-    return [GoogleTest(path.name, path) for path in paths]
-
-
-def pytest_files() -> list[Program]:
-    found = (path for folder in ("tests", "python") for path in (ROOT / folder).rglob("test_*.py"))
-    return [PytestFile(str(path.relative_to(ROOT))) for path in sorted(found)]
-
 
 Chosen = list[tuple[Program, str | None]]
 
@@ -71,25 +45,42 @@ def choose(programs: list[Program], names: list[str]) -> Chosen:
     return chosen
 
 
-def runs_alone(program: Program) -> bool:
-    return any(fnmatch(program.name, pattern) for pattern in ALONE)
+class Runner:
+    """Two programs at a time, and one compilation behind them, whose tests follow it."""
 
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.tests = ThreadPoolExecutor(min(2, os.cpu_count() or 1))
+        self.compilations = ThreadPoolExecutor(1)
+        self.running: dict[Future[Outcome], Program] = {}
 
-def run_all(chosen: Chosen) -> Iterable[tuple[Program, Outcome]]:
-    together = [each for each in chosen if not runs_alone(each[0])]
-    alone = [each for each in chosen if runs_alone(each[0])]
-    for group, workers in ((together, min(2, os.cpu_count() or 1)), (alone, 1)):
-        with ThreadPoolExecutor(workers) as pool:
-            running: dict[Future[Outcome], Program] = {
-                pool.submit(program.run, only): program for program, only in group
-            }
-            try:
-                for future in as_completed(running):
-                    yield running[future], future.result()
-            except BaseException:
+    def run(self, chosen: Chosen, behind: list[Program]) -> Iterable[tuple[Program, Outcome]]:
+        try:
+            self.start([each for each in chosen if not runs_alone(each[0])], self.tests)
+            self.start([(each, None) for each in behind], self.compilations)
+            yield from self.ended()
+            for each in chosen:
+                if runs_alone(each[0]):
+                    self.start([each], self.tests)
+                    yield from self.ended()
+        except BaseException:
+            for pool in (self.tests, self.compilations):
                 pool.shutdown(wait=False, cancel_futures=True)
-                kill_all()
-                raise
+            kill_all()
+            raise
+
+    def start(self, chosen: Chosen, pool: ThreadPoolExecutor) -> None:
+        for program, only in chosen:
+            self.running[pool.submit(program.run, only)] = program
+
+    def ended(self) -> Iterable[tuple[Program, Outcome]]:
+        """Until nothing runs any more."""
+        while self.running:
+            for future in wait(self.running, return_when=FIRST_COMPLETED).done:
+                program, outcome = self.running.pop(future), future.result()
+                if isinstance(program, CheckedBuild) and not outcome.failures:
+                    self.start(choose(program.programs(), self.names), self.tests)
+                yield program, outcome
 
 
 def show(program: Program, outcome: Outcome) -> None:
@@ -106,19 +97,44 @@ def show(program: Program, outcome: Outcome) -> None:
         print(f"    {FAINT}again:{PLAIN} {failure.again}\n", flush=True)
 
 
-def main(names: list[str]) -> int:
-    if not (ROOT / "build/build.ninja").exists():
+def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
+    """What runs, and what is compiled behind it."""
+    if arguments.check == "tidy":
+        return [(tidy(everything=arguments.all), None)], []
+    if arguments.check == "clang":
+        return [], [checked_build("asan", tests=False), checked_build("clang")]
+    if arguments.check:
+        return [], [checked_build(arguments.check)]
+    chosen = choose([*quick_checks(), *google_tests(), *pytest_files()], arguments.names)
+    if arguments.quick or arguments.names:
+        return chosen, []
+    return chosen, [*(checked_build(each) for each in ("asan", "tsan", "clang")), tidy()]
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev test")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--check", choices=("asan", "tsan", "clang", "tidy"))
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("names", nargs="*")
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    arguments = parse(words)
+    if not arguments.check and not (ROOT / "build/build.ninja").exists():
         print("nothing is built yet; run ./dev build", file=sys.stderr)
         return 1
     started = time.monotonic()
     passed = failed = 0
-    for program, outcome in run_all(choose([*checks(), *google_tests(), *pytest_files()], names)):
+    for program, outcome in Runner(arguments.names).run(*plan(arguments)):
         if outcome.ran:
             show(program, outcome)
         passed += outcome.passed
         failed += len(outcome.failures)
     if passed + failed == 0:
-        print(f"no test is named {' or '.join(names)}" if names else "there is no test")
+        named = " or ".join(arguments.names)
+        print(f"no test is named {named}" if named else "there is no test")
     print(f"\nin {time.monotonic() - started:.0f} s; each program's output is in build/logs/test")
     print(f"{passed} passed, {failed} failed")
     return 0 if passed and not failed else 1

@@ -49,15 +49,15 @@ class Outcome:
 
 @dataclass
 class Ended:
-    """How a process ended: its exit status (negative: the signal), or a time-out."""
+    """How a process ended: its exit status (negative: the signal), or after how long a time-out."""
 
     status: int
-    timed_out: bool
     output: str
+    stopped_after: float | None = None
 
     def told(self) -> str:
-        if self.timed_out:
-            return f"was stopped after {SECONDS_MAX} s"
+        if self.stopped_after is not None:
+            return f"was stopped after {self.stopped_after} s"
         if self.status < 0:
             return f"was killed by {signal.Signals(-self.status).name}"
         return f"ended with status {self.status}"
@@ -82,7 +82,9 @@ def kill_all() -> None:
         kill_group(group)
 
 
-def execute(command: list[str], log: Path, scratch: Path) -> Ended:
+def execute(
+    command: list[str], log: Path, scratch: Path, seconds_max: float | None = None
+) -> Ended:
     """Runs a command in a process group of its own, of which nothing is left afterwards."""
     with log.open("wb") as file:
         try:
@@ -96,17 +98,17 @@ def execute(command: list[str], log: Path, scratch: Path) -> Ended:
                 start_new_session=True,
             )
         except OSError as error:
-            return Ended(127, False, f"{command[0]} cannot be started: {error.strerror}")
+            return Ended(127, f"{command[0]} cannot be started: {error.strerror}")
         live_groups.add(process.pid)
-        timed_out = False
+        stopped_after = None
         try:
-            process.wait(SECONDS_MAX)
+            process.wait(seconds_max or SECONDS_MAX)
         except subprocess.TimeoutExpired:
-            timed_out = True
+            stopped_after = seconds_max or SECONDS_MAX
         kill_group(process.pid)
         process.wait()
         live_groups.discard(process.pid)
-    return Ended(process.returncode, timed_out, log.read_text(errors="replace"))
+    return Ended(process.returncode, log.read_text(errors="replace"), stopped_after)
 
 
 def kill_group(group: int) -> None:
@@ -141,11 +143,12 @@ class Program(ABC):
 class Check(Program):
     name: str
     command: list[str]
+    seconds_max: float | None = None
 
     def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
         if only is not None:
             return Outcome()
-        ended = execute(self.command, log, scratch)
+        ended = execute(self.command, log, scratch, self.seconds_max)
         if ended.status == 0:
             return Outcome(passed=1)
         again = shlex.join(self.command).replace(f"{ROOT}/", "")
@@ -156,6 +159,7 @@ class Check(Program):
 class GoogleTest(Program):
     name: str
     path: Path
+    left_out: str = ""  # tests that are not run, as gtest's filter names them
 
     def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
         if not self.path.exists():
@@ -163,8 +167,8 @@ class GoogleTest(Program):
             return Outcome(failures=[unbuilt])
         report = scratch / "report.json"
         command = [str(self.path), f"--gtest_output=json:{report}", "--gtest_color=no"]
-        if only is not None:
-            command.append(f"--gtest_filter=*{only}*")
+        if only is not None or self.left_out:
+            command.append(f"--gtest_filter=*{only or ''}*-{self.left_out}")
         ended = execute(command, log, scratch)
         outcome = self.counts(ended, report)
         if ended.status != 0 and not outcome.failures:

@@ -4,16 +4,22 @@
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
 
 configure() {
-  local stamp=build/.configured-with
   local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache
     -D "LOCKSTEP_PYTHON=$PWD/build/venv/bin/python")
-  if [[ -f build/build.ninja && -f $stamp && $(<"$stamp") == "${settings[*]}" ]]; then
-    already "Configuring"  # ninja itself runs cmake again when a CMake file changes
-    return
+  if is_configured build "${settings[@]}"; then
+    already "Configuring"
+  else
+    step configure "Configuring" configure_into build "${settings[@]}"
   fi
-  step configure "Configuring" cmake -S . -B build "${settings[@]}"
-  echo "${settings[*]}" >$stamp
 }
+
+# Ninja itself runs cmake again when a CMake file changes; we do when the settings do.
+is_configured() {
+  local stamp=$1/.configured-with
+  [[ -f $1/build.ninja && -f $stamp && $(<"$stamp") == "${*:2}" ]]
+}
+
+configure_into() { cmake -S . -B "$1" "${@:2}" && echo "${*:2}" >"$1/.configured-with"; }
 
 compile() { NINJA_STATUS='[%f/%t] ' step compile "Compiling" ninja -C build -j "$(compile_jobs)"; }
 

@@ -1,0 +1,95 @@
+"""Which checks and tests there are, and where each runs.
+
+Tests are found: a gtest program by the build that makes it, a pytest file by its name. The builds
+for checks are those of cmake/checks.cmake; docs/decisions/0017-checks.md says what each is for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from test_programs import PYTHON, ROOT, Check, GoogleTest, Program, PytestFile
+
+# They measure time, or fill the machine with ranks: after the others, one by one.
+ALONE = ("comm_*_test", "train*_test", "tests/cluster/*", "python/*")
+
+# Programs in Python without a suffix.
+SCRIPTS = ("tools/check_layers", "tools/check_names", "tools/check_tidy", "tools/check_generated")
+
+# What a sanitizer cannot run: (build, program) to the tests, as gtest's filter names them.
+LEFT_OUT: dict[tuple[str, str], str] = {}
+
+
+def runs_alone(program: Program) -> bool:
+    return any(fnmatch(program.name, pattern) for pattern in ALONE)
+
+
+def quick_checks() -> list[Program]:
+    ruff = [str(ROOT / "build/venv/bin/ruff"), "check", "--quiet", "--output-format=concise"]
+    mypy = [str(PYTHON), "-m", "mypy", "--no-error-summary"]
+    typed = [name for name in ("python", "tools") if any((ROOT / name).rglob("*.py"))]
+    linted = [name for name in ("bench", "examples", "tests") if any((ROOT / name).rglob("*.py"))]
+    return [
+        Check("check layers", [str(ROOT / "tools/check_layers")]),
+        Check("check names", [str(ROOT / "tools/check_names")]),
+        Check("check format", [str(ROOT / "tools/check_format")]),
+        Check("check generated", [str(PYTHON), str(ROOT / "tools/check_generated")]),
+        Check("check python lint", [*ruff, *typed, *linted, *SCRIPTS]),
+        Check("check python types", [*mypy, *typed]),
+        Check("check script types", [*mypy, "--scripts-are-modules", *SCRIPTS]),
+    ]
+
+
+def tidy(everything: bool = False) -> Check:
+    command = [str(PYTHON), str(ROOT / "tools/check_tidy")]
+    return Check("check tidy", [*command, "--all"] if everything else command, 1800)
+
+
+@dataclass
+class CheckedBuild(Check):
+    """Compiles a build for checks; one test, and those of the programs that come of it."""
+
+    build: str = ""
+    tests: bool = True
+
+    def programs(self) -> list[Program]:
+        if not self.tests:
+            return []
+        folder = ROOT / "build" / self.build
+        listed = ninja(folder, "query", "checked")
+        names = [line.strip() for line in listed.splitlines()]
+        return [
+            GoogleTest(
+                f"{self.build} {Path(name).name}",
+                folder / name,
+                LEFT_OUT.get((self.build, Path(name).name), ""),
+            )
+            for name in sorted(names)
+            if name.startswith("tests/")
+        ]
+
+
+def checked_build(build: str, tests: bool = True) -> CheckedBuild:
+    command = [str(ROOT / "tools/check_build"), build]
+    return CheckedBuild(f"build {build}", command, 1800, build, tests)
+
+
+def google_tests() -> list[Program]:
+    """The programs that the build knows now; what an older build left in build/tests is not run."""
+    listed = ninja(ROOT / "build", "targets", "all")
+    names = (line.split(": ")[0] for line in listed.splitlines() if "CXX_EXECUTABLE_LINKER" in line)
+    paths = sorted(ROOT / "build" / name for name in names if name.startswith("tests/"))
+    return [GoogleTest(path.name, path) for path in paths]
+
+
+def ninja(folder: Path, tool: str, argument: str) -> str:
+    command = ["ninja", "-C", str(folder), "-t", tool, argument]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def pytest_files() -> list[Program]:
+    found = (path for folder in ("tests", "python") for path in (ROOT / folder).rglob("test_*.py"))
+    return [PytestFile(str(path.relative_to(ROOT))) for path in sorted(found)]
