@@ -1,0 +1,175 @@
+"""The checks beside the tests: names, generated files, clang-tidy's choice, and the runner."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import run_tests  # noqa: E402
+import test_plan  # noqa: E402
+from test_programs import Check, Failure, Outcome, Program  # noqa: E402
+
+
+def script(name: str) -> ModuleType:
+    """A program without a suffix as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def names(root: Path) -> list[str]:
+    ended = subprocess.run(
+        [ROOT / "tools/check_names", root], capture_output=True, text=True, check=False
+    )
+    assert ended.stderr == ""
+    assert ended.returncode == (1 if ended.stdout else 0)
+    return ended.stdout.splitlines()
+
+
+def test_a_type_that_two_files_define_is_found_in_the_second(tmp_path: Path) -> None:
+    write(tmp_path, "src/net/port.h", "namespace lockstep {\nstruct Port {\n};\n}\n")
+    write(tmp_path, "src/agent/port.cc", "namespace lockstep {\n\nclass Port final : Base {};\n}\n")
+    assert names(tmp_path) == [
+        "src/net/port.h:2: lockstep::Port is defined in src/agent/port.cc:3 too; rename one of them"
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "namespace lockstep {\nnamespace {\nstruct Port {};\n}\n}\n",
+        "namespace lockstep::wire {\nstruct Port {};\n}\n",
+        "namespace lockstep {\nstruct Port;\nPort open();\n}\n",
+        "namespace lockstep {\nstruct Host {\n  struct Port {};\n};\n}\n",
+        "namespace lockstep {\nstruct Port::Impl : Base {};\n}\n",
+        "namespace lockstep {\n// struct Port {};\nvoid open() { struct Port {}; }\n}\n",
+    ],
+    ids=["unnamed", "elsewhere", "declared", "nested", "member", "comment and local"],
+)
+def test_what_is_another_type_or_none_may_have_the_name(tmp_path: Path, other: str) -> None:
+    write(tmp_path, "src/net/port.h", "namespace lockstep {\nstruct Port {};\n}\n")
+    write(tmp_path, "src/agent/port.cc", other)
+    assert names(tmp_path) == []
+
+
+def test_a_generated_file_that_its_program_would_write_otherwise_is_shown_and_fixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generated = script("check_generated")
+    table = {"docs/made.txt": ["echo", "new"]}
+    write(tmp_path, "docs/made.txt", "old\n")
+    assert generated.check(table, tmp_path, fix=False) == 1
+    shown = capsys.readouterr().out
+    assert "docs/made.txt: is not what its program prints" in shown
+    assert "-old\n+new" in shown
+    assert "run ./dev generate" in shown
+    assert generated.check(table, tmp_path, fix=True) == 1
+    assert (tmp_path / "docs/made.txt").read_text() == "new\n"
+    assert generated.check(table, tmp_path, fix=False) == 0
+
+
+def test_a_generator_that_fails_or_is_not_built_ends_the_check(tmp_path: Path) -> None:
+    generated = script("check_generated")
+    with pytest.raises(SystemExit, match="false: ended with status 1"):
+        generated.check({"made.txt": ["false"]}, tmp_path, fix=False)
+    with pytest.raises(SystemExit, match="No such file or directory; run"):
+        generated.check({"made.txt": [str(tmp_path / "absent")]}, tmp_path, fix=False)
+
+
+def test_clang_tidy_looks_at_the_newest_changes_and_sees_headers_through_a_source(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tidy = script("check_tidy")
+    write(tmp_path, "src/a.cc", '#include "a.h"\n')
+    write(tmp_path, "src/b.cc", '#include "b.h"\n')
+    write(tmp_path, "src/c.cc", "")
+    monkeypatch.setattr(tidy, "ROOT", tmp_path)
+    monkeypatch.setattr(tidy, "SOURCES_MAX", 2)
+    monkeypatch.setattr(
+        tidy, "changed_last", lambda: ["README.md", "src/b.h", "src/b.cc", "src/a.h"]
+    )
+    assert tidy.newest(["src/a.cc", "src/b.cc", "src/c.cc"]) == ["src/b.cc", "src/a.cc"]
+
+
+class Fake(Program):
+    def __init__(self, name: str, order: list[str]) -> None:
+        self.name = name
+        self.order = order
+
+    def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
+        self.order.append(self.name)
+        return Outcome(passed=1)
+
+
+class FakeBuild(test_plan.CheckedBuild):
+    def __init__(self, programs: list[Program], outcome: Outcome) -> None:
+        super().__init__("build fake", [])
+        self.made = programs
+        self.outcome = outcome
+
+    def programs(self) -> list[Program]:
+        return self.made
+
+    def execute(self, only: str | None, log: Path, scratch: Path) -> Outcome:
+        return self.outcome
+
+
+def run(chosen: list[Program], behind: list[Program]) -> Iterable[tuple[Program, Outcome]]:
+    return run_tests.Runner([]).run([(each, None) for each in chosen], behind)
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("test_programs.LOGS", tmp_path / "logs")
+
+
+def test_the_tests_of_a_build_follow_it_and_what_measures_time_comes_last() -> None:
+    order: list[str] = []
+    build = FakeBuild([Fake("asan base_test", order)], Outcome(passed=1))
+    ended = run([Fake("comm_torch_test", order), Fake("base_test", order)], [build])
+    assert len(list(ended)) == 4
+    assert sorted(order[:2]) == ["asan base_test", "base_test"]
+    assert order[2:] == ["comm_torch_test"]
+
+
+def test_the_tests_of_a_build_that_failed_are_not_run() -> None:
+    order: list[str] = []
+    build = FakeBuild([Fake("asan base_test", order)], Outcome(failures=[Failure("", "", "")]))
+    assert [program.name for program, _ in run([], [build])] == ["build fake"]
+    assert order == []
+
+
+def plan(*words: str) -> tuple[list[str], list[str]]:
+    chosen, behind = run_tests.plan(run_tests.parse(list(words)))
+    return [program.name for program, _ in chosen], [program.name for program in behind]
+
+
+def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_tests, "google_tests", lambda: [Check("base_test", [])])
+    everything, behind = plan()
+    assert behind == ["build asan", "build tsan", "build clang", "check tidy"]
+    assert plan("--quick") == (everything, [])
+    assert plan("base") == (["base_test"], [])
+    assert plan("--check", "tsan", "net") == ([], ["build tsan"])
+    assert plan("--check", "clang") == ([], ["build asan", "build clang"])
+    assert plan("--check", "tidy") == (["check tidy"], [])
