@@ -1,5 +1,5 @@
-// Quantities with their unit in the type: Bytes, Bandwidth, Duration, Time, DeviceMinutes. No bare
-// integer with a unit crosses a function boundary.
+// Quantities with their unit in the type: Bytes, Bandwidth, Duration, Time. No bare integer with a
+// unit crosses a function boundary.
 #pragma once
 
 #include <chrono>
@@ -45,8 +45,7 @@ class Quantity {
 };
 
 using Bytes = Quantity<struct BytesTag>;
-using Bandwidth = Quantity<struct BandwidthTag>;          // bytes a second
-using DeviceMinutes = Quantity<struct DeviceMinutesTag>;  // devices held x minutes
+using Bandwidth = Quantity<struct BandwidthTag>;  // bytes a second
 
 // Microseconds resolve everything the platform and the map speak of.
 using Duration = std::chrono::microseconds;

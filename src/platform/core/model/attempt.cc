@@ -15,6 +15,14 @@ bool ended_badly(const Rank& rank) {
   return rank.state == RankState::killed || (rank.state == RankState::exited && rank.code != 0);
 }
 
+bool has_news(const Node& before, const Node& after) {
+  if (before.ranks.size() != after.ranks.size()) return true;
+  Node same = before;
+  same.last_heard = after.last_heard;
+  for (std::size_t i = 0; i < same.ranks.size(); ++i) same.ranks[i].step = after.ranks[i].step;
+  return same != after;
+}
+
 bool all_ranks_ended(const Node& node) {
   return node.ranks.size() == node.devices.size() &&
          std::ranges::none_of(node.ranks,

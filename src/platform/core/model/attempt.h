@@ -135,6 +135,10 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
+// Whether the two differ in more than when the node was heard and how far its ranks are: in what is
+// written down at once, and what makes a run's version grow.
+bool has_news(const Node& before, const Node& after);
+
 // All of the node's ranks were started and have ended.
 bool all_ranks_ended(const Node& node);
 

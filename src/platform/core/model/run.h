@@ -98,7 +98,7 @@ struct Run {
   int user_exits = 0;  // counted against spec.retries
   int losses = 0;      // counted against spec.rank_loss_retries
   bool stop_requested = false;
-  std::optional<Time> not_before;  // back-off: the next attempt waits until then
+  std::optional<Time> not_before;  // back-off: it pauses until a tick finds this passed
 
   bool operator==(const Run&) const = default;
 };

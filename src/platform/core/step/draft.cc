@@ -7,13 +7,7 @@ namespace {
 
 bool differs(const Attempt* before, const Attempt& after) { return !before || *before != after; }
 
-// Apart from when it was heard.
-bool differs(const Node* before, const Node& after) {
-  if (!before) return true;
-  Node same_time = *before;
-  same_time.last_heard = after.last_heard;
-  return same_time != after;
-}
+bool differs(const Node* before, const Node& after) { return !before || has_news(*before, after); }
 
 template <class RowId, class Row>
 void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {

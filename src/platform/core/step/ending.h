@@ -19,12 +19,12 @@ inline constexpr Duration kKillInterval = std::chrono::seconds(5);   // between 
 // The attempt is to end, for this reason. Of one that already drains nothing changes.
 void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::string reason);
 
-// Begins draining if a rank of the attempt has ended badly; of one that drains because of such an
-// end, makes the earliest one its cause: a peer that fails because another died does not hide the
-// death, whichever is reported first.
+// Begins draining if a rank of the attempt has ended badly or hangs; of one that drains because of
+// its ranks, makes what they say now its cause: a peer that fails because another died or hangs
+// does not hide that, whichever is reported first (verdict.h).
 void judge_ranks(Draft& draft, const AttemptId& attempt);
 
-// Nothing is known of the node any more, for the reason given. Hides a bad exit of another rank if
+// Nothing is known of the node any more, for the reason given. Hides what other ranks did if
 // the node was last heard before draining began: then it was the first to go.
 void lose_node(Draft& draft, const NodeId& node, Cause cause, std::string reason);
 
@@ -38,11 +38,8 @@ void release_node(Draft& draft, const NodeId& node);
 // Ends a run that has no live attempt.
 void end_run(Run& run, RunState state, std::string reason, Time now);
 
-// For messages: "30s", "1m"; for bounds, which are whole seconds.
-std::string short_text(Duration duration);
-// For messages: "node 1 on host b".
-std::string place_of(const Node& node);
-// Words from outside made fit for a line of text: no line ends, no more than 300 bytes.
-std::string one_line(std::string_view words);
+// The run's next attempt, after one with this cause: "attempt 3 follows after 2s and goes on from
+// the last checkpoint (retry 2 of 3)". Of one that was resumed no retry is used yet.
+std::string what_follows(const Run& run, Cause cause, Duration pause);
 
 }  // namespace lockstep

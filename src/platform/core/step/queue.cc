@@ -3,19 +3,18 @@
 
 #include "base/format.h"
 #include "platform/core/sched/pass.h"
+#include "platform/core/step/ending.h"
 #include "platform/core/step/handlers.h"
 
 namespace lockstep {
 namespace {
 
-// In the order of submission: a run that lost an attempt stands again where it stood. Runs that are
-// held back after a failure are passed over until their time has come.
+// A run that lost an attempt stands again where it stood. One that pauses is passed over.
 std::vector<Want> queued_runs(const Draft& draft) {
   std::vector<const Run*> queue;
   for (const RunId& id : draft.open_runs()) {
     const Run* run = draft.runs.find(id);
-    const bool held_back = run->not_before && *run->not_before > draft.now();
-    if (run->state == RunState::queued && !held_back) queue.push_back(run);
+    if (run->state == RunState::queued && !run->not_before) queue.push_back(run);
   }
   std::ranges::stable_sort(queue, {}, &Run::queued);
   std::vector<Want> wants;
@@ -23,12 +22,15 @@ std::vector<Want> queued_runs(const Draft& draft) {
   return wants;
 }
 
-// A gang holds all its devices until the last of its nodes is released.
+// A gang holds all its devices until the last of its nodes is released. In the order in which they
+// were placed; one pass may have placed several.
 std::vector<Holding> held_devices(const Draft& draft) {
   std::vector<const Attempt*> live;
   for (const RunId& id : draft.open_runs())
     if (const Attempt* attempt = draft.live_attempt(id)) live.push_back(attempt);
-  std::ranges::stable_sort(live, {}, &Attempt::created);
+  std::ranges::stable_sort(live, {}, [&](const Attempt* attempt) {
+    return std::pair(attempt->created, draft.runs.find(attempt->id.run)->queued);
+  });
   std::vector<Holding> held;
   for (const Attempt* attempt : live) {
     Holding& holding = held.emplace_back(Holding{attempt->id.run, {}});
@@ -43,12 +45,9 @@ void start_attempt(Draft& draft, Placement placement) {
   // Of a run that goes on, the reason stays to be seen: "rank 3 ... was killed ...; attempt 2 goes
   // on".
   const Attempt* before = draft.attempts.find({run.id, run.epoch});
+  run.reason = before ? format("{}; {}", before->reason, what_follows(run, before->cause, {})) : "";
   ++run.epoch;
-  run.reason = before ? format("{}; attempt {} {}", before->reason, run.epoch,
-                               run.started ? "goes on from the last checkpoint" : "follows")
-                      : "";
   run.state = RunState::starting;
-  run.not_before.reset();
   Attempt attempt;
   attempt.id = {run.id, run.epoch};
   attempt.created = draft.now();
@@ -65,6 +64,15 @@ void start_attempt(Draft& draft, Placement placement) {
 }
 
 }  // namespace
+
+// A run that no longer starts or runs has freed its devices.
+bool queue_may_move(const Draft& draft) {
+  return std::ranges::any_of(draft.runs.changed(), [&](const auto& entry) {
+    const auto& [id, run] = entry;
+    const Run* before = draft.runs.before(id);
+    return !before || before->state != run.state || before->not_before != run.not_before;
+  });
+}
 
 void run_queue(Draft& draft) {
   const auto queue = queued_runs(draft);

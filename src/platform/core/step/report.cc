@@ -7,11 +7,12 @@
 #include "base/format.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/handlers.h"
+#include "platform/core/step/words.h"
 
 namespace lockstep {
 namespace {
 
-// While nothing else changes, being heard is written down no more often than this.
+// While nothing else changes, being heard and the steps are written down no more often than this.
 constexpr Duration kHeardInterval = std::chrono::seconds(5);
 // An agent stops its ranks at the time-out by its own clock, maybe before ours says so.
 constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
@@ -43,13 +44,23 @@ Result<void> check_report(const NodeReport& report, const Node& node) {
   return {};
 }
 
-void merge_rank(Node& node, Rank rank, Time now) {
+// What was known and is not told again stays. While an attempt drains, so does what was seen of a
+// hang: by then our own signals move its ranks.
+void keep_signs(Rank& rank, const Rank& known, bool draining) {
+  rank.step = std::max(rank.step, known.step);
+  if (rank.activity == Activity::unknown || (draining && known.activity == Activity::stopped))
+    rank.activity = known.activity;
+  if (draining && !rank.stalled_since) rank.stalled_since = known.stalled_since;
+}
+
+void merge_rank(Node& node, Rank rank, bool draining, Time now) {
   if (rank.state != RankState::running && !rank.ended) rank.ended = now;
   const auto known = std::ranges::find(node.ranks, rank.rank, &Rank::rank);
   if (known == node.ranks.end()) {
     const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &Rank::rank);
     node.ranks.insert(after, rank);
   } else if (known->state == RankState::running) {
+    keep_signs(rank, *known, draining);
     *known = rank;
   }
 }
@@ -67,10 +78,13 @@ void merge(Draft& draft, const NodeReport& report, const Attempt& attempt) {
   const Node before = node;
   if (report.state >= node.state) merge_addresses(node, report);
   node.state = std::max(node.state, report.state);
-  for (const Rank& rank : report.ranks) merge_rank(node, rank, draft.now());
+  for (const Rank& rank : report.ranks)
+    merge_rank(node, rank, attempt.draining.has_value(), draft.now());
   const bool since_draining = attempt.draining && node.last_heard <= *attempt.draining;
-  if (node != before || since_draining || draft.now() - node.last_heard >= kHeardInterval)
+  if (has_news(before, node) || since_draining || draft.now() - node.last_heard >= kHeardInterval)
     node.last_heard = draft.now();
+  else
+    node = before;
 }
 
 bool has_run(const Node* node) {

@@ -8,7 +8,8 @@ namespace lockstep {
 Result<Outcome> step(const State& state, const Event& event, Time now) {
   Draft draft(state, now);
   TRY(std::visit([&](const auto& what) { return handle(draft, what); }, event));
-  run_queue(draft);
+  const bool restarted = std::holds_alternative<DaemonStarted>(event);  // maybe with another map
+  if (restarted || queue_may_move(draft)) run_queue(draft);
   return draft.finish();
 }
 

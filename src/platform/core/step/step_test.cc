@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "platform/core/step/ending.h"
+#include "platform/core/step/words.h"
 #include "platform/core/step/world_for_test.h"
 
 namespace lockstep {
@@ -111,7 +111,7 @@ TEST_F(StepTest, ALostRankIsTriedAgainAndSaysSo) {
   EXPECT_EQ(world.run(run).losses, 1);
   EXPECT_EQ(world.run(run).reason,
             "rank 3 on host b was killed by signal 9 (SIGKILL); attempt 2 goes on from the last "
-            "checkpoint");
+            "checkpoint (retry 1 of 3)");
   EXPECT_EQ(world.state.attempts.at({run, 1}).cause, Cause::rank_lost);
   EXPECT_EQ(world.count<LaunchNode>(), 4);
 }
@@ -128,6 +128,61 @@ TEST_F(StepTest, APeerThatFailsBecauseARankDiedDoesNotHideTheDeath) {
   world.must(late);
   EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
   EXPECT_EQ(world.attempt(run).reason, "rank 1 on host b was killed by signal 11 (SIGSEGV)");
+}
+
+TEST_F(StepTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += std::chrono::minutes(31);
+  auto stalled = world.running(world.node(run, 0));
+  stalled.ranks[0].step = 120;
+  stalled.ranks[0].activity = Activity::sleeping;
+  stalled.ranks[0].stalled_since = world.now - std::chrono::minutes(30);
+  world.must(stalled);
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  EXPECT_EQ(command(run, 1), CommandKind::stop);
+  auto stopped = world.running(world.node(run, 1));  // looked at before it is signalled
+  stopped.ranks[0].step = 120;
+  stopped.ranks[0].activity = Activity::stopped;
+  world.must(stopped);
+  drain(run);
+  const Attempt& first = world.state.attempts.at({run, 1});
+  EXPECT_EQ(first.cause, Cause::hung);
+  EXPECT_EQ(first.reason,
+            "rank 1 on host b hangs: no progress since step 120 for 30m; its process is stopped "
+            "(SIGSTOP or a debugger)");
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).user_exits, 0);
+}
+
+TEST_F(StepTest, APeerThatGivesUpOnAStoppedRankIsALossAndNotTheUsersExit) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  auto stopped = world.running(world.node(run, 1));
+  stopped.ranks[0].activity = Activity::stopped;
+  world.must(stopped);
+  auto signalled = world.running(world.node(run, 1));  // SIGCONT came with the end
+  signalled.ranks[0].activity = Activity::running;
+  world.must(signalled);
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  drain(run);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).epoch, 2);
+}
+
+TEST_F(StepTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaitedForIt) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(20);
+  auto stalled = world.running(world.node(run, 0));
+  stalled.ranks[0].stalled_since = world.now - seconds(10);
+  world.must(stalled);
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  world.pass_time(seconds(10));
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
 TEST_F(StepTest, AUsersExitFailsTheRunUnlessItHasRetries) {
@@ -157,7 +212,10 @@ TEST_F(StepTest, LossesAreRetriedAtOnceThenWithGrowingPauses) {
   EXPECT_EQ(world.run(run).state, RunState::starting);
   lose_a_rank(run);
   EXPECT_EQ(world.run(run).state, RunState::queued);
-  EXPECT_THAT(world.run(run).reason, HasSubstr("attempt 3 follows after 2s and goes on"));
+  EXPECT_THAT(
+      world.run(run).reason,
+      HasSubstr("attempt 3 follows after 2s and goes on from the last checkpoint (retry 2 of "
+                "3)"));
   world.pass_time(seconds(1));
   EXPECT_EQ(world.run(run).state, RunState::queued);
   world.pass_time(seconds(1));
@@ -238,6 +296,9 @@ TEST_F(StepTest, AResumedRunStandsLastAndHasItsTimeAndItsRetriesAnew) {
   }
   EXPECT_EQ(world.run(run).state, RunState::starting);
   EXPECT_EQ(world.run(run).epoch, 3);
+  EXPECT_EQ(world.run(run).reason,
+            "rank 0 on host a was killed by signal 9 (SIGKILL); attempt 3 goes on from the last "
+            "checkpoint");
 }
 
 TEST_F(StepTest, AStoppedRunThatIsResumedGoesOnUntilItsEnd) {
@@ -369,7 +430,8 @@ TEST_F(StepTest, ALaunchThatFailsIsALossAndNeedsNoCheckpoint) {
   world.all_gone(run);
   EXPECT_EQ(world.run(run).epoch, 2);
   EXPECT_EQ(world.run(run).reason,
-            "node 1 on host b could not be started: no such program; attempt 2 follows");
+            "node 1 on host b could not be started: no such program; attempt 2 follows (retry "
+            "1 of 3)");
 }
 
 TEST_F(StepTest, AnAgentThatNeverCallsIsALaunchThatFailed) {
@@ -447,13 +509,27 @@ TEST_F(StepTest, TheVersionGrowsWithWhatPeopleSeeAndNotWithHeartbeats) {
   world.all_running(run);
   const auto version = world.run(run).version;
   EXPECT_GT(version, 1);
-  world.now += seconds(6);
-  world.must(world.running(world.node(run, 0)));
+  const Node& node = world.state.nodes.at(world.node(run, 0));
+  auto word = world.running(node.id);
+  word.ranks[0].step = 7;
+  world.now += seconds(4);
+  world.must(word);
+  EXPECT_EQ(node.ranks[0].step, -1);  // nothing is written down for so little
+  world.now += seconds(2);
+  world.must(word);
   EXPECT_EQ(world.run(run).version, version);
-  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).last_heard, world.now);
+  EXPECT_EQ(node.last_heard, world.now);
+  EXPECT_EQ(node.ranks[0].step, 7);
 }
 
-TEST(Back, ALineFromOutsideIsCutAtAWholeCharacter) {
+TEST(Words, DurationsAreShort) {
+  EXPECT_EQ(short_text(seconds(10)), "10s");
+  EXPECT_EQ(short_text(std::chrono::minutes(30)), "30m");
+  EXPECT_EQ(short_text(std::chrono::hours(2)), "2h");
+  EXPECT_EQ(short_text(std::chrono::minutes(90)), "1h 30m");
+}
+
+TEST(Words, ALineFromOutsideIsCutAtAWholeCharacter) {
   EXPECT_EQ(one_line("a\nb\tc"), "a b c");
   EXPECT_LE(one_line(std::string(299, 'x') + "\xc3\xa9\xc3\xa9").size(), 300u);
   EXPECT_EQ(one_line(std::string(299, 'x') + "\xc3\xa9"), std::string(299, 'x'));

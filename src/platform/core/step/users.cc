@@ -3,6 +3,7 @@
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/handlers.h"
+#include "platform/core/step/words.h"
 
 namespace lockstep {
 namespace {

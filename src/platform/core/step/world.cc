@@ -3,6 +3,7 @@
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/handlers.h"
+#include "platform/core/step/words.h"
 
 namespace lockstep {
 namespace {
@@ -86,6 +87,11 @@ void check_attempt(Draft& draft, const AttemptId& id) {
   if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id));
 }
 
+void end_pause(Draft& draft, const RunId& id) {
+  const Run& run = *draft.runs.find(id);
+  if (run.not_before && *run.not_before <= draft.now()) draft.runs.edit(id).not_before.reset();
+}
+
 }  // namespace
 
 Result<void> handle(Draft& draft, const LaunchFailed& event) {
@@ -115,8 +121,10 @@ Result<void> handle(Draft& draft, const NodeGone& event) {
 }
 
 Result<void> handle(Draft& draft, const Tick&) {
-  for (const RunId& run : draft.open_runs())
+  for (const RunId& run : draft.open_runs()) {
+    end_pause(draft, run);
     if (const Attempt* attempt = draft.live_attempt(run)) check_attempt(draft, attempt->id);
+  }
   return {};
 }
 

@@ -1,0 +1,207 @@
+// What the controller's decisions cost the daemon's one thread, and how long a daemon takes to
+// start, with ten thousand runs in its store: a JSON line a measurement.
+//
+//   bench_deciding FOLDER     (a store is made in it, and removed)
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "platform/controller/controller.h"
+#include "platform/core/step/step.h"
+#include "platform/engine/keys.h"
+#include "platform/store/memory_store.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kRuns = 10'000;
+constexpr int kRunning = 50;
+constexpr int kQueued = 200;
+constexpr int kRanks = 4;  // of each run, on one node
+const Time kNow = Time(std::chrono::hours(24 * 365 * 50));
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void show(const char* what, const char* unit, double ours) {
+  std::printf("{\"bench\": \"deciding\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g}\n",
+              what, unit, ours);
+  std::fflush(stdout);
+}
+
+// As many hosts as runs run, each just large enough for one.
+Map full_map() {
+  Map map;
+  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+  for (int i = 0; i < kRunning; ++i) {
+    Host& host = leaf.hosts.emplace_back();
+    host.id = format("host-{}", i);
+    host.address = "10.0.0.1";
+    Island& island = host.islands.emplace_back();
+    for (int number = 0; number < kRanks; ++number)
+      island.devices.push_back({DeviceKind::gpu, number, {}, false});
+  }
+  return map;
+}
+
+Run run_numbered(int number) {
+  Run run;
+  run.id = {"bench", number};
+  run.spec.project = "bench";
+  run.spec.name = format("experiment-{}", number);
+  run.spec.command = {"python", "train.py", "--config", "configs/large.yaml"};
+  run.spec.devices = kRanks;
+  run.spec.env = {{"OMP_NUM_THREADS", "8"}, {"DATA", "/data/corpus"}};
+  run.spec.working_folder = "/home/ann/experiments";
+  run.origin = {"ann", std::string(40, 'a'), true};
+  run.submitted = run.queued = kNow - std::chrono::minutes(kRuns - number);
+  run.version = 9;
+  return run;
+}
+
+Attempt attempt_of(const Run& run, AttemptState state) {
+  Attempt attempt;
+  attempt.id = {run.id, 1};
+  attempt.state = state;
+  attempt.created = attempt.started.emplace(run.submitted);
+  if (state == AttemptState::ended) {
+    attempt.cause = Cause::ok;
+    attempt.reason = "all 4 ranks exited with code 0";
+    attempt.draining = attempt.ended = run.submitted + std::chrono::minutes(30);
+  }
+  return attempt;
+}
+
+Node node_of(const Attempt& attempt, const std::string& host, NodeState state) {
+  Node node;
+  node.id = {attempt.id, 0};
+  node.host = host;
+  node.state = state;
+  node.address = "10.0.0.1";
+  node.master_port = node.rendezvous_port = 4000;
+  node.agent_pid = 4711;
+  node.last_heard = kNow;
+  for (int i = 0; i < kRanks; ++i) {
+    node.devices.push_back(i);
+    node.ranks.push_back({.rank = i, .local_rank = i, .pid = 5000 + i});
+    if (state == NodeState::released) {
+      node.ranks.back().state = RankState::exited;
+      node.ranks.back().ended = attempt.ended;
+    }
+  }
+  return node;
+}
+
+void add_started(std::vector<Change>& rows, Run run, int host) {
+  const bool ended = host < 0;
+  run.epoch = 1;
+  run.started = run.submitted;
+  run.state = ended ? RunState::succeeded : RunState::running;
+  if (ended) run.ended = run.submitted + std::chrono::minutes(30);
+  const Attempt attempt = attempt_of(run, ended ? AttemptState::ended : AttemptState::running);
+  rows.emplace_back(run);
+  rows.emplace_back(attempt);
+  rows.emplace_back(node_of(attempt, format("host-{}", ended ? 0 : host),
+                            ended ? NodeState::released : NodeState::running));
+}
+
+// Most have ended; the youngest wait.
+std::vector<Change> many_rows(int running, int queued) {
+  std::vector<Change> rows;
+  for (int number = 1; number <= kRuns; ++number) {
+    const int behind = kRuns - number;
+    if (behind < queued)
+      rows.emplace_back(run_numbered(number));
+    else
+      add_started(rows, run_numbered(number), behind < queued + running ? behind - queued : -1);
+  }
+  return rows;
+}
+
+NodeReport heartbeat_of(const Node& node) {
+  return {.node = node.id,
+          .state = NodeState::running,
+          .address = node.address,
+          .master_port = node.master_port,
+          .rendezvous_port = node.rendezvous_port,
+          .agent_pid = node.agent_pid,
+          .message = {},
+          .ranks = node.ranks};
+}
+
+void time_events() {
+  State state;
+  state.map = full_map();
+  for (const Change& row : many_rows(kRunning, kQueued)) apply(state, row);
+  const auto apply_all = [&](const Outcome& outcome) {
+    for (const Change& change : outcome.changes) apply(state, change);
+  };
+  apply_all(step(state, DaemonStarted{}, kNow).value());  // everybody knows why he waits
+  std::vector<Event> heartbeats;
+  for (const RunId& run : state.open)
+    if (const Attempt* attempt = live_attempt(state, run))
+      heartbeats.emplace_back(heartbeat_of(*nodes_of(state, attempt->id).front()));
+  const auto time = [&](const char* what, const std::vector<Event>& events, int times) {
+    const double took = seconds_of([&] {
+      for (int i = 0; i < times; ++i)
+        for (const Event& event : events) apply_all(step(state, event, kNow).value());
+    });
+    show(what, "us", took / times / static_cast<double>(events.size()) * 1e6);
+  };
+  time("heartbeat, 50 of 10,000 runs run and 200 wait", heartbeats, 100);
+  time("tick, the same", {Tick{}}, 1000);
+  time("pass over the queue, the same", {DaemonStarted{}}, 100);
+}
+
+class NoEngine : public Engine {
+ public:
+  Result<void> launch(const Launch&) override { return {}; }
+  Result<void> kill(const NodeId&) override { return {}; }
+  Result<std::vector<NodeId>> list() override { return std::vector<NodeId>(); }
+};
+
+void open_controller(Store& store, const std::filesystem::path& folder) {
+  NoEngine engine;
+  const SystemClock clock;
+  auto controller = Controller::open({.store = store,
+                                      .engine = engine,
+                                      .clock = clock,
+                                      .keys = Keys::open(folder / "home").value(),
+                                      .map = full_map(),
+                                      .home = folder / "home"});
+  LS_CHECK(controller.value()->state().runs.size() == kRuns);
+}
+
+void time_start(const std::filesystem::path& folder) {
+  {
+    auto database = Database::open(folder / "lockstep.db").value();
+    SqlStore store(*database);
+    LS_CHECK(store.commit(many_rows(0, 0)).has_value());
+  }
+  show("start of a daemon with 10,000 ended runs in its store", "s", seconds_of([&] {
+         auto database = Database::open(folder / "lockstep.db").value();
+         SqlStore store(*database);
+         open_controller(store, folder);
+       }));
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "bench_deciding FOLDER\n");
+    return 2;
+  }
+  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "deciding";
+  lockstep::time_events();
+  lockstep::time_start(folder);
+  std::filesystem::remove_all(folder);
+}

@@ -1,0 +1,145 @@
+#include "platform/core/step/verdict.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+const Time kDraining = Time(std::chrono::hours(24 * 365 * 50));
+constexpr Duration kHangAfter = minutes(30);
+
+// Two hosts, a and b, with two ranks each, that have all reported step 120.
+class VerdictTest : public ::testing::Test {
+ protected:
+  VerdictTest() : nodes_(2) {
+    for (int i = 0; i < 4; ++i) {
+      Node& node = nodes_[static_cast<std::size_t>(i / 2)];
+      node.id.index = i / 2;
+      node.host = i < 2 ? "a" : "b";
+      Rank rank{.rank = i, .local_rank = i % 2};
+      rank.step = 120;
+      node.ranks.push_back(rank);
+    }
+  }
+  Rank& rank(int number) {
+    return nodes_[static_cast<std::size_t>(number / 2)].ranks[static_cast<std::size_t>(number % 2)];
+  }
+  void end(int number, RankState how, int code, Duration after_draining) {
+    rank(number).state = how;
+    rank(number).code = code;
+    rank(number).ended = kDraining + after_draining;
+  }
+  void end_by_us(int number, Duration after_draining) {
+    end(number, RankState::killed, SIGTERM, after_draining);
+    rank(number).signalled_by_us = true;
+  }
+  void stall(int number) { rank(number).stalled_since = kDraining - kHangAfter; }
+  void drain_for(Cause cause) {
+    attempt_.state = AttemptState::draining;
+    attempt_.cause = cause;
+    attempt_.draining = kDraining;
+  }
+  Verdict verdict() {
+    return verdict_on(attempt_, {&nodes_[0], &nodes_[1]}, kHangAfter).value_or(Verdict{});
+  }
+
+  Attempt attempt_;
+  std::vector<Node> nodes_;
+};
+
+TEST_F(VerdictTest, NobodyIsToBlameWhileAllRunOrEndWell) {
+  end(0, RankState::exited, 0, seconds(-5));
+  rank(1).activity = Activity::stopped;  // a debugger's right, as long as nothing comes of it
+  EXPECT_EQ(verdict().cause, Cause::none);
+}
+
+TEST_F(VerdictTest, TheFirstBadEndIsToBlameInWhateverOrderItIsTold) {
+  end(0, RankState::exited, 1, seconds(-1));
+  EXPECT_EQ(verdict().reason, "rank 0 on host a exited with code 1");
+  drain_for(Cause::user_exit);
+  end(3, RankState::killed, SIGSEGV, seconds(-2));
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+  EXPECT_EQ(verdict().reason, "rank 3 on host b was killed by signal 11 (SIGSEGV)");
+}
+
+TEST_F(VerdictTest, OfRanksThatStallTheOneThatIsStoppedHangs) {
+  for (int i : {0, 1, 2}) stall(i);
+  rank(2).activity = Activity::blocked;
+  rank(3).activity = Activity::stopped;
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_EQ(verdict().reason,
+            "rank 3 on host b hangs: no progress since step 120 for 30m; its process is stopped "
+            "(SIGSTOP or a debugger)");
+}
+
+TEST_F(VerdictTest, ElseTheOneThatIsBlockedElseTheLowestStepElseTheLowestRank) {
+  stall(1);
+  EXPECT_EQ(verdict().reason, "rank 0 on host a hangs: no progress since step 120 for 30m");
+  rank(3).step = 119;
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 3 on host b hangs: no progress since step 119"));
+  rank(3).step = -1;  // never reported one, so it says nothing
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 0 on host a"));
+  rank(2).activity = Activity::blocked;
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 2 on host b hangs: no progress since step 120 for "
+                                          "30m; its process is blocked in the kernel"));
+}
+
+TEST_F(VerdictTest, ARankThatHasEndedDoesNotHang) {
+  end(0, RankState::exited, 0, seconds(-5));
+  stall(1);
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 1 on host a hangs"));
+}
+
+TEST_F(VerdictTest, WhoWasEndedByUsIsStillTheOneThatHung) {
+  stall(2);
+  rank(2).activity = Activity::stopped;
+  const auto before = verdict();
+  drain_for(Cause::hung);
+  for (int i = 0; i < 4; ++i) end_by_us(i, seconds(i));
+  EXPECT_EQ(verdict().reason, before.reason);
+  EXPECT_EQ(verdict().cause, Cause::hung);
+}
+
+TEST_F(VerdictTest, WhatEndsBadlyWhileAHangDrainsIsAnEcho) {
+  stall(2);
+  drain_for(Cause::hung);
+  end(0, RankState::exited, 1, seconds(1));
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 1 on host a hangs"));
+  end(3, RankState::killed, SIGKILL, seconds(-1));  // told of late
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+}
+
+TEST_F(VerdictTest, AStoppedRankExplainsThePeersThatGaveUp) {
+  end(0, RankState::exited, 1, seconds(-1));
+  EXPECT_EQ(verdict().cause, Cause::user_exit);
+  drain_for(Cause::user_exit);
+  rank(3).activity = Activity::stopped;
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_EQ(verdict().reason,
+            "rank 3 on host b hangs: its process is stopped (SIGSTOP or a debugger)");
+  rank(0).state = RankState::killed;
+  rank(0).code = SIGABRT;
+  EXPECT_EQ(verdict().cause, Cause::hung);
+}
+
+TEST_F(VerdictTest, AStoppedRankDoesNotExplainThatAnotherWasKilled) {
+  end(0, RankState::killed, SIGKILL, seconds(-1));
+  rank(3).activity = Activity::stopped;
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+}
+
+TEST_F(VerdictTest, ARankThatWasStoppedAndThenKilledIsLost) {
+  end(3, RankState::killed, SIGKILL, seconds(-1));
+  rank(3).activity = Activity::stopped;
+  EXPECT_EQ(verdict().reason, "rank 3 on host b was killed by signal 9 (SIGKILL)");
+}
+
+}  // namespace
+}  // namespace lockstep

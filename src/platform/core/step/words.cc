@@ -1,0 +1,47 @@
+#include "platform/core/step/words.h"
+
+#include <csignal>
+#include <cstring>
+
+#include "base/format.h"
+
+namespace lockstep {
+
+std::string short_text(Duration duration) {
+  using std::chrono::hours, std::chrono::minutes;
+  if (duration >= hours(1) && duration % hours(1) == Duration(0))
+    return format("{}h", duration / hours(1));
+  if (duration >= minutes(1) && duration < hours(1) && duration % minutes(1) == Duration(0))
+    return format("{}m", duration / minutes(1));
+  return text(duration);
+}
+
+std::string place_of(const Node& node) {
+  return format("node {} on host {}", node.id.index, node.host);
+}
+
+std::string place_of(const Node& node, const Rank& rank) {
+  return format("rank {} on host {}", rank.rank, node.host);
+}
+
+std::string signal_name(int number) {
+  const char* name = number > 0 && number < NSIG ? ::sigabbrev_np(number) : nullptr;
+  return name ? format("signal {} (SIG{})", number, name) : format("signal {}", number);
+}
+
+std::string one_line(std::string_view words) {
+  constexpr std::size_t kLimit = 300;
+  std::string line(words.substr(0, kLimit));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  // A character that the cut went through is dropped whole.
+  const auto continues = [&](std::size_t i) {
+    return i > 0 && i < words.size() && (static_cast<unsigned char>(words[i]) & 0xc0) == 0x80;
+  };
+  std::size_t cut = line.size();
+  while (continues(cut)) --cut;
+  line.resize(cut);
+  return line;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// The words in which step() gives its reasons: one line each, for people.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "platform/core/model/attempt.h"
+
+namespace lockstep {
+
+// "30s", "1m", "2h 30m"; for bounds, which are mostly whole.
+std::string short_text(Duration duration);
+// "node 1 on host b".
+std::string place_of(const Node& node);
+// "rank 3 on host b".
+std::string place_of(const Node& node, const Rank& rank);
+// "signal 9 (SIGKILL)".
+std::string signal_name(int number);
+// Words from outside made fit for a line of text: no line ends, no more than 300 bytes.
+std::string one_line(std::string_view words);
+
+}  // namespace lockstep
