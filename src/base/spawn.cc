@@ -1,0 +1,206 @@
+// By hand, because posix_spawn has no parent-death signal. Between fork and exec only
+// async-signal-safe calls are allowed (other threads may hold malloc's lock at the moment of the
+// fork), so everything is laid out before. What fails in the child comes back over a close-on-exec
+// pipe: its end without a word means that exec succeeded.
+#include "base/spawn.h"
+
+#include <cerrno>
+#include <csignal>
+#include <string_view>
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+enum class Stage : int { folder, files, fork, program };
+struct Failure {
+  Stage stage;
+  int error;
+};
+
+bool is_program(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// What execvp would find, but with the child's own PATH and folder.
+Result<std::filesystem::path> find_program(const Program& program) {
+  const std::string& name = program.command.front();
+  if (name.find('/') != std::string::npos) return program.folder / name;
+  auto path = program.environment.find("PATH");
+  std::string folders = path == program.environment.end() ? "/usr/bin:/bin" : path->second;
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    std::size_t end = std::min(folders.find(':', begin), folders.size());
+    auto candidate = program.folder / folders.substr(begin, end - begin) / name;
+    if (is_program(candidate)) return candidate;
+    begin = end + 1;
+  }
+  return Error{Code::not_found, format("no program '{}' in PATH ({}): install it on this host, or "
+                                       "give its full path",
+                                       name, folders)};
+}
+
+// A copy that stands clear of 0, 1 and 2, which the child replaces.
+Result<Fd> clear_copy(int fd) {
+  Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!copy) return os_error("copying a file descriptor", errno);
+  return copy;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (auto& word : words) result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// What the child needs, laid out for it before the fork.
+struct Layout {
+  std::string program, folder;
+  std::vector<std::string> command, environment;
+  std::vector<char*> argv, envp;
+  Fd input, output, failure;
+  pid_t parent = ::getpid();
+};
+
+Result<Layout> lay_out(const Program& program, int failure) {
+  Layout layout;
+  layout.program = TRY(find_program(program)).string();
+  layout.folder = program.folder.string();
+  layout.command = program.command;
+  for (const auto& [name, value] : program.environment)
+    layout.environment.push_back(name + "=" + value);
+  layout.argv = pointers(layout.command);
+  layout.envp = pointers(layout.environment);
+  layout.input = TRY(clear_copy(TRY(open_file("/dev/null", O_RDONLY)).get()));
+  layout.output = TRY(clear_copy(program.output));
+  layout.failure = TRY(clear_copy(failure));
+  return layout;
+}
+
+// --- In the child ---
+
+[[noreturn]] void give_up(const Layout& layout, Stage stage) {
+  const Failure failure{stage, errno};
+  [[maybe_unused]] auto n = ::write(layout.failure.get(), &failure, sizeof failure);
+  ::_exit(127);
+}
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void become(const Layout& layout) {
+  reset_signals();
+  if (::dup2(layout.input.get(), 0) < 0 || ::dup2(layout.output.get(), 1) < 0 ||
+      ::dup2(layout.output.get(), 2) < 0)
+    give_up(layout, Stage::files);
+  if (::chdir(layout.folder.c_str()) != 0) give_up(layout, Stage::folder);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files, which are not so by themselves
+  ::execve(layout.program.c_str(), layout.argv.data(), layout.envp.data());
+  give_up(layout, Stage::program);
+}
+
+[[noreturn]] void become_bound(const Layout& layout, Bond bond) {
+  if (bond == Bond::session) {
+    ::setsid();
+  } else {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != layout.parent) ::_exit(127);  // it died before the line above
+    ::setpgid(0, 0);
+  }
+  become(layout);
+}
+
+[[noreturn]] void become_detached(const Layout& layout) {
+  ::setsid();
+  const pid_t pid = ::fork();
+  if (pid < 0) give_up(layout, Stage::fork);
+  if (pid == 0) become(layout);
+  ::_exit(0);
+}
+
+// --- In the parent ---
+
+Error explain(const Layout& layout, const Failure& failure) {
+  const std::string what = "starting " + layout.program;
+  if (failure.stage == Stage::folder)
+    return os_error("entering the working folder " + layout.folder, failure.error);
+  if (failure.stage == Stage::program && failure.error == ENOEXEC)
+    return Error{Code::invalid, format("{}: not a program of this machine; name its interpreter, "
+                                       "as in `python {}`",
+                                       what, layout.program)};
+  return os_error(what, failure.error);
+}
+
+void reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+// Nothing once the program runs.
+Result<void> await_exec(const Layout& layout, const Fd& failures) {
+  Failure failure{};
+  ssize_t n = 0;
+  do n = ::read(failures.get(), &failure, sizeof failure);
+  while (n < 0 && errno == EINTR);
+  if (n == 0) return {};
+  if (n != sizeof failure) return os_error("starting " + layout.program, EIO);
+  return explain(layout, failure);
+}
+
+}  // namespace
+
+Result<pid_t> spawn(const Program& program, Bond bond) {
+  Pipe failures = TRY(make_pipe());
+  Layout layout = TRY(lay_out(program, failures.write.get()));
+  const pid_t pid = ::fork();
+  if (pid < 0) return os_error("starting " + layout.program + ": fork", errno);
+  if (pid == 0) become_bound(layout, bond);
+  // Here too: whoever comes first, the group is there before it is signalled.
+  if (bond == Bond::thread) ::setpgid(pid, pid);
+  failures.write.reset();
+  layout.failure.reset();
+  auto running = await_exec(layout, failures.read);
+  if (running) return pid;
+  reap(pid);
+  return std::move(running).error();
+}
+
+Result<void> spawn_detached(const Program& program) {
+  Pipe failures = TRY(make_pipe());
+  Layout layout = TRY(lay_out(program, failures.write.get()));
+  const pid_t pid = ::fork();
+  if (pid < 0) return os_error("starting " + layout.program + ": fork", errno);
+  if (pid == 0) become_detached(layout);
+  failures.write.reset();
+  layout.failure.reset();
+  reap(pid);
+  return await_exec(layout, failures.read);
+}
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view words = *entry;
+    const auto equals = words.find('=');
+    if (equals != std::string_view::npos)
+      variables.emplace(words.substr(0, equals), words.substr(equals + 1));
+  }
+  return variables;
+}
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return os_error("making a pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+}  // namespace lockstep
