@@ -255,7 +255,7 @@ Result<void> AgentLoop::start_rank(const Command& command, Source& source, int l
       .command = launch_.command,
       .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),
       .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder};
-  source.pipe = TRY(ranks_.start(program));
+  source.pipe = TRY(ranks_.start(std::move(program)));
   return {};
 }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include <unistd.h>
+#include "base/spawn.h"
 
 namespace lockstep {
 namespace {
@@ -23,13 +23,9 @@ std::string list(const std::vector<int>& numbers) {
 }  // namespace
 
 Environment base_environment() {
-  Environment base = {{"TERM", "dumb"}};
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    std::string_view words = *entry;
-    auto equals = words.find('=');
-    if (equals == std::string_view::npos || !is_base(words.substr(0, equals))) continue;
-    base.emplace(words.substr(0, equals), words.substr(equals + 1));
-  }
+  Environment base = own_environment();
+  std::erase_if(base, [](const auto& variable) { return !is_base(variable.first); });
+  base["TERM"] = "dumb";
   return base;
 }
 

@@ -124,11 +124,7 @@ void Messenger::talk() {
 api::Heartbeat Messenger::next_call() {
   api::Heartbeat call = status_;
   call.items.clear();
-  auto items = spool_.batch(kBatch);
-  if (items)
-    call.items = *std::move(items);
-  else
-    LS_LOG(error, "{}", items.error().message);
+  call.items = spool_.batch(kBatch);
   more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = name_of(orders_.command.kind);
   call.wait_seconds = more_ ? 0 : in_seconds(pace_);
@@ -145,8 +141,7 @@ void Messenger::hear(const api::HeartbeatAnswer& answer) {
   known_ = sent_;
   more_ = more_ && answer.acknowledged > acknowledged_;  // else it would be the same call again
   acknowledged_ = answer.acknowledged;
-  if (auto freed = spool_.acknowledge(answer.acknowledged); !freed)
-    LS_LOG(error, "{}", freed.error().message);
+  spool_.acknowledge(answer.acknowledged);
   Command command{.kind = *kind,
                   .master_address = answer.master_address,
                   .master_port = answer.master_port,

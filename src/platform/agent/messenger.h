@@ -17,9 +17,9 @@
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "platform/agent/daemon_link.h"
-#include "platform/agent/spool.h"
 #include "platform/api/messages.h"
 #include "platform/core/model/command.h"
+#include "platform/spool/spool.h"
 
 namespace lockstep {
 

@@ -5,20 +5,16 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "platform/agent/output.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/reserved_port.h"
-#include "platform/agent/spawn.h"
-#include "platform/agent/spool.h"
 
 namespace lockstep {
 namespace {
@@ -37,28 +33,11 @@ class Parts : public testing::Test {
       lines_ += lines;
     });
   }
-  Spool spool(Spool::Limits limits = {}) { return *Spool::open(folder_ / "spool", limits); }
 
   std::filesystem::path folder_;
   std::vector<std::string> texts_;
   int lines_ = 0;
 };
-
-api::SpoolItem log_item(int rank, std::string text) {
-  api::SpoolItem item;
-  item.kind = "log";
-  item.rank = rank;
-  item.text = std::move(text);
-  return item;
-}
-
-api::SpoolItem metrics_item(std::int64_t step) {
-  api::SpoolItem item;
-  item.kind = "metrics";
-  item.step = step;
-  item.values = {{"loss", 1.5}};
-  return item;
-}
 
 // --- Output ---
 
@@ -94,61 +73,6 @@ TEST_F(Parts, WhatACarriageReturnOverwroteIsLeftOut) {
   for (std::string_view bytes : {"10%\r", "50%\r100%\n", "dos\r", "\nend\r\n"}) lines.take(bytes);
   lines.finish();
   EXPECT_EQ(texts_, std::vector<std::string>{"100%\ndos\nend"});
-}
-
-// --- Spool ---
-
-TEST_F(Parts, ItemsAreGivenInOrderUntilTheyAreAcknowledged) {
-  Spool items = spool();
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(items.add(metrics_item(i)));
-  EXPECT_EQ(items.batch(1_B)->size(), 1u);
-  auto all = *items.batch(1_MiB);
-  ASSERT_EQ(all.size(), 3u);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(all[static_cast<std::size_t>(i)].sequence, i + 1);
-    EXPECT_EQ(all[static_cast<std::size_t>(i)].step, i);
-  }
-  ASSERT_TRUE(items.acknowledge(2));
-  EXPECT_EQ(items.batch(1_MiB)->front().sequence, 3);
-  ASSERT_TRUE(items.acknowledge(3));
-  EXPECT_TRUE(items.empty());
-  EXPECT_EQ(std::filesystem::file_size(folder_ / "spool"), 0u);
-}
-
-TEST_F(Parts, TheOldestLinesGiveWayAreCountedAndLeaveNoGapInTheNumbers) {
-  Spool items = spool({.logs = 64_KiB, .garbage = 16_KiB});
-  ASSERT_TRUE(items.add(metrics_item(0)));
-  const int total = 1000;
-  for (int i = 0; i < total; ++i)
-    ASSERT_TRUE(items.add(log_item(1, format("{} {}", i, std::string(200, 'x'))), 1));
-  ASSERT_TRUE(items.add(metrics_item(1)));
-
-  auto all = *items.batch(10_MiB);
-  ASSERT_GE(all.size(), 4u);
-  EXPECT_EQ(all.front().kind, "metrics");
-  EXPECT_EQ(all.back().kind, "metrics");
-  const int kept = static_cast<int>(all.size()) - 3;
-  EXPECT_EQ(all[1].text, format("[lockstep: {} lines were dropped here while the daemon was away; "
-                                "rank-1.log has them]",
-                                total - kept));
-  EXPECT_TRUE(all[2].text.starts_with(format("{} x", total - kept)));
-  for (std::size_t i = 0; i < all.size(); ++i)
-    EXPECT_EQ(all[i].sequence, static_cast<std::int64_t>(i + 1));
-  EXPECT_LT(std::filesystem::file_size(folder_ / "spool"), 200'000u);
-}
-
-TEST_F(Parts, WhatWasSentIsNotDropped) {
-  Spool items = spool({.logs = 8_KiB, .garbage = 1_KiB});
-  ASSERT_TRUE(items.add(log_item(0, "first"), 1));
-  ASSERT_EQ(items.batch(1_KiB)->size(), 1u);
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(items.add(log_item(0, std::string(500, 'y')), 1));
-  EXPECT_EQ(items.batch(1_KiB)->front().text, "first");
-}
-
-TEST_F(Parts, BytesThatAreNotUtf8AreReplaced) {
-  Spool items = spool();
-  ASSERT_TRUE(items.add(log_item(0, std::string("a\xff\0b", 4)), 1));
-  EXPECT_EQ(items.batch(1_KiB)->front().text, std::string("a\xef\xbf\xbd\0b", 6));
 }
 
 // --- Report lines ---
@@ -212,21 +136,6 @@ Fd listener(int family, int port, bool reuse) {
       ::listen(socket.get(), 8) != 0)
     return Fd();
   return socket;
-}
-
-TEST(Spawn, AProgramFindsNothingOpenThatTheAgentHas) {
-  const Fd leaky(::open("/dev/null", O_RDONLY));  // not close-on-exec, as libraries open theirs
-  auto child = spawn({.command = {"sh", "-c", "exec ls /proc/self/fd"},
-                      .environment = {{"PATH", "/usr/bin:/bin"}},
-                      .folder = "/"})
-                   .value();
-  ::fcntl(child.output.get(), F_SETFL, 0);
-  std::string listed;
-  char buffer[256];
-  for (ssize_t n = 0; (n = ::read(child.output.get(), buffer, sizeof buffer)) > 0;)
-    listed.append(buffer, static_cast<std::size_t>(n));
-  ::waitpid(child.pid, nullptr, 0);
-  EXPECT_EQ(listed, "0\n1\n2\n3\n");  // 3 is that of ls itself
 }
 
 TEST(ReservedPort, AServerThatReusesAddressesMayListenOnIt) {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,15 +30,17 @@ void note_end(api::RankReport& rank, int status, bool signalled, Time now) {
 
 }  // namespace
 
-Result<Fd> Ranks::start(const Program& program) {
-  Child child = TRY(spawn(program));
+Result<Fd> Ranks::start(Program program) {
+  Pipe output = TRY(make_pipe());
+  ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
+  program.output = output.write.get();
   api::RankReport rank;
   rank.local_rank = static_cast<int>(reports_.size());
   rank.rank = first_rank_ + rank.local_rank;
-  rank.pid = child.pid;
+  rank.pid = TRY(spawn(program, Bond::thread));
   rank.state = name_of(RankState::running);
   reports_.push_back(rank);
-  return std::move(child.output);
+  return std::move(output.read);
 }
 
 bool Ranks::reap(Time now) {

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
+#include "base/spawn.h"
 #include "base/units.h"
-#include "platform/agent/spawn.h"
 #include "platform/api/messages.h"
 
 namespace lockstep {
@@ -22,8 +23,9 @@ class Ranks {
  public:
   Ranks(int first_rank, std::string token) : first_rank_(first_rank), token_(std::move(token)) {}
 
-  // Starts the next rank; its output's end. Only from a thread that lives as long as the agent.
-  Result<Fd> start(const Program& program);
+  // Starts the next rank; the end of a pipe with all its output, which does not block. Only from a
+  // thread that lives as long as the agent.
+  Result<Fd> start(Program program);
 
   // Collects all children that have ended, ranks and others. True when a rank was among them.
   bool reap(Time now);

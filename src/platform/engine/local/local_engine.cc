@@ -9,15 +9,14 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/processes.h"
+#include "base/spawn.h"
 #include "platform/engine/node_files.h"
 #include "text/convert.h"
 
@@ -48,80 +47,6 @@ Result<std::string> installation_of(const path& home) {
 bool is_locked(const path& file) {
   auto lock = open_file(file, O_RDWR);
   return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
-// The daemon's own environment, with the node's mark.
-std::vector<std::string> marked_environment(const std::string& token) {
-  const std::string prefix = std::string(kNodeToken) + "=";
-  std::vector<std::string> result = {prefix + token};
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (!std::string_view(*entry).starts_with(prefix)) result.emplace_back(*entry);
-  return result;
-}
-
-// All that the agent's process needs, laid out before the fork: the daemon has threads, so that
-// only async-signal-safe calls may follow it.
-struct Layout {
-  std::vector<std::string> command, environment;
-  std::vector<char*> argv, envp;
-  Fd log, null, failure;
-};
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (auto& word : words) result.push_back(word.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-[[noreturn]] void give_up(const Layout& layout) {
-  int error = errno;
-  [[maybe_unused]] auto n = ::write(layout.failure.get(), &error, sizeof error);
-  ::_exit(127);
-}
-
-[[noreturn]] void become_agent(const Layout& layout) {
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::chdir("/") != 0 || ::dup2(layout.null.get(), 0) < 0 || ::dup2(layout.log.get(), 1) < 0 ||
-      ::dup2(layout.log.get(), 2) < 0)
-    give_up(layout);
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  ::execve(layout.argv[0], layout.argv.data(), layout.envp.data());
-  give_up(layout);
-}
-
-// Forks twice, so that the agent is nobody's child here and whoever is init reaps it.
-[[noreturn]] void detach(const Layout& layout) {
-  ::setsid();
-  pid_t pid = ::fork();
-  if (pid < 0) give_up(layout);
-  if (pid == 0) become_agent(layout);
-  ::_exit(0);
-}
-
-// Returns once the agent's program runs.
-Result<void> start_detached(Layout& layout) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return os_error("starting an agent: pipe", errno);
-  Fd failures(ends[0]);
-  layout.failure = Fd(ends[1]);
-  layout.argv = pointers(layout.command);
-  layout.envp = pointers(layout.environment);
-
-  pid_t pid = ::fork();
-  if (pid < 0) return os_error("starting an agent: fork", errno);
-  if (pid == 0) detach(layout);
-  layout.failure.reset();
-  int error = 0;
-  ssize_t n = 0;
-  do n = ::read(failures.get(), &error, sizeof error);
-  while (n < 0 && errno == EINTR);
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
-  if (n > 0) return os_error("starting the agent " + layout.command.front(), error);
-  return {};
 }
 
 // Those with the mark and all below them, ancestors first.
@@ -158,12 +83,13 @@ Result<void> LocalEngine::launch(const Launch& launch) {
   if (is_locked(files.lock())) return {};
   const path file = files.launch_file();
   TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
-  Layout layout;
-  layout.command = {program_.string(), "agent", file.string()};
-  layout.environment = marked_environment(token(node));
-  layout.log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
-  layout.null = TRY(open_file("/dev/null", O_RDONLY));
-  TRY(start_detached(layout));
+  const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
+  Program agent{.command = {program_.string(), "agent", file.string()},
+                .environment = own_environment(),
+                .folder = "/",
+                .output = log.get()};
+  agent.environment[std::string(kNodeToken)] = token(node);
+  TRY(spawn_detached(agent));
   last_seen_.insert(node);
   return {};
 }

@@ -1,0 +1,259 @@
+#include "platform/spool/spool.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "platform/spool/detail/line.h"
+
+namespace lockstep {
+namespace {
+
+std::string said_of(std::int64_t lines, std::int64_t reports) {
+  if (reports == 0) return format("{} lines", lines);
+  if (lines == 0) return format("{} reports (metrics, progress, checkpoints)", reports);
+  return format("{} lines and {} reports (metrics, progress, checkpoints)", lines, reports);
+}
+
+api::SpoolItem line_of_ours(std::int64_t sequence, int rank, Time time, std::string text) {
+  api::SpoolItem line;
+  line.sequence = sequence;
+  line.kind = "log";
+  line.rank = rank;
+  line.time = time;
+  line.text = std::move(text);
+  return line;
+}
+
+}  // namespace
+
+Result<Spool> Spool::open(const std::filesystem::path& file, const Limits& limits) {
+  Fd opened = TRY(open_file(file, O_RDWR | O_CREAT | O_TRUNC));
+  return Spool(file, std::move(opened), limits);
+}
+
+// --- Items ---
+
+Result<void> Spool::add(api::SpoolItem item, int lines) {
+  const Kind kind = item.kind == "log"          ? Kind::log
+                    : item.kind == "checkpoint" ? Kind::checkpoint
+                                                : Kind::report;
+  auto put = [&]() -> Result<void> {
+    if (kind == Kind::report && reports_ >= limits_.reports.count())
+      return Error{Code::exhausted,
+                   format("{} of metrics wait for the daemon, the limit", text(limits_.reports))};
+    TRY(say_losses());
+    item.sequence = last_ + 1;
+    entries_.push_back(TRY(write(item, kind, lines)));
+    last_ = item.sequence;
+    return {};
+  };
+  auto done = put();
+  if (!done) lose(item.rank, lines, kind, done.error().message);
+  drop_oldest_logs();
+  tidy();
+  return done;
+}
+
+// A line that was written in part is cut off again, so that no shorter one leaves a rest of it.
+Result<Spool::Entry> Spool::write(const api::SpoolItem& item, Kind kind, int lines) {
+  const std::string words = spool::line_of(item);
+  if (auto written = spool::write_at(file_.get(), words, end_); !written) {
+    if (::ftruncate(file_.get(), end_) != 0) LS_LOG(warning, "the spool cannot be cut");
+    return std::move(written).error();
+  }
+  const Entry entry{.offset = end_,
+                    .size = static_cast<std::int64_t>(words.size()),
+                    .sequence = item.sequence,
+                    .rank = item.rank,
+                    .lines = lines,
+                    .kind = kind};
+  end_ += entry.size;
+  count(entry);
+  return entry;
+}
+
+Result<api::SpoolItem> Spool::read(const Entry& entry) const {
+  return spool::item_of(TRY(spool::read_at(file_.get(), entry.size - 1, entry.offset)));
+}
+
+std::vector<api::SpoolItem> Spool::batch(Bytes most, std::size_t items) {
+  std::ignore = say_losses();  // tried again with every batch
+  std::vector<api::SpoolItem> given;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < entries_.size() && given.size() < items;) {
+    bytes += entries_[i].size;
+    if (!given.empty() && bytes > most.count()) break;
+    auto item = read(entries_[i]);
+    if (item) {
+      given.push_back(*std::move(item));
+      ++i;
+      continue;
+    }
+    LS_LOG(error, "item {} is lost: {}", entries_[i].sequence, item.error().message);
+    lose(entries_[i].rank, entries_[i].lines, entries_[i].kind, item.error().message);
+    forget(entries_[i]);
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (!given.empty()) given_ = std::max(given_, given.back().sequence);
+  return given;
+}
+
+void Spool::acknowledge(std::int64_t sequence) {
+  while (!entries_.empty() && entries_.front().sequence <= std::min(sequence, given_)) {
+    forget(entries_.front());
+    entries_.pop_front();
+  }
+  tidy();
+}
+
+void Spool::refuse(std::int64_t sequence, std::string_view why) {
+  const auto entry = std::ranges::lower_bound(entries_, sequence, {}, &Entry::sequence);
+  if (entry == entries_.end() || entry->sequence != sequence) return;
+  const auto item = read(*entry);
+  if (entry->kind != Kind::mark && item) {
+    auto text = format("[lockstep: the daemon refused the {} that stood here (step {}): {}]",
+                       item->kind, item->step, why);
+    if (replace(*entry, std::move(text), 1)) return;
+  }
+  erase(*entry);
+  forget(*entry);
+  entries_.erase(entry);
+}
+
+// --- What is lost, and the lines that say so ---
+
+// By a mark with the same number. It is written first: who is killed in between has both.
+Result<void> Spool::replace(Entry& entry, std::string text, int lines) {
+  const api::SpoolItem item = TRY(read(entry));
+  const Entry fresh = TRY(
+      write(line_of_ours(item.sequence, item.rank, item.time, std::move(text)), Kind::mark, lines));
+  erase(entry);
+  forget(entry);
+  entry = fresh;
+  return {};
+}
+
+void Spool::lose(int rank, int lines, Kind kind, std::string why) {
+  Loss& loss = losses_[rank];
+  loss.lines += kind <= Kind::mark ? lines : 0;
+  loss.reports += kind <= Kind::mark ? 0 : 1;
+  loss.why = std::move(why);
+}
+
+// Fails while the disk is still full.
+Result<void> Spool::say_losses() {
+  while (!losses_.empty()) {
+    const auto& [rank, loss] = *losses_.begin();
+    const std::string what = said_of(loss.lines, loss.reports);
+    const auto mark = line_of_ours(last_ + 1, rank, SystemClock().now(),
+                                   format("[lockstep: {} were lost here: {}]", what, loss.why));
+    entries_.push_back(TRY(write(mark, Kind::mark, 1)));
+    last_ = mark.sequence;
+    LS_LOG(warning, "rank {}: {} are lost for the daemon: {}", rank, what, loss.why);
+    losses_.erase(losses_.begin());
+  }
+  return {};
+}
+
+// The newest of a rank's lines that go becomes the mark, so that the mark stands where they stood.
+void Spool::drop_oldest_logs() {
+  if (logs_ <= limits_.logs.count()) return;
+  const std::int64_t until = last_to_drop();
+  auto goes = [&](const Entry& entry) {
+    return is_log(entry) && entry.sequence > given_ && entry.sequence <= until;
+  };
+  std::map<int, Dropped> dropped;  // by rank
+  for (const Entry& entry : entries_) {
+    if (!goes(entry)) continue;
+    dropped[entry.rank].lines += entry.lines;
+    dropped[entry.rank].newest = entry.sequence;
+  }
+  for (Entry& entry : entries_)
+    if (goes(entry) && dropped[entry.rank].newest == entry.sequence)
+      mark_dropped(entry, dropped[entry.rank]);
+  std::erase_if(entries_, [&](const Entry& entry) {
+    if (!goes(entry) || dropped[entry.rank].newest == entry.sequence) return false;
+    erase(entry);
+    forget(entry);
+    return true;
+  });
+}
+
+// Down to seven eighths of the limit, so that the search is not repeated for each line.
+std::int64_t Spool::last_to_drop() const {
+  std::int64_t excess = logs_ - limits_.logs.count() / 8 * 7;
+  std::int64_t last = 0;
+  for (const Entry& entry : entries_) {
+    if (excess <= 0 || entry.sequence == last_) break;
+    if (!is_log(entry) || entry.sequence <= given_) continue;
+    excess -= entry.size;
+    last = entry.sequence;
+  }
+  return last;
+}
+
+void Spool::mark_dropped(Entry& newest, const Dropped& dropped) {
+  auto words = format(
+      "[lockstep: {} lines were dropped here while the daemon was away; look into "
+      "rank-{}.log]",
+      dropped.lines, newest.rank);
+  if (auto marked = replace(newest, std::move(words), dropped.lines); !marked)
+    lose(newest.rank, dropped.lines - newest.lines, Kind::log, marked.error().message);
+}
+
+// --- The file ---
+
+// What cannot be overwritten is read once more than it should be, by a janitor.
+void Spool::erase(const Entry& entry) {
+  std::ignore = spool::write_at(file_.get(), std::string_view(&spool::kDropped, 1), entry.offset);
+}
+
+void Spool::count(const Entry& entry) { (is_log(entry) ? logs_ : reports_) += entry.size; }
+
+void Spool::forget(const Entry& entry) { (is_log(entry) ? logs_ : reports_) -= entry.size; }
+
+// Empties the file, or writes it anew without what is acknowledged or dropped. A disk that is full
+// is not tried again before there is as much to gain once more.
+void Spool::tidy() {
+  if (entries_.empty() && end_ > 0) {
+    if (::ftruncate(file_.get(), 0) == 0) end_ = 0;
+    return;
+  }
+  const std::int64_t live = logs_ + reports_;
+  if (end_ - live <= std::max(limits_.garbage.count(), live)) return;
+  if (rewrite_failed_ > 0 && end_ - rewrite_failed_ < limits_.garbage.count()) return;
+  std::filesystem::path temporary = name_;
+  temporary += ".tmp";
+  auto done = rewrite(temporary);
+  rewrite_failed_ = done ? 0 : end_;
+  if (done) return;
+  ::unlink(temporary.c_str());
+  LS_LOG(warning, "{}", done.error().message);
+}
+
+Result<void> Spool::rewrite(const std::filesystem::path& temporary) {
+  Fd file = TRY(open_file(temporary, O_RDWR | O_CREAT | O_TRUNC));
+  std::vector<std::int64_t> offsets;
+  std::int64_t end = 0;
+  for (const Entry& entry : entries_) {
+    TRY(spool::write_at(file.get(), TRY(spool::read_at(file_.get(), entry.size, entry.offset)),
+                        end));
+    offsets.push_back(end);
+    end += entry.size;
+  }
+  if (::rename(temporary.c_str(), name_.c_str()) != 0)
+    return os_error("rewriting the spool " + name_.string(), errno);
+  for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i].offset = offsets[i];
+  file_ = std::move(file);
+  end_ = end;
+  return {};
+}
+
+}  // namespace lockstep
