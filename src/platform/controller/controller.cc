@@ -14,7 +14,6 @@ namespace fs = std::filesystem;
 
 // How often the engine is asked what is gone: at every tick while something is about to end.
 constexpr Duration kLookInterval = std::chrono::seconds(1);
-constexpr Duration kComplainInterval = std::chrono::minutes(1);
 // Between two ticks: longer, and the daemon itself stood still (a machine that slept, a disk that
 // hung, a clock that was set). Well below the silence after which a node counts as lost.
 constexpr Duration kStandstill = std::chrono::seconds(10);
@@ -39,7 +38,7 @@ void for_each_live_node(const State& state, Visit&& visit) {
 }  // namespace
 
 Controller::Controller(ControllerSetup setup, State state)
-    : setup_(std::move(setup)), state_(std::move(state)) {}
+    : setup_(std::move(setup)), state_(std::move(state)), complaints_(setup_.clock) {}
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(check(setup.map));
@@ -90,10 +89,12 @@ Result<Command> Controller::report(const NodeReport& report) {
 void Controller::tick() {
   const Time now = setup_.clock.now();
   const bool stood_still = ticked_ && now - *ticked_ >= kStandstill;
-  if (stood_still && !handle_or_log(DaemonStarted{})) return;
+  if ((stood_still || unheard_) && !handle(DaemonStarted{})) return;
+  unheard_ = false;
   ticked_ = now;
-  for (const NodeId& node : gone_nodes()) handle_or_log(NodeGone{node});
-  handle_or_log(Tick{});
+  // An event whose commit fails comes again at the next tick.
+  for (const NodeId& node : gone_nodes()) (void)handle(NodeGone{node});
+  (void)handle(Tick{});
 }
 
 fs::path Controller::checkpoint_folder(const Run& run) const {
@@ -111,7 +112,7 @@ Result<std::vector<Change>> Controller::handle(const Event& event) {
 // Persist, then apply; what is to be done is queued.
 Result<std::vector<Change>> Controller::decide(const Event& event) {
   Outcome outcome = TRY(step(state_, event, setup_.clock.now()));
-  if (!outcome.changes.empty()) TRY(setup_.store.commit(outcome.changes));
+  TRY(commit(outcome.changes));
   for (const Change& change : outcome.changes) apply(state_, change);
   for (const Effect& effect : outcome.effects)
     if (const auto* launch = std::get_if<LaunchNode>(&effect)) launching_.insert(launch->node);
@@ -119,10 +120,16 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
   return std::move(outcome.changes);
 }
 
-bool Controller::handle_or_log(const Event& event) {
-  auto handled = handle(event);
-  if (!handled) LS_LOG(error, "the controller could not go on: {}", handled.error().message);
-  return handled.has_value();
+Result<void> Controller::commit(const std::vector<Change>& changes) {
+  if (changes.empty()) return {};
+  auto committed = setup_.store.commit(changes);
+  if (committed && complaints_.over(Trouble::store)) LS_LOG(info, "the store takes changes again");
+  if (committed) return {};
+  unheard_ = true;
+  if (complaints_.due(Trouble::store))
+    LS_LOG(error, "nothing starts, ends or is resumed until it can be stored: {}",
+           committed.error().message);
+  return committed;
 }
 
 // A launch that fails is an event of its own, whose effects join the queue.
@@ -146,11 +153,8 @@ void Controller::carry_out(const LaunchNode& effect) {
   launching_.erase(effect.node);
   if (launched) return;
   LS_LOG(warning, "launching {} failed: {}", text(effect.node), launched.error().message);
-  auto changes = decide(LaunchFailed{effect.node, launched.error().message});
-  if (changes)
-    notify(*changes);
-  else  // the node is not in the engine's list, so a later tick finds it gone
-    LS_LOG(error, "the controller could not go on: {}", changes.error().message);
+  // If that cannot be stored, a later tick finds the node gone: it is not in the engine's list.
+  if (auto changes = decide(LaunchFailed{effect.node, launched.error().message})) notify(*changes);
 }
 
 Result<void> Controller::launch(const Node& node) {
@@ -162,7 +166,7 @@ Result<void> Controller::launch(const Node& node) {
 
 void Controller::carry_out(const KillNode& effect) {
   // Not repeated here: step() asks again every few seconds for as long as the node is there.
-  if (auto killed = setup_.engine.kill(effect.node); !killed)
+  if (auto killed = setup_.engine.kill(effect.node); !killed && complaints_.due(Trouble::kill))
     LS_LOG(warning, "ending {} by force failed: {}", text(effect.node), killed.error().message);
 }
 
@@ -182,16 +186,14 @@ std::vector<NodeId> Controller::gone_nodes() {
     if (!launching_.contains(node.id)) gone.push_back(node.id);
   });
   if (gone.empty()) return gone;
-  const Time now = setup_.clock.now();
-  looked_ = now;
+  looked_ = setup_.clock.now();
   const auto there = setup_.engine.list();
   if (!there) {
-    if (!complained_ || now - *complained_ >= kComplainInterval) {
+    if (complaints_.due(Trouble::list))
       LS_LOG(warning, "the engine cannot say what runs: {}", there.error().message);
-      complained_ = now;
-    }
     return {};
   }
+  if (complaints_.over(Trouble::list)) LS_LOG(info, "the engine says again what runs");
   std::erase_if(
       gone, [&](const NodeId& node) { return std::ranges::find(*there, node) != there->end(); });
   return gone;

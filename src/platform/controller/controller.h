@@ -6,9 +6,11 @@
 //   every 200 ms:        controller->tick();
 //   on an agent's call:  Command command = TRY(controller->report(report));
 //
-// When a commit fails nothing has happened: the caller of submit(), stop() or report() gets the
-// error, and what a tick decided is decided again at the next one. When the daemon dies between
-// commit and effect, open() finds by the state and by what the engine has what is left to do.
+// When a commit fails nothing has happened: the caller of submit(), stop(), resume() or report()
+// gets the error, and what a tick decided is decided again at the next one. Reports that could not
+// be stored count as unheard, so once commits succeed again nobody is silent since before. When the
+// daemon dies between commit and effect, open() finds by the state and by what the engine has what
+// is left to launch, and step() asks again for kills.
 #pragma once
 
 #include <deque>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "platform/controller/complaints.h"
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
@@ -74,7 +77,7 @@ class Controller {
   Result<void> recover();
   Result<std::vector<Change>> handle(const Event& event);
   Result<std::vector<Change>> decide(const Event& event);
-  bool handle_or_log(const Event& event);
+  Result<void> commit(const std::vector<Change>& changes);
   void act();
   void carry_out(const LaunchNode& effect);
   void carry_out(const KillNode& effect);
@@ -87,11 +90,12 @@ class Controller {
   ControllerSetup setup_;
   State state_;
   std::vector<Watcher> watchers_;
-  std::deque<Effect> effects_;      // committed, not yet carried out
-  std::set<NodeId> launching_;      // committed, their launch not yet tried: not gone if not listed
-  std::optional<Time> ticked_;      // the last tick
-  std::optional<Time> looked_;      // when the engine was last asked
-  std::optional<Time> complained_;  // when its failure to answer was last logged
+  std::deque<Effect> effects_;  // committed, not yet carried out
+  std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
+  std::optional<Time> ticked_;  // the last tick
+  std::optional<Time> looked_;  // when the engine was last asked
+  bool unheard_ = false;        // a commit failed since the last tick, maybe that of a report
+  Complaints complaints_;
 };
 
 }  // namespace lockstep

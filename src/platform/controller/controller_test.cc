@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "map/query.h"
 #include "platform/store/memory_store.h"
 #include "platform/store/sql_store.h"
@@ -33,7 +34,7 @@ class FakeEngine : public Engine {
   }
   Result<void> kill(const NodeId& node) override {
     kills.push_back(node);
-    there.erase(node);
+    if (!lose_kills) there.erase(node);
     return {};
   }
   Result<std::vector<NodeId>> list() override {
@@ -43,6 +44,7 @@ class FakeEngine : public Engine {
 
   bool refuse_launch = false;
   bool refuse_list = false;
+  bool lose_kills = false;
   std::set<NodeId> there;
   std::vector<Launch> launches;
   std::vector<NodeId> kills;
@@ -268,6 +270,73 @@ TEST_F(ControllerTest, WhatATickCouldNotStoreTheNextOneDecidesAgain) {
   store_.fail_with(std::nullopt);
   tick();
   EXPECT_EQ(live_attempt(controller_->state(), id)->cause, Cause::timeout);
+}
+
+// What is logged while it lives.
+class LogLines {
+ public:
+  LogLines() {
+    set_log_sink([this](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  }
+  ~LogLines() { set_log_sink({}); }
+  std::vector<std::string> lines;
+};
+
+TEST_F(ControllerTest, AFullDiskIsSaidOnceAMinuteAndCostsNoRunOnceThereIsRoom) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  const std::string words = "/x/lockstep.db: no space is left; make room in /x";
+  LogLines log;
+  store_.fail_with(Error{Code::exhausted, words});
+  for (int i = 0; i < 300; ++i) {  // five minutes
+    tick(std::chrono::seconds(1));
+    (void)controller_->report(with_rank(nodes(id)[0], RankState::running));
+  }
+  EXPECT_GE(log.lines.size(), 4u);
+  EXPECT_LE(log.lines.size(), 5u);
+  for (const std::string& line : log.lines) EXPECT_THAT(line, HasSubstr(words));
+  EXPECT_EQ(controller_->submit(spec_of(1, 1), {}).error().code, Code::exhausted);
+  store_.fail_with(std::nullopt);
+  tick();
+  EXPECT_THAT(log.lines.back(), HasSubstr("takes changes again"));
+  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_EQ(run(id).epoch, 1);
+  EXPECT_THAT(engine_.kills, ElementsAre());
+  EXPECT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));  // silence counts again
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+}
+
+TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const NodeId node = nodes(id)[0];
+  report(with_rank(node, RankState::running));
+  engine_.lose_kills = true;  // as if the daemon had died between commit and kill
+  for (int i = 0; i < 30; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(engine_.kills, ElementsAre(node));
+  EXPECT_EQ(live_attempt(controller_->state(), id)->cause, Cause::node_lost);
+  engine_.lose_kills = false;
+  restart();
+  for (int i = 0; i < 6; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(engine_.kills, ElementsAre(node, node));
+  EXPECT_EQ(run(id).epoch, 2);
+}
+
+TEST_F(ControllerTest, AResumedRunHasItsWholeTimeLeft) {
+  auto spec = spec_of(1, 1);
+  spec.hang_after = std::chrono::minutes(5);
+  const RunId id = controller_->submit(spec, {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  clock_.time += std::chrono::seconds(20);
+  ASSERT_TRUE(controller_->stop(id, ""));
+  engine_.there.clear();
+  tick();
+  ASSERT_EQ(run(id).state, RunState::cancelled);
+  ASSERT_TRUE(controller_->resume(id));
+  EXPECT_EQ(engine_.launches.back().node, "demo/1.2/0");
+  EXPECT_EQ(engine_.launches.back().time_left, spec.timeout);
+  EXPECT_EQ(engine_.launches.back().hang_after, spec.hang_after);
+  EXPECT_EQ(controller_->resume(id).error().code, Code::invalid);
 }
 
 TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
