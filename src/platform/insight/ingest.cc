@@ -1,6 +1,7 @@
 // What agents ship, into the tables.
 #include <algorithm>
 
+#include "base/check.h"
 #include "platform/insight/detail/lines.h"
 #include "platform/insight/detail/points.h"
 #include "platform/insight/detail/tally.h"
@@ -27,9 +28,11 @@ Result<void> append_note(Database& database, Tally& tally, std::int64_t epoch, c
 }  // namespace
 
 Result<std::int64_t> Insight::ingest(const NodeId& node, std::span<const Item> items) {
+  if (std::ranges::adjacent_find(items, std::ranges::greater_equal(), &Item::sequence) !=
+      items.end())
+    return Error{Code::invalid, "items of " + text(node) + " must come by ascending sequence"};
   const std::int64_t stored = TRY(stored_sequence(node));
-  const auto fresh =
-      std::ranges::find_if(items, [&](const Item& item) { return item.sequence > stored; });
+  const auto fresh = std::ranges::upper_bound(items, stored, {}, &Item::sequence);
   const std::span<const Item> rest(fresh, items.end());
   if (rest.empty()) return stored;
   auto done = database_.transaction([&] { return put(node, rest); });
@@ -50,22 +53,7 @@ Result<void> Insight::put(const NodeId& node, std::span<const Item> items) {
   const auto& [attempt, index] = node;
   Tally tally = TRY(find_or_make_tally(database_, attempt.run));
   PointsWriter points(database_, attempt.run, attempt.epoch, tally, limits_);
-  for (const Item& item : items) {
-    switch (item.kind) {
-      case ItemKind::log:
-        TRY(append_lines(database_, tally, attempt.epoch, item, limits_.line));
-        break;
-      case ItemKind::metrics:
-        TRY(points.add(item));
-        break;
-      case ItemKind::progress:
-        TRY(put_progress(node, item));
-        break;
-      case ItemKind::checkpoint:
-        TRY(put_checkpoint(node, item));
-        break;
-    }
-  }
+  for (const Item& item : items) TRY(put(node, item, tally, points));
   TRY(points.finish());
   if (!points.complaint().empty())
     TRY(append_note(database_, tally, attempt.epoch, items.back(), points.complaint(), limits_));
@@ -75,6 +63,22 @@ Result<void> Insight::put(const NodeId& node, std::span<const Item> items) {
       "insert into spools (project, number, epoch, node, sequence) values (:project, :number, "
       ":epoch, :node, :sequence) on conflict do update set sequence = excluded.sequence",
       attempt.run.project, attempt.run.number, attempt.epoch, index, items.back().sequence);
+}
+
+Result<void> Insight::put(const NodeId& node, const Item& item, Tally& tally,
+                          PointsWriter& points) {
+  switch (item.kind) {
+    case ItemKind::log:
+      return append_lines(database_, tally, node.attempt.epoch, item, limits_.line);
+    case ItemKind::metrics:
+      return points.add(item);
+    case ItemKind::progress:
+      return put_progress(node, item);
+    case ItemKind::checkpoint:
+      return put_checkpoint(node, item);
+  }
+  LS_CHECK(false, "kind {}", static_cast<int>(item.kind));
+  return {};
 }
 
 Result<void> Insight::put_progress(const NodeId& node, const Item& item) {

@@ -117,14 +117,18 @@ struct Limits {
   std::size_t name = 256;        // bytes of a metric's name
 };
 
+class PointsWriter;
+struct Tally;
+
 class Insight {
  public:
   explicit Insight(Database& database, const Limits& limits = {})  // the database outlives this
       : database_(database), limits_(limits) {}
 
   // Stores what is new of the batch, all or nothing, and returns the highest sequence of the node
-  // that is durable now. An empty batch only asks for that. Values of metrics that break a limit
-  // are refused alone; the run's log says so, at the first and at each tenth power of their number.
+  // that is durable now. An empty batch only asks for that; one out of order is refused. Values of
+  // metrics that break a limit are refused alone; the run's log says so, at the first and at each
+  // tenth power of their number.
   Result<std::int64_t> ingest(const NodeId& node, std::span<const Item> items);
 
   // Lines behind a cursor, up to the limit or 4 MiB. Where older ones are gone, a line of
@@ -150,6 +154,7 @@ class Insight {
  private:
   Result<std::int64_t> stored_sequence(const NodeId& node);
   Result<void> put(const NodeId& node, std::span<const Item> items);
+  Result<void> put(const NodeId& node, const Item& item, Tally& tally, PointsWriter& points);
   Result<void> put_progress(const NodeId& node, const Item& item);
   Result<void> put_checkpoint(const NodeId& node, const Item& item);
 

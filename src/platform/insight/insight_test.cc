@@ -59,6 +59,14 @@ TEST_F(InsightTest, WhatIsSentTwiceIsStoredOnce) {
   EXPECT_THAT(lines(), ElementsAre("one", "two", "three"));
 }
 
+TEST_F(InsightTest, ABatchOutOfOrderIsRefused) {
+  for (const std::int64_t second : {1, 2}) {
+    const std::vector<Item> items = {log_item(2, "two"), log_item(second, "one")};
+    EXPECT_EQ(insight_.ingest(kNode, items).error().code, Code::invalid);
+  }
+  EXPECT_EQ(ingest(kNode, {}), 0);
+}
+
 TEST_F(InsightTest, EachNodeAndAttemptHasItsOwnSequence) {
   ingest(kNode, {log_item(1, "a")});
   ingest({{kRun, 1}, 1}, {log_item(1, "b", 1)});

@@ -28,10 +28,12 @@ class LocalEngine : public Engine {
   // midst of exec shows no environment for a moment. Costs a look at each process of the user.
   Result<std::vector<NodeId>> list() override;
 
+  // By which the node's processes and sockets are known: <installation>:<node>.
+  std::string token(const NodeId& node) const;
+
  private:
   LocalEngine(std::filesystem::path program, std::string installation)
       : program_(std::move(program)), installation_(std::move(installation)) {}
-  std::string token(const NodeId& node) const;
   std::set<NodeId> marked_nodes() const;
 
   std::filesystem::path program_;

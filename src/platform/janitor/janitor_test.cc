@@ -1,0 +1,327 @@
+#include "platform/janitor/janitor.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "platform/engine/node_files.h"
+#include "platform/janitor/chores.h"
+#include "platform/janitor/daemon_log.h"
+#include "platform/janitor/sweep.h"
+#include "platform/spool/spool.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const RunId kRun{"demo", 1};
+const NodeId kNode{{kRun, 1}, 0};
+constexpr Duration kDay = std::chrono::hours(24);
+
+class SetClock : public Clock {
+ public:
+  Time now() const override { return now_; }
+  void pass(Duration duration) { now_ += duration; }
+
+ private:
+  Time now_{Duration(1'790'000'000'000'000)};
+};
+
+fs::path temporary_folder() {
+  std::string pattern = (fs::temp_directory_path() / "janitor-XXXXXX").string();
+  return ::mkdtemp(pattern.data());
+}
+
+class JanitorTest : public ::testing::Test {
+ protected:
+  JanitorTest() : home_(temporary_folder()) { add_node(kNode, AttemptState::ended); }
+  ~JanitorTest() override { fs::remove_all(home_); }
+
+  void add_node(const NodeId& id, AttemptState attempt_state) {
+    const AttemptId& attempt = id.attempt;
+    auto& run = state_.runs[attempt.run];
+    run.id = attempt.run;
+    run.epoch = attempt.epoch;
+    run.state = attempt_state == AttemptState::ended ? RunState::failed : RunState::running;
+    if (is_final(run.state)) run.ended = clock_.now();
+    state_.attempts[attempt].id = attempt;
+    state_.attempts[attempt].state = attempt_state;
+    Node node;
+    node.id = id;
+    state_.nodes[id] = node;
+  }
+
+  NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, node)}; }
+  // What the token names; a test's own, so that nothing of the machine's is looked at.
+  fs::path sockets(const NodeId& node = kNode) const { return socket_folders(token(node)).back(); }
+  std::string token(const NodeId& node) const { return home_.string() + ":" + text(node); }
+
+  // All that a killed agent leaves; its spool holds these lines, from the first sequence on.
+  void leave(const NodeId& node, const std::vector<std::string>& lines) {
+    const NodeFiles left = files(node);
+    ASSERT_TRUE(make_folders(left.folder));
+    for (const auto& file : {left.launch_file(), left.secret(), left.lock(), left.agent_log(),
+                             left.rank_log(0), left.rank_log(17)})
+      ASSERT_TRUE(write_file(file, "x"));
+    ASSERT_TRUE(make_folders(sockets(node)));
+    ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
+    auto spool = Spool::open(left.spool(), {});
+    for (const auto& line : lines) {
+      api::SpoolItem item;
+      item.kind = "log";
+      item.text = line;
+      ASSERT_TRUE(spool->add(item, 1));
+    }
+  }
+  std::vector<std::string> lines(const RunId& run = kRun) {
+    std::vector<std::string> texts;
+    const auto page = insight_.log(run, {.rank = {}}).value();
+    for (const auto& line : page.lines) texts.push_back(line.text);
+    return texts;
+  }
+  std::vector<std::string> names_in(const fs::path& folder) {
+    std::vector<std::string> names;
+    const auto found = list_folder(folder).value_or(std::vector<fs::path>());
+    for (const auto& path : found) names.push_back(path.filename().string());
+    return names;
+  }
+
+  std::unique_ptr<Janitor> janitor() {
+    return std::make_unique<Janitor>(
+        JanitorSetup{.state = state_,
+                     .insight = insight_,
+                     .database = *database_,
+                     .clock = clock_,
+                     .home = home_,
+                     .token_of = [this](const NodeId& node) { return token(node); }});
+  }
+  // Slices until the node's launch file is gone.
+  void work(Janitor& janitor, const NodeId& node = kNode) {
+    for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+         fs::exists(files(node).launch_file()); ::usleep(1000)) {
+      ASSERT_FALSE(deadline.passed());
+      janitor.slice();
+    }
+  }
+
+  fs::path home_;
+  SetClock clock_;
+  State state_;
+  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  insight::Insight insight_{*database_};
+};
+
+TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
+  leave(kNode, {"one", "two"});
+  auto janitor = this->janitor();
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("one", "two"));
+  EXPECT_THAT(names_in(files().folder),
+              ElementsAre("agent.lock", "agent.log", "rank-0.log", "rank-17.log"));
+  EXPECT_FALSE(fs::exists(sockets()));
+}
+
+TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
+  leave(kNode, {"one", "two", "three"});
+  const std::vector<insight::Item> sent = {{.sequence = 1, .text = "one"},
+                                           {.sequence = 2, .text = "two"}};
+  ASSERT_TRUE(insight_.ingest(kNode, sent));
+  auto janitor = this->janitor();
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("one", "two", "three"));
+}
+
+TEST_F(JanitorTest, ALargeSpoolTakesManySlicesAndAKillBetweenThemLosesAndDoublesNothing) {
+  std::vector<std::string> said;
+  for (int i = 0; i < 200; ++i) said.push_back(std::string(5000, 'x') + std::to_string(i));
+  leave(kNode, said);
+  for (std::size_t stored = 0; fs::exists(files().launch_file());) {
+    auto janitor = this->janitor();  // the next daemon's
+    for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+         lines().size() == stored && fs::exists(files().launch_file()); ::usleep(1000)) {
+      ASSERT_FALSE(deadline.passed());
+      janitor->slice();
+    }
+    EXPECT_LT(lines().size(), stored + 60);  // a slice takes 128 KiB, not all
+    stored = lines().size();
+  }
+  EXPECT_EQ(lines(), said);
+}
+
+TEST_F(JanitorTest, ASweepCutShortAtAnyPointIsEndedByTheNext) {
+  for (int cut = 0; cut < 4; ++cut) {
+    leave(kNode, {});
+    if (cut > 0) fs::remove(files().spool());
+    if (cut > 1) fs::remove(files().secret());
+    if (cut > 2) fs::remove_all(sockets());
+    auto janitor = this->janitor();
+    work(*janitor);
+    EXPECT_FALSE(fs::exists(files().spool()));
+    EXPECT_FALSE(fs::exists(files().secret()));
+    EXPECT_FALSE(fs::exists(sockets()));
+  }
+}
+
+TEST_F(JanitorTest, ANodeThatMayStillRunIsLeftAlone) {
+  const NodeId live{{{"demo", 2}, 1}, 0};
+  add_node(live, AttemptState::draining);
+  const NodeId unknown{{{"demo", 3}, 1}, 0};
+  leave(live, {"line"});
+  leave(unknown, {"line"});
+  leave(kNode, {});
+  auto janitor = this->janitor();
+  work(*janitor);
+  for (int i = 0; i < 10; ++i) janitor->slice();
+  for (const NodeId& node : {live, unknown}) {
+    EXPECT_TRUE(fs::exists(files(node).launch_file()));
+    EXPECT_TRUE(fs::exists(files(node).spool()));
+    EXPECT_TRUE(fs::exists(sockets(node)));
+    EXPECT_THAT(lines(node.attempt.run), IsEmpty());
+    fs::remove_all(sockets(node));
+  }
+}
+
+TEST_F(JanitorTest, ANodeWhoseAgentHoldsItsLockIsLeftAlone) {
+  leave(kNode, {"line"});
+  auto lock = open_file(files().lock(), O_RDWR).value();
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  auto janitor = this->janitor();
+  for (int i = 0; i < 10; ++i) janitor->slice();
+  EXPECT_TRUE(fs::exists(files().launch_file()));
+  lock.reset();
+  clock_.pass(std::chrono::hours(2));
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, ARunThatEndsIsSeenToAtOnce) {
+  auto janitor = this->janitor();
+  for (int i = 0; i < 10; ++i) janitor->slice();  // the round has ended, the next is in an hour
+  const NodeId later{{{"demo", 2}, 1}, 0};
+  add_node(later, AttemptState::ended);
+  leave(later, {"line"});
+  janitor->slice();
+  EXPECT_TRUE(fs::exists(files(later).launch_file()));
+  janitor->look_at({"demo", 2});
+  work(*janitor, later);
+  EXPECT_THAT(lines({"demo", 2}), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, AnAttemptThatEndedBeforeALiveOneIsSeenToAtOnce) {
+  auto janitor = this->janitor();
+  for (int i = 0; i < 10; ++i) janitor->slice();
+  leave(kNode, {"line"});
+  add_node({{kRun, 2}, 0}, AttemptState::running);
+  janitor->look_at(kRun);
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, WhatFailsIsTriedAgainLater) {
+  leave(kNode, {"line"});
+  ASSERT_TRUE(
+      database_->execute("create trigger full before insert on spools "
+                         "begin select raise(abort, 'no space'); end"));
+  auto janitor = this->janitor();
+  for (int i = 0; i < 200; ++i, ::usleep(1000)) janitor->slice();
+  EXPECT_TRUE(fs::exists(files().spool()));
+  EXPECT_THAT(lines(), IsEmpty());
+  ASSERT_TRUE(database_->execute("drop trigger full"));
+  clock_.pass(std::chrono::minutes(2));
+  work(*janitor);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+}
+
+TEST_F(JanitorTest, OldLinesAndFilesGoAndCheckpointsStay) {
+  leave(kNode, {"line"});
+  const fs::path checkpoint = run_folder(home_, kRun) / "checkpoints" / "step-10" / "data";
+  ASSERT_TRUE(make_folders(checkpoint.parent_path()));
+  ASSERT_TRUE(write_file(checkpoint, "weights"));
+  auto janitor = this->janitor();
+  work(*janitor);
+  clock_.pass(29 * kDay);
+  for (int i = 0; i < 10; ++i) janitor->slice();
+  EXPECT_THAT(lines(), SizeIs(1));
+  EXPECT_TRUE(fs::exists(files().rank_log(17)));
+  clock_.pass(2 * kDay);
+  for (int i = 0; i < 10; ++i) janitor->slice();
+  EXPECT_THAT(lines(), ElementsAre("[lockstep: 1 lines before this were removed, long after the "
+                                   "run had ended]"));
+  EXPECT_FALSE(fs::exists(files().folder.parent_path()));
+  EXPECT_TRUE(fs::exists(checkpoint));
+}
+
+TEST_F(JanitorTest, ARunThatWentOnAgainIsNotOld) {
+  auto run = state_.runs.at(kRun);
+  EXPECT_FALSE(is_old(run, clock_.now() + kDay, kDay));
+  EXPECT_TRUE(is_old(run, clock_.now() + kDay + Duration(1), kDay));
+  run.state = RunState::queued;  // resumed
+  EXPECT_FALSE(is_old(run, clock_.now() + 100 * kDay, kDay));
+}
+
+TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
+  const fs::path file = home_ / "store" / "lockstep.db";
+  const auto database = Database::open(file).value();
+  insight::Insight insight(*database);
+  std::vector<insight::Item> items;
+  for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
+  ASSERT_TRUE(insight.ingest(kNode, items));
+  while (insight.expire_log(kRun).value()) continue;
+  ASSERT_GT(database->unused().value(), 4_MiB);
+  Janitor janitor({.state = state_,
+                   .insight = insight,
+                   .database = *database,
+                   .clock = clock_,
+                   .home = home_,
+                   .token_of = [this](const NodeId& node) { return token(node); },
+                   .unused_most = 1_MiB});
+  for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.slice();
+  EXPECT_LE(database->unused().value(), 1_MiB);
+}
+
+// --- The daemon's log ---
+
+class DaemonLogTest : public JanitorTest {
+ protected:
+  DaemonLogTest() : log_(home_ / "daemon.log"), kept_(::dup(STDERR_FILENO)) {
+    const auto file = open_file(log_, O_WRONLY | O_CREAT | O_APPEND).value();
+    ::dup2(file.get(), STDERR_FILENO);
+  }
+  ~DaemonLogTest() override { ::dup2(kept_.get(), STDERR_FILENO); }
+  static void say(const std::string& words) { (void)write_all(STDERR_FILENO, words); }
+
+  fs::path log_;
+  Fd kept_;
+};
+
+TEST_F(DaemonLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
+  for (int i = 0; i < 50; ++i) {
+    say(std::string(300, static_cast<char>('a' + i % 26)));
+    ASSERT_TRUE(bound_daemon_log(log_, 1_KiB));
+  }
+  say("last");
+  EXPECT_LE(fs::file_size(log_), 1324u);
+  EXPECT_LE(fs::file_size(log_.string() + ".1"), 1324u);
+  EXPECT_TRUE(read_file(log_)->ends_with("last"));
+  std::size_t logs = 0;
+  for (const auto& name : names_in(home_)) logs += name.starts_with("daemon.log") ? 1 : 0;
+  EXPECT_EQ(logs, 2u);
+}
+
+TEST_F(DaemonLogTest, AFileThatStandardErrorDoesNotGoToIsNotTouched) {
+  const fs::path other = home_ / "other.log";
+  ASSERT_TRUE(write_file(other, std::string(5000, 'x')));
+  ASSERT_TRUE(bound_daemon_log(other, 1_KiB));
+  EXPECT_EQ(fs::file_size(other), 5000u);
+  EXPECT_FALSE(fs::exists(other.string() + ".1"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "platform/janitor/sweep.h"
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> remove_file(const fs::path& file) {
+  if (::unlink(file.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
+  return os_error("removing " + file.string(), errno);
+}
+
+// None if there is no such folder.
+Result<std::vector<fs::path>> files_in(const fs::path& folder) {
+  auto found = list_folder(folder);
+  if (!found && found.error().code == Code::not_found) return std::vector<fs::path>();
+  return found;
+}
+
+// Of files only: a folder in it is not ours and stays.
+Result<void> remove_folder_of_files(const fs::path& folder) {
+  for (const fs::path& file : TRY(files_in(folder))) TRY(remove_file(file));
+  if (::rmdir(folder.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
+  return os_error("removing " + folder.string(), errno);
+}
+
+bool is_rank_log(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.starts_with("rank-") && name.ends_with(".log");
+}
+
+}  // namespace
+
+bool is_held(const NodeFiles& files) {
+  const auto lock = open_file(files.lock(), O_RDWR);
+  return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+Result<void> sweep_left(const NodeFiles& files, std::span<const fs::path> socket_folders) {
+  TRY(remove_file(files.spool()));
+  TRY(remove_file(files.secret()));
+  for (const fs::path& folder : socket_folders) TRY(remove_folder_of_files(folder));
+  return remove_file(files.launch_file());
+}
+
+Result<void> sweep_logs(const NodeFiles& files) {
+  for (const fs::path& file : TRY(files_in(files.folder)))
+    if (is_rank_log(file)) TRY(remove_file(file));
+  TRY(remove_file(files.agent_log()));
+  TRY(remove_file(files.lock()));
+  ::rmdir(files.folder.c_str());  // the node's and the attempt's, unless something else is there
+  ::rmdir(files.folder.parent_path().c_str());
+  return {};
+}
+
+}  // namespace lockstep
