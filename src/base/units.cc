@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
-#include <limits>
 #include <optional>
 #include <utility>
 

@@ -46,7 +46,7 @@ bool same_call(const Header& a, const Header& b) {
 
 std::string call_text(const Header& header) {
   const auto operation = static_cast<Operation>(header.operation);
-  const auto start = format("{} #{}", name(operation), header.sequence);
+  auto start = format("{} #{}", name(operation), header.sequence);
   switch (operation) {
     case Operation::all_reduce:
     case Operation::reduce_scatter:

@@ -8,7 +8,6 @@
 #include "comm/collective/choice.h"
 #include "comm/collective/dissemination_barrier.h"
 #include "comm/collective/progress_engine.h"
-#include "comm/collective/reduction.h"
 #include "comm/collective/ring_all_gather.h"
 #include "comm/collective/ring_all_reduce.h"
 #include "comm/collective/ring_broadcast.h"
