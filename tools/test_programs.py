@@ -120,6 +120,14 @@ def tail(text: str, lines: int = 40) -> str:
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
+def excerpt(output: str) -> str:
+    """The end of what a program wrote, or a sanitizer's report from its beginning."""
+    report = re.search(r"^.*(?:(?:WARNING|ERROR): \w+Sanitizer|: runtime error: ).*$", output, re.M)
+    if report is None:
+        return tail(output)
+    return "\n".join(output[report.start() :].splitlines()[:40])
+
+
 class Program(ABC):
     """Something to run that holds tests. `only` narrows it to tests whose name contains it."""
 
@@ -212,7 +220,7 @@ class GoogleTest(Program):
 
     def failure(self, test: str, name: str, output: str) -> Failure:
         narrowed = f" --gtest_filter={test}" if test else ""
-        return Failure(name, tail(output), f"{os.path.relpath(self.path, ROOT)}{narrowed}")
+        return Failure(name, excerpt(output), f"{os.path.relpath(self.path, ROOT)}{narrowed}")
 
 
 def block_of(test: str, output: str) -> str:

@@ -92,6 +92,15 @@ def test_a_gtest_program_that_dies_fails_in_the_test_that_it_was_in(tmp_path: Pa
     assert [each.name for each in outcome.failures] == ["Ring.IsEmpty was killed by SIGSEGV"]
 
 
+def test_a_sanitizers_report_is_shown_from_its_beginning(tmp_path: Path) -> None:
+    report = ["=" * 18, "WARNING: ThreadSanitizer: data race (pid=1)", *["    #0 frame"] * 100]
+    (tmp_path / "output").write_text("\n".join(["[ RUN      ] Ring.IsFull", "fine", *report]))
+    outcome = run(program(tmp_path, f"cat {tmp_path}/output; exit 66"), tmp_path)
+    [failure] = outcome.failures
+    assert failure.name == "Ring.IsFull ended with status 66"
+    assert failure.output.splitlines()[0] == report[1]
+
+
 def test_a_gtest_program_that_fails_without_a_failed_test_is_a_failure(tmp_path: Path) -> None:
     outcome = run(program(tmp_path, "exit 3"), tmp_path)
     assert [each.name for each in outcome.failures] == ["fake_test ended with status 3"]
