@@ -28,7 +28,16 @@ def dev(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_dev_alone_lists_every_command() -> None:
     shown = dev()
     assert shown.returncode == 0
-    for command in ("build", "test", "demo", "bench", "format", "--kill-rank", "--json FILE"):
+    for command in (
+        "build",
+        "test",
+        "demo",
+        "bench",
+        "check",
+        "format",
+        "--kill-rank",
+        "--json FILE",
+    ):
         assert command in shown.stdout
 
 
@@ -36,6 +45,13 @@ def test_an_unknown_command_is_refused_with_the_way_to_the_known_ones() -> None:
     ended = dev("buidl")
     assert ended.returncode == 2
     assert ended.stderr == "dev: there is no command 'buidl'; ./dev help lists what there is\n"
+
+
+def test_a_check_that_there_is_not_is_refused_before_anything_is_set_up() -> None:
+    for words in (["valgrind"], [], ["tidy", "--some"], ["clang", "net"]):
+        ended = dev("check", *words)
+        assert ended.returncode == 2
+        assert ended.stderr.startswith("dev: check wants asan, tsan, clang or tidy;")
 
 
 def program(folder: Path, *lines: str) -> GoogleTest:
