@@ -26,12 +26,11 @@ std::optional<pid_t> pid_of(std::string_view name) {
 std::optional<Process> parse_stat(pid_t pid, const std::string& words) {
   auto name_end = words.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
-  char state = 0;
   Process process{.pid = pid};
-  if (std::sscanf(words.c_str() + name_end + 1, " %c %d %d", &state, &process.parent,
+  if (std::sscanf(words.c_str() + name_end + 1, " %c %d %d", &process.state, &process.parent,
                   &process.group) != 3)
     return std::nullopt;
-  if (state == 'Z' || state == 'X') return std::nullopt;
+  if (process.state == 'Z' || process.state == 'X') return std::nullopt;
   return process;
 }
 
@@ -43,16 +42,20 @@ std::optional<Process> process_of_user(pid_t pid) {
   return words ? parse_stat(pid, *words) : std::nullopt;
 }
 
+template <class Visit>
+void for_each_pid(Visit&& visit) {
+  std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
+  while (dirent* entry = folder ? ::readdir(folder.get()) : nullptr)
+    if (auto pid = pid_of(entry->d_name)) visit(*pid);
+}
+
 }  // namespace
 
 std::vector<Process> processes_of_user() {
   std::vector<Process> all;
-  std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
-  while (dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
-    auto pid = pid_of(entry->d_name);
-    if (!pid) continue;
-    if (auto process = process_of_user(*pid)) all.push_back(*process);
-  }
+  for_each_pid([&](pid_t pid) {
+    if (auto process = process_of_user(pid)) all.push_back(*process);
+  });
   std::ranges::sort(all, {}, &Process::pid);
   return all;
 }
@@ -68,6 +71,15 @@ std::optional<std::string> environment_of(pid_t pid, std::string_view variable) 
       return std::string(entry.substr(variable.size() + 1));
   }
   return std::nullopt;
+}
+
+// What is another's, or has ended, shows none.
+std::map<pid_t, std::string> processes_with(std::string_view variable) {
+  std::map<pid_t, std::string> found;
+  for_each_pid([&](pid_t pid) {
+    if (auto value = environment_of(pid, variable)) found.emplace(pid, *std::move(value));
+  });
+  return found;
 }
 
 std::vector<Process> descendants(const std::vector<Process>& all, pid_t ancestor) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct Process {
   pid_t pid = 0;
   pid_t parent = 0;
   pid_t group = 0;
+  // As in proc(5): R runs, S sleeps, D is blocked in the kernel, T or t is stopped.
+  char state = '?';
 };
 
 // All living ones, by pid; zombies have ended and are left out. One scan costs some 10 us a
@@ -28,6 +31,9 @@ std::vector<Process> processes_of_user();
 
 // The value with which the process was started; nothing when it is gone or without the variable.
 std::optional<std::string> environment_of(pid_t pid, std::string_view variable);
+
+// Those that were started with the variable, and its value: cheaper than asking each.
+std::map<pid_t, std::string> processes_with(std::string_view variable);
 
 // Those of `all` that descend from `ancestor`, without itself.
 std::vector<Process> descendants(const std::vector<Process>& all, pid_t ancestor);

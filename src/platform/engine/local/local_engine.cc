@@ -25,7 +25,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr int kKillRounds = 10;  // against what forks while it is killed
+constexpr int kStopRounds = 10;  // against what forks while it is stopped
 
 std::string random_name() {
   std::uint64_t number = 0;
@@ -53,15 +53,16 @@ bool is_locked(const path& file) {
 std::vector<pid_t> processes_of(const std::string& token) {
   const std::vector<Process> all = processes_of_user();
   std::vector<std::pair<std::size_t, pid_t>> found;  // larger families come first
-  for (const Process& process : all) {
-    if (environment_of(process.pid, kNodeToken) != token) continue;
-    const std::vector<Process> family = descendants(all, process.pid);
-    found.emplace_back(family.size(), process.pid);
+  for (const auto& [pid, mark] : processes_with(kNodeToken)) {
+    if (mark != token) continue;
+    const std::vector<Process> family = descendants(all, pid);
+    found.emplace_back(family.size(), pid);
     for (const Process& child : family) found.emplace_back(0, child.pid);
   }
   std::ranges::stable_sort(found, std::greater(), &std::pair<std::size_t, pid_t>::first);
   std::vector<pid_t> pids;
-  for (const auto& [size, pid] : found) pids.push_back(pid);
+  for (const auto& [size, pid] : found)
+    if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
   return pids;
 }
 
@@ -94,29 +95,27 @@ Result<void> LocalEngine::launch(const Launch& launch) {
   return {};
 }
 
-// Ancestors before descendants, so that the agent goes first and reports nothing. Descendants count
-// even without the mark: one that cleared its environment is known only while its ancestors live.
+// First all are stopped, until a look finds no other: what is stopped starts nothing, and what has
+// cleared its environment is found below its ancestors for as long as they are there. The agent is
+// the first, so that it reports nothing of this. Then all are killed.
 Result<void> LocalEngine::kill(const NodeId& node) {
-  std::set<pid_t> killed;
-  for (int round = 0; round < kKillRounds; ++round) {
-    bool found = false;
-    for (pid_t pid : processes_of(token(node))) {
-      if (!killed.insert(pid).second) continue;
-      ::kill(pid, SIGKILL);
-      found = true;
-    }
-    if (!found) break;
+  std::set<pid_t> stopped;
+  for (int round = 0; round < kStopRounds; ++round) {
+    const std::size_t before = stopped.size();
+    for (pid_t pid : processes_of(token(node)))
+      if (stopped.insert(pid).second) ::kill(pid, SIGSTOP);
+    if (stopped.size() == before) break;
   }
+  for (pid_t pid : stopped) ::kill(pid, SIGKILL);
   return {};
 }
 
 std::set<NodeId> LocalEngine::marked_nodes() const {
   std::set<NodeId> nodes;
   const std::string prefix = installation_ + ":";
-  for (const Process& process : processes_of_user()) {
-    auto mark = environment_of(process.pid, kNodeToken);
-    if (!mark || !mark->starts_with(prefix)) continue;
-    if (auto node = parse_node_id(std::string_view(*mark).substr(prefix.size())))
+  for (const auto& [pid, mark] : processes_with(kNodeToken)) {
+    if (!mark.starts_with(prefix)) continue;
+    if (auto node = parse_node_id(std::string_view(mark).substr(prefix.size())))
       nodes.insert(*node);
   }
   return nodes;

@@ -119,6 +119,25 @@ TEST_F(LocalEngineTest, WhatTheAgentStartedIsListedAndKilledThoughItLeftTheSessi
   EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
 }
 
+// How many processes have the words among their arguments.
+int processes_with_argument(const std::string& words) {
+  int count = 0;
+  for (const Process& process : processes_of_user())
+    count += content(format("/proc/{}/cmdline", process.pid)).find(words) != std::string::npos;
+  return count;
+}
+
+TEST_F(LocalEngineTest, WhatClearedItsEnvironmentAndForksIsKilledWithItsAgent) {
+  const path forker = root_ / "forker";  // starts another of its kind every 50 ms
+  ASSERT_TRUE(write_file(forker, "#!/bin/sh\nsleep 0.05\n\"$0\" & wait\n", 0700));
+  LocalEngine& local = engine("home", format("env -i {} & sleep 600", forker.string()));
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  ASSERT_TRUE(eventually([&] { return processes_with_argument(forker.string()) > 1; }));
+  ASSERT_TRUE(local.kill(node("demo/1.1/0")));
+  EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
+  EXPECT_TRUE(eventually([&] { return processes_with_argument(root_.string()) == 0; }));
+}
+
 TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
   LocalEngine& one = engine("one", kAgent);
   LocalEngine& two = engine("two", kAgent);
