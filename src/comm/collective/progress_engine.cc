@@ -92,7 +92,7 @@ Pending ProgressEngine::submit(Header call, Algorithm algorithm) {
 
 template <class Call>
 Pending ProgressEngine::enqueue(Call call) {
-  const auto pending = call.completer.pending();
+  auto pending = call.completer.pending();
   {
     Lock lock(mutex_);
     if (broken_) return Pending::finished(*broken_);

@@ -6,7 +6,6 @@
 
 #include <sys/epoll.h>
 
-#include "base/check.h"
 #include "base/format.h"
 
 namespace lockstep {
