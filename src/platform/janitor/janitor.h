@@ -22,6 +22,8 @@
 
 namespace lockstep {
 
+inline constexpr Duration kKeepLogs = std::chrono::days(30);
+
 struct JanitorSetup {
   const State& state;  // the controller's; these four outlive the janitor
   insight::Insight& insight;
@@ -29,7 +31,7 @@ struct JanitorSetup {
   const Clock& clock;
   std::filesystem::path home;
   std::function<std::string(const NodeId&)> token_of;  // by which node_files.h names its sockets
-  Duration keep_logs = std::chrono::days(30);          // after the run's end
+  Duration keep_logs = kKeepLogs;                      // after the run's end
   Bytes unused_most = 64_MiB;  // of the store's file: more is given back, the rest filled again
 };
 

@@ -1,0 +1,188 @@
+// What the store and insight cost the daemon's one thread: a JSON line a measurement, and with it
+// the share of processor time, since the rest is the disk's.
+//
+//   bench_keeping FOLDER     (stores are made in it, and removed)
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <string>
+
+#include "platform/insight/insight.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep {
+namespace {
+
+using insight::Insight;
+using insight::Item;
+using insight::ItemKind;
+
+struct Took {
+  double wall = 0, processor = 0;  // seconds
+};
+
+double processor_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+void add(Took& took, const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  const double processor = processor_seconds();
+  work();
+  took.processor += processor_seconds() - processor;
+  took.wall += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void show(const char* what, const char* unit, double ours, const Took& took) {
+  std::printf(
+      "{\"bench\": \"keeping\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g, "
+      "\"processor_share\": %.2f}\n",
+      what, unit, ours, took.processor / took.wall);
+  std::fflush(stdout);
+}
+
+const RunId kRun{"bench", 1};
+
+// As an agent makes it of what a busy rank writes: lines of some eighty bytes.
+std::string text_of_lines(int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i)
+    text += format("{}step {:8} loss 3.14159265 tokens/s 123456 and so on, eighty bytes a line",
+                   i > 0 ? "\n" : "", i);
+  return text;
+}
+
+void store_lines(Database& database) {
+  Insight insight(database);
+  constexpr int kItems = 400, kLines = 800;
+  std::vector<Item> items;
+  for (int i = 0; i < kItems; ++i)
+    items.push_back({.sequence = i + 1, .kind = ItemKind::log, .text = text_of_lines(kLines)});
+  Took took;
+  add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
+  show("lines stored in one transaction", "lines/s", kItems * kLines / took.wall, took);
+}
+
+// A rank that prints for ever: the longest call, once the oldest lines give way.
+void overflow(Database& database) {
+  Insight insight(database);
+  std::vector<Item> items(8, {.kind = ItemKind::log, .text = text_of_lines(800)});
+  double longest = 0;
+  Took all;
+  std::int64_t sequence = 400;
+  for (std::int64_t bytes = 0; bytes < 1 << 30; bytes += 8 * (64 << 10)) {
+    for (Item& item : items) item.sequence = ++sequence;
+    Took took;
+    add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
+    longest = std::max(longest, took.wall);
+    all.wall += took.wall;
+    all.processor += took.processor;
+  }
+  show("longest of 2,048 calls that bring a GiB of lines", "ms", longest * 1e3, all);
+  show("space of the store behind them", "MiB",
+       static_cast<double>(
+           std::get<0>(database.rows<std::int64_t>("pragma page_count").value()[0])) /
+           256,
+       all);
+}
+
+// `steps` steps of `series` metrics, `at_once` steps a call.
+void store_points(Database& database, const RunId& run, int steps, int series, int at_once,
+                  const char* what) {
+  Insight insight(database);
+  Took took;
+  for (int step = 0; step < steps;) {
+    std::vector<Item> items;
+    for (int i = 0; i < at_once && step < steps; ++i, ++step) {
+      Item item{.sequence = step + 1, .kind = ItemKind::metrics, .step = step};
+      for (int s = 0; s < series; ++s)
+        item.values[format("metric-{:02}", s)] = std::sin(step * 0.001 * s) + s;
+      items.push_back(std::move(item));
+    }
+    add(took, [&] { (void)insight.ingest({{run, 1}, 0}, items).value(); });
+  }
+  while (insight.catch_up().value()) continue;
+  show(what, "points/s", 1.0 * steps * series / took.wall, took);
+}
+
+void query(Database& database, const RunId& run, const char* what) {
+  Insight insight(database);
+  std::size_t points = 0;
+  Took took;
+  add(took, [&] {
+    const auto page = insight.series(run).value();
+    for (const auto& series : page.series) points += series.points.size();
+  });
+  show(format("{}, {} points in the answer", what, points).c_str(), "ms", took.wall * 1e3, took);
+}
+
+void add_run(std::int64_t number, std::vector<Change>& rows) {
+  Run run;
+  run.id = {"bench", number};
+  run.spec.project = "bench";
+  run.spec.name = "a run of some length";
+  run.spec.command = {"python", "train.py", "--config", "configs/small.yaml", "--seed", "17"};
+  run.spec.env = {{"PYTHONPATH", "/home/ann/src"}, {"MODE", "full"}};
+  run.spec.working_folder = "/home/ann/src/model";
+  run.origin = {"ann", "0123456789abcdef0123456789abcdef01234567", true};
+  run.state = RunState::succeeded;
+  run.epoch = 1;
+  Attempt attempt;
+  attempt.id = {run.id, 1};
+  attempt.state = AttemptState::ended;
+  attempt.cause = Cause::ok;
+  Node node;
+  node.id = {attempt.id, 0};
+  node.host = "host-1";
+  node.devices = {0, 1, 2, 3};
+  node.state = NodeState::released;
+  for (int number_of_rank = 0; number_of_rank < 4; ++number_of_rank) {
+    Rank rank;
+    rank.rank = rank.local_rank = number_of_rank;
+    rank.state = RankState::exited;
+    node.ranks.push_back(rank);
+  }
+  rows.insert(rows.end(), {run, attempt, node});
+}
+
+void load(Database& database) {
+  SqlStore store(database);
+  std::vector<Change> rows;
+  for (std::int64_t number = 1; number <= 10'000; ++number) add_run(number, rows);
+  (void)store.commit(rows);
+  Took took;
+  add(took, [&] { (void)store.load().value(); });
+  show("load of 10,000 runs with 4 ranks each", "ms", took.wall * 1e3, took);
+}
+
+int measure(const std::filesystem::path& folder) {
+  const auto file = folder / "bench-keeping" / "lockstep.db";
+  std::filesystem::remove_all(file.parent_path());
+  auto database = Database::open(file).value();
+  load(*database);
+  store_lines(*database);
+  store_points(*database, {"bench", 2}, 1000, 50, 1, "points stored, one step of 50 a call");
+  query(*database, {"bench", 2}, "50 series of 1,000 points");
+  store_points(*database, {"bench", 3}, 1'000'000, 1, 1000,
+               "points stored, 1,000 steps of 1 a call");
+  query(*database, {"bench", 3}, "1 series of 1,000,000 points");
+  overflow(*database);
+  database.reset();
+  std::filesystem::remove_all(file.parent_path());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int count, char** words) {
+  if (count != 2) {
+    std::fputs("usage: bench_keeping FOLDER\n", stderr);
+    return 2;
+  }
+  return lockstep::measure(words[1]);
+}

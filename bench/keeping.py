@@ -1,0 +1,20 @@
+"""What the daemon's store costs its one thread: lines, points, questions, the load at start."""
+
+import argparse
+import subprocess
+import tempfile
+from pathlib import Path
+
+PROGRAM = Path(__file__).resolve().parent.parent / "build/bin/bench_keeping"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", type=Path, default=PROGRAM, help="the built measurement")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([arguments.program, folder], check=True)
+
+
+if __name__ == "__main__":
+    main()
