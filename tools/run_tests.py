@@ -108,7 +108,7 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
     chosen = choose([*quick_checks(), *google_tests(), *pytest_files()], arguments.names)
     if arguments.quick or arguments.names:
         return chosen, []
-    return chosen, [*(checked_build(each) for each in ("asan", "tsan", "clang")), tidy()]
+    return chosen, [tidy(), *(checked_build(each) for each in ("asan", "tsan", "clang"))]
 
 
 def parse(words: list[str]) -> argparse.Namespace:

@@ -167,7 +167,7 @@ def test_the_whole_test_command_has_every_build_for_checks_and_the_short_ones_no
 ) -> None:
     monkeypatch.setattr(run_tests, "google_tests", lambda: [Check("base_test", [])])
     everything, behind = plan()
-    assert behind == ["build asan", "build tsan", "build clang", "check tidy"]
+    assert behind == ["check tidy", "build asan", "build tsan", "build clang"]
     assert plan("--quick") == (everything, [])
     assert plan("base") == (["base_test"], [])
     assert plan("--check", "tsan", "net") == ([], ["build tsan"])
