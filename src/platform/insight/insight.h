@@ -145,10 +145,10 @@ class Insight {
   // By name and rank; series without points behind `after_step` are left out. Its cost is bounded
   // by the points asked for, however many there are.
   Result<SeriesPage> series(const RunId& run, const SeriesQuery& query = {});
-  // The last value of each metric, of the lowest rank that logged it.
+  // The last value of each metric, of the lowest rank that logged it; of the first 1,000 by name.
   Result<std::map<std::string, double>> latest(const RunId& run);
   Result<std::optional<Progress>> progress(const RunId& run);
-  // By step.
+  // By step; the last 1,000.
   Result<std::vector<Checkpoint>> checkpoints(const RunId& run);
 
  private:

@@ -145,6 +145,31 @@ TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {
             (std::map<std::string, double>{{"loss", 3.0}, {"rate", 9.0}}));
 }
 
+TEST_F(InsightTest, TheLatestValueIsThatOfTheLowestRankOfEachName) {
+  ingest(kNode, {loss(1, 1, 1.5, 7), loss(2, 1, 1.0, 3)});
+  std::vector<Item> many;
+  for (int i = 0; i < 1200; ++i) {
+    many.push_back(loss(10 + i, 1, i));
+    many.back().values = {{"z" + std::to_string(10'000 + i), i}};
+  }
+  ingest(kNode, many);
+  const auto latest = insight_.latest(kRun).value();
+  EXPECT_EQ(latest.size(), 1000u);
+  EXPECT_EQ(latest.at("loss"), 1.0);
+  EXPECT_TRUE(insight_.latest({"demo", 9}).value().empty());
+}
+
+TEST_F(InsightTest, OfManyCheckpointsTheLastAreShown) {
+  std::vector<Item> many;
+  for (int i = 1; i <= 1100; ++i)
+    many.push_back({.sequence = i, .kind = ItemKind::checkpoint, .step = i});
+  ingest(kNode, many);
+  const auto checkpoints = insight_.checkpoints(kRun).value();
+  ASSERT_EQ(checkpoints.size(), 1000u);
+  EXPECT_EQ(checkpoints.front().step, 101);
+  EXPECT_EQ(checkpoints.back().step, 1100);
+}
+
 TEST_F(InsightTest, ProgressAndCheckpointsAreThoseOfTheNewestAttempt) {
   EXPECT_EQ(insight_.progress(kRun).value(), std::nullopt);
   ingest(kNode, {{.sequence = 1, .kind = ItemKind::progress, .step = 30, .steps = 400},

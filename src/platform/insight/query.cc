@@ -16,6 +16,8 @@ using Text = std::string;
 // Of one answer: each costs some ten microseconds, however few points it has.
 constexpr Int kSeriesMost = 1000;
 constexpr Int kPointsMost = 1'000'000;
+constexpr Int kNamesMost = 1000;
+constexpr Int kCheckpointsMost = 1000;
 // Removed at once: some milliseconds of work.
 constexpr Int kExpireAtOnce = 64;
 
@@ -65,13 +67,20 @@ Result<SeriesPage> Insight::series(const RunId& run, const SeriesQuery& query) {
   return page;
 }
 
+// From name to name by the index: a run of a thousand ranks has thousands of series and few names.
 Result<std::map<std::string, double>> Insight::latest(const RunId& run) {
   std::map<std::string, double> latest;
   for (auto& [name, value] : TRY(database_.rows<Text, std::optional<double>>(
-           "select name, value from series where project = :project and number = :number "
-           "order by name, rank",
-           run.project, run.number)))
-    latest.emplace(std::move(name), value_of(value));  // keeps the first, of the lowest rank
+           "with recursive names(name) as ("
+           "  select min(name) from series where project = :project and number = :number"
+           "  union all"
+           "  select (select min(name) from series where project = :project2 and "
+           "number = :number2 and name > names.name) from names where name is not null) "
+           "select name, (select value from series where project = :project3 and "
+           "number = :number3 and name = names.name order by rank limit 1) "
+           "from names where name is not null limit :most",
+           run.project, run.number, run.project, run.number, run.project, run.number, kNamesMost)))
+    latest.emplace(std::move(name), value_of(value));
   return latest;
 }
 
@@ -86,13 +95,14 @@ Result<std::optional<Progress>> Insight::progress(const RunId& run) {
 }
 
 Result<std::vector<Checkpoint>> Insight::checkpoints(const RunId& run) {
-  std::vector<Checkpoint> all;
+  std::vector<Checkpoint> newest_first;
   for (auto& [step, epoch, path, time] : TRY(database_.rows<Int, Int, Text, Int>(
            "select step, epoch, path, time from checkpoints where project = :project and "
-           "number = :number order by step",
-           run.project, run.number)))
-    all.push_back({step, epoch, std::move(path), time_of(time)});
-  return all;
+           "number = :number order by step desc limit :most",
+           run.project, run.number, kCheckpointsMost)))
+    newest_first.push_back({step, epoch, std::move(path), time_of(time)});
+  std::ranges::reverse(newest_first);
+  return newest_first;
 }
 
 }  // namespace lockstep::insight

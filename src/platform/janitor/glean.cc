@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr Bytes kBatch = 128_KiB;
+constexpr Bytes kBatch = 256_KiB;
 
 Result<insight::Item> item_of(api::SpoolItem item) {
   insight::Item read;

@@ -149,7 +149,7 @@ TEST_F(JanitorTest, ALargeSpoolTakesManySlicesAndAKillBetweenThemLosesAndDoubles
       ASSERT_FALSE(deadline.passed());
       janitor->slice();
     }
-    EXPECT_LT(lines().size(), stored + 60);  // a slice takes 128 KiB, not all
+    EXPECT_LT(lines().size(), stored + 60);  // a slice takes 256 KiB, not all
     stored = lines().size();
   }
   EXPECT_EQ(lines(), said);
