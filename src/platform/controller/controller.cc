@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 // How often the engine is asked what is gone: at every tick while something is about to end.
 constexpr Duration kLookInterval = std::chrono::seconds(1);
 // Between two ticks: longer, and the daemon itself stood still (a machine that slept, a disk that
-// hung, a clock that was set). Well below the silence after which a node counts as lost.
+// hung), or the clock was set, which it may be backwards too. Well below the silence after which a
+// node counts as lost.
 constexpr Duration kStandstill = std::chrono::seconds(10);
 
 bool starts(const Attempt* attempt, const NodeId& node) {
@@ -88,8 +89,9 @@ Result<Command> Controller::report(const NodeReport& report) {
 
 void Controller::tick() {
   const Time now = setup_.clock.now();
-  const bool stood_still = ticked_ && now - *ticked_ >= kStandstill;
-  if ((stood_still || unheard_) && !handle(DaemonStarted{})) return;
+  const bool jumped = ticked_ && (now < *ticked_ || now - *ticked_ >= kStandstill);
+  if ((jumped || unheard_) && !handle(DaemonStarted{})) return;
+  if (jumped) looked_.reset();
   unheard_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.

@@ -362,6 +362,19 @@ TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
   EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
 }
 
+TEST_F(ControllerTest, AClockThatIsSetBackHidesNoSilenceAndNoEnd) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  tick();
+  tick(-std::chrono::hours(1));
+  for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+  ASSERT_EQ(run(id).epoch, 2);
+  engine_.there.clear();
+  tick(-std::chrono::hours(1));
+  EXPECT_THAT(run(id).reason, HasSubstr("ended before it called"));
+}
+
 TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {
   const RunId id = controller_->submit(spec_of(1, 1), {}).value();
   const NodeId node = nodes(id)[0];
