@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "platform/agent/agent_loop.h"
 #include "platform/agent/client_link.h"
+#include "platform/engine/node_files.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -72,13 +73,13 @@ void raise_file_limit() {
 
 // The engine marks the agent's own environment; started by hand, the node's folder must do.
 std::string token_of(const Launch& launch) {
-  const char* token = std::getenv("LOCKSTEP_NODE_TOKEN");
+  const char* token = std::getenv(std::string(kNodeToken).c_str());
   return token != nullptr && *token != '\0' ? token : launch.node_folder;
 }
 
 Result<void> become_agent(const Launch& launch) {
   ::setsid();  // fails when the engine did so already
-  TRY(redirect(path(launch.node_folder) / "agent.log"));
+  TRY(redirect(NodeFiles{launch.node_folder}.agent_log()));
   set_log_name("agent " + launch.node);
   set_signals();
   raise_file_limit();
@@ -99,7 +100,7 @@ Result<int> run_agent(const Launch& launch, DaemonLink& link) {
   TRY(check(launch));
   NodeId node = TRY(parse_node_id(launch.node));
   TRY(make_folders(launch.node_folder));
-  Fd lock = TRY(take_lock(path(launch.node_folder) / "agent.lock"));
+  Fd lock = TRY(take_lock(NodeFiles{launch.node_folder}.lock()));
   if (!lock) return 0;
   TRY(become_agent(launch));
   if (auto served = serve(launch, node, link); !served) {

@@ -25,6 +25,7 @@ constexpr Duration kPace = milliseconds(200);
 constexpr int kNodesAtPace = 32;  // more nodes call less often, to spare the daemon
 constexpr Duration kFlush = milliseconds(100);
 constexpr Duration kStopAlone = seconds(5);
+constexpr Duration kHungAlone = minutes(1);
 constexpr Duration kForceAgain = milliseconds(100);
 constexpr Duration kClearLook = milliseconds(20);
 constexpr Duration kClearMax = seconds(10);
@@ -44,38 +45,28 @@ Result<Fd> open_signals() {
 
 bool passed(const std::optional<Deadline>& deadline) { return deadline && deadline->passed(); }
 
+// On a clock that does not jump.
+Duration moment() {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
+}
+
 Duration pace(int nodes) { return kPace * std::max(1, nodes / kNodesAtPace); }
 
 }  // namespace
-
-Result<SocketFolder> SocketFolder::create() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  for (std::string base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
-    if (base.empty() || base.size() > 60) continue;
-    std::string name = base + "/lockstep-XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) return SocketFolder(name);
-  }
-  return os_error("making a folder for sockets in $XDG_RUNTIME_DIR or /tmp", errno);
-}
-
-SocketFolder::~SocketFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
 
 // --- Getting ready ---
 
 Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const Launch& launch, const NodeId& node,
                                                    std::string token, DaemonLink& link) {
   auto port = TRY(ReservedPort::open());
-  auto sockets = TRY(SocketFolder::create());
+  auto sockets = TRY(SocketFolder::create(token));
   auto signals = TRY(open_signals());
   std::unique_ptr<AgentLoop> loop(new AgentLoop(launch, node, std::move(token), std::move(port),
                                                 std::move(sockets), std::move(signals)));
   TRY(loop->write_secret());
   TRY(loop->open_rendezvous());
   TRY(loop->open_sources());
-  auto spool = TRY(Spool::open(std::filesystem::path(launch.node_folder) / "spool", {}));
+  auto spool = TRY(Spool::open(loop->files_.spool(), {}));
   loop->messenger_ =
       TRY(Messenger::start(link, std::move(spool), loop->status(), pace(launch.nodes)));
   return loop;
@@ -85,23 +76,20 @@ AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token
                      SocketFolder sockets, Fd signals)
     : launch_(launch),
       node_(node),
+      files_{launch.node_folder},
       token_(std::move(token)),
       port_(std::move(port)),
       sockets_(std::move(sockets)),
       signals_(std::move(signals)),
-      ranks_(launch.first_rank, token_) {}
+      ranks_(launch.first_rank, token_, launch.hang_after) {}
 
-AgentLoop::~AgentLoop() { ::unlink(secret_file().c_str()); }
-
-std::filesystem::path AgentLoop::secret_file() const {
-  return std::filesystem::path(launch_.node_folder) / "secret";
-}
+AgentLoop::~AgentLoop() { ::unlink(files_.secret().c_str()); }
 
 std::filesystem::path AgentLoop::report_path(int local_rank) const {
-  return sockets_.path() / format("rank-{}", launch_.first_rank + local_rank);
+  return report_socket(sockets_.path(), launch_.first_rank + local_rank);
 }
 
-Result<void> AgentLoop::write_secret() const { return write_file(secret_file(), launch_.secret); }
+Result<void> AgentLoop::write_secret() const { return write_file(files_.secret(), launch_.secret); }
 
 Result<void> AgentLoop::open_rendezvous() {
   if (node_.index != 0) return {};
@@ -121,11 +109,13 @@ Result<void> AgentLoop::open_sources() {
       item.text = std::move(lines);
       messenger_->add(item, count);
     };
-    auto report = [this](api::SpoolItem item) { messenger_->add(item); };
-    auto file = std::filesystem::path(launch_.node_folder) / format("rank-{}.log", rank);
+    auto report = [this, local](const api::SpoolItem& item) {
+      ranks_.note_progress(local, item.step, moment());
+      messenger_->add(item);
+    };
     sources_.push_back({.rank = rank,
                         .pipe = Fd(),
-                        .output = TRY(Output::open(file, std::move(log))),
+                        .output = TRY(Output::open(files_.rank_log(rank), std::move(log))),
                         .reports = TRY(ReportSocket::open(report_path(local), rank, report))});
   }
   return {};
@@ -170,6 +160,7 @@ Duration AgentLoop::patience() const {
     if (deadline) least = std::min(least, deadline->left());
   // Passed without effect while a rank is stuck in the kernel: not to be waited for in a circle.
   if (leave_ && phase_ == Phase::ended) least = std::min(least, leave_->left());
+  if (const auto next = ranks_.next_stall(moment())) least = std::min(least, *next);
   return least;
 }
 
@@ -217,6 +208,18 @@ void AgentLoop::mind_time() {
   if (passed(stop_alone_)) begin_stop("", Signaller::agent);
   if (phase_ == Phase::stopping && passed(force_)) make_end();
   if (phase_ == Phase::clearing && passed(clear_look_)) clear();
+  if (phase_ == Phase::running) mind_progress();
+}
+
+// What to do about a rank that hangs is the daemon's to decide. While that is away, devices are not
+// held for nothing.
+void AgentLoop::mind_progress() {
+  if (ranks_.find_stalled(moment(), SystemClock().now())) tell();
+  const api::RankReport* rank = ranks_.stalled();
+  if (rank == nullptr || messenger_->silence() < std::min(launch_.hang_after, kHungAlone)) return;
+  begin_stop(format("rank {} has made no progress since step {}, and the daemon does not answer",
+                    rank->rank, rank->step),
+             Signaller::agent);
 }
 
 bool AgentLoop::may_leave() const {
@@ -248,7 +251,7 @@ Result<void> AgentLoop::start_rank(const Command& command, Source& source, int l
   Meeting meeting{.master_address = command.master_address,
                   .master_port = command.master_port,
                   .rendezvous = command.rendezvous,
-                  .secret_file = secret_file(),
+                  .secret_file = files_.secret(),
                   .report_socket = report_path(local_rank),
                   .token = token_};
   Program program{
@@ -293,6 +296,7 @@ void AgentLoop::make_end() {
 void AgentLoop::reaped() {
   if (phase_ == Phase::running && !stop_alone_ && ranks_.any_ended_badly())
     stop_alone_ = Deadline::after(kStopAlone);
+  if (phase_ == Phase::running && ranks_.any_ended_badly()) ranks_.look();
   if (phase_ < Phase::clearing && !ranks_.any_running()) {
     phase_ = Phase::clearing;
     time_out_.reset();

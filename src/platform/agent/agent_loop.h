@@ -24,23 +24,12 @@
 #include "platform/agent/ranks.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/reserved_port.h"
+#include "platform/agent/socket_folder.h"
 #include "platform/core/model/attempt.h"
 #include "platform/engine/launch.h"
+#include "platform/engine/node_files.h"
 
 namespace lockstep {
-
-// A folder whose name is short, since sockets' paths must be below 108 bytes; removed with it.
-class SocketFolder {
- public:
-  static Result<SocketFolder> create();
-  SocketFolder(SocketFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ~SocketFolder();
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  explicit SocketFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
 
 class AgentLoop {
  public:
@@ -68,7 +57,6 @@ class AgentLoop {
   Result<void> open_rendezvous();
   Result<void> open_sources();
   Result<void> write_secret() const;
-  std::filesystem::path secret_file() const;
   std::filesystem::path report_path(int local_rank) const;
 
   void turn();
@@ -77,6 +65,7 @@ class AgentLoop {
   void read_signals();
   void follow_orders();
   void mind_time();
+  void mind_progress();
   bool may_leave() const;
 
   void start_ranks(const Command& command);
@@ -94,6 +83,7 @@ class AgentLoop {
   // Constant after construction.
   const Launch& launch_;
   const NodeId node_;
+  const NodeFiles files_;
   const std::string token_;
 
   ReservedPort port_;

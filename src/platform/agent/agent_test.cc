@@ -13,6 +13,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -63,6 +64,7 @@ class PairLink : public DaemonLink {
     std::string line = TRY(read_line(fd_));
     if (line == "away") return Error{Code::unavailable, "nobody there"};
     if (line == "refused") return Error{Code::denied, "not mine"};
+    if (line == "invalid") return Error{Code::invalid, "I do not like it"};
     return from_json<api::HeartbeatAnswer>(TRY(parse_json(line)));
   }
 
@@ -72,7 +74,7 @@ class PairLink : public DaemonLink {
 
 // --- A daemon that behaves as the controller would with this one node ---
 
-enum class Mood { up, away, refusing };
+enum class Mood { up, away, refusing, finding_all_invalid };
 
 class FakeDaemon {
  public:
@@ -118,6 +120,15 @@ class FakeDaemon {
     return all;
   }
   bool saw(const std::string& words) { return lines(0).find(words) != std::string::npos; }
+  // Calls with such an item are invalid.
+  void poison(const std::string& words) {
+    Lock lock(mutex_);
+    poison_ = words;
+  }
+  int refusals() {
+    Lock lock(mutex_);
+    return refusals_;
+  }
   int calls_while_away() {
     Lock lock(mutex_);
     return calls_away_;
@@ -141,6 +152,10 @@ class FakeDaemon {
     Lock lock(mutex_);
     if (!heartbeat) trouble_ = heartbeat.error().message;
     if (mood_ == Mood::refusing) return "refused";
+    if (mood_ == Mood::finding_all_invalid || is_poisoned(*heartbeat)) {
+      ++refusals_;
+      return "invalid";
+    }
     if (mood_ == Mood::away) {
       ++calls_away_;
       return "away";
@@ -154,6 +169,12 @@ class FakeDaemon {
     answer.rendezvous = format("127.0.0.1:{}", heartbeat->rendezvous_port);
     answer.grace_seconds = grace_;
     return dump_json(to_json(answer));
+  }
+
+  bool is_poisoned(const api::Heartbeat& heartbeat) const LS_REQUIRES(mutex_) {
+    return !poison_.empty() && std::ranges::any_of(heartbeat.items, [&](const auto& item) {
+      return item.text.find(poison_) != std::string::npos;
+    });
   }
 
   void take(const api::Heartbeat& heartbeat) LS_REQUIRES(mutex_) {
@@ -182,6 +203,8 @@ class FakeDaemon {
   bool keep_ LS_GUARDED_BY(mutex_) = false;
   double grace_ LS_GUARDED_BY(mutex_) = 5;
   int calls_away_ LS_GUARDED_BY(mutex_) = 0;
+  int refusals_ LS_GUARDED_BY(mutex_) = 0;
+  std::string poison_ LS_GUARDED_BY(mutex_);
   api::Heartbeat last_ LS_GUARDED_BY(mutex_);
   std::vector<api::SpoolItem> items_ LS_GUARDED_BY(mutex_);
   std::string trouble_ LS_GUARDED_BY(mutex_);
@@ -252,6 +275,30 @@ class AgentTest : public testing::Test {
     return found;
   }
 
+  api::RankReport rank(std::size_t local_rank) {
+    const auto ranks = daemon_.last().ranks;
+    return local_rank < ranks.size() ? ranks[local_rank] : api::RankReport{};
+  }
+
+  // As the rank would, once it has said where ("socket PATH").
+  void report(int rank, const std::string& words) {
+    ASSERT_TRUE(eventually([&] { return daemon_.lines(rank).starts_with("socket "); }));
+    const std::string said = daemon_.lines(rank);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(said.substr(7, said.find('\n') - 7), address.sun_path);
+    const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_TRUE(write_all(socket.get(), words + "\n"));
+  }
+
+  bool has_stopped_process() const {
+    const auto ours = marked();
+    return std::ranges::any_of(processes_of_user(), [&](const Process& process) {
+      return process.state == 'T' && std::ranges::find(ours, process.pid) != ours.end();
+    });
+  }
+
   std::string agent_log() const { return read_file(root_ / "node/agent.log").value_or(""); }
 
   path root_;
@@ -260,6 +307,15 @@ class AgentTest : public testing::Test {
   FakeDaemon daemon_;
   pid_t agent_ = 0;
 };
+
+bool is_listening(int port) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
 
 std::map<std::string, std::string> variables(const std::string& lines) {
   std::map<std::string, std::string> result;
@@ -417,12 +473,23 @@ TEST_F(AgentTest, WhatARankLeavesBehindIsKilled) {
   EXPECT_EQ(daemon_.last().ranks[0].code, 0);
 }
 
-TEST_F(AgentTest, RanksDieWithTheirAgent) {
+// What set itself apart, the engine finds by the token.
+TEST_F(AgentTest, RanksDieWithTheirAgentAndWhatItLeavesCanBeFound) {
   launch_.devices = {0, 1};
-  shell("echo up; exec sleep 600");
+  shell(
+      "trap '' TERM HUP INT; if [ $RANK = 0 ]; then setsid sh -c \"trap '' TERM HUP; sleep 600\" & "
+      "fi; echo up; while :; do sleep 0.05; done");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.saw("up") && marked().size() == 2; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.saw("up") && rank(1).pid > 0; }));
+  const auto ranks = daemon_.last().ranks;
+  const int port = daemon_.last().rendezvous_port;
   ::kill(agent_, SIGKILL);
+  EXPECT_EQ(finish(), -2);
+  for (const auto& dead : ranks)
+    EXPECT_TRUE(eventually([&] { return ::kill(static_cast<pid_t>(dead.pid), 0) != 0; }));
+  EXPECT_FALSE(is_listening(port));
+  ASSERT_FALSE(marked().empty());
+  for (pid_t pid : marked()) ::kill(pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return marked().empty(); }));
 }
 
@@ -445,15 +512,117 @@ TEST_F(AgentTest, WhatIsCollectedWhileTheDaemonIsAwayComesOnceAndInOrder) {
 
 TEST_F(AgentTest, TheTimeOutIsKeptWhileTheDaemonIsAway) {
   launch_.time_left = milliseconds(500);
-  shell("echo up; exec sleep 600");
+  launch_.devices = {0, 1};
+  daemon_.set_grace(0.3);
+  shell("if [ $RANK = 1 ]; then trap '' TERM; while :; do sleep 0.05; done; fi; exec sleep 600");
   start();
   ASSERT_TRUE(eventually([&] { return !marked().empty(); }));
   daemon_.set(Mood::away);
   ASSERT_TRUE(eventually([&] { return marked().empty(); }));
   daemon_.set(Mood::up);
   ASSERT_EQ(finish(), 0);
+  const auto last = daemon_.last();
+  EXPECT_EQ(last.message, "time-out");
+  EXPECT_EQ(last.ranks[0].code, SIGTERM);
+  EXPECT_EQ(last.ranks[1].code, SIGKILL);
+  for (const auto& rank : last.ranks) EXPECT_TRUE(rank.signalled_by_us);
+  EXPECT_GE(*last.ranks[1].ended - *last.ranks[0].ended, milliseconds(250));
+}
+
+// --- Hanging ranks ---
+
+TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
+  launch_.devices = {0, 1};
+  launch_.hang_after = milliseconds(300);
+  shell("echo socket $LOCKSTEP_REPORT; if [ $RANK = 1 ]; then kill -STOP $$; fi; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":7,"steps":9})");
+  ASSERT_TRUE(eventually([&] { return rank(0).stalled_since.has_value(); }));
+  EXPECT_EQ(rank(0).step, 7);
+  EXPECT_EQ(rank(0).activity, "sleeping");
+  EXPECT_EQ(rank(0).state, "running");
+  EXPECT_FALSE(rank(1).stalled_since);  // it never reported
+  EXPECT_EQ(rank(1).activity, "stopped");
+  EXPECT_EQ(rank(1).step, -1);
+
+  report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
+  ASSERT_TRUE(eventually([&] { return !rank(0).stalled_since; }));
+  EXPECT_EQ(rank(0).step, 8);
+  ::kill(static_cast<pid_t>(rank(1).pid), SIGCONT);
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+}
+
+TEST_F(AgentTest, WhatRanksDoIsSeenWhenOneEndsBadlyAndBeforeAnySignal) {
+  launch_.devices = {0, 1, 2};
+  daemon_.set_grace(0.2);
+  shell(
+      "case $RANK in 0) while [ ! -e go ]; do sleep 0.01; done; exit 3;; "
+      "1) sh -c 'kill -STOP $$'; exit 0;; 2) exec sleep 600;; esac");
+  start();
+  ASSERT_TRUE(eventually([&] { return has_stopped_process(); }));
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_TRUE(eventually([&] { return rank(0).state == "exited"; }));
+  EXPECT_EQ(rank(1).activity, "stopped");  // of the shell's child
+  EXPECT_EQ(rank(2).activity, "sleeping");
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(rank(1).state, "killed");
+  EXPECT_TRUE(rank(1).signalled_by_us);
+  EXPECT_EQ(rank(1).activity, "stopped");
+}
+
+TEST_F(AgentTest, AHungNodeEndsByItselfWhileTheDaemonIsAway) {
+  launch_.hang_after = milliseconds(400);
+  shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":7,"steps":9})");
+  daemon_.set(Mood::away);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message,
+            "rank 0 has made no progress since step 7, and the daemon does not answer");
+  EXPECT_TRUE(rank(0).signalled_by_us);
+  EXPECT_TRUE(rank(0).stalled_since);
+}
+
+// --- What the daemon does not take ---
+
+TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {
+  daemon_.poison("poison");
+  shell(
+      "while [ ! -e go ]; do sleep 0.01; done; for i in 1 2 3 4 5; do echo $i; sleep 0.15; done; "
+      "echo poison; sleep 0.15; for i in 6 7 8; do echo $i; sleep 0.15; done; touch done; "
+      "exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "running"; }));
+  daemon_.set(Mood::away);
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(root_ / "done"); }));
+  daemon_.set(Mood::up);
+  ASSERT_TRUE(eventually([&] { return daemon_.saw("8"); }));
+  EXPECT_EQ(daemon_.lines(0),
+            "1\n2\n3\n4\n5\n[lockstep: the daemon refused the log that stood here (step 0): I do "
+            "not like it]\n6\n7\n8\n");
+  EXPECT_LE(daemon_.refusals(), 8);
+  EXPECT_NE(agent_log().find("the daemon refuses item 6, which is left out"), std::string::npos);
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+}
+
+TEST_F(AgentTest, AStatusThatTheDaemonFindsInvalidNeitherSpinsNorStopsTheTimeOut) {
+  launch_.time_left = milliseconds(1500);
+  shell("exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "running"; }));
+  daemon_.set(Mood::finding_all_invalid);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  EXPECT_GE(daemon_.refusals(), 3);
+  EXPECT_LE(daemon_.refusals(), 12);
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
   EXPECT_EQ(daemon_.last().message, "time-out");
-  EXPECT_TRUE(daemon_.last().ranks[0].signalled_by_us);
 }
 
 TEST_F(AgentTest, ANodeThatIsRefusedKillsItsRanksAndLeaves) {
@@ -488,17 +657,10 @@ TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   ASSERT_TRUE(eventually([&] { return daemon_.saw("socket"); }));
   std::string words = daemon_.lines(0);
   const std::string socket_path = words.substr(7, words.size() - 8);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  ASSERT_LT(socket_path.size(), sizeof address.sun_path);
-  std::ranges::copy(socket_path, address.sun_path);
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_TRUE(write_all(socket.get(),
-                        "{\"kind\":\"metrics\",\"step\":1,\"values\":{\"loss\":\"NaN\"}}\n"
-                        "broken\n"
-                        "{\"kind\":\"checkpoint\",\"step\":100,\"path\":\"/c/step-100\"}\n"));
-  socket.reset();
+  report(0,
+         "{\"kind\":\"metrics\",\"step\":1,\"values\":{\"loss\":\"NaN\"}}\n"
+         "broken\n"
+         "{\"kind\":\"checkpoint\",\"step\":100,\"path\":\"/c/step-100\"}");
   ASSERT_TRUE(write_file(root_ / "go", ""));
   ASSERT_EQ(finish(), 0);
   auto items = daemon_.items();

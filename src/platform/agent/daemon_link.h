@@ -13,7 +13,8 @@ class DaemonLink {
   virtual ~DaemonLink() = default;
 
   // Blocks until the answer, or fails by the deadline. Code::denied and Code::not_found mean that
-  // the daemon answered and does not know the node (any more); all else that it was not reached.
+  // the daemon answered and does not know the node (any more); Code::invalid that it will never
+  // take this call; all else that it was not reached.
   virtual Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                                  Deadline deadline) = 0;
 };

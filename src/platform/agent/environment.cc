@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/spawn.h"
+#include "platform/engine/node_files.h"
 
 namespace lockstep {
 namespace {
@@ -55,7 +56,7 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   result["LOCKSTEP_RENDEZVOUS"] = meeting.rendezvous;
   result["LOCKSTEP_REPORT"] = meeting.report_socket;
   result["LOCKSTEP_CHECKPOINT_DIR"] = launch.checkpoint_folder;
-  result["LOCKSTEP_NODE_TOKEN"] = meeting.token;
+  result[std::string(kNodeToken)] = meeting.token;
   return result;
 }
 

@@ -93,6 +93,11 @@ bool Messenger::delivered() const {
   return spool_.empty() && known_ == version_;
 }
 
+Duration Messenger::silence() const {
+  Lock lock(mutex_);
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - heard_);
+}
+
 void Messenger::clear_woken() {
   std::uint64_t count = 0;
   [[maybe_unused]] auto n = ::read(woken_.get(), &count, sizeof count);
@@ -124,24 +129,28 @@ void Messenger::talk() {
 api::Heartbeat Messenger::next_call() {
   api::Heartbeat call = status_;
   call.items.clear();
-  call.items = spool_.batch(kBatch);
+  call.items = spool_.batch(kBatch, items_most_);
+  items_sent_ = call.items.size();
+  if (items_sent_ > 0) oldest_ = call.items.front().sequence;
   more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = name_of(orders_.command.kind);
-  call.wait_seconds = more_ ? 0 : in_seconds(pace_);
+  call.wait_seconds = more_ || suspects_ > 0 ? 0 : in_seconds(pace_);
   sent_ = version_;
   return call;
 }
 
 void Messenger::hear(const api::HeartbeatAnswer& answer) {
   auto kind = parse_name<CommandKind>(answer.command);
-  if (!kind) return hear_failure(std::move(kind).error().within("the daemon's answer"));
+  if (!kind) return hear_failure({Code::internal, "its answer: " + kind.error().message});
   Lock lock(mutex_);
   if (failures_ > 0) LS_LOG(info, "the daemon answers again");
   failures_ = refusals_ = 0;
+  heard_ = std::chrono::steady_clock::now();
   known_ = sent_;
   more_ = more_ && answer.acknowledged > acknowledged_;  // else it would be the same call again
   acknowledged_ = answer.acknowledged;
   spool_.acknowledge(answer.acknowledged);
+  if (suspects_ > 0) narrow_down();
   Command command{.kind = *kind,
                   .master_address = answer.master_address,
                   .master_port = answer.master_port,
@@ -155,12 +164,36 @@ void Messenger::hear(const api::HeartbeatAnswer& answer) {
 
 void Messenger::hear_failure(const Error& error) {
   Lock lock(mutex_);
+  if (suspect_items(error)) return;
   if (failures_++ == 0) LS_LOG(warning, "the daemon: {}", error.message);
   refusals_ = is_refusal(error) ? refusals_ + 1 : 0;
   if (refusals_ < kRefusalsMeant) return;
   LS_LOG(warning, "the daemon refuses this node: {}", error.message);
   orders_.refused = true;
   wake();
+}
+
+// Whether it is the items' fault remains to be seen: the next call goes without.
+bool Messenger::suspect_items(const Error& error) {
+  if (error.code != Code::invalid || items_sent_ == 0) return false;
+  suspects_ = items_sent_;
+  items_most_ = 0;
+  complaint_ = error.message;
+  failures_ = refusals_ = 0;
+  more_ = true;
+  return true;
+}
+
+// The daemon took the call. Without items: the status is good. With some: it is none of these.
+void Messenger::narrow_down() {
+  if (items_sent_ == 0 && suspects_ == 1) {
+    LS_LOG(warning, "the daemon refuses item {}, which is left out: {}", oldest_, complaint_);
+    spool_.refuse(oldest_, complaint_);
+    suspects_ = 0;
+  }
+  suspects_ -= std::min(suspects_, items_sent_);
+  items_most_ = suspects_ == 0 ? kAll : std::max<std::size_t>(1, suspects_ / 2);
+  more_ = true;
 }
 
 // Until the time is up or, while the daemon answers, there are news. False at the end.

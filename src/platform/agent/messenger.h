@@ -8,10 +8,18 @@
 // While the daemon is away, calls are repeated ever more slowly, up to once a second, and the items
 // wait in the spool. A refusal (the node is fenced, or its run is forgotten) counts only when it is
 // given several times: after a crash another program may for a moment answer on the daemon's port.
+//
+// A call that the daemon finds invalid would hold up all that stands behind it, were it repeated.
+// So the status is sent alone, and once that is taken, ever smaller halves of the refused items,
+// until one item is alone: it gives way to a line that says so. A status that is refused alone is
+// repeated as if the daemon were away.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "base/fd.h"
@@ -45,6 +53,8 @@ class Messenger {
   Orders orders() const;
   // Everything told and added before has been acknowledged.
   bool delivered() const;
+  // How long the daemon has not answered.
+  Duration silence() const;
   int woken() const { return woken_.get(); }
   // Makes woken() silent until the next change.
   void clear_woken();
@@ -55,6 +65,8 @@ class Messenger {
   api::Heartbeat next_call() LS_REQUIRES(mutex_);
   void hear(const api::HeartbeatAnswer& answer);
   void hear_failure(const Error& error);
+  bool suspect_items(const Error& error) LS_REQUIRES(mutex_);
+  void narrow_down() LS_REQUIRES(mutex_);
   bool pause(Duration duration);
   void wake();
 
@@ -77,7 +89,17 @@ class Messenger {
   bool more_ LS_GUARDED_BY(mutex_) = false;  // items wait that did not fit into the call
   int failures_ LS_GUARDED_BY(mutex_) = 0;   // in a row
   int refusals_ LS_GUARDED_BY(mutex_) = 0;   // in a row
+  std::chrono::steady_clock::time_point heard_ LS_GUARDED_BY(mutex_) =
+      std::chrono::steady_clock::now();
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;
+
+  // The search for an item that the daemon refuses; no suspects: there is none.
+  static constexpr auto kAll = std::numeric_limits<std::size_t>::max();
+  std::size_t items_most_ LS_GUARDED_BY(mutex_) = kAll;  // in the next call
+  std::size_t items_sent_ LS_GUARDED_BY(mutex_) = 0;     // in the call under way
+  std::size_t suspects_ LS_GUARDED_BY(mutex_) = 0;       // so many of the oldest
+  std::int64_t oldest_ LS_GUARDED_BY(mutex_) = 0;        // the sequence of the first of them
+  std::string complaint_ LS_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };

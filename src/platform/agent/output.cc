@@ -1,8 +1,13 @@
 #include "platform/agent/output.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <tuple>
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -21,20 +26,73 @@ std::size_t cut_before(std::string_view line, std::size_t size) {
 
 }  // namespace
 
-Result<Output> Output::open(const std::filesystem::path& file, Sink sink) {
+Result<Output> Output::open(const std::filesystem::path& file, Sink sink, Bytes most) {
   Fd opened = TRY(open_file(file, O_WRONLY | O_CREAT | O_APPEND));
-  return Output(file, std::move(opened), std::move(sink));
+  struct stat found{};
+  if (::fstat(opened.get(), &found) != 0) return os_error("opening " + file.string(), errno);
+  return Output(file, std::move(opened), std::move(sink), found.st_size, most);
 }
 
-// A full disk costs the file, not the training: it is said once and the lines go on to the daemon.
+// --- The file ---
+
 void Output::keep(std::string_view bytes) {
-  if (file_failed_) return;
-  if (auto written = write_all(file_.get(), bytes); !written) {
-    file_failed_ = true;
-    LS_LOG(error, "{}: {}; output goes to the daemon only", name_.string(),
-           written.error().message);
+  if (size_ + static_cast<std::int64_t>(bytes.size()) > most_.count()) {
+    const std::size_t line_end = bytes.find('\n') + 1;  // 0: there is none
+    write(bytes.substr(0, line_end));
+    bytes.remove_prefix(line_end);
+    rotate();
   }
+  write(bytes);
 }
+
+// A full disk costs the file, not the training: it is said once, and the lines go on to the daemon.
+void Output::write(std::string_view bytes) {
+  if (lost_ > 0 && append(format("[lockstep: {} bytes were lost here]\n", lost_))) {
+    LS_LOG(warning, "{}: there is space again; {} bytes were lost", name_.string(), lost_);
+    lost_ = 0;
+  }
+  if (lost_ == 0 && append(bytes)) return;
+  if (lost_ == 0)
+    LS_LOG(error, "{}: {}; output goes to the daemon only", name_.string(), errno_text(errno));
+  lost_ += static_cast<std::int64_t>(bytes.size());
+}
+
+// All or nothing; sets errno.
+bool Output::append(std::string_view bytes) {
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const ssize_t n = ::write(file_.get(), rest.data(), rest.size());
+    if (n >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno != EINTR) {
+      const int error = errno;
+      if (::ftruncate(file_.get(), size_) != 0) LS_LOG(warning, "{} cannot be cut", name_.string());
+      errno = error;
+      return false;
+    }
+  }
+  size_ += static_cast<std::int64_t>(bytes.size());
+  return true;
+}
+
+// When it cannot be done, the file goes on to grow, and the next rank's chunk tries again.
+void Output::rotate() {
+  std::filesystem::path older = name_;
+  older += ".1";
+  const bool replaces = ::access(older.c_str(), F_OK) == 0;
+  if (::rename(name_.c_str(), older.c_str()) != 0) return;
+  auto fresh = open_file(name_, O_WRONLY | O_CREAT | O_APPEND);
+  if (!fresh) {
+    LS_LOG(error, "{}", fresh.error().message);
+    std::ignore = ::rename(older.c_str(), name_.c_str());
+    return;
+  }
+  file_ = *std::move(fresh);
+  size_ = 0;
+  write(format("[lockstep: what came before is in {}{}]\n", older.filename().string(),
+               replaces ? "; what came before that is gone" : ""));
+}
+
+// --- The lines ---
 
 void Output::take(std::string_view bytes) {
   keep(bytes);

@@ -1,23 +1,32 @@
 // The agent's parts, each on its own.
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "platform/agent/output.h"
+#include "platform/agent/progress_watch.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/reserved_port.h"
+#include "platform/agent/socket_folder.h"
+#include "platform/engine/node_files.h"
 
 namespace lockstep {
 namespace {
+
+using std::chrono::minutes;
 
 class Parts : public testing::Test {
  protected:
@@ -38,6 +47,15 @@ class Parts : public testing::Test {
   std::vector<std::string> texts_;
   int lines_ = 0;
 };
+
+Fd connect_to(const std::filesystem::path& path) {
+  Fd speaker(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(path.native(), address.sun_path);
+  EXPECT_EQ(::connect(speaker.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return speaker;
+}
 
 // --- Output ---
 
@@ -75,6 +93,112 @@ TEST_F(Parts, WhatACarriageReturnOverwroteIsLeftOut) {
   EXPECT_EQ(texts_, std::vector<std::string>{"100%\ndos\nend"});
 }
 
+TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {
+  Output lines = *Output::open(folder_ / "rank-0.log", [](std::string, int) {}, 1_KiB);
+  for (int i = 0; i < 100; ++i) lines.take(format("{:03} {}\n", i, std::string(60, 'x')));
+  const auto newest = *read_file(folder_ / "rank-0.log");
+  const auto older = *read_file(folder_ / "rank-0.log.1");
+  EXPECT_TRUE(newest.starts_with(
+      "[lockstep: what came before is in rank-0.log.1; what came before that is gone]\n"));
+  EXPECT_LT(newest.size(), 1100u);
+  EXPECT_LT(older.size(), 1100u);
+  const auto first_new = std::stoi(newest.substr(newest.find('\n') + 1, 3));
+  EXPECT_TRUE(older.ends_with(format("{:03} {}\n", first_new - 1, std::string(60, 'x'))));
+  EXPECT_TRUE(newest.ends_with(format("099 {}\n", std::string(60, 'x'))));
+}
+
+TEST_F(Parts, WhatAFullDiskDoesNotTakeOfARanksFileIsSaidThereOnceThereIsSpace) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  Output lines = output();
+  lines.take("one\n");
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{6, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  lines.take("two, lost\n");
+  lines.take("three\n");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  lines.take("four\n");
+  lines.finish();
+  EXPECT_EQ(*read_file(folder_ / "rank-0.log"), "one\n[lockstep: 16 bytes were lost here]\nfour\n");
+  EXPECT_EQ(texts_, std::vector<std::string>{"one\ntwo, lost\nthree\nfour"});
+}
+
+// --- Progress ---
+
+TEST(Progress, OnlyARankThatHasReportedIsWatched) {
+  ProgressWatch watch(minutes(30));
+  EXPECT_FALSE(watch.next(minutes(1)));
+  watch.note(1, minutes(10));
+  EXPECT_EQ(watch.next(minutes(11)), minutes(29));
+  EXPECT_FALSE(watch.silence(0, minutes(100)));
+  EXPECT_FALSE(watch.silence(1, minutes(39)));
+  EXPECT_EQ(watch.silence(1, minutes(40)), minutes(30));
+  EXPECT_EQ(watch.silence(1, minutes(45)), minutes(35));
+  EXPECT_FALSE(watch.next(minutes(45)));
+}
+
+TEST(Progress, EachReportBeginsTheTimeAnewAndAnEndEndsIt) {
+  ProgressWatch watch(minutes(30));
+  watch.note(0, minutes(0));
+  watch.note(1, minutes(5));
+  watch.note(0, minutes(20));
+  EXPECT_EQ(watch.next(minutes(20)), minutes(15));
+  EXPECT_FALSE(watch.silence(0, minutes(49)));
+  EXPECT_TRUE(watch.silence(1, minutes(49)));
+  watch.end(1);
+  EXPECT_FALSE(watch.silence(1, minutes(49)));
+}
+
+TEST(Progress, WithoutATimeNobodyHangs) {
+  ProgressWatch watch(minutes(0));
+  watch.note(0, minutes(0));
+  EXPECT_FALSE(watch.silence(0, std::chrono::hours(1000)));
+  EXPECT_FALSE(watch.next(minutes(1)));
+}
+
+// --- The sockets' folder ---
+
+class Sockets : public Parts {
+ protected:
+  Sockets() { ::setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1); }
+  ~Sockets() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+  std::filesystem::path expected() const { return socket_folders("a-token").front(); }
+};
+
+TEST_F(Sockets, TheFolderHasTheNameThatFollowsFromTheTokenAndGoesWithItsOwner) {
+  {
+    auto sockets = *SocketFolder::create("a-token");
+    EXPECT_EQ(sockets.path(), expected());
+    EXPECT_EQ(std::filesystem::status(expected()).permissions(), std::filesystem::perms(0700));
+    ASSERT_TRUE(write_file(expected() / "rank-0", ""));
+  }
+  EXPECT_FALSE(std::filesystem::exists(expected()));
+}
+
+TEST_F(Sockets, WhatAKilledAgentLeftIsEmptiedAndUsedAgain) {
+  std::filesystem::create_directory(expected());
+  ::chmod(expected().c_str(), 0755);
+  ASSERT_TRUE(write_file(expected() / "rank-0", ""));
+  auto sockets = *SocketFolder::create("a-token");
+  EXPECT_EQ(sockets.path(), expected());
+  EXPECT_TRUE(std::filesystem::is_empty(expected()));
+  EXPECT_EQ(std::filesystem::status(expected()).permissions(), std::filesystem::perms(0700));
+}
+
+TEST_F(Sockets, AFolderOfSomebodyElsesIsNeitherUsedNorTouched) {
+  const auto trap = folder_ / "trap";
+  std::filesystem::create_directory(trap);
+  ASSERT_TRUE(write_file(trap / "precious", ""));
+  std::filesystem::create_directory_symlink(trap, expected());
+  {
+    auto sockets = *SocketFolder::create("a-token");
+    EXPECT_NE(sockets.path(), expected());
+    EXPECT_TRUE(std::filesystem::is_directory(sockets.path()));
+  }
+  EXPECT_TRUE(std::filesystem::exists(trap / "precious"));
+}
+
 // --- Report lines ---
 
 TEST(ReportLine, ValuesMayBeNotANumberOrInfinite) {
@@ -103,11 +227,7 @@ TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
       *ReportSocket::open(folder_ / "r", 0, [&](api::SpoolItem item) { heard.push_back(item); });
   for (std::string_view words :
        {R"({"kind":"metr)", "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\nnonsense\n"}) {
-    Fd speaker(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::ranges::copy((folder_ / "r").native(), address.sun_path);
-    ASSERT_EQ(::connect(speaker.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    Fd speaker = connect_to(folder_ / "r");
     ASSERT_TRUE(write_all(speaker.get(), words));
     speaker.reset();
     reports.read();
@@ -116,6 +236,25 @@ TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
   EXPECT_EQ(heard[0].steps, 2);
   EXPECT_EQ(reports.broken_lines(), 2);
   EXPECT_TRUE(reports.idle());
+}
+
+TEST_F(Parts, WithoutAFreeFileDescriptorTheListenerIsLeftAloneForAWhile) {
+  std::vector<api::SpoolItem> heard;
+  auto reports = *ReportSocket::open(folder_ / "r", 0,
+                                     [&](const api::SpoolItem& item) { heard.push_back(item); });
+  const Fd speaker = connect_to(folder_ / "r");
+  ASSERT_TRUE(write_all(speaker.get(), "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\n"));
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  reports.read();
+  const auto polled = reports.fds();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(polled.empty());
+  for (auto bound = Deadline::after(std::chrono::seconds(5)); heard.empty() && !bound.passed();)
+    if (!reports.fds().empty()) reports.read();
+  EXPECT_EQ(heard.size(), 1u);
 }
 
 TEST_F(Parts, ASocketsPathThatIsTooLongIsRefused) {

@@ -1,8 +1,10 @@
 #include "platform/agent/ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <set>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -12,6 +14,7 @@
 #include "base/log.h"
 #include "base/processes.h"
 #include "platform/core/model/attempt.h"
+#include "platform/engine/node_files.h"
 
 namespace lockstep {
 namespace {
@@ -26,6 +29,24 @@ void note_end(api::RankReport& rank, int status, bool signalled, Time now) {
   rank.ended = now;
   LS_LOG(info, "rank {} {} {}", rank.rank, killed ? "was killed by signal" : "exited with",
          rank.code);
+}
+
+// What tells least of a hang comes first: a shell sleeps while what it runs computes.
+constexpr std::array kByWeight = {Activity::unknown, Activity::sleeping, Activity::running,
+                                  Activity::blocked, Activity::stopped};
+
+std::size_t weight_of(char state) {
+  if (state == 'T' || state == 't') return 4;
+  if (state == 'D') return 3;
+  return state == 'R' ? 2 : 1;
+}
+
+Activity activity_of_group(const std::vector<Process>& all, std::int64_t leader) {
+  std::size_t most = 0;
+  for (const Process& process : all)
+    if (process.group == leader || process.pid == leader)
+      most = std::max(most, weight_of(process.state));
+  return kByWeight[most];
 }
 
 }  // namespace
@@ -51,6 +72,8 @@ bool Ranks::reap(Time now) {
         reports_, [pid](const auto& r) { return r.pid == pid && is_running(r); });
     if (rank == reports_.end()) continue;
     note_end(*rank, status, signalled_, now);
+    watch_.end(rank->local_rank);
+    if (!signalled_) rank->stalled_since.reset();
     found = true;
   }
   return found;
@@ -61,7 +84,7 @@ std::vector<pid_t> Ranks::processes() const {
   std::set<pid_t> ours;
   for (const Process& process : descendants(all, ::getpid())) ours.insert(process.pid);
   for (const Process& process : all)
-    if (environment_of(process.pid, "LOCKSTEP_NODE_TOKEN") == token_) ours.insert(process.pid);
+    if (environment_of(process.pid, kNodeToken) == token_) ours.insert(process.pid);
   ours.erase(::getpid());
   return {ours.begin(), ours.end()};
 }
@@ -70,8 +93,43 @@ std::vector<pid_t> Ranks::processes() const {
 // by group: a group may be gone, and a second SIGTERM would break off an orderly end.
 void Ranks::signal(int number, Signaller signaller) {
   reap(SystemClock().now());
+  if (!std::exchange(disturbed_, true)) look();
   if (signaller == Signaller::agent) signalled_ = true;
   for (pid_t pid : processes()) ::kill(pid, number);
+}
+
+void Ranks::note_progress(int local_rank, std::int64_t step, Duration moment) {
+  if (local_rank >= static_cast<int>(reports_.size())) return;  // somebody else knows the socket
+  api::RankReport& rank = reports_[static_cast<std::size_t>(local_rank)];
+  rank.step = std::max(rank.step, step);
+  if (is_running(rank)) watch_.note(local_rank, moment);
+}
+
+bool Ranks::find_stalled(Duration moment, Time now) {
+  bool changed = false;
+  for (api::RankReport& rank : reports_) {
+    const auto silence = watch_.silence(rank.local_rank, moment);
+    if (!is_running(rank) || silence.has_value() == rank.stalled_since.has_value()) continue;
+    if (silence) LS_LOG(warning, "rank {} has reported nothing for {}", rank.rank, text(*silence));
+    rank.stalled_since = silence ? std::optional(now - *silence) : std::nullopt;
+    changed = true;
+  }
+  if (changed) look();
+  return changed;
+}
+
+const api::RankReport* Ranks::stalled() const {
+  const auto rank = std::ranges::find_if(
+      reports_, [](const auto& r) { return is_running(r) && r.stalled_since.has_value(); });
+  return rank == reports_.end() ? nullptr : &*rank;
+}
+
+void Ranks::look() {
+  const std::vector<Process> all = processes_of_user();
+  for (api::RankReport& rank : reports_)
+    if (const auto found = activity_of_group(all, rank.pid);
+        is_running(rank) && found != Activity::unknown)
+      rank.activity = name_of(found);
 }
 
 bool Ranks::any_running() const { return std::ranges::any_of(reports_, is_running); }

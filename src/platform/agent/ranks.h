@@ -1,10 +1,12 @@
-// Ranks: the processes of a node, and all that they leave behind.
+// Ranks: the processes of a node, how far they are, and all that they leave behind.
 //
 // Each rank leads a process group. A rank's children may leave group and session and outlive their
 // rank; they are found as descendants of the agent, which is their subreaper, or by the node's
 // token in their environment.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "base/result.h"
 #include "base/spawn.h"
 #include "base/units.h"
+#include "platform/agent/progress_watch.h"
 #include "platform/api/messages.h"
 
 namespace lockstep {
@@ -21,7 +24,8 @@ enum class Signaller { agent, other };
 
 class Ranks {
  public:
-  Ranks(int first_rank, std::string token) : first_rank_(first_rank), token_(std::move(token)) {}
+  Ranks(int first_rank, std::string token, Duration hang_after)
+      : first_rank_(first_rank), token_(std::move(token)), watch_(hang_after) {}
 
   // Starts the next rank; the end of a pipe with all its output, which does not block. Only from a
   // thread that lives as long as the agent.
@@ -30,8 +34,19 @@ class Ranks {
   // Collects all children that have ended, ranks and others. True when a rank was among them.
   bool reap(Time now);
 
-  // Signals every process of the node, once each.
+  // Signals every process of the node, once each; looks at them before the first signal.
   void signal(int number, Signaller signaller);
+
+  // Moments are those of ProgressWatch.
+  void note_progress(int local_rank, std::int64_t step, Duration moment);
+  // Tells by stalled_since who has been silent for too long; looks at all then. True at any change.
+  bool find_stalled(Duration moment, Time now);
+  std::optional<Duration> next_stall(Duration moment) const { return watch_.next(moment); }
+  // The first that is; none: nullptr.
+  const api::RankReport* stalled() const;
+  // Notes what the processes of each running rank do now. Of several, such as a shell and what it
+  // waits for, the one that most explains a hang counts: stopped, blocked, running, sleeping.
+  void look();
 
   // All living processes of the node but the agent.
   std::vector<pid_t> processes() const;
@@ -43,8 +58,10 @@ class Ranks {
  private:
   int first_rank_;
   std::string token_;
+  ProgressWatch watch_;
   std::vector<api::RankReport> reports_;  // by local rank
   bool signalled_ = false;                // by the agent's own decision
+  bool disturbed_ = false;                // by any signal of ours: a look tells nothing any more
 };
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kSpeakersMax = 64;
 constexpr int kReadsAtOnce = 16;  // of 64 KiB; then the others have their turn
+constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
 constexpr std::int64_t kBrokenSaid = 10;
 
 struct ReportLine {
@@ -83,10 +84,11 @@ Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int r
   return ReportSocket(std::move(socket), rank, std::move(sink));
 }
 
-// A full house waits in the listener's queue, which is not polled meanwhile.
+// Who finds a full house waits in the listener's queue, which is not polled meanwhile.
 std::vector<int> ReportSocket::fds() const {
   std::vector<int> all;
-  if (speakers_.size() < kSpeakersMax) all.push_back(listener_.get());
+  const bool waits = accept_again_ && !accept_again_->passed();
+  if (speakers_.size() < kSpeakersMax && !waits) all.push_back(listener_.get());
   for (const Speaker& speaker : speakers_) all.push_back(speaker.socket.get());
   return all;
 }
@@ -99,9 +101,17 @@ void ReportSocket::read() {
 void ReportSocket::accept_all() {
   while (speakers_.size() < kSpeakersMax) {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) return note_refusal(errno);
     speakers_.push_back({std::move(socket), {}, false});
   }
+}
+
+// Without this the listener would stay readable and the loop would turn without a pause.
+void ReportSocket::note_refusal(int error) {
+  if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return accept_again_.reset();
+  if (!accept_again_)
+    LS_LOG(warning, "{}; trying again", os_error("hearing a reporter", error).message);
+  accept_again_ = Deadline::after(kAcceptAgain);
 }
 
 // False at the end. What a rank that was killed left half said is no line.

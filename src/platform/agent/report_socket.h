@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -47,12 +49,14 @@ class ReportSocket {
   ReportSocket(Fd listener, int rank, Sink sink)
       : listener_(std::move(listener)), rank_(rank), sink_(std::move(sink)) {}
   void accept_all();
+  void note_refusal(int error);
   bool read_from(Speaker& speaker);
   void take(Speaker& speaker, std::string_view bytes);
   void take_line(Speaker& speaker);
   void count_broken(std::string_view why);
 
   Fd listener_;
+  std::optional<Deadline> accept_again_;  // no file descriptor was left for a speaker
   int rank_;
   Sink sink_;
   std::list<Speaker> speakers_;
