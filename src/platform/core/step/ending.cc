@@ -119,14 +119,15 @@ void release_node(Draft& draft, const NodeId& id) {
 }
 
 std::string what_follows(const Run& run, Cause cause, Duration pause) {
+  const bool pauses = pause > Duration(0);
+  auto words = format("attempt {}", run.epoch + 1);
+  if (pauses || !run.started) words += " follows";
+  if (pauses) words += " after " + short_text(pause);
+  if (pauses && run.started) words += " and";
+  if (run.started) words += " goes on from the last checkpoint";
   const auto [used, allowed] = allowance_of(run, cause);
-  const auto when = pause > Duration(0) ? " follows after " + short_text(pause) : "";
-  const auto from = run.started ? "goes on from the last checkpoint" : "follows";
-  const auto how = when.empty()  ? format(" {}", from)
-                   : run.started ? format("{} and {}", when, from)
-                                 : when;
-  const auto retry = used > 0 ? format(" (retry {} of {})", used, allowed) : "";
-  return format("attempt {}{}{}", run.epoch + 1, how, retry);
+  if (used > 0) words += format(" (retry {} of {})", used, allowed);
+  return words;
 }
 
 void end_run(Run& run, RunState state, std::string reason, Time now) {
