@@ -1,6 +1,5 @@
 #include "platform/janitor/janitor.h"
 
-#include <algorithm>
 #include <system_error>
 
 #include "base/log.h"

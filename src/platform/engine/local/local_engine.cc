@@ -11,10 +11,8 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/processes.h"
 #include "base/spawn.h"
 #include "platform/engine/node_files.h"
@@ -68,7 +66,7 @@ std::vector<pid_t> processes_of(const std::string& token) {
 
 }  // namespace
 
-Result<LocalEngine> LocalEngine::open(path program, path home) {
+Result<LocalEngine> LocalEngine::open(path program, const path& home) {
   std::string installation = TRY(installation_of(home));
   return LocalEngine(std::move(program), std::move(installation));
 }

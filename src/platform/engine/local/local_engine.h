@@ -20,7 +20,7 @@ class LocalEngine : public Engine {
   // `program` is the lockstep executable. `home` is the daemon's folder: two homes on one machine
   // do not see each other's nodes, by a name that is kept in `home`/installation. Made where
   // missing.
-  static Result<LocalEngine> open(std::filesystem::path program, std::filesystem::path home);
+  static Result<LocalEngine> open(std::filesystem::path program, const std::filesystem::path& home);
 
   Result<void> launch(const Launch& launch) override;
   Result<void> kill(const NodeId& node) override;
