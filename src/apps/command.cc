@@ -68,9 +68,9 @@ int exit_code_for(const Error& error) {
 }
 
 int exit_code_for(const api::RunView& run) {
-  if (run.state == "succeeded") return kDone;
-  if (run.state == "timed_out") return kTimedOut;
-  if (run.state == "cancelled") return kCancelled;
+  if (run.state == RunState::succeeded) return kDone;
+  if (run.state == RunState::timed_out) return kTimedOut;
+  if (run.state == RunState::cancelled) return kCancelled;
   return kRunFailed;
 }
 

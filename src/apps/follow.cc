@@ -44,7 +44,7 @@ std::string how_to_come_back(const std::string& run) {
 }
 
 std::string state_line(const api::RunView& run) {
-  std::string line = format("{} {}", run.id, run.state);
+  std::string line = format("{} {}", run.id, text(run.state));
   if (!run.reason.empty()) line += ": " + run.reason;
   return line;
 }

@@ -16,7 +16,7 @@ Result<Target> find_rank(const api::RunView& run, int rank) {
     const api::AttemptView& attempt = run.attempts.back();
     for (const api::NodeView& node : attempt.nodes)
       for (const api::RankView& view : node.ranks)
-        if (view.rank == rank && view.state == "running")
+        if (view.rank == rank && view.state == RankState::running)
           return Target{format("{}.{}/{}", run.id, attempt.epoch, node.index),
                         static_cast<pid_t>(view.pid)};
   }

@@ -42,17 +42,17 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 std::string end_of(const api::RankView& rank) {
-  if (rank.state == "exited") return format("exited with code {}", rank.code);
-  if (rank.state == "killed") return format("killed by signal {}", rank.code);
-  return rank.state;
+  if (rank.state == RankState::exited) return format("exited with code {}", rank.code);
+  if (rank.state == RankState::killed) return format("killed by signal {}", rank.code);
+  return std::string(text(rank.state));
 }
 
 std::string attempt_lines(const api::AttemptView& attempt) {
-  std::string lines = format("attempt {}   {}", attempt.epoch, attempt.state);
-  if (attempt.cause != "none") lines += format(", {}", attempt.cause);
+  std::string lines = format("attempt {}   {}", attempt.epoch, text(attempt.state));
+  if (attempt.cause != Cause::none) lines += format(", {}", text(attempt.cause));
   if (!attempt.reason.empty()) lines += ": " + attempt.reason;
   for (const api::NodeView& node : attempt.nodes) {
-    lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, node.state,
+    lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, text(node.state),
                     node.agent_pid);
     if (!node.message.empty()) lines += ": " + node.message;
     for (const api::RankView& rank : node.ranks)
@@ -73,14 +73,14 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
                "REASON"});
   Time now = SystemClock().now();
   for (const api::RunView& run : runs)
-    table.add({run.id, run.name, run.state, format("{}", run.spec.nodes),
+    table.add({run.id, run.name, std::string(text(run.state)), format("{}", run.spec.nodes),
                format("{}", run.spec.devices), step_of(run), latest(run, "loss"),
                seconds(std::floor(run.running_seconds)), age(run.submitted, now), run.reason});
   return in_terminal(table);
 }
 
 std::string run_details(const api::RunView& run) {
-  std::string lines = format("{}   {}   {}", run.id, run.name, run.state);
+  std::string lines = format("{}   {}   {}", run.id, run.name, text(run.state));
   if (!run.reason.empty()) lines += ": " + run.reason;
   lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n", joined(run.spec.command),
                   run.spec.working_folder, size_text(run.spec));

@@ -16,7 +16,7 @@ void add_stop(CLI::App& app, Action& action) {
       Client client = TRY(connect());
       for (const std::string& words : *runs) {
         api::RunView run = TRY(client.stop(TRY(run_argument(words)), {.reason = *reason}));
-        print(format("{} {}", run.id, run.state == "cancelled" ? "cancelled" : "stopping"));
+        print(format("{} {}", run.id, run.state == RunState::cancelled ? "cancelled" : "stopping"));
       }
       return kDone;
     };

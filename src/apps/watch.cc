@@ -85,7 +85,7 @@ Result<int> watch(const std::string& words) {
     api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
     turns.tell(run, live);
     if (run.ended) return exit_code_for(run);
-    if (run.progress && run.state == "running" && (live || next_line.passed())) {
+    if (run.progress && run.state == RunState::running && (live || next_line.passed())) {
       std::string line = status(run, pace, terminal_width());
       if (live)
         std::fputs(("\r\033[K" + line).c_str(), stdout), std::fflush(stdout);

@@ -46,6 +46,10 @@ Result<T> from_document(const Document& document);
 template <Record T>
 Result<T> from_words(const std::map<std::string, std::string>& words);
 
+// The same words again, in the record's order; empty optionals are left out.
+template <Record T>
+std::vector<std::pair<std::string, std::string>> to_words(const T& value);
+
 // JSON Schema 2020-12, as OpenAPI 3.1 takes it; nested records are written out in place.
 template <class T>
 Json json_schema();
@@ -369,6 +373,18 @@ Result<T> from_words(const std::map<std::string, std::string>& words) {
       json[word->first] = convert_detail::json_of_words_for<Value>(word->second);
   });
   return from_json<T>(json);
+}
+
+template <Record T>
+std::vector<std::pair<std::string, std::string>> to_words(const T& value) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for_each_field<T>([&](const auto& field) {
+    const Json word = to_json(value.*field.member);
+    if (word.is_null()) return;
+    words.emplace_back(field.name,
+                       word.is_string() ? word.template get<std::string>() : dump_json(word));
+  });
+  return words;
 }
 
 template <class T, class Value>

@@ -229,6 +229,16 @@ TEST(Words, BecomeARecordsFields) {
   EXPECT_EQ(from_words<Search>({})->limit, 50);
 }
 
+TEST(Words, OfARecordBecomeItAgain) {
+  Search search{.name = "a b", .color = {}, .limit = 3, .after = 4, .wait = 0.5, .all = true};
+  const auto words = to_words(search);
+  auto again = from_words<Search>({words.begin(), words.end()});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), to_json(search));
+  EXPECT_EQ(words.front(), std::pair(std::string("name"), std::string("a b")));
+  EXPECT_EQ(words.size(), 5u) << "the color is left out";
+}
+
 TEST(Words, ThatDoNotFitAreRefusedByName) {
   EXPECT_EQ(word_error({{"limit", "x"}}), R"(limit: expected an integer, got "x")");
   EXPECT_EQ(word_error({{"limit", ""}}), R"(limit: expected an integer, got "")");

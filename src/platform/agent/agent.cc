@@ -112,7 +112,8 @@ Result<int> run_agent(const Launch& launch, DaemonLink& link) {
 
 Result<int> run_agent(const path& launch_file) {
   Launch launch = TRY(read_launch(launch_file));
-  ClientLink link(launch.daemon_file, launch.token);
+  NodeId node = TRY(parse_node_id(launch.node));
+  ClientLink link(launch.daemon_file, node.attempt, launch.token);
   return run_agent(launch, link);
 }
 

@@ -16,7 +16,7 @@ Result<api::HeartbeatAnswer> ClientLink::heartbeat(const api::Heartbeat& heartbe
 Result<void> ClientLink::find_daemon() {
   auto file = read_daemon_file(daemon_file_);
   if (!file) return Error{Code::unavailable, file.error().message};
-  client_.emplace(file->url, token_);
+  client_.emplace(file->url, token_, attempt_);
   return {};
 }
 

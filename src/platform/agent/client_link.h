@@ -13,8 +13,10 @@ namespace lockstep {
 
 class ClientLink : public DaemonLink {
  public:
-  ClientLink(std::filesystem::path daemon_file, std::string token)
-      : daemon_file_(std::move(daemon_file)), token_(std::move(token)) {}
+  ClientLink(std::filesystem::path daemon_file, AttemptId attempt, std::string token)
+      : daemon_file_(std::move(daemon_file)),
+        attempt_(std::move(attempt)),
+        token_(std::move(token)) {}
 
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                          Deadline deadline) override;
@@ -23,6 +25,7 @@ class ClientLink : public DaemonLink {
   Result<void> find_daemon();
 
   const std::filesystem::path daemon_file_;
+  const AttemptId attempt_;
   const std::string token_;
   std::optional<Client> client_;
 };

@@ -1,24 +1,10 @@
 #include "platform/api/error.h"
 
-#include <array>
-
-#include "text/json.h"
+#include "base/format.h"
+#include "text/convert.h"
 
 namespace lockstep::api {
-namespace {
 
-constexpr std::array kCodes = {Code::invalid,   Code::not_found,   Code::already_exists,
-                               Code::denied,    Code::unavailable, Code::timeout,
-                               Code::peer_lost, Code::corrupt,     Code::exhausted,
-                               Code::cancelled, Code::internal};
-
-Code code_named(std::string_view name) {
-  for (Code code : kCodes)
-    if (text(code) == name) return code;
-  return Code::internal;
-}
-
-// For answers that are not ours, such as those of a proxy.
 Code code_of(int status) {
   switch (status) {
     case 401:
@@ -37,8 +23,6 @@ Code code_of(int status) {
       return status < 500 ? Code::invalid : Code::internal;
   }
 }
-
-}  // namespace
 
 int status_of(Code code) {
   switch (code) {
@@ -61,17 +45,13 @@ int status_of(Code code) {
 }
 
 std::string error_body(const Error& error) {
-  return dump_json({{"error", {{"code", text(error.code)}, {"message", error.message}}}});
+  return dump_json(to_json(ErrorAnswer{{error.code, error.message}}));
 }
 
 Error error_of(int status, std::string_view body) {
   auto json = parse_json(body);
-  if (json && json->is_object() && json->contains("error") && (*json)["error"].is_object()) {
-    const Json& error = (*json)["error"];
-    if (error.contains("code") && error["code"].is_string() && error.contains("message") &&
-        error["message"].is_string())
-      return {code_named(error["code"].get<std::string>()), error["message"].get<std::string>()};
-  }
+  auto answer = json ? from_json<ErrorAnswer>(*json) : Result<ErrorAnswer>(json.error());
+  if (answer) return {answer->error.code, std::move(answer->error.message)};
   return {code_of(status), format("the daemon answered {}", status)};
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/api/agent_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/run.h"
 #include "text/record.h"
@@ -24,8 +25,8 @@ struct None {
 
 inline constexpr std::int64_t kNumberMost = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t kRankMost = std::numeric_limits<int>::max();
-// A call may ask for a longer wait than the server has patience for; it is answered earlier then.
-inline constexpr std::int64_t kWaitMost = 3600;
+// Seconds for which a call may be held back until there is something to say.
+inline constexpr std::int64_t kWaitMost = 30;
 
 struct HealthQuery {
   std::optional<std::string> nonce;
@@ -72,8 +73,7 @@ struct RunQuery {
         between(-1, kNumberMost,
                 field("after_version", &RunQuery::after_version,
                       "answer when the run's version is over this one")),
-        between(0, kWaitMost,
-                field("wait", &RunQuery::wait_seconds, "seconds to wait for that, at most 30")));
+        between(0, kWaitMost, field("wait", &RunQuery::wait_seconds, "seconds to wait for that")));
   }
 };
 
@@ -92,8 +92,7 @@ struct LogsQuery {
                 field("tail", &LogsQuery::tail, "the last lines instead of those after `after`")),
         between(1, 10'000, field("limit", &LogsQuery::limit, "at most so many lines")),
         between(0, kWaitMost,
-                field("wait", &LogsQuery::wait_seconds,
-                      "seconds to wait for a line to come, at most 30")));
+                field("wait", &LogsQuery::wait_seconds, "seconds to wait for a line to come")));
   }
 };
 
@@ -101,13 +100,17 @@ struct MetricsQuery {
   std::optional<std::string> name;
   std::optional<int> rank;
   std::int64_t after_step = -1;
+  std::int64_t points = 10'000;
 
   static constexpr auto fields() {
     return record<MetricsQuery>(
         field("name", &MetricsQuery::name, "only this metric"),
         between(0, kRankMost, field("rank", &MetricsQuery::rank, "only points of this rank")),
         between(-1, kNumberMost,
-                field("after_step", &MetricsQuery::after_step, "only points after this step")));
+                field("after_step", &MetricsQuery::after_step, "only points after this step")),
+        between(1, 100'000,
+                field("points", &MetricsQuery::points,
+                      "at most so many over all series; more are downsampled")));
   }
 };
 
@@ -125,10 +128,10 @@ struct RankView {
   int rank = 0;
   int local_rank = 0;
   std::int64_t pid = 0;
-  std::string state;
+  RankState state = RankState::running;
   int code = 0;
   std::int64_t step = -1;
-  std::string activity = "unknown";
+  Activity activity = Activity::unknown;
   std::optional<Time> stalled_since{};
 
   static constexpr auto fields() {

@@ -1,26 +1,31 @@
 #include "platform/api/paths.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "net/url.h"
 
 namespace lockstep::api {
 namespace {
 
-// "/a/{b}" is "a", "{b}".
-std::vector<std::string_view> segments_of(std::string_view pattern) {
-  std::vector<std::string_view> segments;
-  while (!pattern.empty()) {
-    pattern.remove_prefix(1);
-    auto end = std::min(pattern.find('/'), pattern.size());
-    segments.push_back(pattern.substr(0, end));
-    pattern.remove_prefix(end);
-  }
-  return segments;
+// The first segment of what is left of a pattern or path, which begins with '/'.
+std::string_view take_segment(std::string_view& rest) {
+  rest.remove_prefix(1);
+  const auto end = std::min(rest.find('/'), rest.size());
+  const std::string_view segment = rest.substr(0, end);
+  rest.remove_prefix(end);
+  return segment;
 }
 
 }  // namespace
 
-std::string target_of(std::string_view pattern, std::initializer_list<std::string> words,
+std::vector<std::string_view> segments_of(std::string_view pattern) {
+  std::vector<std::string_view> segments;
+  while (!pattern.empty()) segments.push_back(take_segment(pattern));
+  return segments;
+}
+
+std::string target_of(std::string_view pattern, const std::vector<std::string>& words,
                       const Query& query) {
   std::string target;
   auto word = words.begin();
@@ -36,7 +41,7 @@ std::string target_of(std::string_view pattern, std::initializer_list<std::strin
   LS_CHECK(word == words.end(), "{} has fewer places than words", pattern);
   char mark = '?';
   for (const auto& [name, value] : query) {
-    target += mark + std::string(name) + '=' + percent_encode(value);
+    target += mark + name + '=' + percent_encode(value);
     mark = '&';
   }
   return target;
@@ -44,16 +49,16 @@ std::string target_of(std::string_view pattern, std::initializer_list<std::strin
 
 bool matches(std::string_view pattern, const std::vector<std::string>& path,
              std::vector<std::string>& words) {
-  auto segments = segments_of(pattern);
-  if (segments.size() != path.size()) return false;
   words.clear();
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (segments[i].starts_with('{'))
-      words.push_back(path[i]);
-    else if (segments[i] != path[i])
+  for (const std::string& word : path) {
+    if (pattern.empty()) return false;
+    const std::string_view segment = take_segment(pattern);
+    if (segment.starts_with('{'))
+      words.push_back(word);
+    else if (segment != word)
       return false;
   }
-  return true;
+  return pattern.empty();
 }
 
 }  // namespace lockstep::api

@@ -1,8 +1,16 @@
-// Every route, declared once: the server dispatches by this table, the client calls by it.
+// Every route, declared once and whole: method, path, who may call, the query, the records of
+// request and answer, and what it may refuse. The server dispatches and reads calls by it, the
+// client calls by it, OpenAPI is made from it (openapi.h). docs/design/api.md says how to add one.
 #pragma once
 
 #include <array>
 #include <string_view>
+
+#include "base/result.h"
+#include "map/map.h"
+#include "platform/api/agent_messages.h"
+#include "platform/api/messages.h"
+#include "text/convert.h"
 
 namespace lockstep::api {
 
@@ -12,36 +20,139 @@ enum class Caller {
   agent,   // the token of the attempt that the path names
 };
 
+// What one place of a path, {name}, takes.
+struct PathPlace {
+  std::string_view name;
+  std::string_view help;
+  std::string_view pattern;
+  std::string_view example;
+};
+
+inline constexpr std::array kPlaces = {
+    PathPlace{"project", "the run's project", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "demo"},
+    PathPlace{"number", "the run's number in its project", "^[1-9][0-9]{0,17}$", "1"},
+    PathPlace{"epoch", "the attempt's number in its run", "^[1-9][0-9]{0,17}$", "1"},
+    PathPlace{"index", "the node's number in its attempt", "^(0|[1-9][0-9]{0,8})$", "0"},
+};
+
+// A record that travels; no schema: there is none.
+struct Body {
+  std::string_view name;
+  Json (*schema)() = nullptr;
+};
+
+// What a route of that kind may refuse besides what any may: a wrong query or body, a wrong token,
+// what HTTP itself refuses, and a failing or overloaded daemon.
+enum class Refusals {
+  none,
+  unknown,  // the run is not known
+  full,     // nothing more can be stored
+  unknown_or_full,
+};
+
 // In `path`, {name} stands for one segment. A run is two segments: {project}/{number}.
 struct Route {
   std::string_view method;
   std::string_view path;
   Caller caller;
+  Refusals refusals;
   std::string_view summary;
+  Json (*query)();  // schema of the query's record
+  Body request;
+  Body answer;
 };
 
-inline constexpr Route kHealth{"GET", "/health", Caller::anyone, "is the daemon up"};
-inline constexpr Route kVersion{"GET", "/api/v1/version", Caller::user, "version of the daemon"};
-inline constexpr Route kMap{"GET", "/api/v1/map", Caller::user, "the map of the cluster"};
-inline constexpr Route kSubmit{"POST", "/api/v1/runs", Caller::user, "submit a run"};
-// ?project=P&state=S&limit=N
-inline constexpr Route kRuns{"GET", "/api/v1/runs", Caller::user, "list runs, newest first"};
-// ?after_version=V&wait=SECONDS: answers when the run's version is over V, or the time is up
-inline constexpr Route kRun{"GET", "/api/v1/runs/{project}/{number}", Caller::user, "one run"};
-inline constexpr Route kStop{"POST", "/api/v1/runs/{project}/{number}/stop", Caller::user,
-                             "stop a run"};
-// ?after=CURSOR&rank=R&limit=LINES&wait=SECONDS; or ?tail=LINES
-inline constexpr Route kLogs{"GET", "/api/v1/runs/{project}/{number}/logs", Caller::user,
-                             "lines that the ranks wrote"};
-// ?name=METRIC&rank=R&after_step=S
-inline constexpr Route kMetrics{"GET", "/api/v1/runs/{project}/{number}/metrics", Caller::user,
-                                "points that the ranks logged"};
-// The path names the node, so that the token can be judged before the body is taken in.
-inline constexpr Route kHeartbeat{
-    "POST", "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/heartbeat",
-    Caller::agent, "an agent reports, and hears what to do"};
+template <class T>
+constexpr Body body_of(std::string_view name) {
+  if constexpr (std::same_as<T, None>)
+    return {};
+  else
+    return {name, &json_schema<T>};
+}
 
-inline constexpr std::array kRoutes = {kHealth, kVersion, kMap,  kSubmit,  kRuns,
-                                       kRun,    kStop,    kLogs, kMetrics, kHeartbeat};
+// A route with the types of its query, request and answer.
+template <class QueryType, class RequestType, class AnswerType>
+struct Call : Route {
+  using Query = QueryType;
+  using Request = RequestType;
+  using Answer = AnswerType;
+
+  constexpr Call(std::string_view method_, std::string_view path_, Caller caller_,
+                 Refusals refusals_, std::string_view request_name, std::string_view answer_name,
+                 std::string_view summary_)
+      : Route{method_,
+              path_,
+              caller_,
+              refusals_,
+              summary_,
+              &json_schema<Query>,
+              body_of<Request>(request_name),
+              body_of<Answer>(answer_name)} {}
+};
+
+inline constexpr Call<HealthQuery, None, Health> kHealth{
+    "GET",
+    "/health",
+    Caller::anyone,
+    Refusals::none,
+    "",
+    "Health",
+    "is the daemon up, and is it the one that knows the token"};
+inline constexpr Call<None, None, Json> kOpenapi{
+    "GET", "/api/openapi.json", Caller::user, Refusals::none, "", "", "this description"};
+inline constexpr Call<None, None, Version> kVersion{
+    "GET", "/api/v1/version", Caller::user, Refusals::none, "", "Version", "version of the daemon"};
+inline constexpr Call<None, None, Map> kMap{
+    "GET", "/api/v1/map", Caller::user, Refusals::none, "", "Map", "the map of the cluster"};
+inline constexpr Call<None, SubmitRequest, RunView> kSubmit{
+    "POST",          "/api/v1/runs", Caller::user,  Refusals::full,
+    "SubmitRequest", "RunView",      "submit a run"};
+inline constexpr Call<RunsQuery, None, RunList> kRuns{
+    "GET", "/api/v1/runs", Caller::user, Refusals::none, "", "RunList", "list runs, newest first"};
+inline constexpr Call<RunQuery, None, RunView> kRun{
+    "GET",     "/api/v1/runs/{project}/{number}",    Caller::user, Refusals::unknown, "",
+    "RunView", "one run, now or when it has changed"};
+inline constexpr Call<None, StopRequest, RunView> kStop{
+    "POST",        "/api/v1/runs/{project}/{number}/stop",
+    Caller::user,  Refusals::unknown_or_full,
+    "StopRequest", "RunView",
+    "stop a run"};
+inline constexpr Call<None, ResumeRequest, RunView> kResume{
+    "POST",
+    "/api/v1/runs/{project}/{number}/resume",
+    Caller::user,
+    Refusals::unknown_or_full,
+    "ResumeRequest",
+    "RunView",
+    "queue a run again that failed, timed out or was cancelled"};
+inline constexpr Call<LogsQuery, None, LogPage> kLogs{
+    "GET",
+    "/api/v1/runs/{project}/{number}/logs",
+    Caller::user,
+    Refusals::unknown,
+    "",
+    "LogPage",
+    "lines that the ranks wrote, now or when some come"};
+inline constexpr Call<MetricsQuery, None, SeriesList> kMetrics{
+    "GET",
+    "/api/v1/runs/{project}/{number}/metrics",
+    Caller::user,
+    Refusals::unknown,
+    "",
+    "SeriesList",
+    "points that the ranks logged"};
+// The path names the node, so that the token can be judged before the body is taken in.
+inline constexpr Call<None, Heartbeat, HeartbeatAnswer> kHeartbeat{
+    "POST",
+    "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/heartbeat",
+    Caller::agent,
+    Refusals::unknown_or_full,
+    "Heartbeat",
+    "HeartbeatAnswer",
+    "an agent reports, and hears what to do"};
+
+inline constexpr std::array<const Route*, 12> kRoutes = {
+    &kHealth, &kOpenapi, &kVersion, &kMap,  &kSubmit,  &kRuns,
+    &kRun,    &kStop,    &kResume,  &kLogs, &kMetrics, &kHeartbeat};
 
 }  // namespace lockstep::api

@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "net/crypto.h"
 #include "net/http_client.h"
 #include "net/url.h"
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
+#include "platform/api/proof.h"
 #include "platform/api/routes.h"
 #include "text/convert.h"
 
@@ -15,56 +17,92 @@ namespace {
 
 // Beyond what the answer may wait by itself.
 constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr Bytes kAnswerMax = 64_MiB;
 
-std::string seconds(Duration duration) {
-  return format("{}", std::chrono::duration<double>(duration).count());
-}
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-std::string number_of(const RunId& id) { return format("{}", id.number); }
+std::vector<std::string> words_of(const RunId& id) { return {id.project, format("{}", id.number)}; }
 
 // Not every Url that was kept is one that a person wrote: a daemon file may be damaged.
 Url url_or_nowhere(const std::string& words) {
   return parse_url(words).value_or(Url{.host = "127.0.0.1", .port = 1});
 }
 
+Result<Json> json_of(const HttpResponse& answer, const std::string& url) {
+  if (answer.status >= 400) return api::error_of(answer.status, answer.body);
+  auto json = parse_json(answer.body);
+  if (!json) return std::move(json).error().within(format("the answer of {}", url));
+  return json;
+}
+
 }  // namespace
 
 class Client::Connection {
  public:
-  Connection(std::string url, std::string token)
-      : url_(std::move(url)), token_(std::move(token)), http_(url_or_nowhere(url_)) {}
+  Connection(std::string url, std::string token, std::optional<AttemptId> attempt)
+      : url_(std::move(url)),
+        token_(std::move(token)),
+        attempt_(std::move(attempt)),
+        http_(url_or_nowhere(url_), kAnswerMax,
+              Greeting{.call = [this] { return ask_for_proof(); },
+                       .judge = [this](const auto& answer) { return judge_proof(answer); }}) {}
 
   const std::string& url() const { return url_; }
 
-  Result<Json> call(const api::Route& route, const std::string& target, std::string body,
-                    const Deadline& deadline) {
-    HttpCall call{.method = std::string(route.method), .target = target, .body = std::move(body)};
+  // The call and its answer by the route's declaration. As many words as the path has places.
+  template <class Route>
+  Result<typename Route::Answer> ask(const Route& route, const std::vector<std::string>& words,
+                                     const typename Route::Query& query,
+                                     const typename Route::Request& request,
+                                     const Deadline& deadline) {
+    HttpCall call{.method = std::string(route.method),
+                  .target = api::target_of(route.path, words, to_words(query)),
+                  // A heartbeat's items are numbered: twice counts once.
+                  .repeatable = route.caller == api::Caller::agent};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
-    // A heartbeat's items are numbered: twice counts once.
-    call.repeatable = route.caller == api::Caller::agent;
-    if (!call.body.empty()) call.headers.add("Content-Type", "application/json");
-    HttpResponse answer = TRY(http_.call(call, deadline));
-    if (answer.status >= 400) return api::error_of(answer.status, answer.body);
-    auto json = parse_json(answer.body);
-    if (!json) return std::move(json).error().within(format("the answer of {}", url_));
-    return json;
+    if (route.request.schema != nullptr) {
+      call.headers.add("Content-Type", "application/json");
+      call.body = dump_json(to_json(request));
+    }
+    const HttpResponse answer = TRY(http_.call(call, deadline));
+    return from_json<typename Route::Answer>(TRY(json_of(answer, url_)));
   }
 
-  template <class Answer>
-  Result<Answer> ask(const api::Route& route, const std::string& target, std::string body = {},
-                     Duration wait = {}) {
-    const auto deadline = Deadline::after(wait + kPatience);
-    return from_json<Answer>(TRY(call(route, target, std::move(body), deadline)));
+  template <class Route>
+  Result<typename Route::Answer> ask(const Route& route, const std::vector<std::string>& words = {},
+                                     const typename Route::Query& query = {},
+                                     const typename Route::Request& request = {},
+                                     Duration wait = {}) {
+    return ask(route, words, query, request, Deadline::after(wait + kPatience));
   }
 
  private:
-  std::string url_;
-  std::string token_;
+  HttpCall ask_for_proof() {
+    nonce_ = api::new_nonce();
+    api::HealthQuery query{.nonce = nonce_, .attempt = {}};
+    if (attempt_) query.attempt = text(*attempt_);
+    return {.target = api::target_of(api::kHealth.path, {}, to_words(query))};
+  }
+
+  Result<void> judge_proof(const HttpResponse& answer) const {
+    const auto json = json_of(answer, url_);
+    const auto health = json ? from_json<api::Health>(*json) : Result<api::Health>(json.error());
+    const std::string right = api::daemon_proof(token_, url_or_nowhere(url_).port, nonce_);
+    if (health && equal_constant_time(health->proof.value_or(""), right)) return {};
+    return Error{Code::unavailable,
+                 format("what answers at {} is not the daemon that was started there", url_)};
+  }
+
+  const std::string url_;
+  const std::string token_;
+  const std::optional<AttemptId> attempt_;
+  std::string nonce_;  // of the connection that is being made
   HttpClient http_;
 };
 
-Client::Client(std::string url, std::string token)
-    : connection_(std::make_unique<Connection>(std::move(url), std::move(token))) {}
+Client::Client(std::string url, std::string token, std::optional<AttemptId> attempt)
+    : connection_(
+          std::make_unique<Connection>(std::move(url), std::move(token), std::move(attempt))) {}
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
@@ -88,70 +126,56 @@ Result<Client> Client::open(const Home& home) {
 const std::string& Client::url() const { return connection_->url(); }
 
 Result<void> Client::health() {
-  TRY(connection_->call(api::kHealth, std::string(api::kHealth.path), {},
-                        Deadline::after(kPatience)));
+  TRY(connection_->ask(api::kHealth));
   return {};
 }
 
-Result<api::Version> Client::version() {
-  return connection_->ask<api::Version>(api::kVersion, std::string(api::kVersion.path));
-}
+Result<api::Version> Client::version() { return connection_->ask(api::kVersion); }
 
-Result<Json> Client::map() {
-  return connection_->ask<Json>(api::kMap, std::string(api::kMap.path));
-}
+Result<Json> Client::map() { return to_json(TRY(connection_->ask(api::kMap))); }
 
 Result<api::RunView> Client::submit(const api::SubmitRequest& request) {
-  return connection_->ask<api::RunView>(api::kSubmit, std::string(api::kSubmit.path),
-                                        dump_json(to_json(request)));
+  return connection_->ask(api::kSubmit, {}, {}, request);
 }
 
 Result<api::RunList> Client::runs(const RunsQuery& query) {
-  api::Query words = {{"limit", format("{}", query.limit)}};
-  if (query.project) words.emplace_back("project", *query.project);
-  if (query.state) words.emplace_back("state", *query.state);
-  return connection_->ask<api::RunList>(api::kRuns, api::target_of(api::kRuns.path, {}, words));
+  api::RunsQuery words{.project = query.project, .state = {}, .limit = query.limit};
+  if (query.state) words.state = TRY(parse_name<RunState>(*query.state));
+  return connection_->ask(api::kRuns, {}, words);
 }
 
 Result<api::RunView> Client::run(const RunId& id, std::int64_t after_version, Duration wait) {
-  api::Query words = {{"after_version", format("{}", after_version)}, {"wait", seconds(wait)}};
-  return connection_->ask<api::RunView>(
-      api::kRun, api::target_of(api::kRun.path, {id.project, number_of(id)}, words), {}, wait);
+  return connection_->ask(api::kRun, words_of(id), {after_version, in_seconds(wait)}, {}, wait);
 }
 
 Result<api::RunView> Client::stop(const RunId& id, const api::StopRequest& request) {
-  return connection_->ask<api::RunView>(
-      api::kStop, api::target_of(api::kStop.path, {id.project, number_of(id)}),
-      dump_json(to_json(request)));
+  return connection_->ask(api::kStop, words_of(id), {}, request);
+}
+
+Result<api::RunView> Client::resume(const RunId& id) {
+  return connection_->ask(api::kResume, words_of(id));
 }
 
 Result<api::LogPage> Client::logs(const RunId& id, const LogsQuery& query) {
-  api::Query words = {{"after", format("{}", query.after)},
-                      {"limit", format("{}", query.limit)},
-                      {"wait", seconds(query.wait)}};
-  if (query.rank) words.emplace_back("rank", format("{}", *query.rank));
-  if (query.tail) words.emplace_back("tail", format("{}", *query.tail));
-  return connection_->ask<api::LogPage>(
-      api::kLogs, api::target_of(api::kLogs.path, {id.project, number_of(id)}, words), {},
-      query.wait);
+  const api::LogsQuery words{.after = query.after,
+                             .rank = query.rank,
+                             .tail = query.tail,
+                             .limit = query.limit,
+                             .wait_seconds = in_seconds(query.wait)};
+  return connection_->ask(api::kLogs, words_of(id), words, {}, query.wait);
 }
 
 Result<api::SeriesList> Client::metrics(const RunId& id, const MetricsQuery& query) {
-  api::Query words = {{"after_step", format("{}", query.after_step)}};
-  if (query.name) words.emplace_back("name", *query.name);
-  if (query.rank) words.emplace_back("rank", format("{}", *query.rank));
-  return connection_->ask<api::SeriesList>(
-      api::kMetrics, api::target_of(api::kMetrics.path, {id.project, number_of(id)}, words));
+  return connection_->ask(api::kMetrics, words_of(id), query);
 }
 
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                                                const Deadline& deadline) {
   const NodeId node = TRY(parse_node_id(heartbeat.node));
-  const std::string target = api::target_of(
-      api::kHeartbeat.path, {node.attempt.run.project, number_of(node.attempt.run),
-                             format("{}", node.attempt.epoch), format("{}", node.index)});
-  return from_json<api::HeartbeatAnswer>(
-      TRY(connection_->call(api::kHeartbeat, target, dump_json(to_json(heartbeat)), deadline)));
+  std::vector<std::string> words = words_of(node.attempt.run);
+  words.push_back(format("{}", node.attempt.epoch));
+  words.push_back(format("{}", node.index));
+  return connection_->ask(api::kHeartbeat, words, {}, heartbeat, deadline);
 }
 
 }  // namespace lockstep

@@ -29,19 +29,16 @@ struct LogsQuery {
   Duration wait{};  // for a line to come
 };
 
-struct MetricsQuery {
-  std::optional<std::string> name;
-  std::optional<int> rank;
-  std::int64_t after_step = -1;
-};
+using MetricsQuery = api::MetricsQuery;
 
 class Client {
  public:
   // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when
   // no daemon answers.
   static Result<Client> open(const Home& home);
-  // For agents.
-  Client(std::string url, std::string token);
+  // With the token of users, or of the attempt. Whoever listens at the url must prove that he knows
+  // the token before it is sent: else each call fails with Code::unavailable.
+  Client(std::string url, std::string token, std::optional<AttemptId> attempt = std::nullopt);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
@@ -56,6 +53,7 @@ class Client {
   // With `wait`, answers as soon as the run's version is over after_version.
   Result<api::RunView> run(const RunId& id, std::int64_t after_version = -1, Duration wait = {});
   Result<api::RunView> stop(const RunId& id, const api::StopRequest& request);
+  Result<api::RunView> resume(const RunId& id);
   Result<api::LogPage> logs(const RunId& id, const LogsQuery& query);
   Result<api::SeriesList> metrics(const RunId& id, const MetricsQuery& query);
   // Answers, or fails by the deadline, which leaves room for heartbeat.wait_seconds.

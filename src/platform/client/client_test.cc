@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "platform/api/proof.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -31,47 +32,83 @@ class ClientTest : public ::testing::Test {
     fs::remove_all(home_.folder);
   }
 
-  Client client() { return Client(server_.url(), "t0ken"); }
+  Client client() { return Client(server_.url(), token_); }
+  HttpResponse proof(const std::string& nonce) const {
+    const api::Health health{.proof = api::daemon_proof(token_, server_.port(), nonce)};
+    return {.content_type = "application/json", .body = dump_json(to_json(health))};
+  }
   void answer(Json json) {
     answer_ = {.content_type = "application/json", .body = dump_json(json)};
   }
 
   Home home_;
+  std::string token_ = "t0ken";
+  bool knows_token_ = true;
   HttpResponse answer_{.body = "{}"};
   HttpRequest heard_;  // the last one; read after its answer came
   Loop loop_;
   HttpServer server_ =
       HttpServer::start(loop_, {}, [this](HttpRequest request, Responder responder) {
         heard_ = std::move(request);
-        responder.send(answer_);
+        const auto nonce = heard_.query.find("nonce");
+        responder.send(nonce == heard_.query.end() || !knows_token_ ? answer_
+                                                                    : proof(nonce->second));
       }).value();
   std::thread thread_;
 };
 
 TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
   ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
-  ASSERT_TRUE(write_file(home_.token_file(), "secret\n"));
+  ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
+  answer(to_json(api::Health{}));
   auto client = Client::open(home_);
   ASSERT_TRUE(client) << client.error().message;
   EXPECT_EQ(heard_.target, "/health");
   EXPECT_FALSE(heard_.headers.find("Authorization")) << "it may not be our daemon";
   answer(to_json(api::Version{.version = "1.2.3", .home = "/h", .pid = 7}));
   EXPECT_EQ(client->version()->version, "1.2.3");
-  EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer secret");
+  EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer t0ken");
 }
 
 TEST_F(ClientTest, WithoutADaemonOpeningSaysSo) {
   EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
   ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {"http://127.0.0.1:1", 1, "1"}));
-  ASSERT_TRUE(write_file(home_.token_file(), "secret\n"));
+  ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
   EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
 }
 
 TEST_F(ClientTest, AStrangerAtTheAddressOfADaemonThatDiedCountsAsNoDaemon) {
   ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
-  ASSERT_TRUE(write_file(home_.token_file(), "secret\n"));
-  answer_ = {.status = 404, .body = "<html>"};
-  EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
+  ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
+  knows_token_ = false;
+  for (HttpResponse stranger :
+       {HttpResponse{.status = 404, .body = "<html>"}, HttpResponse{.body = R"({"status":"ok"})"},
+        HttpResponse{.body = R"({"status":"ok","proof":"00"})"}}) {
+    answer_ = stranger;
+    EXPECT_EQ(Client::open(home_).error().code, Code::unavailable);
+  }
+}
+
+TEST_F(ClientTest, AStrangerNeverHearsTheToken) {
+  knows_token_ = false;
+  answer(to_json(api::Health{}));
+  EXPECT_THAT(client().version().error().message, HasSubstr("not the daemon"));
+  EXPECT_EQ(heard_.path, (std::vector<std::string>{"health"}));
+  EXPECT_FALSE(heard_.headers.find("Authorization"));
+}
+
+TEST_F(ClientTest, AProofOfAnotherPortIsNone) {
+  const std::string nonce = api::new_nonce();
+  EXPECT_NE(api::daemon_proof("t0ken", 1, nonce), api::daemon_proof("t0ken", 2, nonce));
+  EXPECT_NE(api::daemon_proof("t0ken", 1, nonce), api::daemon_proof("token", 1, nonce));
+  EXPECT_NE(api::daemon_proof("t0ken", 1, nonce), api::daemon_proof("t0ken", 1, api::new_nonce()));
+}
+
+TEST_F(ClientTest, AnAgentAsksForAProofUnderItsAttemptsToken) {
+  knows_token_ = false;
+  Client agent(server_.url(), token_, AttemptId{{"demo", 42}, 2});
+  EXPECT_FALSE(agent.health());
+  EXPECT_EQ(heard_.query["attempt"], "demo/42.2");
 }
 
 TEST_F(ClientTest, CallsGoToTheirRoutesWithTheirQueries) {

@@ -28,6 +28,7 @@ class Keys {
   // What the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
   std::string attempt_secret(const AttemptId& attempt) const;
 
+  const std::string& user_token() const { return user_token_; }
   // Both take the same time wherever the token differs.
   bool is_agent_token(const AttemptId& attempt, std::string_view token) const;
   bool is_user_token(std::string_view token) const;

@@ -1,54 +1,73 @@
-// Ask: a call as its handler sees it: the words of its path, its query, its body. What is wrong
-// with one is said with its name, and never ignored.
+// What a handler is given: a call, read by its route's declaration, and the way to answer it.
 #pragma once
 
-#include <initializer_list>
-#include <optional>
+#include <memory>
 #include <string>
-#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
-#include "net/http.h"
+#include "net/http_server.h"
+#include "platform/api/routes.h"
 #include "platform/core/model/ids.h"
 #include "text/convert.h"
 
 namespace lockstep {
 
-class Ask {
- public:
-  Ask(HttpRequest request, std::vector<std::string> words)
-      : request_(std::move(request)), words_(std::move(words)) {}
+HttpResponse json_response(const Json& json);
+HttpResponse error_response(const Error& error);
 
-  // {project}/{number} of the path; Code::not_found when it cannot be a run.
-  Result<RunId> run() const;
+// A call of the route `kRoute`, such as Ask<api::kStop>.
+template <const auto& kRoute>
+struct Ask {
+  using Route = std::remove_cvref_t<decltype(kRoute)>;
 
-  // ... and {epoch} and {index}.
-  Result<NodeId> node() const;
-
-  // Refuses a query with other names than these.
-  Result<void> allow_query(std::initializer_list<std::string_view> names) const;
-  std::optional<std::string> query(std::string_view name) const;
-  // Nothing if it is not in the query.
-  Result<std::optional<std::int64_t>> integer(std::string_view name, std::int64_t least,
-                                              std::int64_t most) const;
-  // ?wait=SECONDS; none if absent, and never more than the server has patience for.
-  Result<Duration> wait() const;
-
-  template <class T>
-  Result<T> body() const {
-    return from_json<T>(TRY(parse_json(request_.body)));
-  }
-
- private:
-  HttpRequest request_;
-  std::vector<std::string> words_;
+  std::vector<std::string> words;  // of the path, in its order
+  typename Route::Query query{};
+  typename Route::Request request{};
 };
 
-// The node that the words of a path name; Code::not_found when they cannot.
+// What is wrong with a query or a body is said with its name; nothing is ignored.
+template <const auto& kRoute>
+Result<Ask<kRoute>> read_ask(const HttpRequest& request, std::vector<std::string> words) {
+  using Asked = Ask<kRoute>;
+  Asked ask{.words = std::move(words)};
+  auto query = from_words<typename Asked::Route::Query>(request.query);
+  if (!query) return std::move(query).error().within("the query");
+  ask.query = *std::move(query);
+  if constexpr (kRoute.request.schema != nullptr) {
+    auto json = parse_json(request.body);
+    if (!json) return std::move(json).error().within("the body");
+    ask.request = TRY(from_json<typename Asked::Route::Request>(*json));
+  }
+  return ask;
+}
+
+// Answers once; copies answer the same call. Who drops all of them answers 500.
+template <class Answer>
+class Reply {
+ public:
+  explicit Reply(Responder responder)
+      : responder_(std::make_shared<Responder>(std::move(responder))) {}
+
+  void give(const Result<Answer>& answer) const {
+    responder_->send(answer ? json_response(to_json(*answer)) : error_response(answer.error()));
+  }
+  // Nobody hears the answer.
+  bool gone() const { return responder_->gone(); }
+
+ private:
+  // Shared because a std::function, which keeps it while it waits, must be copyable.
+  std::shared_ptr<Responder> responder_;
+};
+
+// {project}/{number} of a path; Code::not_found when it cannot be a run.
+Result<RunId> run_of(const std::vector<std::string>& words);
+// ... and {epoch} and {index}.
 Result<NodeId> node_of(const std::vector<std::string>& words);
-// Seconds as a caller wishes to wait; NaN, negative and long ones become what is possible.
+// Of a wait that was read, and so is within its bounds.
 Duration patience_of(double seconds);
 
 }  // namespace lockstep

@@ -1,10 +1,7 @@
 // Handlers: what each route does. They answer at once, or leave the answer to Waiting.
 #pragma once
 
-#include <memory>
-
 #include "net/http_server.h"
-#include "platform/api/routes.h"
 #include "platform/server/ask.h"
 #include "platform/server/server.h"
 #include "platform/server/views.h"
@@ -12,43 +9,44 @@
 
 namespace lockstep {
 
-HttpResponse json_response(const Json& json);
-HttpResponse error_response(const Error& error);
-
 class Handlers {
  public:
+  using Handler = void (Handlers::*)(const HttpRequest&, std::vector<std::string> words, Responder);
   // Null only for a route that nobody wrote a handler for.
-  using Handler = void (Handlers::*)(const Ask&, Responder);
   static Handler of(const api::Route& route);
 
   Handlers(const ServerSetup& setup, Waiting& waiting) : setup_(setup), waiting_(waiting) {}
 
+  // Known once the server listens.
+  void listens_at(int port) { port_ = port; }
+
  private:
-  template <auto Answer>
-  void at_once(const Ask& ask, Responder responder);
+  // Reads the call by its declaration and gives it to the method, which either returns the answer
+  // or keeps the Reply that it is given.
+  template <const auto& kRoute, auto kMethod>
+  void handle(const HttpRequest& request, std::vector<std::string> words, Responder responder);
 
-  Result<Json> health(const Ask& ask);
-  Result<Json> version(const Ask& ask);
-  Result<Json> map(const Ask& ask);
-  Result<Json> submit(const Ask& ask);
-  Result<Json> runs(const Ask& ask);
-  Result<Json> stop(const Ask& ask);
-  Result<Json> metrics(const Ask& ask);
-  void run(const Ask& ask, Responder responder);
-  void logs(const Ask& ask, Responder responder);
-  void heartbeat(const Ask& ask, Responder responder);
-
-  Result<void> wait_for_run(const Ask& ask, std::shared_ptr<Responder> responder);
-  Result<void> wait_for_logs(const Ask& ask, std::shared_ptr<Responder> responder);
-  Result<void> wait_for_command(const Ask& ask, std::shared_ptr<Responder> responder);
+  Result<api::Health> health(const Ask<api::kHealth>& ask);
+  Result<Json> openapi(const Ask<api::kOpenapi>& ask);
+  Result<api::Version> version(const Ask<api::kVersion>& ask);
+  Result<Map> map(const Ask<api::kMap>& ask);
+  Result<api::RunView> submit(const Ask<api::kSubmit>& ask);
+  Result<api::RunList> runs(const Ask<api::kRuns>& ask);
+  Result<api::RunView> stop(const Ask<api::kStop>& ask);
+  Result<api::RunView> resume(const Ask<api::kResume>& ask);
+  Result<api::SeriesList> metrics(const Ask<api::kMetrics>& ask);
+  Result<void> run(const Ask<api::kRun>& ask, const Reply<api::RunView>& reply);
+  Result<void> logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage>& reply);
+  Result<void> heartbeat(const Ask<api::kHeartbeat>& ask, const Reply<api::HeartbeatAnswer>& reply);
 
   const State& state() const { return setup_.controller.state(); }
   Result<const Run*> find_run(const RunId& id) const;
-  Result<Json> view(const RunId& id, Detail detail);
+  Result<api::RunView> view(const RunId& id, Detail detail);
   Result<std::int64_t> keep_items(const NodeId& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // the server's
   Waiting& waiting_;          // the server's
+  int port_ = 0;
 };
 
 }  // namespace lockstep

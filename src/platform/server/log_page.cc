@@ -12,18 +12,20 @@ Result<std::int64_t> last_cursor(insight::Insight& insight, const RunId& run) {
   return last.empty() ? 0 : last.back().cursor;
 }
 
-Result<insight::LogPage> lines_for(insight::Insight& insight, const LogAsk& ask) {
-  if (!ask.tail)
-    return insight.log(ask.run, {.after = ask.after, .limit = ask.limit, .rank = ask.rank});
-  return insight::LogPage{.lines = TRY(insight.log_tail(ask.run, *ask.tail, ask.rank))};
+Result<insight::LogPage> lines_for(insight::Insight& insight, const RunId& run,
+                                   const api::LogsQuery& query) {
+  if (!query.tail)
+    return insight.log(run, {.after = query.after, .limit = query.limit, .rank = query.rank});
+  return insight::LogPage{.lines = TRY(insight.log_tail(run, *query.tail, query.rank))};
 }
 
 }  // namespace
 
-Result<api::LogPage> log_page(insight::Insight& insight, const LogAsk& ask, bool run_ended) {
+Result<api::LogPage> log_page(insight::Insight& insight, const RunId& run,
+                              const api::LogsQuery& query, bool run_ended) {
   api::LogPage page;
-  const insight::LogPage found = TRY(lines_for(insight, ask));
-  page.next = ask.tail ? TRY(last_cursor(insight, ask.run)) : ask.after;
+  const insight::LogPage found = TRY(lines_for(insight, run, query));
+  page.next = query.tail ? TRY(last_cursor(insight, run)) : query.after;
   for (const insight::Line& line : found.lines) {
     page.next = std::max(page.next, line.cursor);
     page.lines.push_back(

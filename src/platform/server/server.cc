@@ -18,6 +18,7 @@ namespace {
 
 // An agent sends half a MiB of items at once, a little more when one item is large.
 constexpr Bytes kBodyMax = 4_MiB;
+constexpr int kConnectionsMax = 4096;
 constexpr Duration kStopGrace = std::chrono::seconds(2);
 
 struct Target {
@@ -26,31 +27,34 @@ struct Target {
   std::string other_methods;  // of the same path, if the method is not among them
 };
 
+// HEAD is GET without the body, which the HTTP layer leaves out.
+bool takes(const api::Route& route, std::string_view method) {
+  return route.method == method || (route.method == "GET" && method == "HEAD");
+}
+
 Target find(const HttpRequest& request) {
   Target target;
-  for (const api::Route& route : api::kRoutes) {
-    if (!api::matches(route.path, request.path, target.words)) continue;
-    if (route.method == request.method) {
-      target.route = &route;
+  for (const api::Route* route : api::kRoutes) {
+    if (!api::matches(route->path, request.path, target.words)) continue;
+    if (takes(*route, request.method)) {
+      target.route = route;
       return target;
     }
     if (!target.other_methods.empty()) target.other_methods += ", ";
-    target.other_methods += route.method;
+    target.other_methods += route->method == "GET" ? "GET, HEAD" : route->method;
   }
   return target;
 }
 
-HttpResponse refuse(int status, Code code, std::string message) {
-  HttpResponse response = error_response({code, std::move(message)});
+HttpResponse refuse(int status, std::string message) {
+  HttpResponse response = error_response({api::code_of(status), std::move(message)});
   response.status = status;
   return response;
 }
 
 HttpResponse no_such_route(const HttpRequest& request, const Target& target) {
-  if (target.other_methods.empty())
-    return refuse(404, Code::not_found, format("there is no {}", request.target));
-  HttpResponse response =
-      refuse(405, Code::invalid, format("{} takes {}", request.target, target.other_methods));
+  if (target.other_methods.empty()) return refuse(404, format("there is no {}", request.target));
+  HttpResponse response = refuse(405, format("{} takes {}", request.target, target.other_methods));
   response.headers.add("Allow", target.other_methods);
   return response;
 }
@@ -81,19 +85,29 @@ bool is_json(const HttpRequest& request) {
   return equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
 }
 
+// The body's form, by the head alone.
+std::optional<HttpResponse> check_body(const HttpRequest& request, const api::Route& route) {
+  if (route.request.schema == nullptr) {
+    if (!request.has_body) return std::nullopt;
+    return refuse(400, format("{} {} takes no body", request.method, request.target));
+  }
+  if (!is_json(request)) return refuse(415, "the body must be application/json");
+  if (request.headers.find("Content-Encoding"))
+    return refuse(415, "the body must be sent as it is, without a Content-Encoding");
+  return std::nullopt;
+}
+
 // What is refused by the head alone.
 std::optional<HttpResponse> gate(const Keys& keys, const HttpRequest& request) {
   const Target target = find(request);
   if (target.route == nullptr) return no_such_route(request, target);
   if (!may_call(keys, target, bearer_token(request))) {
     HttpResponse response =
-        refuse(401, Code::denied, "the call wants the daemon's token: Authorization: Bearer TOKEN");
+        refuse(401, "the call wants the daemon's token: Authorization: Bearer TOKEN");
     response.headers.add("WWW-Authenticate", "Bearer");
     return response;
   }
-  if (request.method == "POST" && !is_json(request))
-    return refuse(415, Code::invalid, "the body must be application/json");
-  return std::nullopt;
+  return check_body(request, *target.route);
 }
 
 }  // namespace
@@ -104,10 +118,9 @@ struct Server::Impl {
         waiting(std::make_shared<Waiting>(loop)),
         handlers(setup, *waiting) {}
 
-  void handle(HttpRequest request, Responder responder) {
+  void handle(const HttpRequest& request, Responder responder) {
     Target target = find(request);  // the gate let it through, so it is there
-    (handlers.*Handlers::of(*target.route))(Ask(std::move(request), std::move(target.words)),
-                                            std::move(responder));
+    (handlers.*Handlers::of(*target.route))(request, std::move(target.words), std::move(responder));
   }
 
   ServerSetup setup;
@@ -121,18 +134,23 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::start(Loop& loop, ServerSetup setup) {
-  for (const api::Route& route : api::kRoutes)
-    LS_CHECK(Handlers::of(route) != nullptr, "{} {} has no handler", route.method, route.path);
+  for (const api::Route* route : api::kRoutes)
+    LS_CHECK(Handlers::of(*route) != nullptr, "{} {} has no handler", route->method, route->path);
   auto impl = std::make_unique<Impl>(loop, std::move(setup));
   Impl& self = *impl;
-  const ServerOptions options{
-      .host = self.setup.host, .port = self.setup.port, .body_max = kBodyMax};
+  const ServerOptions options{.host = self.setup.host,
+                              .port = self.setup.port,
+                              .host_names = self.setup.host_names,
+                              .body_max = kBodyMax,
+                              .connections_max = kConnectionsMax,
+                              .refusal = refuse};
   self.http.emplace(TRY(HttpServer::start(
       loop, options,
-      [&self](HttpRequest request, Responder responder) {
-        self.handle(std::move(request), std::move(responder));
+      [&self](const HttpRequest& request, Responder responder) {
+        self.handle(request, std::move(responder));
       },
       [&self](const HttpRequest& request) { return gate(self.setup.keys, request); })));
+  self.handlers.listens_at(self.http->port());
   self.setup.controller.subscribe(
       [weak = std::weak_ptr(self.waiting)](const RunId& run, std::int64_t) {
         if (auto waiting = weak.lock()) waiting->wake(run);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -26,8 +27,9 @@ struct ServerSetup {
   const Clock& clock;
   Home home;
   std::string version;
-  std::string host = "127.0.0.1";  // the address to listen on
-  int port = 0;                    // 0: any free one
+  std::string host = "127.0.0.1";         // the address to listen on
+  std::vector<std::string> host_names{};  // further names by which callers reach it
+  int port = 0;                           // 0: any free one
 };
 
 class Server {

@@ -11,7 +11,9 @@
 #include "base/fd.h"
 #include "net/http_client.h"
 #include "platform/api/error.h"
+#include "platform/api/openapi.h"
 #include "platform/api/paths.h"
+#include "platform/api/proof.h"
 #include "platform/api/routes.h"
 #include "platform/store/database.h"
 #include "platform/store/memory_store.h"
@@ -152,7 +154,8 @@ TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
   submit();
   const std::string agent = "Bearer " + keys_->agent_token(kNodeId.attempt);
   const std::string user = "Bearer " + user_token_;
-  for (const api::Route& route : api::kRoutes) {
+  for (const api::Route* declared : api::kRoutes) {
+    const api::Route& route = *declared;
     std::string target(route.path);
     for (auto [place, word] : {std::pair("{project}", "demo"), std::pair("{number}", "1"),
                                std::pair("{epoch}", "1"), std::pair("{index}", "0")})
@@ -191,7 +194,7 @@ TEST_F(ServerTest, WhatItDoesNotKnowIsSaidAsJson) {
   EXPECT_EQ(ask("GET", "/api/v1/runs/demo/seven").status, 404);
   const HttpResponse wrong_method = ask("DELETE", "/api/v1/runs");
   EXPECT_EQ(wrong_method.status, 405);
-  EXPECT_EQ(wrong_method.headers.find("Allow"), "POST, GET");
+  EXPECT_EQ(wrong_method.headers.find("Allow"), "POST, GET, HEAD");
   EXPECT_EQ(api::error_of(404, ask("GET", "/api/v1/runs/demo/7").body).message,
             "there is no run demo/7");
 }
@@ -235,6 +238,61 @@ TEST_F(ServerTest, ASubmittedRunIsSeenInFullAndInLists) {
   EXPECT_THAT(list["runs"][0]["attempts"], IsEmpty());
   EXPECT_EQ(get("/api/v1/runs?state=queued")["runs"].size(), 1u);
   EXPECT_EQ(get("/api/v1/runs?project=other")["runs"].size(), 0u);
+}
+
+TEST_F(ServerTest, ValuesOfTheEnvironmentAreNotShown) {
+  const HttpResponse response = ask(
+      "POST", "/api/v1/runs",
+      R"({"spec":{"project":"demo","command":["a"],"working_folder":"/","env":{"KEY":"s3cret"}}})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  for (const std::string& body :
+       {response.body, ask("GET", "/api/v1/runs").body, ask("GET", "/api/v1/runs/demo/1").body}) {
+    EXPECT_THAT(body, HasSubstr(R"("env":{"KEY":"***"})"));
+    EXPECT_THAT(body, testing::Not(HasSubstr("s3cret")));
+  }
+}
+
+TEST_F(ServerTest, ARunThatWasCancelledIsResumed) {
+  submit();
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/1/resume", "{}").status, 400) << "it has not ended";
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/2/resume", "{}").status, 404);
+  submit();  // waits for the first
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/2/stop", "{}").status, 200);
+  EXPECT_EQ(get("/api/v1/runs/demo/2")["state"], "cancelled");
+  const HttpResponse resumed = ask("POST", "/api/v1/runs/demo/2/resume", "{}");
+  ASSERT_EQ(resumed.status, 200) << resumed.body;
+  EXPECT_EQ(parse_json(resumed.body)->at("state"), "queued");
+}
+
+TEST_F(ServerTest, ItProvesThatItKnowsTheTokens) {
+  const std::string nonce = api::new_nonce();
+  EXPECT_EQ(get("/health?nonce=" + nonce)["proof"],
+            api::daemon_proof(user_token_, url_.port, nonce));
+  EXPECT_EQ(get("/health?attempt=demo%2F1.1&nonce=" + nonce)["proof"],
+            api::daemon_proof(keys_->agent_token(kNodeId.attempt), url_.port, nonce));
+  EXPECT_TRUE(get("/health")["proof"].is_null());
+  EXPECT_EQ(ask("GET", "/health?nonce=short").status, 400);
+  EXPECT_EQ(ask("GET", "/health?attempt=x&nonce=" + nonce).status, 400);
+}
+
+TEST_F(ServerTest, ItDescribesItself) { EXPECT_EQ(get("/api/openapi.json"), api::openapi()); }
+
+TEST_F(ServerTest, HeadIsGetWithoutTheBody) {
+  const HttpResponse head = ask("HEAD", "/api/v1/version");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.body, "");
+}
+
+TEST_F(ServerTest, ABodyIsTakenOnlyWhereOneIsWanted) {
+  EXPECT_EQ(ask("GET", "/api/v1/version", "{}").status, 400);
+  EXPECT_EQ(call({.method = "GET", .target = "/health", .body = "x"}, std::nullopt).status, 400);
+}
+
+TEST_F(ServerTest, WhatHttpRefusesHasTheFormOfAllRefusals) {
+  const HttpResponse response = ask("GET", "/api/v1/%2e%2e");
+  EXPECT_EQ(response.status, 400);
+  EXPECT_EQ(response.content_type, "application/json");
+  EXPECT_THAT(api::error_of(400, response.body).message, HasSubstr("'..'"));
 }
 
 TEST_F(ServerTest, VersionAndMapAreSaid) {

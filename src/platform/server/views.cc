@@ -11,7 +11,7 @@ double in_seconds(Duration duration) { return std::chrono::duration<double>(dura
 api::NodeView node_view(const Node& node) {
   api::NodeView view{.index = node.id.index,
                      .host = node.host,
-                     .state = std::string(text(node.state)),
+                     .state = node.state,
                      .address = node.address,
                      .agent_pid = node.agent_pid,
                      .message = node.message,
@@ -20,15 +20,18 @@ api::NodeView node_view(const Node& node) {
     view.ranks.push_back({.rank = rank.rank,
                           .local_rank = rank.local_rank,
                           .pid = rank.pid,
-                          .state = std::string(text(rank.state)),
-                          .code = rank.code});
+                          .state = rank.state,
+                          .code = rank.code,
+                          .step = rank.step,
+                          .activity = rank.activity,
+                          .stalled_since = rank.stalled_since});
   return view;
 }
 
 api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
   api::AttemptView view{.epoch = attempt.id.epoch,
-                        .state = std::string(text(attempt.state)),
-                        .cause = std::string(text(attempt.cause)),
+                        .state = attempt.state,
+                        .cause = attempt.cause,
                         .reason = attempt.reason,
                         .created = attempt.created,
                         .started = attempt.started,
@@ -36,6 +39,12 @@ api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
                         .nodes = {}};
   for (const Node* node : nodes_of(state, attempt.id)) view.nodes.push_back(node_view(*node));
   return view;
+}
+
+// Keys to other services travel in the environment, and what is shown ends up in logs and tickets.
+RunSpec without_secrets(RunSpec spec) {
+  for (auto& [name, value] : spec.env) value = "***";
+  return spec;
 }
 
 // Charged for ended attempts, and what the live one has run so far.
@@ -69,10 +78,10 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
   api::RunView view;
   view.id = text(run.id);
   view.name = run.spec.name;
-  view.state = text(run.state);
+  view.state = run.state;
   view.reason = run.reason;
   view.version = run.version;
-  view.spec = run.spec;
+  view.spec = without_secrets(run.spec);
   view.origin = run.origin;
   view.submitted = run.submitted;
   view.started = run.started;
@@ -88,6 +97,20 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
   }
   TRY(add_what_ranks_said(view, run.id, insight, detail));
   return view;
+}
+
+api::SeriesList series_list(insight::SeriesPage page) {
+  api::SeriesList list{.series = {}, .left_out = page.left_out};
+  for (insight::Series& series : page.series) {
+    auto& view = list.series.emplace_back();
+    view.name = std::move(series.name);
+    view.rank = series.rank;
+    view.total = series.total;
+    view.downsampled = series.downsampled();
+    for (const insight::Point& point : series.points)
+      view.points.push_back({.step = point.step, .time = point.time, .value = point.value});
+  }
+  return list;
 }
 
 Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbeat) {

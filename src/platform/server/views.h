@@ -21,6 +21,8 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
                               const std::filesystem::path& checkpoint_folder, Time now,
                               Detail detail);
 
+api::SeriesList series_list(insight::SeriesPage page);
+
 // Back from what an agent sends; Code::invalid names what is not a state or a kind.
 Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbeat);
 Result<std::vector<insight::Item>> items_of(const api::Heartbeat& heartbeat);
