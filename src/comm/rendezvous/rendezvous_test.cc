@@ -1,7 +1,14 @@
+#include <atomic>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
+#include "base/fd.h"
+#include "base/log.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/local.h"
@@ -80,6 +87,30 @@ TEST(Rendezvous, WhatExceedsItsBoundsIsRefused) {
   auto second = client->set("two", "2");
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, Code::exhausted);
+}
+
+TEST(Rendezvous, WithoutAFreeFileDescriptorTheServerRestsAndThenGoesOn) {
+  std::atomic<int> lines = 0;
+  set_log_sink([&](LogLevel, std::string_view) { ++lines; });
+  {
+    Place place;
+    const Fd waiting(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(place.server->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{3, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    EXPECT_EQ(::connect(waiting.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    for (auto bound = soon(); lines == 0 && !bound.passed();) ::poll(nullptr, 0, 100);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_TRUE(place.client()->set("key", "value").has_value());
+  }
+  set_log_sink({});
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, 2);
 }
 
 TEST(Rendezvous, NobodyListeningEndsAtTheDeadline) {

@@ -21,6 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto kHandshakeBound = std::chrono::seconds(10);
+constexpr auto kAdmitAgain = std::chrono::seconds(1);
 // A client whose answers pile up beyond this does not read them and is dropped.
 constexpr std::size_t kUnsentLimit = 16 << 20;
 // One client's gets that wait at the same time; ours asks one thing at a time.
@@ -79,7 +80,7 @@ class RendezvousServer::Impl {
   // Until something happens; once a second in any case, for the handshakes' bounds.
   void wait() {
     std::vector<pollfd> fds{{stop_.get(), POLLIN, 0}};
-    const bool room = connections_.size() < limits_.connections;
+    const bool room = connections_.size() < limits_.connections && admit_again_.passed();
     fds.push_back({room ? listener_.fd() : -1, POLLIN, 0});
     for (const auto& one : connections_)
       fds.push_back(
@@ -91,11 +92,17 @@ class RendezvousServer::Impl {
   void admit() {
     while (connections_.size() < limits_.connections) {
       auto accepted = listener_.try_accept();
-      if (!accepted) LS_LOG(warning, "rendezvous: {}", accepted.error().message);
-      if (!accepted || !*accepted) return;
+      if (!accepted) return pause_admission(accepted.error());
+      if (!*accepted) return;
       (*accepted)->tune_for_lifeline();
       connections_.emplace_back(std::move(**accepted), secret_);
     }
+  }
+
+  // No file descriptor is left, say: the listener stays readable and is left alone for a while.
+  void pause_admission(const Error& error) {
+    LS_LOG(warning, "rendezvous: {}; trying again", error.message);
+    admit_again_ = Deadline::after(kAdmitAgain);
   }
 
   // Reads, answers, writes; false when the connection is over.
@@ -211,6 +218,7 @@ class RendezvousServer::Impl {
   const RendezvousLimits limits_;
   // The thread's own.
   bool stopped_ = false;
+  Deadline admit_again_ = Deadline::after(Duration(0));
   std::list<Connection> connections_;
   std::map<std::string, std::string> entries_;
   std::thread thread_;  // last: it uses all of the above
