@@ -39,6 +39,14 @@ TEST(RunSpec, NeedsATimeOutThatIsMoreThanZero) {
   EXPECT_THAT(complaint(spec), HasSubstr("at most"));
 }
 
+TEST(RunSpec, MayNeverCountARankAsHung) {
+  auto spec = good();
+  spec.hang_after = Duration(0);
+  EXPECT_EQ(complaint(spec), "");
+  spec.hang_after = std::chrono::seconds(-1);
+  EXPECT_EQ(complaint(spec), "hang_after: must be from 0 (never) to 365d 0h, got -1s");
+}
+
 TEST(RunSpec, WithCountsOutOfRangeIsRefusedByField) {
   auto spec = good();
   spec.nodes = 0;
