@@ -60,7 +60,13 @@ Result<void> Controller::recover() {
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });
+  return listen_again();
+}
+
+// Agents could not be heard, and can be from now on.
+Result<void> Controller::listen_again() {
   TRY(handle(DaemonStarted{}));
+  listening_since_ = setup_.clock.now();
   return {};
 }
 
@@ -90,13 +96,13 @@ Result<Command> Controller::report(const NodeReport& report) {
 void Controller::tick() {
   const Time now = setup_.clock.now();
   const bool jumped = ticked_ && (now < *ticked_ || now - *ticked_ >= kStandstill);
-  if ((jumped || unheard_) && !handle(DaemonStarted{})) return;
+  if ((jumped || unheard_) && !listen_again()) return;
   if (jumped) looked_.reset();
   unheard_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
   for (const NodeId& node : gone_nodes()) (void)handle(NodeGone{node});
-  (void)handle(Tick{});
+  (void)handle(Tick{listening_since_});
 }
 
 fs::path Controller::checkpoint_folder(const Run& run) const {

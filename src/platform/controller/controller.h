@@ -75,6 +75,7 @@ class Controller {
   Controller(ControllerSetup setup, State state);
 
   Result<void> recover();
+  Result<void> listen_again();
   Result<std::vector<Change>> handle(const Event& event);
   Result<std::vector<Change>> decide(const Event& event);
   Result<void> commit(const std::vector<Change>& changes);
@@ -93,6 +94,7 @@ class Controller {
   std::deque<Effect> effects_;  // committed, not yet carried out
   std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
   std::optional<Time> ticked_;  // the last tick
+  Time listening_since_{};      // without a break
   std::optional<Time> looked_;  // when the engine was last asked
   bool unheard_ = false;        // a commit failed since the last tick, maybe that of a report
   Complaints complaints_;

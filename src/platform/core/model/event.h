@@ -43,7 +43,9 @@ struct NodeGone {
   NodeId node;
 };
 // Time passes: time-outs, silent agents, waiting runs.
-struct Tick {};
+struct Tick {
+  Time listening_since{};  // agents could be heard from then on, without a break
+};
 // The daemon was away, or stood still, and is back: nobody could be heard meanwhile, so nobody
 // counts as silent.
 struct DaemonStarted {};

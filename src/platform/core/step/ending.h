@@ -13,6 +13,7 @@ inline constexpr Duration kFirstCallLimit = std::chrono::seconds(60);  // agent 
 inline constexpr Duration kReadyLimit = std::chrono::minutes(5);  // reserved to all ranks started
 inline constexpr Duration kSilenceLimit = std::chrono::seconds(30);  // between an agent's calls
 inline constexpr Duration kStopMargin = std::chrono::seconds(5);     // after the grace period
+inline constexpr Duration kHearAgain = std::chrono::seconds(15);     // all agents, after a break
 inline constexpr Duration kShipLimit = std::chrono::minutes(5);      // to send the last logs
 inline constexpr Duration kKillInterval = std::chrono::seconds(5);   // between kills of a node
 

@@ -382,6 +382,42 @@ TEST_F(StepTest, NobodyCountsAsSilentForTheTimeThatTheDaemonWasAway) {
   EXPECT_EQ(world.attempt(run).state, AttemptState::running);
 }
 
+TEST_F(StepTest, RanksThatEndedInTimeAreHeardBeforeTheTimeOutAfterTheDaemonWasAway) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  const auto word = world.ended(world.node(run, 0), RankState::exited, 0);
+  world.now += std::chrono::minutes(2);
+  world.must(DaemonStarted{});
+  const Tick first{.listening_since = world.now};
+  world.must(first);
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::ok);
+}
+
+TEST_F(StepTest, ATimeOutThatPassedWhileTheDaemonWasAwayIsFoundSoonAfter) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += std::chrono::minutes(2);
+  world.must(DaemonStarted{});
+  const Tick tick{.listening_since = world.now};
+  world.now += seconds(15);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+}
+
+TEST_F(StepTest, TheStartOfRanksMayTakeLongerByTheTimeThatTheDaemonWasAway) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_ready(run);
+  world.now += std::chrono::minutes(10);
+  world.must(DaemonStarted{});
+  world.must(Tick{.listening_since = world.now});
+  EXPECT_EQ(world.attempt(run).state, AttemptState::launching);
+}
+
 TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);

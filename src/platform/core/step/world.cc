@@ -1,4 +1,6 @@
 // What the engine says, and what time alone brings about: every wait of the platform ends here.
+#include <algorithm>
+
 #include "base/format.h"
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending.h"
@@ -40,8 +42,10 @@ void check_silence(Draft& draft, const Node& node) {
   }
 }
 
-void check_ready(Draft& draft, const Attempt& attempt) {
-  if (attempt.state >= AttemptState::running || draft.now() - attempt.created < kReadyLimit) return;
+// A daemon that was away told nobody to start: that time does not count.
+void check_ready(Draft& draft, const Attempt& attempt, Time listening_since) {
+  const Duration waited = draft.now() - std::max(attempt.created, listening_since);
+  if (attempt.state >= AttemptState::running || waited < kReadyLimit) return;
   for (const Node* node : draft.nodes_of(attempt.id))
     if (node->state != NodeState::running)
       return begin_draining(draft, attempt.id, Cause::launch_failed,
@@ -49,8 +53,11 @@ void check_ready(Draft& draft, const Attempt& attempt) {
                                    short_text(kReadyLimit), place_of(*node), text(node->state)));
 }
 
-void check_timeout(Draft& draft, const Attempt& attempt) {
+// Agents mind the running time themselves. After a break their word comes first: the ranks may have
+// ended in time while nobody could be told.
+void check_timeout(Draft& draft, const Attempt& attempt, Time listening_since) {
   if (attempt.state != AttemptState::running) return;
+  if (draft.now() - listening_since < kHearAgain) return;
   const Run& run = *draft.runs.find(attempt.id.run);
   if (run.charged + (draft.now() - *attempt.started) >= run.spec.timeout)
     begin_draining(draft, attempt.id, Cause::timeout,
@@ -80,10 +87,10 @@ void check_draining(Draft& draft, const Attempt& attempt) {
   }
 }
 
-void check_attempt(Draft& draft, const AttemptId& id) {
+void check_attempt(Draft& draft, const AttemptId& id, Time listening_since) {
   for (const Node* node : draft.nodes_of(id)) check_silence(draft, *node);
-  check_ready(draft, *draft.attempts.find(id));
-  check_timeout(draft, *draft.attempts.find(id));
+  check_ready(draft, *draft.attempts.find(id), listening_since);
+  check_timeout(draft, *draft.attempts.find(id), listening_since);
   if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id));
 }
 
@@ -120,10 +127,11 @@ Result<void> handle(Draft& draft, const NodeGone& event) {
   return {};
 }
 
-Result<void> handle(Draft& draft, const Tick&) {
+Result<void> handle(Draft& draft, const Tick& event) {
   for (const RunId& run : draft.open_runs()) {
     end_pause(draft, run);
-    if (const Attempt* attempt = draft.live_attempt(run)) check_attempt(draft, attempt->id);
+    if (const Attempt* attempt = draft.live_attempt(run))
+      check_attempt(draft, attempt->id, event.listening_since);
   }
   return {};
 }
