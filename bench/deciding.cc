@@ -12,7 +12,6 @@
 #include "platform/controller/controller.h"
 #include "platform/core/step/step.h"
 #include "platform/engine/keys.h"
-#include "platform/store/memory_store.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep {

@@ -3,7 +3,6 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "text/convert.h"
 
 namespace lockstep {
 namespace {

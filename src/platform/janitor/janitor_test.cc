@@ -10,7 +10,6 @@
 #include "platform/engine/node_files.h"
 #include "platform/janitor/chores.h"
 #include "platform/janitor/daemon_log.h"
-#include "platform/janitor/sweep.h"
 #include "platform/spool/spool.h"
 
 namespace lockstep {
