@@ -15,6 +15,8 @@
 #include "platform/engine/keys.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/insight/insight.h"
+#include "platform/janitor/daemon_log.h"
+#include "platform/janitor/janitor.h"
 #include "platform/server/server.h"
 #include "platform/store/sql_store.h"
 #include "text/convert.h"
@@ -33,17 +35,20 @@ struct Served {
   std::string hosts, map_file;
   std::string listen = "127.0.0.1";
   int port = 0;
+  Duration keep_logs = kKeepLogs;
 
   static constexpr auto fields() {
     return record<Served>(field("hosts", &Served::hosts, "the grid that this machine presents"),
                           field("map", &Served::map_file, "the cluster's file"),
                           field("listen", &Served::listen, "address to listen on"),
-                          field("port", &Served::port, "port; 0: any free one"));
+                          field("port", &Served::port, "port; 0: any free one"),
+                          field("keep_logs", &Served::keep_logs, "lines, after a run's end"));
   }
 };
 
 struct ServeFlags {
   Served served;
+  std::string keep_logs;
   bool again = false;
   bool detach = false;
   bool stop = false;
@@ -83,10 +88,22 @@ Result<Map> wanted_map(const Served& served) {
   return present_as(machine, TRY(parse_host_grid(served.hosts)));
 }
 
-void tick_for_ever(Loop& loop, Controller& controller, Timer& timer) {
+// What the daemon does again and again: time passes for its runs, then a little tidying.
+struct Ticking {
+  Loop& loop;
+  Controller& controller;
+  Janitor& janitor;
+  std::filesystem::path log;
+  Timer timer{};
+};
+
+void tick_for_ever(Ticking& ticking) {
   // First, so that an exception, which the loop logs, does not end time-outs for good.
-  timer = loop.after(kTick, [&] { tick_for_ever(loop, controller, timer); });
-  controller.tick();
+  ticking.timer = ticking.loop.after(kTick, [&] { tick_for_ever(ticking); });
+  ticking.controller.tick();
+  ticking.janitor.slice();
+  if (auto bounded = bound_daemon_log(ticking.log); !bounded)
+    LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
 Result<int> serve(const ServeFlags& flags) {
@@ -111,6 +128,14 @@ Result<int> serve(const ServeFlags& flags) {
                                           .keys = keys,
                                           .map = map,
                                           .home = home.folder}));
+  Janitor janitor({.state = controller->state(),
+                   .insight = insight,
+                   .database = *database,
+                   .clock = clock,
+                   .home = home.folder,
+                   .token_of = [&](const NodeId& node) { return engine.token(node); },
+                   .keep_logs = served.keep_logs});
+  controller->subscribe([&](const RunId& run, std::int64_t) { janitor.look_at(run); });
   Loop loop;
   auto server = TRY(Server::start(loop, {.controller = *controller,
                                          .insight = insight,
@@ -125,8 +150,9 @@ Result<int> serve(const ServeFlags& flags) {
                         {.url = server->url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
   LS_LOG(info, "serving {} at {}", home.folder.string(), server->url());
 
-  Timer timer;
-  tick_for_ever(loop, *controller, timer);
+  Ticking ticking{
+      .loop = loop, .controller = *controller, .janitor = janitor, .log = home.log_file()};
+  tick_for_ever(ticking);
   loop.on_signals({SIGTERM, SIGINT}, [&](int) { server->stop([&] { loop.stop(); }); });
   loop.run();
 
@@ -141,6 +167,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   TRY(check_free(home));
   const Served& served = flags.served;
   std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
+  words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   if (flags.again) words = {"--again"};
@@ -148,6 +175,12 @@ Result<int> serve_detached(const ServeFlags& flags) {
   print(format("the daemon serves at {}; its folder is {}; `lockstep serve --stop` ends it",
                client.url(), home.folder.string()));
   return kDone;
+}
+
+Result<Duration> keep_logs_of(const ServeFlags& flags) {
+  auto kept = parse_duration(flags.keep_logs);
+  if (!kept) return std::move(kept).error().within("--keep-logs");
+  return kept;
 }
 
 // Ends the daemon, not the runs: their agents go on and wait for the next one.
@@ -187,10 +220,16 @@ void add_serve(CLI::App& app, Action& action) {
   auto* port = command->add_option("--port", flags->served.port, "port; 0: any free one")
                    ->capture_default_str()
                    ->check(CLI::Range(0, 65535));
+  auto* keep_logs =
+      command
+          ->add_option(
+              "--keep-logs", flags->keep_logs,
+              "keep a run's lines and its ranks' files so long after its end (default: 30d)")
+          ->type_name("DURATION");
   command
       ->add_flag("--again", flags->again,
                  "with the hosts, the address and the port of this folder's last daemon")
-      ->excludes(hosts, map, listen, port);
+      ->excludes(hosts, map, listen, port, keep_logs);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
@@ -198,6 +237,7 @@ void add_serve(CLI::App& app, Action& action) {
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       if (flags->stop) return stop_daemon();
+      if (!flags->keep_logs.empty()) flags->served.keep_logs = TRY(keep_logs_of(*flags));
       // The daemon may be started again from another folder.
       auto& file = flags->served.map_file;
       if (!file.empty()) file = std::filesystem::absolute(file);
