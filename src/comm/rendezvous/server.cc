@@ -1,6 +1,5 @@
 #include "comm/rendezvous/server.h"
 
-#include <atomic>
 #include <cerrno>
 #include <list>
 #include <map>
