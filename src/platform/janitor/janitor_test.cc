@@ -66,8 +66,9 @@ class JanitorTest : public ::testing::Test {
   void leave(const NodeId& node, const std::vector<std::string>& lines) {
     const NodeFiles left = files(node);
     ASSERT_TRUE(make_folders(left.folder));
-    for (const auto& file : {left.launch_file(), left.secret(), left.lock(), left.agent_log(),
-                             left.rank_log(0), left.rank_log(17)})
+    for (const auto& file :
+         {left.launch_file(), left.secret(), left.lock(), left.agent_log(), left.rank_log(0),
+          left.rank_log(17), fs::path(left.rank_log(17).string() + ".1")})
       ASSERT_TRUE(write_file(file, "x"));
     ASSERT_TRUE(make_folders(sockets(node)));
     ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
@@ -123,7 +124,7 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("one", "two"));
   EXPECT_THAT(names_in(files().folder),
-              ElementsAre("agent.lock", "agent.log", "rank-0.log", "rank-17.log"));
+              ElementsAre("agent.lock", "agent.log", "rank-0.log", "rank-17.log", "rank-17.log.1"));
   EXPECT_FALSE(fs::exists(sockets()));
 }
 

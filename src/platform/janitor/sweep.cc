@@ -36,7 +36,7 @@ Result<void> remove_folder_of_files(const fs::path& folder) {
 
 bool is_rank_log(const fs::path& file) {
   const std::string name = file.filename().string();
-  return name.starts_with("rank-") && name.ends_with(".log");
+  return name.starts_with("rank-") && (name.ends_with(".log") || name.ends_with(".log.1"));
 }
 
 }  // namespace

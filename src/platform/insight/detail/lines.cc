@@ -171,8 +171,8 @@ std::string words_of_gap(const Tally& tally) {
     return format("[lockstep: {} lines before this were removed, long after the run had ended]",
                   lines);
   return format(
-      "[lockstep: {} lines before this are left out, the newest are kept; the whole is in the "
-      "ranks' own files, attempt-*/node-*/rank-*.log in the run's folder]",
+      "[lockstep: {} lines before this are left out, the newest are kept; the ranks' own files, "
+      "attempt-*/node-*/rank-*.log* in the run's folder, reach further back]",
       lines);
 }
 
