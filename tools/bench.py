@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,16 @@ def run(name: str, arguments: list[str], json_file: TextIO | None) -> int:
         stdout=subprocess.PIPE,
         text=True,
     )
+    try:
+        return follow(process, name, json_file)
+    except SystemExit:
+        process.terminate()
+        raise
+    finally:
+        process.wait()  # also after Ctrl-C, which the benchmark got too: it may have to clean up
+
+
+def follow(process: subprocess.Popen[str], name: str, json_file: TextIO | None) -> int:
     print(COLUMNS.format("case", "ours", "peer", "ratio", "of limit", "bar"), flush=True)
     results = 0
     assert process.stdout is not None
@@ -136,6 +147,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
     except KeyboardInterrupt:
