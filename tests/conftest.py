@@ -33,6 +33,7 @@ class Cluster:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.within: list[str] = []  # what runs the commands, such as nsenter; nothing
         # Ranks' `python` is the one that has torch and lockstep.
         path = f"{BUILD / 'venv' / 'bin'}:{os.environ['PATH']}"
         self.environment = {**os.environ, "LOCKSTEP_HOME": str(home), "PATH": path}
@@ -41,7 +42,7 @@ class Cluster:
     def command(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `lockstep WORDS`; never raises for its exit code."""
         return subprocess.run(
-            [str(PROGRAM), *words],
+            [*self.within, str(PROGRAM), *words],
             env=self.environment,
             text=True,
             capture_output=True,
