@@ -4,7 +4,7 @@
 #include <map>
 
 #include <fcntl.h>
-#include <soci/soci.h>
+#include <soci/soci.h>  // IWYU pragma: keep
 #include <soci/sqlite3/soci-sqlite3.h>
 #include <sys/file.h>
 
