@@ -113,7 +113,20 @@ NodeReport Agent::report() const {
   report.agent_pid = id_;
   report.message = message_;
   report.ranks = ranks_;
+  report_progress(report.ranks);
   return report;
+}
+
+void Agent::report_progress(std::vector<Rank>& ranks) const {
+  const Progress progress = world_.training.progress(node_.attempt);
+  const bool stalled = progress.step >= 0 && launch_.hang_after > Duration(0) &&
+                       progress.since_step >= launch_.hang_after;
+  for (Rank& rank : ranks) {
+    if (rank.state != RankState::running) continue;
+    rank.step = progress.step;
+    rank.activity = Activity::sleeping;
+    if (stalled) rank.stalled_since = world_.scene.clock.now() - progress.since_step;
+  }
 }
 
 // --- Its ranks ---

@@ -61,6 +61,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool may_leave() const;
   void leave();
   NodeReport report() const;
+  void report_progress(std::vector<Rank>& ranks) const;
 
   // Its ranks
   void start_ranks();

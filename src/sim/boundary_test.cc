@@ -120,7 +120,12 @@ TEST_P(EachBoundary, EndsTheStoryAsIfTheDaemonHadLived) {
 }
 INSTANTIATE_TEST_SUITE_P(Manners, EachBoundary,
                          testing::Values(Manner{milliseconds(100)}, Manner{seconds(20)},
-                                         Manner{seconds(1), 2}, Manner{seconds(1), 5}));
+                                         Manner{seconds(1), 2}, Manner{seconds(1), 5}),
+                         [](const auto& manner) {
+                           return format("AwayFor{}MillisecondsDying{}Times",
+                                         manner.param.absence / milliseconds(1),
+                                         manner.param.deaths);
+                         });
 
 }  // namespace
 }  // namespace lockstep::sim

@@ -99,6 +99,16 @@ class RemembersTheDead : public OtherEngine {
   std::set<NodeId> seen_;
 };
 
+class KillsAnother : public OtherEngine {
+ public:
+  using OtherEngine::OtherEngine;
+  Result<void> kill(const NodeId& node) override {
+    for (const NodeId& other : TRY(real_.list()))
+      if (other != node) return real_.kill(other);
+    return {};
+  }
+};
+
 template <class Broken>
 std::function<Store&(Store&)> with_store() {
   return [kept = std::make_shared<std::unique_ptr<Broken>>()](Store& real) -> Store& {
@@ -147,6 +157,10 @@ TEST(Checks, FindAnEngineThatForgetsALiveNode) {
 
 TEST(Checks, FindAnEngineThatListsTheDead) {
   EXPECT_THAT(found({.wrap_engine = with_engine<RemembersTheDead>()}), HasSubstr("has not ended"));
+}
+
+TEST(Checks, FindAnEngineThatKillsTheWrongNode) {
+  EXPECT_THAT(found({.wrap_engine = with_engine<KillsAnother>()}), HasSubstr("met no fault, yet"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ constexpr Duration kStartAgain = std::chrono::seconds(5);  // after a start that
 
 void Daemon::start() {
   life_.begin_again();
+  awake_ = Duration(0);
   auto opened = Controller::open(setup_);
   if (opened) controller_ = *std::move(opened);
   if (buried()) return;
@@ -68,6 +69,10 @@ Result<RunId> Daemon::submit(const RunSpec& spec) {
 
 Result<void> Daemon::stop(const RunId& run) {
   return serve([&](Controller& controller) { return controller.stop(run, "enough"); });
+}
+
+Result<void> Daemon::resume(const RunId& run) {
+  return serve([&](Controller& controller) { return controller.resume(run); });
 }
 
 }  // namespace lockstep::sim

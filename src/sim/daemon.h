@@ -35,6 +35,7 @@ class Daemon {
   Result<Command> report(const NodeReport& report);
   Result<RunId> submit(const RunSpec& spec);
   Result<void> stop(const RunId& run);
+  Result<void> resume(const RunId& run);
 
   // Called after each tick.
   void on_tick(std::function<void()> look) { look_ = std::move(look); }

@@ -85,20 +85,17 @@ void Faults::touch_host(const std::string& host) {
 // --- The daemon's side. None of these may cost a run anything. ---
 
 void Faults::daemon_dies() {
-  world_.truth.excuse_all();
   if (dice_.percent(30)) return world_.daemon.die("while it waits");
   world_.life.doom_at(world_.life.passed() + dice_.below(30));
 }
 
 void Faults::daemon_stands_still() {
-  world_.truth.excuse_all();
   const Duration duration = dice_.from_to(seconds(1), minutes(2));
   world_.scene.tell("fault", "the daemon stands still for {}", text(duration));
   world_.daemon.stand_still(duration);
 }
 
 void Faults::disk_fills() {
-  world_.truth.excuse_all();
   const Duration duration = dice_.from_to(seconds(1), minutes(2));
   world_.scene.tell("fault", "the disk is full for {}", text(duration));
   world_.store.set_full(true);

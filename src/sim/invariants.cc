@@ -49,16 +49,9 @@ void Invariants::check(const State& state, const State& durable) {
 }
 
 void Invariants::check_run(const State& state, const Run& run) {
-  auto [place, added] = seen_.try_emplace(run.id);
-  Seen& seen = place->second;
-  const int allowed = 1 + run.spec.retries + run.spec.rank_loss_retries;
-  const bool resumed = !added && is_final(seen.state) && !is_final(run.state);
-  if (added || resumed) seen.granted = static_cast<int>(seen.epoch) + allowed;
+  Seen& seen = seen_[run.id];
   if (run.epoch < seen.epoch || run.version < seen.version)
     scene_.violate(text(run.id) + " went back to an earlier epoch or version");
-  if (run.epoch > seen.granted)
-    scene_.violate(
-        format("{} makes attempt {}, its retries allow {}", text(run.id), run.epoch, seen.granted));
   if (run.losses > run.spec.rank_loss_retries || run.user_exits > run.spec.retries)
     scene_.violate(text(run.id) + " has used more retries than it has");
   if (is_final(run.state) != run.ended.has_value() ||
@@ -66,7 +59,7 @@ void Invariants::check_run(const State& state, const Run& run) {
     scene_.violate(text(run.id) + " is half ended");
   if (!is_active(run.state) && run.reason.empty())
     scene_.violate(format("{} is {} without a reason", text(run.id), text(run.state)));
-  seen = {run.epoch, run.version, seen.granted, run.state};
+  seen = {run.epoch, run.version};
 }
 
 void Invariants::check_gang(const State& state, const Run& run, const Attempt& attempt,

@@ -30,8 +30,6 @@ class Invariants {
   struct Seen {
     std::int64_t epoch = 0;
     std::int64_t version = 0;
-    int granted = 0;  // attempts that its retries allow, over all of its resumptions
-    RunState state = RunState::queued;
   };
   std::map<RunId, Seen> seen_;
 };

@@ -8,6 +8,15 @@ std::vector<std::string> command_of(const Program& program) {
   return {"train", dump_json(to_json(program))};
 }
 
+std::string words_of(const Program& program) {
+  std::string words = format("{} steps of {}, a checkpoint every {}", program.steps,
+                             text(program.step_time), program.checkpoint_every);
+  if (program.misfortune != Misfortune::none)
+    words += format("; rank {} {} after step {} of attempts 1 to {}", program.bad_rank,
+                    name_of(program.misfortune), program.bad_step, program.bad_attempts);
+  return words;
+}
+
 Program program_of(const std::vector<std::string>& command) {
   LS_CHECK(command.size() == 2);
   return from_json<Program>(parse_json(command[1]).value()).value();

@@ -50,6 +50,8 @@ struct Program {
 };
 
 std::vector<std::string> command_of(const Program& program);
+// "20 steps of 1s, a checkpoint every 5; rank 2 crashes after step 4 of attempts 1 to 3"
+std::string words_of(const Program& program);
 // The command must be one of command_of().
 Program program_of(const std::vector<std::string>& command);
 

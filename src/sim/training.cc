@@ -26,7 +26,7 @@ void Training::join(const AttemptId& id, int rank, int world_size, const Program
   gang.world_size = world_size;
   gang.ranks.insert_or_assign(rank, std::move(end));
   if (std::ssize(gang.ranks) < world_size || gang.broken) return;
-  gang.step = truth_.checkpoint_of(id.run);
+  gang.step = gang.first_step = truth_.checkpoint_of(id.run);
   scene_.tell("ranks " + text(id), "all {} meet and go on from step {}", world_size, gang.step);
   go_on(id);
 }
@@ -39,6 +39,7 @@ void Training::leave(const AttemptId& id, int rank, bool well) {
   if (!well && !gang.broken && !gang.done && gang.program.notices_peers)
     for (const auto& [peer, end] : gang.ranks)
       end_later(id, peer, dice_.from_to(kNoticeLeast, kNoticeMost), {RankState::exited, 1});
+  if (!well && !gang.broken) stop_stepping(gang);
   gang.broken = gang.broken || !well;
   if (gang.ranks.empty()) gangs_.erase(found);
 }
@@ -54,6 +55,8 @@ Training::Gang* Training::whole_gang(const AttemptId& id) {
 void Training::go_on(const AttemptId& id) {
   Gang& gang = gangs_.at(id);
   const Program& program = gang.program;
+  gang.stepped = scene_.timeline.now();
+  gang.goes_on = true;
   int next = std::min(program.steps,
                       (gang.step / program.checkpoint_every + 1) * program.checkpoint_every);
   if (meets_misfortune(program, id) && gang.step < program.bad_step)
@@ -68,6 +71,8 @@ void Training::arrive(const AttemptId& id, int step) {
   const Program& program = gang->program;
   const bool was_done = gang->step >= program.steps;
   gang->step = step;
+  gang->stepped = scene_.timeline.now();
+  gang->goes_on = false;
   if (meets_misfortune(program, id) && step == program.bad_step) return suffer(id, *gang);
   const bool done = step >= program.steps;
   if (!was_done && (done || step % program.checkpoint_every == 0)) {
@@ -92,6 +97,24 @@ void Training::finish(const AttemptId& id, Gang& gang) {
   gang.done = true;
   for (const auto& [rank, end] : gang.ranks)
     end_later(id, rank, dice_.from_to(Duration(0), kEndSpread), {RankState::exited, 0});
+}
+
+Progress Training::progress(const AttemptId& id) const {
+  const auto found = gangs_.find(id);
+  if (found == gangs_.end()) return {};
+  const Gang& gang = found->second;
+  const Duration passed = scene_.timeline.now() - gang.stepped;
+  const auto more = gang.goes_on ? passed / gang.program.step_time : 0;
+  const int step = gang.step + static_cast<int>(more);
+  if (step == gang.first_step) return {};
+  return {step, passed - more * gang.program.step_time};
+}
+
+void Training::stop_stepping(Gang& gang) {
+  if (!std::exchange(gang.goes_on, false)) return;
+  const auto more = (scene_.timeline.now() - gang.stepped) / gang.program.step_time;
+  gang.step += static_cast<int>(more);
+  gang.stepped += more * gang.program.step_time;
 }
 
 void Training::end_later(const AttemptId& id, int rank, Duration delay, RankEnd how) {

@@ -18,6 +18,12 @@ struct RankEnd {
   int code = 0;
 };
 
+// What a rank has reported of its steps.
+struct Progress {
+  int step = -1;          // the last; -1: none yet
+  Duration since_step{};  // how long ago that was
+};
+
 class Training {
  public:
   using EndRank = std::function<void(RankEnd)>;
@@ -30,18 +36,24 @@ class Training {
             EndRank end);
   // Its process is gone. `well`: with exit code 0.
   void leave(const AttemptId& attempt, int rank, bool well);
+  // Of each of its ranks: they step together.
+  Progress progress(const AttemptId& attempt) const;
 
  private:
   struct Gang {
     Program program;
     int world_size = 1;
-    int step = 0;
-    bool done = false;    // all steps are: whoever ends now is not missed
-    bool broken = false;  // a rank is gone: no step is completed any more
+    int first_step = 0;    // from which the attempt went on
+    int step = 0;          // all of which have been taken by `stepped`
+    Duration stepped{};    // on the timeline
+    bool goes_on = false;  // more steps follow it, each in its time
+    bool done = false;     // all steps are: whoever ends now is not missed
+    bool broken = false;   // a rank is gone: no step is completed any more
     std::map<int, EndRank> ranks;
   };
 
   void go_on(const AttemptId& id);
+  void stop_stepping(Gang& gang);
   void arrive(const AttemptId& id, int step);
   void suffer(const AttemptId& id, Gang& gang);
   void finish(const AttemptId& id, Gang& gang);

@@ -8,6 +8,8 @@ namespace {
 // A clean run may take this much longer than its steps: agents that start, news on their way.
 constexpr Duration kOverhead = std::chrono::seconds(20);
 
+int attempts_allowed(const RunSpec& spec) { return 1 + spec.retries + spec.rank_loss_retries; }
+
 bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
   return std::ranges::any_of(a,
                              [&](int device) { return std::ranges::find(b, device) != b.end(); });
@@ -28,7 +30,9 @@ void Truth::process_ended(ProcessId id) { processes_.erase(id); }
 
 void Truth::rank_began(const AttemptId& attempt, int rank) {
   const Duration now = scene_.timeline.now();
-  began_.try_emplace(attempt, now, now).first->second.second = now;
+  Beginning& beginning = began_.try_emplace(attempt, Beginning{.first = now}).first->second;
+  beginning.last = now;
+  ++beginning.ranks;
   auto& alive = ranks_[attempt.run];
   for (const auto& [epoch, other] : alive)
     if (epoch != attempt.epoch)
@@ -80,9 +84,22 @@ void Truth::committing(std::span<const Change> changes) {
       if (!durable_.nodes.contains(node->id)) check_placement(*node);
       if (node->state == NodeState::released) check_release(*node);
     }
-    if (const auto* run = std::get_if<Run>(&change); run && run->state == RunState::succeeded)
-      check_success(*run);
+    if (const auto* run = std::get_if<Run>(&change)) check_run(*run);
   }
+}
+
+void Truth::check_run(const Run& run) {
+  if (run.state == RunState::succeeded) check_success(run);
+  const auto before = durable_.runs.find(run.id);
+  const bool known = before != durable_.runs.end();
+  const bool resumed = known && is_final(before->second.state) && !is_final(run.state);
+  if (resumed && !resumable_.contains(run.id))
+    scene_.violate(format("{} had ended, and nobody asked to resume it", text(run.id)));
+  if (!known || resumed)
+    granted_[run.id] = (known ? before->second.epoch : 0) + attempts_allowed(run.spec);
+  if (run.epoch > granted_[run.id])
+    scene_.violate(format("{} makes attempt {}, its retries allow {}", text(run.id), run.epoch,
+                          granted_[run.id]));
 }
 
 void Truth::promised(const RunId& run) {
@@ -126,20 +143,21 @@ void Truth::judge_the_end() const {
   for (const auto& [id, run] : durable_.runs) check_end_of(run);
 }
 
-// Of its time-out. Agents count from when their ranks start; a daemon that is away meanwhile may
-// keep some of the gang waiting for the others.
-Duration Truth::needed(const Run& run) const {
+// Its time-out suffices for its first attempt. Agents count from when their ranks start; a daemon
+// that is away just then keeps some of the gang waiting for the others, maybe for longer than that.
+bool Truth::has_time(const Run& run) const {
   const auto began = began_.find({run.id, 1});
-  const Duration waited =
-      began == began_.end() ? Duration(0) : began->second.second - began->second.first;
-  return program_of(run.spec.command).whole_time() + waited + kOverhead;
+  const Beginning beginning = began == began_.end() ? Beginning{} : began->second;
+  if (beginning.ranks % (run.spec.nodes * run.spec.devices) != 0) return false;
+  const Duration waited = beginning.last - beginning.first;
+  return program_of(run.spec.command).whole_time() + waited + kOverhead < run.spec.timeout;
 }
 
 // Whoever met no fault ends as his program does, at the first attempt, whatever befell the daemon.
 void Truth::check_end_of(const Run& run) const {
   const Program program = program_of(run.spec.command);
-  if (all_excused_ || touched_.contains(run.id) || program.misfortune != Misfortune::none) return;
-  if (needed(run) >= run.spec.timeout) return;
+  if (touched_.contains(run.id) || program.misfortune != Misfortune::none) return;
+  if (!has_time(run)) return;
   if (run.state != RunState::succeeded || run.epoch != 1)
     scene_.violate(format("{} met no fault, yet {} in attempt {}: {}", text(run.id),
                           text(run.state), run.epoch, run.reason));

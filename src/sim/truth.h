@@ -44,32 +44,41 @@ class Truth {
   void committing(std::span<const Change> changes);
   // The user was told that his run is there.
   void promised(const RunId& run);
+  // The user asks, and may not be heard.
+  void asked_to_resume(const RunId& run) { resumable_.insert(run); }
 
   // A fault that may rightly cost the run an attempt, or make it end otherwise than its program.
   void touch(const RunId& run) { touched_.insert(run); }
   void touch_all();
-  void excuse_all() { all_excused_ = true; }
   // When the faults are over and the world has come to rest: all promises are kept.
   void judge_the_end() const;
 
  private:
+  struct Beginning {
+    Duration first{};  // rank of the attempt, on the timeline
+    Duration last{};
+    int ranks = 0;
+  };
+
   void check_placement(const Node& node) const;
   void check_release(const Node& node) const;
+  void check_run(const Run& run);
   void check_success(const Run& run) const;
   void check_end_of(const Run& run) const;
-  Duration needed(const Run& run) const;
+  bool has_time(const Run& run) const;
 
   Scene& scene_;
   const State& durable_;
   std::map<ProcessId, Process> processes_;
   std::map<RunId, std::set<std::pair<std::int64_t, int>>> ranks_;  // epoch and rank, alive now
   std::map<AttemptId, std::set<int>> exited_well_;
-  std::map<AttemptId, std::pair<Duration, Duration>> began_;   // the first rank, and the last
+  std::map<AttemptId, Beginning> began_;
   std::map<RunId, std::pair<int, std::int64_t>> checkpoints_;  // step, and the epoch that wrote it
   std::set<NodeId> launched_;
   std::set<RunId> promised_;
+  std::set<RunId> resumable_;
+  std::map<RunId, std::int64_t> granted_;  // attempts that its retries allow, with all resumptions
   std::set<RunId> touched_;
-  bool all_excused_ = false;
 };
 
 }  // namespace lockstep::sim

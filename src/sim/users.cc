@@ -10,13 +10,16 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr Duration kAskAgain = seconds(7);
+constexpr Duration kStepMost = seconds(4);
+constexpr Duration kHangLeast = 3 * kStepMost;
+constexpr Duration kHangMost = minutes(2);
 
 }  // namespace
 
 void Users::begin(int runs, Duration span) {
   for (int i = 0; i < runs; ++i)
     scene_.timeline.after(dice_.from_to(Duration(0), span), [this] { submit(any_spec()); });
-  const int changes = dice_.below(runs / 2 + 1);
+  const int changes = dice_.below(runs + 1);
   for (int i = 0; i < changes; ++i)
     scene_.timeline.after(dice_.from_to(Duration(0), span), [this] { change_a_mind(); });
 }
@@ -24,8 +27,9 @@ void Users::begin(int runs, Duration span) {
 // Whoever gets no answer asks again, though his run may be there already: then there are two.
 void Users::submit(const RunSpec& spec) {
   const auto run = daemon_.submit(spec);
-  scene_.tell("user", "submits {} x {} devices, {}, time-out {}: {}", spec.nodes, spec.devices,
-              spec.command.back(), text(spec.timeout), run ? text(*run) : run.error().message);
+  scene_.tell("user", "submits {} x {} devices, time-out {}, {}: {}", spec.nodes, spec.devices,
+              text(spec.timeout), words_of(program_of(spec.command)),
+              run ? text(*run) : run.error().message);
   if (!run && run.error().code != Code::invalid)
     scene_.timeline.after(kAskAgain, [this, spec] { submit(spec); });
   if (!run) return;
@@ -37,9 +41,11 @@ void Users::change_a_mind() {
   if (mine_.empty()) return;
   const RunId run = dice_.one_of(mine_);
   truth_.touch(run);
-  const auto stopped = daemon_.stop(run);
-  scene_.tell("user", "stops {}{}{}", text(run), stopped ? "" : ": ",
-              stopped ? "" : stopped.error().message);
+  const bool stop = dice_.percent(50);
+  if (!stop) truth_.asked_to_resume(run);
+  const auto done = stop ? daemon_.stop(run) : daemon_.resume(run);
+  scene_.tell("user", "{} {}{}{}", stop ? "stops" : "resumes", text(run), done ? "" : ": ",
+              done ? "" : done.error().message);
 }
 
 RunSpec Users::any_spec() {
@@ -50,6 +56,7 @@ RunSpec Users::any_spec() {
   spec.retries = dice_.below(3);
   spec.rank_loss_retries = dice_.below(4);
   spec.checkpoint_folder = "/shared/checkpoints";
+  spec.hang_after = dice_.percent(30) ? Duration(0) : dice_.from_to(kHangLeast, kHangMost);
   const Program program = any_program();
   spec.command = command_of(program);
   spec.timeout = dice_.percent(85) ? program.whole_time() * dice_.from_to(1, 4) + seconds(30)
@@ -60,7 +67,7 @@ RunSpec Users::any_spec() {
 Program Users::any_program() {
   Program program;
   program.steps = dice_.from_to(5, 40);
-  program.step_time = dice_.from_to(milliseconds(200), milliseconds(4000));
+  program.step_time = dice_.from_to(milliseconds(200), kStepMost);
   program.checkpoint_every = dice_.from_to(1, program.steps);
   program.stop_time = dice_.percent(80) ? dice_.from_to(milliseconds(10), seconds(3)) : minutes(10);
   program.left_behind = dice_.percent(80) ? Duration(0) : dice_.from_to(seconds(1), minutes(5));

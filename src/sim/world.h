@@ -81,6 +81,7 @@ class World {
   Faults faults_;
   Users users_;
   Invariants invariants_{scene_};
+  std::int64_t checked_ = -1;  // the commits that were checked
 };
 
 }  // namespace lockstep::sim

@@ -1,9 +1,25 @@
 #include "sim/world.h"
 
+#include <deque>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace lockstep::sim {
 namespace {
+
+// How the world came to its end; the whole trace is what lockstep-sim prints.
+std::string last_lines(std::uint64_t seed) {
+  constexpr std::size_t kLines = 40;
+  std::deque<std::string> lines;
+  const auto keep = [&](std::string_view line) {
+    lines.emplace_back(line);
+    if (lines.size() > kLines) lines.pop_front();
+  };
+  World({.seed = seed, .trace = keep}).run();
+  return joined(lines, "\n");
+}
 
 class Seeds : public testing::TestWithParam<int> {};
 
@@ -11,11 +27,33 @@ TEST_P(Seeds, KeepWhatThePlatformPromises) {
   for (int i = 1; i <= 100; ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 100 + i);
     const Verdict verdict = World({.seed = seed}).run();
-    ASSERT_FALSE(verdict.violation) << *verdict.violation << "\n  again, with a trace: "
-                                    << "build/bin/lockstep-sim --seed " << seed;
+    ASSERT_FALSE(verdict.violation)
+        << *verdict.violation << "\nthe whole trace: build/bin/lockstep-sim --seed " << seed
+        << "\nits end:\n"
+        << last_lines(seed);
   }
 }
 INSTANTIATE_TEST_SUITE_P(AHundred, Seeds, testing::Range(0, 10));
+
+TEST(World, IsTheSameForTheSameSeed) {
+  std::vector<std::string> traces(2);
+  for (std::string& trace : traces)
+    World({.seed = 7, .trace = [&](std::string_view line) { trace += line; }}).run();
+  EXPECT_EQ(traces[0], traces[1]);
+}
+
+TEST(World, ReachesDeepIntoWhatCanHappen) {
+  int deaths = 0, attempts = 0, succeeded = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Verdict verdict = World({.seed = seed}).run();
+    deaths += verdict.deaths;
+    attempts += verdict.attempts;
+    succeeded += verdict.succeeded;
+  }
+  EXPECT_GT(deaths, 50);
+  EXPECT_GT(attempts, 200);
+  EXPECT_GT(succeeded, 50);
+}
 
 }  // namespace
 }  // namespace lockstep::sim
