@@ -6,11 +6,13 @@
 #include "apps/command.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "map/discover/discover.h"
 #include "map/file.h"
 #include "map/grid.h"
 #include "net/loop.h"
+#include "net/url.h"
 #include "platform/controller/controller.h"
 #include "platform/engine/keys.h"
 #include "platform/engine/local/local_engine.h"
@@ -34,6 +36,7 @@ constexpr auto kStopPatience = std::chrono::seconds(15);
 struct Served {
   std::string hosts, map_file;
   std::string listen = "127.0.0.1";
+  std::vector<std::string> names;
   int port = 0;
   Duration keep_logs = kKeepLogs;
 
@@ -41,6 +44,7 @@ struct Served {
     return record<Served>(field("hosts", &Served::hosts, "the grid that this machine presents"),
                           field("map", &Served::map_file, "the cluster's file"),
                           field("listen", &Served::listen, "address to listen on"),
+                          field("names", &Served::names, "further names of that address"),
                           field("port", &Served::port, "port; 0: any free one"),
                           field("keep_logs", &Served::keep_logs, "lines, after a run's end"));
   }
@@ -88,6 +92,15 @@ Result<Map> wanted_map(const Served& served) {
   return present_as(machine, TRY(parse_host_grid(served.hosts)));
 }
 
+// Where others on the network can listen, the user is told.
+std::optional<std::string> warning_about(const Served& served) {
+  if (is_loopback(served.listen)) return std::nullopt;
+  return format(
+      "{} can be reached from other machines, and HTTP is not encrypted: whoever is on the way can "
+      "read the tokens; use a network that you trust",
+      served.listen);
+}
+
 // What the daemon does again and again: time passes for its runs, then a little tidying.
 struct Ticking {
   Loop& loop;
@@ -111,6 +124,7 @@ Result<int> serve(const ServeFlags& flags) {
   TRY(make_folders(home.folder));
   TRY(check_free(home));
   set_log_name("daemon");
+  if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
   const Served served = flags.again ? TRY(served_before(home)) : flags.served;
 
   // First of all, since it locks the folder: of two daemons that start at once one makes the keys.
@@ -144,11 +158,13 @@ Result<int> serve(const ServeFlags& flags) {
                                          .home = home,
                                          .version = LOCKSTEP_VERSION,
                                          .host = served.listen,
+                                         .host_names = served.names,
                                          .port = served.port}));
   TRY(keep(home, served));
   TRY(write_daemon_file(home.daemon_file(),
                         {.url = server->url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
   LS_LOG(info, "serving {} at {}", home.folder.string(), server->url());
+  if (auto warning = warning_about(served)) LS_LOG(warning, "{}", *warning);
 
   Ticking ticking{
       .loop = loop, .controller = *controller, .janitor = janitor, .log = home.log_file()};
@@ -170,8 +186,10 @@ Result<int> serve_detached(const ServeFlags& flags) {
   words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
+  for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
   if (flags.again) words = {"--again"};
   Client client = TRY(start_daemon(home, words));
+  if (auto warning = warning_about(served)) say("lockstep: " + *warning);
   print(format("the daemon serves at {}; its folder is {}; `lockstep serve --stop` ends it",
                client.url(), home.folder.string()));
   return kDone;
@@ -217,6 +235,10 @@ void add_serve(CLI::App& app, Action& action) {
                   ->excludes(hosts);
   auto* listen = command->add_option("--listen", flags->served.listen, "address to listen on")
                      ->capture_default_str();
+  auto* names = command
+                    ->add_option("--name", flags->served.names,
+                                 "a name by which callers reach that address; may be repeated")
+                    ->type_name("NAME");
   auto* port = command->add_option("--port", flags->served.port, "port; 0: any free one")
                    ->capture_default_str()
                    ->check(CLI::Range(0, 65535));
@@ -229,7 +251,7 @@ void add_serve(CLI::App& app, Action& action) {
   command
       ->add_flag("--again", flags->again,
                  "with the hosts, the address and the port of this folder's last daemon")
-      ->excludes(hosts, map, listen, port, keep_logs);
+      ->excludes(hosts, map, listen, names, port, keep_logs);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")

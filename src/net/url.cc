@@ -3,6 +3,9 @@
 #include <charconv>
 #include <cstdint>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include "base/format.h"
 
 namespace lockstep {
@@ -170,6 +173,13 @@ Result<Url> parse_url(std::string_view words) {
 
 Result<std::string> host_of(std::string_view authority) {
   return TRY(parse_authority(authority)).host;
+}
+
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  in6_addr v6{};
+  return ::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 bool is_utf8(std::string_view bytes) {

@@ -68,5 +68,11 @@ TEST(Utf8, OverlongFormsSurrogatesAndTornBytesAreNot) {
     EXPECT_FALSE(is_utf8(bytes));
 }
 
+TEST(Url, AnAddressThatOthersReachIsNotLoopback) {
+  for (const char* here : {"127.0.0.1", "127.9.9.9", "::1"}) EXPECT_TRUE(is_loopback(here)) << here;
+  for (const char* there : {"0.0.0.0", "10.0.0.1", "::", "fe80::1", "localhost", ""})
+    EXPECT_FALSE(is_loopback(there)) << there;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -78,6 +78,13 @@ TEST(Yaml, SizeAndDepthAreBounded) {
             "x.yaml:1: lists and fields nested more than 2 deep");
   EXPECT_NE(error_of(std::string(100'000, '[')), "no error");
   EXPECT_NE(error_of("[1, 2, 3]", {.values = 3}), "no error");
+  std::string lists, fields;
+  for (int i = 0; i < 10'000; ++i) lists += "- ";
+  for (int i = 0; i < 500; ++i) fields += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
+  std::string flow;
+  for (int i = 0; i < 10'000; ++i) flow += "{a: ";
+  for (const std::string& deep : {lists + "x", fields, flow})
+    EXPECT_EQ(error_of(deep).substr(0, 7), "x.yaml:");
 }
 
 TEST(Yaml, AnEmptyFileIsNull) {

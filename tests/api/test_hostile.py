@@ -133,6 +133,12 @@ def test_what_http_itself_refuses_is_said_as_json_and_ends_the_connection(
     assert answer.headers["connection"] == "close"
 
 
+def test_a_name_that_the_daemon_was_given_is_a_good_host(idle: Cluster) -> None:
+    idle.ok("serve", "--hosts", "1x1", "--name", "head.example", "--detach")
+    for host, status in (("head.example:80", 200), ("tail.example", 400)):
+        assert raw(idle, f"GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()).status == status
+
+
 def test_methods_that_are_not_there_are_refused_and_head_is_get(cluster: Cluster) -> None:
     for method in ("OPTIONS", "TRACE", "PUT", "PATCH", "BREW"):
         answer = call(cluster, method, "/health")

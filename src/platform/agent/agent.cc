@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "platform/agent/agent_loop.h"
 #include "platform/agent/client_link.h"
@@ -63,14 +63,6 @@ void set_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-void raise_file_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
-    LS_LOG(warning, "{}", os_error("raising the limit of open files", errno).message);
-}
-
 // The engine marks the agent's own environment; started by hand, the node's folder must do.
 std::string token_of(const Launch& launch) {
   const char* token = std::getenv(std::string(kNodeToken).c_str());
@@ -82,7 +74,7 @@ Result<void> become_agent(const Launch& launch) {
   TRY(redirect(NodeFiles{launch.node_folder}.agent_log()));
   set_log_name("agent " + launch.node);
   set_signals();
-  raise_file_limit();
+  if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return os_error("becoming a subreaper", errno);
   return {};
 }

@@ -1,0 +1,11 @@
+// How many files and connections this process may have open.
+#pragma once
+
+#include "base/result.h"
+
+namespace lockstep {
+
+// As many as the system lets it have: the soft limit becomes the hard one.
+Result<void> raise_file_limit();
+
+}  // namespace lockstep
