@@ -32,6 +32,7 @@ constexpr Duration kClearMax = seconds(10);
 constexpr Duration kLeaveMax = hours(24);
 constexpr Duration kLastItemsMax = minutes(5);
 constexpr Duration kPatienceMax = seconds(1);
+constexpr Duration kPollAgain = milliseconds(10);  // when the kernel has no memory for it
 constexpr int kReadsAtOnce = 4;  // of 64 KiB; then the other ranks have their turn
 
 Result<Fd> open_signals() {
@@ -141,7 +142,8 @@ void AgentLoop::turn() {
     }
   }
   const auto wait = std::chrono::ceil<milliseconds>(patience());
-  ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
+  if (::poll(polled.data(), polled.size(), static_cast<int>(wait.count())) < 0 && errno != EINTR)
+    ::usleep(kPollAgain.count());
 
   if (polled[0].revents != 0) read_signals();
   Source* last = nullptr;  // one source's stand together
@@ -319,7 +321,7 @@ void AgentLoop::clear() {
     return;
   }
   if (!left.empty()) {
-    message_ = lockstep::format("processes do not end: {}", fmt::join(left, " "));
+    message_ = "processes do not end: " + joined(left, " ");
     LS_LOG(error, "{}", message_);
   }
   finish();

@@ -17,10 +17,6 @@ bool is_base(std::string_view name) {
   return std::ranges::find(kBase, name) != kBase.end() || name.starts_with("LC_");
 }
 
-std::string list(const std::vector<int>& numbers) {
-  return lockstep::format("{}", fmt::join(numbers, ","));
-}
-
 }  // namespace
 
 Environment base_environment() {
@@ -37,7 +33,7 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   // Ranks share the cores; libraries would take all of them, each.
   if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
   if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
-  if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = list(launch.devices);
+  if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = joined(launch.devices, ",");
 
   result["RANK"] = format("{}", launch.first_rank + local_rank);
   result["LOCAL_RANK"] = format("{}", local_rank);

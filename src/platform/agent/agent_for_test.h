@@ -1,0 +1,304 @@
+// For the tests of whole agents: real processes with shells as ranks, and a daemon in the test that
+// speaks with them over a socket pair instead of HTTP.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mutex.h"
+#include "base/processes.h"
+#include "platform/agent/agent.h"
+#include "platform/core/model/command.h"
+#include "text/convert.h"
+
+namespace lockstep {
+
+inline constexpr Duration kPatience = std::chrono::seconds(10);
+
+inline bool eventually(const std::function<bool()>& holds) {
+  for (auto deadline = Deadline::after(kPatience); !deadline.passed(); ::poll(nullptr, 0, 5))
+    if (holds()) return true;
+  return holds();
+}
+
+// --- The wire between agent and test: a line of JSON each way ---
+
+// Strictly by turns, so nothing follows a line.
+inline Result<std::string> read_line(int fd) {
+  std::string line;
+  char buffer[1 << 16];
+  while (!line.ends_with('\n')) {
+    const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
+    if (n <= 0) return Error{Code::unavailable, "the test is over"};
+    line.append(buffer, static_cast<std::size_t>(n));
+  }
+  line.pop_back();
+  return line;
+}
+
+class PairLink : public DaemonLink {
+ public:
+  explicit PairLink(int fd) : fd_(fd) {}
+  Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, Deadline) override {
+    TRY(write_all(fd_, dump_json(to_json(heartbeat)) + "\n"));
+    std::string line = TRY(read_line(fd_));
+    if (line == "away") return Error{Code::unavailable, "nobody there"};
+    if (line == "refused") return Error{Code::denied, "not mine"};
+    if (line == "invalid") return Error{Code::invalid, "I do not like it"};
+    return from_json<api::HeartbeatAnswer>(TRY(parse_json(line)));
+  }
+
+ private:
+  int fd_;
+};
+
+// --- A daemon that behaves as the controller would with this one node ---
+
+enum class Mood { up, away, refusing, finding_all_invalid };
+
+class FakeDaemon {
+ public:
+  void serve(Fd socket) {
+    socket_ = std::move(socket);
+    thread_ = std::thread([this] { talk(); });
+  }
+  ~FakeDaemon() {
+    ::shutdown(socket_.get(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void set(Mood mood) {
+    Lock lock(mutex_);
+    mood_ = mood;
+  }
+  void say_stop() {
+    Lock lock(mutex_);
+    stop_ = true;
+  }
+  void keep() {  // does not let the agent go
+    Lock lock(mutex_);
+    keep_ = true;
+  }
+  void set_grace(double grace_seconds) {
+    Lock lock(mutex_);
+    grace_ = grace_seconds;
+  }
+
+  api::Heartbeat last() {
+    Lock lock(mutex_);
+    return last_;
+  }
+  std::vector<api::SpoolItem> items() {
+    Lock lock(mutex_);
+    return items_;
+  }
+  // The lines of a rank, in order.
+  std::string lines(int rank) {
+    std::string all;
+    for (const auto& item : items())
+      if (item.kind == "log" && item.rank == rank) all += item.text + "\n";
+    return all;
+  }
+  bool saw(const std::string& words) { return lines(0).find(words) != std::string::npos; }
+  // Calls with such an item are invalid.
+  void poison(const std::string& words) {
+    Lock lock(mutex_);
+    poison_ = words;
+  }
+  int refusals() {
+    Lock lock(mutex_);
+    return refusals_;
+  }
+  int calls_while_away() {
+    Lock lock(mutex_);
+    return calls_away_;
+  }
+  std::string trouble() {
+    Lock lock(mutex_);
+    return trouble_;
+  }
+
+ private:
+  void talk() {
+    while (true) {
+      auto line = read_line(socket_.get());
+      if (!line) return;
+      if (!write_all(socket_.get(), answer(*line) + "\n")) return;
+    }
+  }
+
+  std::string answer(const std::string& line) {
+    auto heartbeat = from_json<api::Heartbeat>(parse_json(line).value());
+    Lock lock(mutex_);
+    if (!heartbeat) trouble_ = heartbeat.error().message;
+    if (mood_ == Mood::refusing) return "refused";
+    if (mood_ == Mood::finding_all_invalid || is_poisoned(*heartbeat)) {
+      ++refusals_;
+      return "invalid";
+    }
+    if (mood_ == Mood::away) {
+      ++calls_away_;
+      return "away";
+    }
+    take(*heartbeat);
+    api::HeartbeatAnswer answer;
+    answer.command = command();
+    answer.acknowledged = static_cast<std::int64_t>(items_.size());
+    answer.master_address = "127.0.0.1";
+    answer.master_port = heartbeat->master_port;
+    answer.rendezvous = format("127.0.0.1:{}", heartbeat->rendezvous_port);
+    answer.grace_seconds = grace_;
+    return dump_json(to_json(answer));
+  }
+
+  bool is_poisoned(const api::Heartbeat& heartbeat) const LS_REQUIRES(mutex_) {
+    for (const auto& item : heartbeat.items)
+      if (!poison_.empty() && item.text.find(poison_) != std::string::npos) return true;
+    return false;
+  }
+
+  void take(const api::Heartbeat& heartbeat) LS_REQUIRES(mutex_) {
+    last_ = heartbeat;
+    for (const auto& item : heartbeat.items) {
+      const auto next = static_cast<std::int64_t>(items_.size()) + 1;
+      if (item.sequence > next) trouble_ = format("item {} came before {}", item.sequence, next);
+      if (item.sequence == next) items_.push_back(item);
+    }
+  }
+
+  std::string command() const LS_REQUIRES(mutex_) {
+    const bool over =
+        std::ranges::none_of(last_.ranks, [](const auto& rank) { return rank.state == "running"; });
+    if (over && (!last_.ranks.empty() || last_.state == "stopping"))
+      return keep_ ? "stop" : "leave";
+    if (stop_) return "stop";
+    return last_.state == "ready" || last_.state == "running" ? "start" : "none";
+  }
+
+  Fd socket_;
+  std::thread thread_;
+  Mutex mutex_;  // guards what follows
+  Mood mood_ LS_GUARDED_BY(mutex_) = Mood::up;
+  bool stop_ LS_GUARDED_BY(mutex_) = false;
+  bool keep_ LS_GUARDED_BY(mutex_) = false;
+  double grace_ LS_GUARDED_BY(mutex_) = 5;
+  int calls_away_ LS_GUARDED_BY(mutex_) = 0;
+  int refusals_ LS_GUARDED_BY(mutex_) = 0;
+  std::string poison_ LS_GUARDED_BY(mutex_);
+  api::Heartbeat last_ LS_GUARDED_BY(mutex_);
+  std::vector<api::SpoolItem> items_ LS_GUARDED_BY(mutex_);
+  std::string trouble_ LS_GUARDED_BY(mutex_);
+};
+
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "agent-test-XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+    token_ = format("{}:demo/1.2/0", root_.filename().string());
+    launch_.node = "demo/1.2/0";
+    launch_.host = "host-a";
+    launch_.address = "127.0.0.1";
+    launch_.devices = {0};
+    launch_.node_folder = root_ / "node";
+    launch_.daemon_file = root_ / "daemon.json";
+    launch_.checkpoint_folder = root_ / "checkpoints";
+    launch_.working_folder = root_;
+    launch_.token = "the-token";
+    launch_.secret = std::string(64, 'a');
+    launch_.time_left = std::chrono::hours(1);
+  }
+  ~AgentTest() override {
+    EXPECT_EQ(daemon_.trouble(), "");
+    if (agent_ > 0) {
+      ::kill(agent_, SIGKILL);
+      ::waitpid(agent_, nullptr, 0);
+    }
+    for (pid_t pid : marked()) ::kill(pid, SIGKILL);
+    std::filesystem::remove_all(root_);
+  }
+
+  void shell(const std::string& script) { launch_.command = {"/bin/sh", "-c", script}; }
+
+  void start() { start(daemon_); }
+  void start(FakeDaemon& daemon) {
+    int pair[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    Fd ours(pair[0]), theirs(pair[1]);
+    agent_ = ::fork();
+    if (agent_ == 0) {
+      ours.reset();
+      ::setenv("LOCKSTEP_NODE_TOKEN", token_.c_str(), 1);
+      ::setenv("PATH", "/usr/bin:/bin", 1);
+      ::setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);  // removed with it when the agent is killed
+      PairLink link(theirs.get());
+      auto code = run_agent(launch_, link);
+      ::_exit(code ? *code : 99);
+    }
+    daemon.serve(std::move(ours));
+  }
+
+  // The agent's exit code; -1 when it does not end.
+  int finish() {
+    int status = 0;
+    if (!eventually([&] { return ::waitpid(agent_, &status, WNOHANG) == agent_; })) return -1;
+    agent_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+  }
+
+  // Processes of the node, without the agent (whose own mark is not in its first environment).
+  std::vector<pid_t> marked() const {
+    std::vector<pid_t> found;
+    for (const Process& process : processes_of_user())
+      if (environment_of(process.pid, "LOCKSTEP_NODE_TOKEN") == token_)
+        found.push_back(process.pid);
+    return found;
+  }
+
+  api::RankReport rank(std::size_t local_rank) {
+    const auto ranks = daemon_.last().ranks;
+    return local_rank < ranks.size() ? ranks[local_rank] : api::RankReport{};
+  }
+
+  // As the rank would, once it has said where ("socket PATH").
+  void report(int rank, const std::string& words) {
+    ASSERT_TRUE(eventually([&] { return daemon_.lines(rank).starts_with("socket "); }));
+    const std::string said = daemon_.lines(rank);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(said.substr(7, said.find('\n') - 7), address.sun_path);
+    const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_TRUE(write_all(socket.get(), words + "\n"));
+  }
+
+  bool has_stopped_process() const {
+    const auto ours = marked();
+    return std::ranges::any_of(processes_of_user(), [&](const Process& process) {
+      return process.state == 'T' && std::ranges::find(ours, process.pid) != ours.end();
+    });
+  }
+
+  std::string agent_log() const { return read_file(root_ / "node/agent.log").value_or(""); }
+
+  std::filesystem::path root_;
+  std::string token_;
+  Launch launch_;
+  FakeDaemon daemon_;
+  pid_t agent_ = 0;
+};
+
+}  // namespace lockstep

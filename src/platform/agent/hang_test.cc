@@ -1,0 +1,106 @@
+// Ranks that hang, and daemons that refuse what they hear.
+#include "platform/agent/agent_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+// --- Hanging ranks ---
+
+TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
+  launch_.devices = {0, 1};
+  launch_.hang_after = milliseconds(300);
+  shell("echo socket $LOCKSTEP_REPORT; if [ $RANK = 1 ]; then kill -STOP $$; fi; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":7,"steps":9})");
+  ASSERT_TRUE(eventually([&] { return rank(0).stalled_since.has_value(); }));
+  EXPECT_EQ(rank(0).step, 7);
+  EXPECT_EQ(rank(0).activity, "sleeping");
+  EXPECT_EQ(rank(0).state, "running");
+  EXPECT_FALSE(rank(1).stalled_since);  // it never reported
+  EXPECT_EQ(rank(1).activity, "stopped");
+  EXPECT_EQ(rank(1).step, -1);
+
+  report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
+  ASSERT_TRUE(eventually([&] { return !rank(0).stalled_since; }));
+  EXPECT_EQ(rank(0).step, 8);
+  ::kill(static_cast<pid_t>(rank(1).pid), SIGCONT);
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+}
+
+TEST_F(AgentTest, WhatRanksDoIsSeenWhenOneEndsBadlyAndBeforeAnySignal) {
+  launch_.devices = {0, 1, 2};
+  daemon_.set_grace(0.2);
+  shell(
+      "case $RANK in 0) while [ ! -e go ]; do sleep 0.01; done; exit 3;; "
+      "1) sh -c 'kill -STOP $$'; exit 0;; 2) exec sleep 600;; esac");
+  start();
+  ASSERT_TRUE(eventually([&] { return has_stopped_process(); }));
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_TRUE(eventually([&] { return rank(0).state == "exited"; }));
+  EXPECT_EQ(rank(1).activity, "stopped");  // of the shell's child
+  EXPECT_EQ(rank(2).activity, "sleeping");
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(rank(1).state, "killed");
+  EXPECT_TRUE(rank(1).signalled_by_us);
+  EXPECT_EQ(rank(1).activity, "stopped");
+}
+
+TEST_F(AgentTest, AHungNodeEndsByItselfWhileTheDaemonIsAway) {
+  launch_.hang_after = milliseconds(400);
+  shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":7,"steps":9})");
+  daemon_.set(Mood::away);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message,
+            "rank 0 has made no progress since step 7, and the daemon does not answer");
+  EXPECT_TRUE(rank(0).signalled_by_us);
+  EXPECT_TRUE(rank(0).stalled_since);
+}
+
+// --- What the daemon does not take ---
+
+TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {
+  daemon_.poison("poison");
+  shell(
+      "while [ ! -e go ]; do sleep 0.01; done; for i in 1 2 3 4 5; do echo $i; sleep 0.15; done; "
+      "echo poison; sleep 0.15; for i in 6 7 8; do echo $i; sleep 0.15; done; touch done; "
+      "exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "running"; }));
+  daemon_.set(Mood::away);
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(root_ / "done"); }));
+  daemon_.set(Mood::up);
+  ASSERT_TRUE(eventually([&] { return daemon_.saw("8"); }));
+  EXPECT_EQ(daemon_.lines(0),
+            "1\n2\n3\n4\n5\n[lockstep: the daemon refused the log that stood here (step 0): I do "
+            "not like it]\n6\n7\n8\n");
+  EXPECT_LE(daemon_.refusals(), 8);
+  EXPECT_NE(agent_log().find("the daemon refuses item 6, which is left out"), std::string::npos);
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+}
+
+TEST_F(AgentTest, AStatusThatTheDaemonFindsInvalidNeitherSpinsNorStopsTheTimeOut) {
+  launch_.time_left = milliseconds(1500);
+  shell("exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "running"; }));
+  daemon_.set(Mood::finding_all_invalid);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  EXPECT_GE(daemon_.refusals(), 3);
+  EXPECT_LE(daemon_.refusals(), 12);
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message, "time-out");
+}
+
+}  // namespace
+}  // namespace lockstep
