@@ -4,10 +4,9 @@
 // (rank-0.log.1) and a new one begun, whose first line says so; what was in an older one is gone.
 // A full disk costs the file what it does not take; once there is space, a line says how much.
 //
-// The daemon gets lines as a terminal would show
-// them: what a carriage return overwrote (progress bars) is left out, a long line is cut and
-// marked, and a line without an end is taken as whole when the rank has ended. Memory is bounded by
-// one line and one text, whatever the rank writes.
+// The daemon gets lines as a terminal would show them: what a carriage return overwrote (progress
+// bars) is left out, a long line is cut and marked, and a line without an end is taken as whole
+// when the rank has ended. Memory is bounded by one line and one text, whatever the rank writes.
 #pragma once
 
 #include <cstdint>
