@@ -1,49 +1,41 @@
 #include "apps/command.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <charconv>
 #include <filesystem>
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 
 namespace lockstep {
 namespace {
 
 constexpr auto kDaemonStart = std::chrono::seconds(15);
 
-// The end of a file, for an error message: its last line that is not blank.
-std::string last_line(const std::filesystem::path& path) {
+// What a program said last in its log, for an error message: the last line that is not blank.
+std::string last_words(const std::filesystem::path& path) {
+  constexpr std::string_view kOwnName = "lockstep: ";
   std::string content = read_file(path).value_or(std::string());
   while (!content.empty() && content.back() == '\n') content.pop_back();
-  return content.substr(content.rfind('\n') + 1);
+  std::string line = content.substr(content.rfind('\n') + 1);
+  if (line.empty()) return "it could not even write its log; see whether the disk is full";
+  return line.starts_with(kOwnName) ? line.substr(kOwnName.size()) : line;
 }
 
-// fork, setsid, exec: the daemon must outlive this terminal. Its output goes to the home's log.
-Result<pid_t> spawn_detached(const std::vector<std::string>& words, const Home& home) {
+// It outlives this terminal, and its output goes to the home's log.
+Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const Home& home) {
   Fd log = TRY(open_file(home.log_file(), O_WRONLY | O_CREAT | O_APPEND));
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t child = ::fork();
-  if (child < 0) return os_error("starting the daemon", errno);
-  if (child > 0) return child;
-  ::setsid();
-  int null = ::open("/dev/null", O_RDONLY);
-  ::dup2(null, STDIN_FILENO);
-  ::dup2(log.get(), STDOUT_FILENO);
-  ::dup2(log.get(), STDERR_FILENO);
-  // What the caller has open besides (a lock, a pipe to a script) must not stay open for days.
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  ::execv(arguments[0], arguments.data());
-  ::_exit(127);
+  Program program{.command = words,
+                  .environment = own_environment(),
+                  .folder = home.folder,
+                  .output = log.get()};
+  program.environment["LOCKSTEP_HOME"] = home.folder.string();  // it may have been relative
+  return spawn(program, Bond::session);
 }
 
 // The daemon's answer, once it gives one; an error when it did not within its time to start.
@@ -54,31 +46,32 @@ Result<Client> await_daemon(const Home& home) {
 
 }  // namespace
 
-int exit_code_for(const Error& error) {
-  switch (error.code) {
-    case Code::unavailable:
-      return kNoDaemon;
-    case Code::timeout:
-      return kNoDaemon;
-    case Code::cancelled:
-      return kCancelled;
-    default:
-      return kWrongUsage;
-  }
-}
-
-int exit_code_for(const api::RunView& run) {
-  if (run.state == RunState::succeeded) return kDone;
-  if (run.state == RunState::timed_out) return kTimedOut;
-  if (run.state == RunState::cancelled) return kCancelled;
-  return kRunFailed;
-}
-
 Result<std::string> own_program() {
   std::error_code failure;
   auto path = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) return Error{Code::internal, "reading /proc/self/exe: " + failure.message()};
   return path.string();
+}
+
+Result<Home> find_home() {
+  Home home = TRY(Home::find());
+  std::error_code failure;
+  auto status = std::filesystem::status(home.folder, failure);
+  bool may_come = status.type() == std::filesystem::file_type::not_found &&
+                  failure != std::errc::not_a_directory;
+  if (may_come || std::filesystem::is_directory(status)) return home;
+  return Error{Code::invalid,
+               format("{} cannot be the daemon's folder ({}); choose another by LOCKSTEP_HOME",
+                      home.folder.string(), failure ? failure.message() : "it is not a folder")};
+}
+
+Result<void> prepare(const Home& home) {
+  auto made = make_folders(home.folder);
+  if (made && ::access(home.folder.c_str(), W_OK | X_OK) != 0)
+    made = os_error("writing to " + home.folder.string(), errno);
+  if (made || made.error().code == Code::exhausted) return made;
+  return Error{Code::invalid,
+               format("{}; choose a folder for the daemon by LOCKSTEP_HOME", made.error().message)};
 }
 
 bool is_served(const Home& home) {
@@ -87,23 +80,25 @@ bool is_served(const Home& home) {
 }
 
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
-  TRY(make_folders(home.folder));
+  TRY(prepare(home));
   std::vector<std::string> words = {TRY(own_program()), "serve"};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  pid_t child = TRY(spawn_detached(words, home));
+  pid_t child = TRY(spawn_daemon(words, home));
+  WaitingLine waiting;
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {
     auto file = read_daemon_file(home.daemon_file());  // it may be that of another daemon
     if (auto client = Client::open(home); client && file && file->pid == child) return client;
     if (::waitpid(child, nullptr, WNOHANG) == child)
       return Error{Code::invalid, format("the daemon did not start: {} (all of it: {})",
-                                         last_line(home.log_file()), home.log_file().string())};
+                                         last_words(home.log_file()), home.log_file().string())};
+    waiting.show("waiting for the daemon to answer");
   }
   return Error{Code::timeout, format("the daemon did not answer within {}; see {}",
                                      text(Duration(kDaemonStart)), home.log_file().string())};
 }
 
 Result<Client> connect() {
-  Home home = TRY(Home::find());
+  Home home = TRY(find_home());
   auto client = Client::open(home);
   if (client || client.error().code != Code::unavailable) return client;
   auto begun = start_daemon(home, {"--again"});
@@ -121,25 +116,47 @@ Result<RunId> run_argument(const std::string& words) {
   return parse_run_id(words);
 }
 
-bool is_terminal(int fd) { return ::isatty(fd) == 1; }
-
-int terminal_width() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const char* columns = std::getenv("COLUMNS");
-  int width = columns == nullptr ? 0 : std::atoi(columns);
-  return width > 0 ? width : 80;
+CLI::Option* add_run_argument(CLI::App& command, std::string& words) {
+  return command
+      .add_option("run", words, "the run, such as demo/42 (42 alone: in the project `default`)")
+      ->required()
+      ->type_name(kRunValue);
 }
 
-// Output that was lost must not end in success; a reader that went away (`| head`) is no error.
-void print(const std::string& line) {
-  std::fputs((line + "\n").c_str(), stdout);
-  if (std::fflush(stdout) == 0) return;
-  if (errno == EPIPE) std::_Exit(kNobodyReads);
-  say("lockstep: " + os_error("writing to standard output", errno).message);
-  std::_Exit(kWrongUsage);
+Result<std::vector<RunId>> run_arguments(const std::vector<std::string>& words) {
+  std::vector<RunId> runs;
+  for (const std::string& word : words) runs.push_back(TRY(run_argument(word)));
+  return runs;
 }
 
-void say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& words) {
+  return command
+      .add_option("run", words, "runs, such as demo/42 (42 alone: in the project `default`)")
+      ->required()
+      ->type_name(kRunValue);
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  auto wrong = [least, most](std::string& words) -> std::string {
+    std::int64_t number = 0;
+    auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
+    bool whole = error == std::errc() && end == words.data() + words.size();
+    if (whole && number >= least && number <= most) return "";
+    return format("expected a whole number from {} to {}, got '{}'", least, most, words);
+  };
+  return {wrong, ""};
+}
+
+Result<void> check_rank(const api::RunView& run, std::optional<int> rank) {
+  int ranks = run.spec.nodes * run.spec.devices;
+  if (!rank || (*rank >= 0 && *rank < ranks)) return {};
+  return Error{Code::not_found,
+               format("{} has no rank {}; its ranks are 0 to {}", run.id, *rank, ranks - 1)};
+}
+
+Result<Duration> duration_option(std::string_view option, const std::string& words) {
+  auto duration = parse_duration(words);
+  return duration ? duration : std::move(duration).error().within(option);
+}
 
 }  // namespace lockstep

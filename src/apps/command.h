@@ -1,12 +1,17 @@
-// What every subcommand's file shares: how it is added, its exit codes, and the parts that several
-// print.
+// What every subcommand's file shares: how it is added, how it reaches the daemon, and the
+// arguments that several take.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "apps/exit_codes.h"
+#include "apps/terminal.h"
 #include "base/result.h"
 #include "platform/api/messages.h"
 #include "platform/client/client.h"
@@ -16,24 +21,23 @@ namespace lockstep {
 // Set by the chosen subcommand; gives the program's exit code.
 using Action = std::function<Result<int>()>;
 
-inline constexpr int kDone = 0;
-inline constexpr int kRunFailed = 1;
-inline constexpr int kWrongUsage = 2;
-inline constexpr int kNoDaemon = 3;
-inline constexpr int kTimedOut = 124;     // as timeout(1) says it
-inline constexpr int kCancelled = 130;    // as a shell says it of Ctrl-C
-inline constexpr int kNobodyReads = 141;  // as a shell says it of a broken pipe
-
-int exit_code_for(const Error& error);
-int exit_code_for(const api::RunView& run);
+// What an option's or an argument's value is, as its help shows it and `lockstep completion`
+// completes it. Words with '|' between them are completed as they stand.
+inline constexpr auto kRunValue = "RUN";
+inline constexpr auto kFileValue = "FILE";
+inline constexpr auto kFolderValue = "FOLDER";
+inline constexpr auto kCommandValue = "COMMAND";
 
 void add_agent(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
 void add_kill(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);
 void add_ps(CLI::App& app, Action& action);
+void add_resume(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
@@ -41,11 +45,15 @@ void add_stop(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 
+// The daemon's folder, whether it is there already or not. What can never become one is refused.
+Result<Home> find_home();
 // The daemon's client. With none running, starts the user's own on this machine and says so on
 // standard error.
 Result<Client> connect();
 // A daemon holds the folder, though it may not answer yet.
 bool is_served(const Home& home);
+// Makes the daemon's folder, if it is not there; an error when a daemon could not write to it.
+Result<void> prepare(const Home& home);
 // Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says
 // what its log says.
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments);
@@ -54,10 +62,16 @@ Result<std::string> own_program();
 
 // A run as users name it: demo/42, or 42 in the project `default`.
 Result<RunId> run_argument(const std::string& words);
-
-bool is_terminal(int fd);
-int terminal_width();
-void print(const std::string& line);  // to standard output
-void say(const std::string& line);    // to standard error: what is not the command's result
+// The positional argument that run_argument reads.
+CLI::Option* add_run_argument(CLI::App& command, std::string& words);
+// Several of them, and the argument for that. All are read before any is acted on.
+Result<std::vector<RunId>> run_arguments(const std::vector<std::string>& words);
+CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& words);
+// For numbers, with a message that says what was expected.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most);
+// An error when the run has no such rank.
+Result<void> check_rank(const api::RunView& run, std::optional<int> rank);
+// As parse_duration; errors name the option.
+Result<Duration> duration_option(std::string_view option, const std::string& words);
 
 }  // namespace lockstep

@@ -14,6 +14,33 @@ void on_interrupt(int) { interrupted = 1; }
 // A second at most passes between Ctrl-C and the answer to it.
 constexpr auto kWait = std::chrono::seconds(1);
 
+// Says each turn of the run's state once, and while it waits for its ranks for how long already.
+class States {
+ public:
+  explicit States(bool wanted) : wanted_(wanted) {}
+
+  void tell(const api::RunView& run) {
+    if (!wanted_) return;
+    if (std::string line = state_line(run); line != said_) {
+      make_room();
+      waiting_.emplace();
+      say(line);
+      said_ = std::move(line);
+    }
+    if (run.state == RunState::queued || run.state == RunState::starting)
+      waiting_->show(format("still {}", text(run.state)));
+  }
+  // Before other lines are printed.
+  void make_room() {
+    if (waiting_) waiting_->wipe();
+  }
+
+ private:
+  bool wanted_;
+  std::string said_;
+  std::optional<WaitingLine> waiting_;  // since the last turn
+};
+
 }  // namespace
 
 Interrupt::Interrupt() {
@@ -49,27 +76,41 @@ std::string state_line(const api::RunView& run) {
   return line;
 }
 
+void print_lines(const std::vector<api::LogLine>& lines, bool with_rank) {
+  for (const api::LogLine& line : lines) put(log_text(line, with_rank));
+  flush();
+}
+
+Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
+  Interrupt interrupt;
+  WaitingLine waiting;
+  std::int64_t version = -1;
+  while (!Interrupt::requested()) {
+    api::RunView run = TRY(patiently(client, [&] { return client.run(id, version, kWait); }));
+    if (run.ended) return std::optional(std::move(run));
+    version = run.version;
+    waiting.show(state_line(run));
+  }
+  return std::optional<api::RunView>();
+}
+
 Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options) {
   Interrupt interrupt;
+  States states(options.states);
   LogsQuery query{.after = options.after, .rank = options.rank, .tail = {}, .wait = kWait};
-  std::int64_t version = -1;
-  std::string said;
   while (!Interrupt::requested()) {
     api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
-    if (run.version != version && options.states && state_line(run) != said) {
-      said = state_line(run);
-      say(said);
-    }
-    version = run.version;
+    states.tell(run);
     api::LogPage page = TRY(patiently(client, [&] { return client.logs(id, query); }));
     bool with_rank = run.spec.nodes * run.spec.devices > 1 && !options.rank;
-    for (const api::LogLine& line : page.lines) print(log_text(line, with_rank));
+    if (!page.lines.empty()) states.make_room();
+    print_lines(page.lines, with_rank);
     query.after = page.next;
     if (!page.ended) continue;
     api::RunView end = TRY(patiently(client, [&] { return client.run(id); }));
-    if (options.states && state_line(end) != said) say(state_line(end));
-    return std::optional(end);
+    states.tell(end);
+    return std::optional(std::move(end));
   }
   return std::optional<api::RunView>();
 }

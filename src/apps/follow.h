@@ -3,7 +3,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "apps/terminal.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "platform/client/client.h"
@@ -27,10 +30,12 @@ void find_daemon_again(Client& client);
 // is made again, for at most a minute and until Ctrl-C.
 template <class Call>
 auto patiently(Client& client, Call call) -> decltype(call()) {
+  WaitingLine waiting;
   for (Deadline deadline = Deadline::after(std::chrono::minutes(1));; find_daemon_again(client)) {
     auto answer = call();
     bool away = !answer && answer.error().code == Code::unavailable;
     if (!away || deadline.passed() || Interrupt::requested()) return answer;
+    waiting.show("the daemon is away; waiting for it to come back");
   }
 }
 
@@ -39,6 +44,9 @@ struct FollowOptions {
   std::int64_t after = 0;   // cursor of the last line already seen
   bool states = true;       // say on standard error when the state changes
 };
+
+// Waits until the run has ended and says how it ended; nothing when Ctrl-C came first.
+Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id);
 
 // Prints lines until the run has ended, and gives the run as it ended; nothing when Ctrl-C came
 // first.
@@ -50,6 +58,9 @@ std::string log_text(const api::LogLine& line, bool with_rank);
 
 // What to type after detaching from a run.
 std::string how_to_come_back(const std::string& run);
+
+// Many lines at once, and shown.
+void print_lines(const std::vector<api::LogLine>& lines, bool with_rank);
 
 // "demo/1 failed: rank 3 exited with code 1" and where it stands; for people.
 std::string state_line(const api::RunView& run);

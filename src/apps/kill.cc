@@ -1,7 +1,10 @@
 #include <csignal>
+#include <limits>
+#include <memory>
 
 #include "apps/command.h"
 #include "base/processes.h"
+#include "platform/engine/node_files.h"
 
 namespace lockstep {
 namespace {
@@ -27,7 +30,7 @@ Result<Target> find_rank(const api::RunView& run, int rank) {
 // The rank may be on another machine, or have ended and left its number to a stranger: its
 // environment tells (the token is INSTALLATION:NODE).
 Result<void> check_is_here(const Target& target) {
-  auto token = environment_of(target.process, "LOCKSTEP_NODE_TOKEN");
+  auto token = environment_of(target.process, kNodeToken);
   if (token && token->ends_with(":" + target.node)) return {};
   return Error{Code::not_found, format("process {} of {} does not run on this machine (any more)",
                                        target.process, target.node)};
@@ -49,14 +52,24 @@ void add_kill(CLI::App& app, Action& action) {
   auto run = std::make_shared<std::string>();
   auto rank = std::make_shared<int>(0);
   auto signal = std::make_shared<std::string>("KILL");
-  command->add_option("run", *run, "the run, such as demo/42")->required();
-  command->add_option("--rank", *rank, "the rank")->required();
-  command->add_option("--signal", *signal, "its name or number")->capture_default_str();
+  add_run_argument(*command, *run);
+  command->add_option("--rank", *rank, "the rank, from 0")
+      ->required()
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
+  command->add_option("--signal", *signal, "a signal's name or number")
+      ->type_name("KILL|TERM|STOP|CONT|USR1")
+      ->capture_default_str();
+  command->footer(
+      "The run goes on by itself after a rank that was killed. A rank that is stopped hangs.\n\n"
+      "Example:\n"
+      "  lockstep kill demo/42 --rank 1");
   command->callback([&action, run, rank, signal] {
     action = [run, rank, signal]() -> Result<int> {
       int number = TRY(signal_number(*signal));
+      const RunId id = TRY(run_argument(*run));
       Client client = TRY(connect());
-      api::RunView view = TRY(client.run(TRY(run_argument(*run))));
+      api::RunView view = TRY(client.run(id));
+      TRY(check_rank(view, *rank));
       Target target = TRY(find_rank(view, *rank));
       TRY(check_is_here(target));
       if (::kill(target.process, number) != 0)

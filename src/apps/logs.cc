@@ -1,3 +1,4 @@
+#include <limits>
 #include <memory>
 
 #include "apps/command.h"
@@ -7,6 +8,9 @@
 namespace lockstep {
 namespace {
 
+constexpr std::int64_t kRankMost = std::numeric_limits<int>::max();
+constexpr std::int64_t kTailMost = 10'000;  // what the daemon gives at once
+
 struct LogsFlags {
   std::string run;
   std::optional<int> rank;
@@ -15,19 +19,22 @@ struct LogsFlags {
   bool json = false;
 };
 
-void print_line(const api::LogLine& line, bool with_rank, bool json) {
-  print(json ? dump_json(to_json(line)) : log_text(line, with_rank));
+void print_page(const api::LogPage& page, bool with_rank, bool json) {
+  if (!json) return print_lines(page.lines, with_rank);
+  for (const api::LogLine& line : page.lines) put(dump_json(to_json(line)));
+  flush();
 }
 
 Result<int> show_logs(const LogsFlags& flags) {
-  Client client = TRY(connect());
   RunId id = TRY(run_argument(flags.run));
+  Client client = TRY(connect());
   api::RunView run = TRY(client.run(id));
+  TRY(check_rank(run, flags.rank));
   bool with_rank = run.spec.nodes * run.spec.devices > 1 && !flags.rank;
   LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail, .wait = {}};
   while (true) {
     api::LogPage page = TRY(client.logs(id, query));
-    for (const api::LogLine& line : page.lines) print_line(line, with_rank, flags.json);
+    print_page(page, with_rank, flags.json);
     bool all = page.lines.empty() || query.tail;
     query.after = page.next;
     query.tail.reset();
@@ -45,12 +52,21 @@ Result<int> show_logs(const LogsFlags& flags) {
 void add_logs(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("logs", "Print what the ranks of a run wrote");
   auto flags = std::make_shared<LogsFlags>();
-  command->add_option("run", flags->run, "the run, such as demo/42")->required();
+  add_run_argument(*command, flags->run);
   auto* follow =
       command->add_flag("-f,--follow", flags->follow, "stay until the run ends; Ctrl-C leaves");
-  command->add_option("--rank", flags->rank, "only this rank's lines");
-  command->add_option("--tail", flags->tail, "only the last lines")->check(CLI::PositiveNumber);
+  command->add_option("--rank", flags->rank, "only this rank's lines")
+      ->check(whole_number(0, kRankMost));
+  command->add_option("--tail", flags->tail, "only the last lines, at most 10000")
+      ->check(whole_number(1, kTailMost));
   command->add_flag("--json", flags->json, "one JSON object a line")->excludes(follow);
+  command->footer(
+      "All that is kept is printed, page by page, oldest first. A line of a run with several "
+      "ranks\n"
+      "begins with its rank's number.\n\n"
+      "Examples:\n"
+      "  lockstep logs demo/42 --tail 20 --follow\n"
+      "  lockstep logs demo/42 --rank 3 | grep -i error");
   command->callback([&action, flags] { action = [flags] { return show_logs(*flags); }; });
 }
 

@@ -1,18 +1,25 @@
 // lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent). A
 // file a subcommand.
 #include <csignal>
-#include <cstdio>
 
 #include "apps/command.h"
+#include "apps/help_text.h"
 #include "text/nearest.h"
 
 using namespace lockstep;
 
 namespace {
 
+using Add = void (*)(CLI::App&, Action&);
+
+void add_group(CLI::App& app, Action& action, const char* title, std::initializer_list<Add> adds) {
+  app.group(title);  // which those that are added take over
+  for (Add add : adds) add(app, action);
+}
+
 // CLI11 would only say that a subcommand is required.
 bool refuse_unknown(const CLI::App& app, const std::string& name) {
-  std::vector<std::string> names;  // the hidden ones have no group
+  std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == name) return false;
     if (!command->get_group().empty()) names.push_back(command->get_name());
@@ -20,9 +27,41 @@ bool refuse_unknown(const CLI::App& app, const std::string& name) {
   if (name.starts_with('-')) return false;
   std::vector<std::string_view> known(names.begin(), names.end());
   std::string hint = did_you_mean(name, known);
-  say(format("lockstep: there is no command '{}'{} `lockstep --help` lists them", name,
-             hint.empty() ? "." : hint));
+  say(format("lockstep: there is no command '{}'{} `lockstep help` lists them", name,
+             hint.empty() ? ";" : hint));
   return true;
+}
+
+// What was given beyond what the command takes, with the option that was probably meant.
+std::string unexpected(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  const CLI::App& command = parsed.empty() ? app : *parsed.front();
+  const std::vector<std::string> remaining = app.remaining(true);
+  const std::string word = remaining.empty() ? "" : remaining.front();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  std::vector<std::string_view> known(names.begin(), names.end());
+  std::string hint = did_you_mean(word, known);
+  return format("{} takes no {} '{}'{}", command.get_name(),
+                word.starts_with('-') ? "option" : "argument", word, hint.empty() ? ";" : hint);
+}
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto parsed = app.get_subcommands();
+  const std::string name = parsed.empty() ? "" : parsed.front()->get_name();
+  const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const std::string what =
+      extras ? unexpected(app) : format("{}{}{};", name, name.empty() ? "" : ": ", error.what());
+  return format("lockstep: {} `lockstep help{}{}` shows what it takes", what,
+                name.empty() ? "" : " ", name);
+}
+
+int act(const Action& action) {
+  Result<int> code = action();
+  if (code) return *code;
+  say(format("lockstep: {}", code.error().message));
+  return exit_code_for(code.error());
 }
 
 }  // namespace
@@ -30,49 +69,32 @@ bool refuse_unknown(const CLI::App& app, const std::string& name) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `lockstep ps | head` ends by an error of write, not by death
 
-  CLI::App app{"Trains deep-learning models on many nodes, and runs the cluster that does it."};
+  CLI::App app{"Lockstep trains deep-learning models on many nodes, and runs the cluster for it."};
   app.name("lockstep");
+  app.formatter(std::make_shared<HelpText>());
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return format("lockstep: {}; --help shows what can be given\n", error.what());
-  });
-  app.footer(
-      "A first run:\n"
-      "  lockstep run -- python train.py\n"
-      "  lockstep serve --hosts 2x2 --detach      this machine as two hosts of two devices\n"
-      "  lockstep run -n 2 -g 2 --timeout 30m -- python train.py\n\n"
-      "Exit codes: 0 done; 1 the run failed; 2 wrong usage or input; 3 the daemon cannot be "
-      "reached;\n"
-      "124 the run timed out; 130 the run was cancelled.");
+  app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION, "print the version");
 
   Action action;
-  app.group("Runs");
-  add_run(app, action);
-  add_ps(app, action);
-  add_show(app, action);
-  add_watch(app, action);
-  add_logs(app, action);
-  add_metrics(app, action);
-  add_plot(app, action);
-  add_stop(app, action);
-  add_kill(app, action);
-  add_map(app, action);
-  add_serve(app, action);
-  add_version(app, action);
+  add_group(app, action, "Runs", {add_run, add_resume, add_stop, add_kill});
+  add_group(app, action, "Looking", {add_ps, add_show, add_watch, add_logs, add_metrics, add_plot});
+  add_group(app, action, "The daemon", {add_serve, add_version});
+  add_group(app, action, "The machine", {add_map});
+  add_group(app, action, "This program", {add_help, add_completion});
   add_agent(app, action);
 
   if (argc == 1) {
-    say(app.help());
-    return kWrongUsage;
+    print(overview(app));
+    return kDone;
   }
   if (refuse_unknown(app, argv[1])) return kWrongUsage;
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked_for_help) {
+    return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kWrongUsage;
+    say(usage_error(app, error));
+    return kWrongUsage;
   }
-  Result<int> code = action();
-  if (code) return *code;
-  std::fputs(format("lockstep: {}\n", code.error().message).c_str(), stderr);
-  return exit_code_for(code.error());
+  return act(action);
 }

@@ -1,3 +1,4 @@
+#include <limits>
 #include <memory>
 
 #include "apps/command.h"
@@ -5,6 +6,20 @@
 #include "text/convert.h"
 
 namespace lockstep {
+namespace {
+
+std::string nothing_logged(const RunId& id, const MetricsQuery& query) {
+  if (query.name)
+    return format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them", text(id),
+                  *query.name);
+  if (query.rank)
+    return format("rank {1} of {0} has logged no metrics; `lockstep metrics {0}` shows all ranks",
+                  text(id), *query.rank);
+  return format("{} has logged no metrics; `lockstep.log({{\"loss\": x}}, step=n)` logs one",
+                text(id));
+}
+
+}  // namespace
 
 // `lockstep metrics RUN [--name M]`: every metric's course in one line, or all points as JSON.
 void add_metrics(CLI::App& app, Action& action) {
@@ -12,21 +27,22 @@ void add_metrics(CLI::App& app, Action& action) {
   auto run = std::make_shared<std::string>();
   auto query = std::make_shared<MetricsQuery>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("run", *run, "the run, such as demo/42")->required();
-  command->add_option("--name", query->name, "only this metric");
-  command->add_option("--rank", query->rank, "only what this rank logged");
+  add_run_argument(*command, *run);
+  command->add_option("--name", query->name, "only this metric")->type_name("METRIC");
+  command->add_option("--rank", query->rank, "only what this rank logged")
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
   command->add_flag("--json", *json, "print every point as JSON");
+  command->footer("Example:\n  lockstep metrics demo/42 --name loss");
   command->callback([&action, run, query, json] {
     action = [run, query, json]() -> Result<int> {
+      const RunId id = TRY(run_argument(*run));
       Client client = TRY(connect());
-      api::SeriesList list = TRY(client.metrics(TRY(run_argument(*run)), *query));
+      TRY(check_rank(TRY(client.run(id)), query->rank));
+      api::SeriesList list = TRY(client.metrics(id, *query));
       if (*json)
         print(dump_json(to_json(list)));
-      else if (list.series.empty())
-        print(format("{} has logged no metrics; `lockstep.log({{\"loss\": x}}, step=n)` logs one",
-                     *run));
       else
-        print(metrics_table(list.series));
+        print(list.series.empty() ? nothing_logged(id, *query) : metrics_table(list.series));
       return kDone;
     };
   });

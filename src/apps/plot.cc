@@ -1,6 +1,7 @@
 #include "text/plot.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include <unistd.h>
@@ -26,8 +27,8 @@ Result<std::vector<PlotSeries>> fetch(Client& client, const RunId& id, const Plo
     api::SeriesList list = TRY(client.metrics(id, {.name = name, .rank = flags.rank}));
     if (list.series.empty())
       return Error{Code::not_found,
-                   format("{} has logged no metric '{}'; see `lockstep metrics {}`", flags.run,
-                          name, flags.run)};
+                   format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them",
+                          text(id), name)};
     const auto& series = *std::ranges::min_element(list.series, {}, &api::Series::rank);
     PlotSeries plot{.name = name};
     for (const api::Point& point : series.points)
@@ -43,22 +44,27 @@ Result<std::vector<PlotSeries>> fetch(Client& client, const RunId& id, const Plo
 void add_plot(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("plot", "Draw metrics over steps in the terminal");
   auto flags = std::make_shared<PlotFlags>();
-  command->add_option("run", flags->run, "the run, such as demo/42")->required();
-  command->add_option("metric", flags->names, "metrics to draw (default: loss)");
-  command->add_option("--rank", flags->rank, "what this rank logged");
+  add_run_argument(*command, flags->run);
+  command->add_option("metric", flags->names, "metrics to draw (default: loss)")
+      ->type_name("METRIC");
+  command->add_option("--rank", flags->rank, "what this rank logged")
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
   command->add_flag("--log", flags->log, "logarithmic y axis");
   command->add_option("--height", flags->height, "lines")
       ->capture_default_str()
-      ->check(CLI::Range(4, 200));
+      ->check(whole_number(4, 200));
+  command->footer("Example:\n  lockstep plot demo/42 loss --log");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       if (flags->names.empty()) flags->names = {"loss"};
+      const RunId id = TRY(run_argument(flags->run));
       Client client = TRY(connect());
-      auto series = TRY(fetch(client, TRY(run_argument(flags->run)), *flags));
+      TRY(check_rank(TRY(client.run(id)), flags->rank));
+      auto series = TRY(fetch(client, id, *flags));
       print(plot(series, {.width = std::min(terminal_width(), 100),
                           .height = flags->height,
                           .log_y = flags->log,
-                          .colour = is_terminal(STDOUT_FILENO),
+                          .colour = style_for(STDOUT_FILENO) == Style::colour,
                           .x_label = "step"}));
       return kDone;
     };

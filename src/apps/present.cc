@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "apps/command.h"
+#include "apps/terminal.h"
 #include "base/clock.h"
 #include "text/table.h"
 
@@ -13,11 +13,28 @@ namespace lockstep {
 namespace {
 
 std::string in_terminal(const Table& table) {
-  bool terminal = is_terminal(STDOUT_FILENO);
-  std::string words = table.text(terminal ? static_cast<std::size_t>(terminal_width()) : 0,
-                                 terminal ? Style::colour : Style::plain);
+  const bool narrow = is_terminal(STDOUT_FILENO);
+  std::string words =
+      table.text(narrow ? static_cast<std::size_t>(terminal_width()) : 0, style_for(STDOUT_FILENO));
   while (words.ends_with('\n')) words.pop_back();
   return words;
+}
+
+constexpr auto kNoticeable = std::chrono::minutes(1);
+
+std::string in_whole_seconds(Duration duration) {
+  return text(Duration(std::chrono::floor<std::chrono::seconds>(duration)));
+}
+
+std::string silence_of(const api::RunView& run) {
+  auto silent = without_progress(run, SystemClock().now());
+  return silent ? format(", none since {}", in_whole_seconds(*silent)) : "";
+}
+
+// Why it waits or ended; of one that runs, that it seems not to.
+std::string reason_of(const api::RunView& run, Time now) {
+  auto silent = without_progress(run, now);
+  return silent ? format("no progress for {}", in_whole_seconds(*silent)) : run.reason;
 }
 
 std::string step_of(const api::RunView& run) {
@@ -35,16 +52,21 @@ std::string seconds(double count) {
   return text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(count)));
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : " ") + word;
-  return all;
-}
-
 std::string end_of(const api::RankView& rank) {
   if (rank.state == RankState::exited) return format("exited with code {}", rank.code);
   if (rank.state == RankState::killed) return format("killed by signal {}", rank.code);
   return std::string(text(rank.state));
+}
+
+std::string rank_line(const api::RankView& rank) {
+  std::string line = format("\n    rank {}  process {}  {}", rank.rank, rank.pid, end_of(rank));
+  if (rank.step >= 0) line += format(", step {}", rank.step);
+  if (rank.stalled_since)
+    line += format(", no progress since {}",
+                   text(std::chrono::floor<std::chrono::seconds>(*rank.stalled_since)));
+  const bool odd = rank.activity == Activity::stopped || rank.activity == Activity::blocked;
+  if (rank.stalled_since || odd) line += format(", its process {}", text(rank.activity));
+  return line;
 }
 
 std::string attempt_lines(const api::AttemptView& attempt) {
@@ -55,13 +77,21 @@ std::string attempt_lines(const api::AttemptView& attempt) {
     lines += format("\n  node {} on {}: {} (agent {})", node.index, node.host, text(node.state),
                     node.agent_pid);
     if (!node.message.empty()) lines += ": " + node.message;
-    for (const api::RankView& rank : node.ranks)
-      lines += format("\n    rank {}  process {}  {}", rank.rank, rank.pid, end_of(rank));
+    for (const api::RankView& rank : node.ranks) lines += rank_line(rank);
   }
   return lines + "\n";
 }
 
 }  // namespace
+
+std::optional<Duration> without_progress(const api::RunView& run, Time now) {
+  if (run.state != RunState::running || !run.progress) return std::nullopt;
+  // What an attempt before this one said says nothing of this one.
+  const Time since =
+      std::max(run.progress->time,
+               run.attempts.empty() ? Time{} : run.attempts.back().started.value_or(now));
+  return now - since < kNoticeable ? std::nullopt : std::optional<Duration>(now - since);
+}
 
 std::string size_text(const RunSpec& spec) {
   return format("{} node{} x {} device{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
@@ -75,15 +105,16 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
   for (const api::RunView& run : runs)
     table.add({run.id, run.name, std::string(text(run.state)), format("{}", run.spec.nodes),
                format("{}", run.spec.devices), step_of(run), latest(run, "loss"),
-               seconds(std::floor(run.running_seconds)), age(run.submitted, now), run.reason});
+               seconds(std::floor(run.running_seconds)), age(run.submitted, now),
+               reason_of(run, now)});
   return in_terminal(table);
 }
 
 std::string run_details(const api::RunView& run) {
   std::string lines = format("{}   {}   {}", run.id, run.name, text(run.state));
   if (!run.reason.empty()) lines += ": " + run.reason;
-  lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n", joined(run.spec.command),
-                  run.spec.working_folder, size_text(run.spec));
+  lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n",
+                  joined(run.spec.command, " "), run.spec.working_folder, size_text(run.spec));
   lines += format("running     {} of at most {}\n", seconds(run.running_seconds),
                   text(run.spec.timeout));
   lines += format("submitted   {} by {}\n",
@@ -91,7 +122,9 @@ std::string run_details(const api::RunView& run) {
   if (!run.origin.git_commit.empty())
     lines += format("code        {}{}\n", run.origin.git_commit.substr(0, 12),
                     run.origin.git_dirty ? ", with uncommitted changes" : "");
-  if (run.progress) lines += format("step        {}\n", step_of(run));
+  lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
+                  run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
+  if (run.progress) lines += format("step        {}{}\n", step_of(run), silence_of(run));
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));
   lines += format("checkpoints {} in {}\n", run.checkpoints.size(), run.checkpoint_folder);

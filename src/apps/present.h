@@ -1,6 +1,7 @@
 // How runs look in the terminal: tables and details, as text.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 
 namespace lockstep {
 
+// For how long a running run has made no progress, once that is a minute.
+std::optional<Duration> without_progress(const api::RunView& run, Time now);
 // "2 nodes x 1 device".
 std::string size_text(const RunSpec& spec);
 std::string runs_table(const std::vector<api::RunView>& runs);

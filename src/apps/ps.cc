@@ -5,28 +5,41 @@
 #include "text/convert.h"
 
 namespace lockstep {
+namespace {
+
+std::string nothing_found(const RunsQuery& query) {
+  if (!query.project && !query.state) return "no runs; `lockstep run -- PROGRAM` starts one";
+  std::string which;
+  if (query.project) which += format(" of the project '{}'", *query.project);
+  if (query.state) which += format(" in the state {}", *query.state);
+  return format("no runs{}; `lockstep ps` lists all", which);
+}
+
+}  // namespace
 
 // `lockstep ps [--state S] [--project P]`: runs, newest first.
 void add_ps(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("ps", "List runs, newest first");
   auto query = std::make_shared<RunsQuery>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("--project", query->project, "only runs of this project");
-  command->add_option(
-      "--state", query->state,
-      "only queued, held, starting, running, succeeded, failed, timed_out or cancelled");
+  command->add_option("--project", query->project, "only runs of this project")
+      ->type_name("PROJECT");
+  command->add_option("--state", query->state, "only runs in this state")
+      ->type_name(joined(all_names<RunState>(), "|"));
   command->add_option("--limit", query->limit, "at most so many")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   command->add_flag("--json", *json, "print JSON");
+  command->footer("Example:\n  lockstep ps --state running");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {
+      if (query->state) TRY(parse_name<RunState>(*query->state));
       Client client = TRY(connect());
       api::RunList list = TRY(client.runs(*query));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
       else if (list.runs.empty())
-        print("no runs; `lockstep run -- PROGRAM` starts one");
+        print(nothing_found(*query));
       else
         print(runs_table(list.runs));
       return kDone;

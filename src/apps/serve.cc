@@ -29,6 +29,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(200);
+constexpr std::int64_t kPortMost = 65535;
 constexpr auto kStopPatience = std::chrono::seconds(15);
 
 // What is served and where. The home keeps it, so that a daemon that a command starts after a crash
@@ -92,6 +93,19 @@ Result<Map> wanted_map(const Served& served) {
   return present_as(machine, TRY(parse_host_grid(served.hosts)));
 }
 
+// What the background daemon would only tell its log.
+Result<void> check_map(const Served& served) {
+  if (!served.map_file.empty()) TRY(parse_map(TRY(read_file(served.map_file)), served.map_file));
+  if (!served.hosts.empty()) TRY(parse_host_grid(served.hosts));
+  return {};
+}
+
+Error not_listening(const Error& error, const Served& served) {
+  const bool taken = served.port != 0 && error.code == Code::already_exists;
+  return {error.code, format("{}; choose another {}", error.message,
+                             taken ? "by --port, or 0 for any that is free" : "by --listen")};
+}
+
 // Where others on the network can listen, the user is told.
 std::optional<std::string> warning_about(const Served& served) {
   if (is_loopback(served.listen)) return std::nullopt;
@@ -120,8 +134,8 @@ void tick_for_ever(Ticking& ticking) {
 }
 
 Result<int> serve(const ServeFlags& flags) {
-  Home home = TRY(Home::find());
-  TRY(make_folders(home.folder));
+  Home home = TRY(find_home());
+  TRY(prepare(home));
   TRY(check_free(home));
   set_log_name("daemon");
   if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
@@ -151,15 +165,17 @@ Result<int> serve(const ServeFlags& flags) {
                    .keep_logs = served.keep_logs});
   controller->subscribe([&](const RunId& run, std::int64_t) { janitor.look_at(run); });
   Loop loop;
-  auto server = TRY(Server::start(loop, {.controller = *controller,
-                                         .insight = insight,
-                                         .keys = keys,
-                                         .clock = clock,
-                                         .home = home,
-                                         .version = LOCKSTEP_VERSION,
-                                         .host = served.listen,
-                                         .host_names = served.names,
-                                         .port = served.port}));
+  auto started = Server::start(loop, {.controller = *controller,
+                                      .insight = insight,
+                                      .keys = keys,
+                                      .clock = clock,
+                                      .home = home,
+                                      .version = LOCKSTEP_VERSION,
+                                      .host = served.listen,
+                                      .host_names = served.names,
+                                      .port = served.port});
+  if (!started) return not_listening(started.error(), served);
+  auto server = *std::move(started);
   TRY(keep(home, served));
   TRY(write_daemon_file(home.daemon_file(),
                         {.url = server->url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
@@ -178,10 +194,11 @@ Result<int> serve(const ServeFlags& flags) {
 }
 
 Result<int> serve_detached(const ServeFlags& flags) {
-  Home home = TRY(Home::find());
-  TRY(make_folders(home.folder));
+  Home home = TRY(find_home());
+  TRY(prepare(home));
   TRY(check_free(home));
   const Served& served = flags.served;
+  TRY(check_map(served));
   std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
   words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
@@ -203,18 +220,21 @@ Result<Duration> keep_logs_of(const ServeFlags& flags) {
 
 // Ends the daemon, not the runs: their agents go on and wait for the next one.
 Result<int> stop_daemon() {
-  Home home = TRY(Home::find());
+  Home home = TRY(find_home());
   auto daemon = read_daemon_file(home.daemon_file());
   // The file alone says little: a daemon that was killed leaves it behind.
   if (!daemon || !is_served(home))
     return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
   if (::kill(static_cast<pid_t>(daemon->pid), SIGTERM) != 0 && errno != ESRCH)
     return os_error(format("stopping the daemon (process {})", daemon->pid), errno);
-  for (Deadline deadline = Deadline::after(kStopPatience); is_served(home); ::usleep(20'000))
+  WaitingLine waiting;
+  for (Deadline deadline = Deadline::after(kStopPatience); is_served(home); ::usleep(20'000)) {
     if (deadline.passed())
       return Error{Code::timeout,
                    format("the daemon (process {}) did not end within {}; see {}", daemon->pid,
                           text(Duration(kStopPatience)), home.log_file().string())};
+    waiting.show("waiting for the daemon to end");
+  }
   print(format("stopped the daemon (process {})", daemon->pid));
   return kDone;
 }
@@ -226,14 +246,17 @@ void add_serve(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("serve", "Run the daemon, or start or stop it in the background");
   auto flags = std::make_shared<ServeFlags>();
-  auto* hosts =
-      command->add_option("--hosts", flags->served.hosts,
-                          "present this machine as HxD: H hosts of D devices each, such as 2x2");
+  auto* hosts = command
+                    ->add_option("--hosts", flags->served.hosts,
+                                 "present this machine as H hosts of D devices each, such as 2x2")
+                    ->type_name("HxD");
   auto* map = command
                   ->add_option("--map", flags->served.map_file,
                                "the cluster as a file (default: this machine, discovered)")
+                  ->type_name(kFileValue)
                   ->excludes(hosts);
   auto* listen = command->add_option("--listen", flags->served.listen, "address to listen on")
+                     ->type_name("ADDRESS")
                      ->capture_default_str();
   auto* names = command
                     ->add_option("--name", flags->served.names,
@@ -241,7 +264,7 @@ void add_serve(CLI::App& app, Action& action) {
                     ->type_name("NAME");
   auto* port = command->add_option("--port", flags->served.port, "port; 0: any free one")
                    ->capture_default_str()
-                   ->check(CLI::Range(0, 65535));
+                   ->check(whole_number(0, kPortMost));
   auto* keep_logs =
       command
           ->add_option(
@@ -256,6 +279,11 @@ void add_serve(CLI::App& app, Action& action) {
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
       ->excludes(detach);
+  command->footer(
+      "Without a daemon the first command that needs one starts it.\n\n"
+      "Examples:\n"
+      "  lockstep serve --hosts 2x2 --detach\n"
+      "  lockstep serve --stop");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
       if (flags->stop) return stop_daemon();

@@ -12,12 +12,14 @@ void add_show(CLI::App& app, Action& action) {
       app.add_subcommand("show", "Show a run: attempts, nodes, ranks, metrics, checkpoints");
   auto run = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("run", *run, "the run, such as demo/42")->required();
+  add_run_argument(*command, *run);
   command->add_flag("--json", *json, "print JSON");
+  command->footer("Example:\n  lockstep show demo/42");
   command->callback([&action, run, json] {
     action = [run, json]() -> Result<int> {
+      const RunId id = TRY(run_argument(*run));
       Client client = TRY(connect());
-      api::RunView view = TRY(client.run(TRY(run_argument(*run))));
+      api::RunView view = TRY(client.run(id));
       print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));
       return kDone;
     };

@@ -9,10 +9,11 @@ void add_version(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("version", "Print the version of this program and the daemon");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
+  command->footer("Example:\n  lockstep version --json");
   command->callback([&action, json] {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
-      if (auto client = Client::open(TRY(Home::find())); client) {
+      if (auto client = Client::open(TRY(find_home())); client) {
         api::Version daemon = TRY(client->version());
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();

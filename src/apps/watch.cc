@@ -5,6 +5,7 @@
 
 #include "apps/command.h"
 #include "apps/follow.h"
+#include "apps/present.h"
 #include "base/clock.h"
 #include "text/plot.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 // Between two lines where output is no terminal and nothing can be drawn over.
 constexpr auto kLineEvery = std::chrono::seconds(10);
+constexpr int kPercentWidth = 10;  // " 100% " behind the bar, and a margin
+constexpr int kBarLeast = 10;
 constexpr auto kPoll = std::chrono::milliseconds(500);
 
 std::string metric(const api::RunView& run, const std::string& name, const std::string& shown_as,
@@ -47,16 +50,25 @@ class Pace {
   std::chrono::steady_clock::time_point since_;
 };
 
+// A line that is drawn over must not wrap.
+std::string shortened(const std::string& line, int width) {
+  const auto columns = static_cast<std::size_t>(std::max(1, width - 1));
+  return display_width(line) > columns ? fitted(line, columns) : line;
+}
+
 std::string status(const api::RunView& run, Pace& pace, int width) {
   if (!run.progress) return state_line(run);
   std::string figures = format("step {}", run.progress->step);
   if (run.progress->steps > 0) figures += format("/{}", run.progress->steps);
-  figures += metric(run, "loss", "loss", 3) + metric(run, "tokens_per_second", "tokens/s", 0) +
-             pace.time_left(run);
-  if (run.progress->steps == 0) return figures;
+  figures += metric(run, "loss", "loss", 3) + metric(run, "tokens_per_second", "tokens/s", 0);
+  auto silent = without_progress(run, SystemClock().now());
+  figures += silent ? format("  no progress for {}",
+                             text(std::chrono::floor<std::chrono::seconds>(*silent)))
+                    : pace.time_left(run);
+  const int room = width - static_cast<int>(figures.size()) - kPercentWidth;
+  if (run.progress->steps == 0 || room < kBarLeast) return shortened(figures, width);
   double share = static_cast<double>(run.progress->step) / static_cast<double>(run.progress->steps);
-  return progress_bar(share, std::max(10, width - static_cast<int>(figures.size()) - 10)) + " " +
-         figures;
+  return progress_bar(share, room) + " " + figures;
 }
 
 // What happened since the version before: turns of state and new attempts, each said once.
@@ -74,8 +86,8 @@ class Turns {
 };
 
 Result<int> watch(const std::string& words) {
-  Client client = TRY(connect());
   RunId id = TRY(run_argument(words));
+  Client client = TRY(connect());
   Interrupt interrupt;
   bool live = is_terminal(STDOUT_FILENO);
   Pace pace;
@@ -106,7 +118,8 @@ void add_watch(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("watch", "Watch a run's progress: step, loss, tokens/s, time left");
   auto run = std::make_shared<std::string>();
-  command->add_option("run", *run, "the run, such as demo/42")->required();
+  add_run_argument(*command, *run);
+  command->footer("Example:\n  lockstep watch demo/42");
   command->callback([&action, run] { action = [run] { return watch(*run); }; });
 }
 

@@ -196,10 +196,12 @@ struct AttemptView {
 struct Progress {
   std::int64_t step = 0;
   std::int64_t steps = 0;  // 0: unknown
+  Time time{};
 
   static constexpr auto fields() {
     return record<Progress>(field("step", &Progress::step, "steps done"),
-                            field("steps", &Progress::steps, "steps planned; 0 if unknown"));
+                            field("steps", &Progress::steps, "steps planned; 0 if unknown"),
+                            field("time", &Progress::time, "when the rank reported it"));
   }
 };
 

@@ -59,7 +59,8 @@ double running_seconds(const State& state, const Run& run, Time now) {
 Result<void> add_what_ranks_said(api::RunView& view, const RunId& run, insight::Insight& insight,
                                  Detail detail) {
   if (auto progress = TRY(insight.progress(run)))
-    view.progress = api::Progress{.step = progress->step, .steps = progress->steps};
+    view.progress = api::Progress{
+        .step = progress->step, .steps = progress->steps, .time = progress->time};
   view.latest = TRY(insight.latest(run));
   if (detail == Detail::summary) return {};
   for (auto& checkpoint : TRY(insight.checkpoints(run)))

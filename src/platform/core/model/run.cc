@@ -23,12 +23,14 @@ Result<void> check_count(std::string_view what, int count, int least, int limit)
 
 bool has_nul(std::string_view words) { return words.find('\0') != std::string_view::npos; }
 
-// A name stands in tables and messages: one line, nothing that moves a cursor.
+// A name stands in tables and messages: one line, nothing that moves a cursor, and not to be taken
+// for a run's id.
 Result<void> check_run_name(std::string_view name) {
   const bool plain = std::ranges::none_of(
-      name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+      name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; });
   if (plain && name.size() <= kRunNameLimit) return {};
-  return invalid(format("name: must be one line of at most {} bytes without control characters",
+  return invalid(format("name: must be one line of at most {} bytes without control characters "
+                        "and '/'",
                         kRunNameLimit));
 }
 

@@ -1,0 +1,31 @@
+// The commands as a plain tree, read from what CLI11 was told: what shell completion is made from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace lockstep {
+
+enum class ValueKind { none, other, run, file, folder, command, choice };
+
+struct OptionNode {
+  std::vector<std::string> names;  // "-n", "--nodes"
+  std::string help;
+  ValueKind kind = ValueKind::none;  // none: a flag
+  std::vector<std::string> choices;  // of a choice
+};
+
+struct CommandNode {
+  std::string name;
+  std::string help;
+  std::vector<OptionNode> options;
+  std::vector<OptionNode> arguments;  // the last may be repeated
+};
+
+// Those that people use, in the order of the help.
+std::vector<CommandNode> cli_tree(const CLI::App& app);
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// With what every command ends, in one table: `lockstep help exit-codes` prints it, and
+// docs/guide/commands.md repeats it.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "platform/api/messages.h"
+
+namespace lockstep {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+inline constexpr int kNoDaemon = 3;
+inline constexpr int kTimedOut = 124;     // as timeout(1) says it
+inline constexpr int kCancelled = 130;    // as a shell says it of Ctrl-C
+inline constexpr int kNobodyReads = 141;  // as a shell says it of a broken pipe
+
+struct ExitCode {
+  int code;
+  std::string_view meaning;
+};
+
+inline constexpr std::array<ExitCode, 7> kExitCodes = {{
+    {kDone, "done; of a run that was followed: it succeeded"},
+    {kFailed, "the run failed, or the machine or Lockstep itself did, such as a full disk"},
+    {kWrongUsage, "wrong usage or input; nothing was changed"},
+    {kNoDaemon, "the daemon cannot be reached, or did not answer in time"},
+    {kTimedOut, "the run used up its time-out"},
+    {kCancelled, "the run was stopped"},
+    {kNobodyReads, "nobody reads the output any more, as in `lockstep logs 1 | head`"},
+}};
+
+int exit_code_for(const Error& error);
+int exit_code_for(const api::RunView& run);
+// The table as lines of text.
+std::string exit_codes_text();
+
+}  // namespace lockstep

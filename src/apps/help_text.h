@@ -1,0 +1,22 @@
+// How help looks: the overview of all commands by what they are for, and a command's own page.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace lockstep {
+
+// `lockstep help`.
+std::string overview(const CLI::App& app);
+// `lockstep help COMMAND`, and COMMAND --help.
+std::string command_page(const CLI::App& command);
+
+// Makes CLI11 print these.
+class HelpText : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override;
+};
+
+}  // namespace lockstep

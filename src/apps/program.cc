@@ -1,0 +1,75 @@
+#include "apps/program.h"
+
+#include <filesystem>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_program(const fs::path& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
+
+Result<void> check_folder(const fs::path& folder) {
+  std::error_code failure;
+  if (fs::is_directory(folder, failure)) return {};
+  const char* why = fs::exists(folder, failure) ? "is not a folder" : "does not exist";
+  return Error{Code::invalid,
+               format("working_folder: {} {}; ranks start there", folder.string(), why)};
+}
+
+Result<void> check_path(const std::string& name, const fs::path& path) {
+  if (is_program(path)) return {};
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    return Error{Code::invalid, format("command: {} is a folder; name a program", name)};
+  if (!fs::exists(path, ignored))
+    return Error{Code::invalid,
+                 format("command: there is no {}; name a program that is there", path.string())};
+  return Error{Code::invalid,
+               format("command: {0} is not executable; `chmod +x {0}`, or name its interpreter "
+                      "first, as in `python {0}`",
+                      name)};
+}
+
+bool is_in_path(std::string_view name, const fs::path& folder, std::string_view folders) {
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    std::size_t end = std::min(folders.find(':', begin), folders.size());
+    if (is_program(folder / folders.substr(begin, end - begin) / name)) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Error not_in_path(const std::string& name, const fs::path& folder) {
+  if (is_file(folder / name))
+    return {Code::invalid, format("command: there is no program '{0}' in PATH; for the file of "
+                                  "this folder write `python {0}` or `./{0}`",
+                                  name)};
+  return {
+      Code::invalid,
+      format("command: there is no program '{}' in PATH; install it, or give its full path", name)};
+}
+
+}  // namespace
+
+Result<void> check_startable(const RunSpec& spec) {
+  const fs::path folder = spec.working_folder;
+  const std::string& name = spec.command.front();
+  TRY(check_folder(folder));
+  if (name.find('/') != std::string::npos) return check_path(name, folder / name);
+  auto path = spec.env.find("PATH");
+  if (is_in_path(name, folder, path == spec.env.end() ? "/usr/bin:/bin" : path->second)) return {};
+  return not_in_path(name, folder);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,168 @@
+#include "apps/spec.h"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "apps/command.h"
+#include "apps/program.h"
+#include "base/fd.h"
+#include "text/convert.h"
+#include "text/document.h"
+
+extern char** environ;
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the submitter's environment only what a program needs to find itself at home; the rest by
+// --env.
+constexpr std::array kInherited = {"PATH",  "HOME", "USER",        "LOGNAME",    "SHELL",
+                                   "LANG",  "TZ",   "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
+                                   "TMPDIR"};
+constexpr std::size_t kFileMax = 4 << 20;
+constexpr std::string_view kExample =
+    "it needs at least a line such as `command: [python, train.py]`";
+
+Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
+
+bool is_run_file(const std::string& word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml");
+}
+
+Result<fs::path> current_folder() {
+  std::error_code failure;
+  fs::path folder = fs::current_path(failure);
+  if (!failure) return folder;
+  return Error{Code::not_found, format("the current folder cannot be named ({}); change to another",
+                                       failure.message())};
+}
+
+Result<std::string> read_run_file(const std::string& path) {
+  std::error_code failure;
+  auto status = fs::status(path, failure);
+  if (!fs::exists(status))
+    return Error{Code::not_found, format("there is no file {}; `lockstep help run` shows how one "
+                                         "looks",
+                                         path)};
+  if (!fs::is_regular_file(status)) return invalid(path + " is not a file that describes a run");
+  std::string words = TRY(read_file(path, kFileMax));
+  if (words.find('\0') != std::string::npos)
+    return invalid(path + " is not a text file; a run is described in YAML");
+  return words;
+}
+
+Result<void> check_shape(const Document& document) {
+  if (document.value.is_null())
+    return invalid(format("{}: the file is empty; {}", document.name, kExample));
+  if (!document.value.is_object())
+    return invalid(format("{}:1: a run is described by named fields; {}", document.name, kExample));
+  auto command = document.value.find("command");
+  if (command == document.value.end())
+    return invalid(format("{}: names no command; {}", document.name, kExample));
+  if (command->is_string())
+    return invalid(
+        format("{}:{}: command: expected a list, one word each, got {}; write "
+               "`command: [python, train.py]`",
+               document.name, document.line_of("/command").value_or(1), dump_json(*command)));
+  return {};
+}
+
+// What the model's check says begins with the field's name; a file's reader wants the line too.
+Error in_file(const Error& error, const Document& document) {
+  std::string field = error.message.substr(0, error.message.find(':'));
+  auto line = document.lines.find("/" + field);
+  if (line == document.lines.end()) return Error{error.code, document.name + ": " + error.message};
+  return Error{error.code, format("{}:{}: {}", document.name, line->second, error.message)};
+}
+
+// Relative folders in a file are meant from where the file is.
+void make_absolute(std::string& folder, const fs::path& base) {
+  if (!folder.empty()) folder = (base / folder).lexically_normal().string();
+}
+
+Result<RunSpec> spec_from_file(const std::string& path) {
+  Document document = TRY(parse_yaml(TRY(read_run_file(path)), path));
+  TRY(check_shape(document));
+  RunSpec spec = TRY(from_document<RunSpec>(document));
+  fs::path folder = (TRY(current_folder()) / path).parent_path();
+  make_absolute(spec.working_folder, folder);
+  make_absolute(spec.checkpoint_folder, folder);
+  if (auto checked = check(spec); !checked) return in_file(checked.error(), document);
+  return spec;
+}
+
+Result<RunSpec> spec_from_words(const std::vector<std::string>& words) {
+  if (words.empty())
+    return invalid(
+        "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`");
+  if (!is_run_file(words[0])) {
+    RunSpec spec;
+    spec.command = words;
+    return spec;
+  }
+  if (words.size() == 1) return spec_from_file(words[0]);
+  return invalid(
+      format("{} describes a run and takes no arguments, got '{}'; write them into its "
+             "command",
+             words[0], words[1]));
+}
+
+Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
+  if (flags.project) spec.project = *flags.project;
+  if (flags.name) spec.name = *flags.name;
+  if (flags.nodes) spec.nodes = *flags.nodes;
+  if (flags.devices) spec.devices = *flags.devices;
+  if (flags.retries) spec.retries = *flags.retries;
+  if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
+  if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
+  if (flags.checkpoint_folder) {
+    spec.checkpoint_folder = *flags.checkpoint_folder;
+    make_absolute(spec.checkpoint_folder, TRY(current_folder()));
+  }
+  return {};
+}
+
+// --env K=V, or --env K for the submitter's own value.
+Result<void> add_asked(const std::vector<std::string>& settings, RunSpec& spec) {
+  for (const std::string& setting : settings) {
+    auto equals = setting.find('=');
+    std::string name = setting.substr(0, equals);
+    const char* own = std::getenv(name.c_str());
+    if (name.empty() || (equals == std::string::npos && own == nullptr))
+      return invalid(
+          format("--env {}: write NAME=VALUE, or the NAME of a variable that is set", setting));
+    spec.env[name] = equals == std::string::npos ? own : setting.substr(equals + 1);
+  }
+  return {};
+}
+
+void add_inherited(RunSpec& spec) {
+  for (const char* name : kInherited)
+    if (const char* value = std::getenv(name); value != nullptr) spec.env.emplace(name, value);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view variable = *entry;
+    if (variable.starts_with("LC_"))
+      spec.env.emplace(variable.substr(0, variable.find('=')),
+                       variable.substr(variable.find('=') + 1));
+  }
+}
+
+}  // namespace
+
+Result<RunSpec> spec_of(const RunFlags& flags) {
+  RunSpec spec = TRY(spec_from_words(flags.words));
+  TRY(apply_flags(flags, spec));
+  if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
+  if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
+  TRY(add_asked(flags.env, spec));
+  add_inherited(spec);
+  TRY(check(spec));
+  TRY(check_startable(spec));
+  return spec;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+// From what a user typed, or wrote in a file, to what is submitted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "platform/core/model/run.h"
+
+namespace lockstep {
+
+struct RunFlags {
+  std::vector<std::string> words;  // the command, or one file
+  std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder;
+  std::optional<int> nodes, devices, retries;
+  std::vector<std::string> env;  // NAME=VALUE, or NAME
+};
+
+// The file, if one is given, with the flags' values over its own, and of the submitter's
+// environment what a program needs to find itself at home. Checked as far as it can be here:
+// errors name the file's line or the flag, and that what the command names is no program.
+Result<RunSpec> spec_of(const RunFlags& flags);
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+"""What commands write to terminals and to files: width, colour, lines that are drawn over."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from tests.conftest import PATIENCE, PROGRAM, Cluster
+
+METRICS = (
+    "import lockstep\n"
+    "for step in range(50): lockstep.log({'loss': 50.0 - step}, step=step)\n"
+    "lockstep.progress(step=50, steps=50)\n"
+)
+
+
+def in_terminal(cluster: Cluster, columns: int, *words: str, **environment: str) -> str:
+    """What a command writes to a terminal of this width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [str(PROGRAM), *words],
+        env={**cluster.environment, "TERM": "xterm", **environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    said = b""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the terminal's other end was closed
+            break
+        said += part
+    os.close(ours)
+    assert process.wait(timeout=PATIENCE) == 0, said
+    return said.decode()
+
+
+def without_colour(words: str) -> str:
+    return re.sub("\x1b\\[[0-9;]*m", "", words)
+
+
+@pytest.fixture
+def finished(cluster: Cluster) -> str:
+    run = cluster.submit("--name", "a rather long name for a run", "--", "python", "-c", METRICS)
+    assert cluster.ended(run)["state"] == "succeeded"
+    return run
+
+
+def test_colour_is_for_terminals_that_want_it(cluster: Cluster, finished: str) -> None:
+    for words in (("ps",), ("metrics", finished), ("plot", finished)):
+        assert "\x1b[" in in_terminal(cluster, 80, *words), words
+        assert "\x1b[" not in in_terminal(cluster, 80, *words, NO_COLOR="1"), words
+        assert "\x1b[" not in in_terminal(cluster, 80, *words, TERM="dumb"), words
+        assert "\x1b" not in cluster.ok(*words), words
+
+
+def test_a_plot_and_a_progress_line_fit_a_narrow_terminal(cluster: Cluster, finished: str) -> None:
+    for columns in (20, 40):
+        drawing = without_colour(in_terminal(cluster, columns, "plot", finished)).splitlines()
+        assert max(len(line) for line in drawing[:16]) <= columns
+    slow = METRICS.replace("step=50, steps=50)", "step=40, steps=50)\nimport time; time.sleep(2)")
+    run = cluster.submit("--", "python", "-c", slow)
+    said = in_terminal(cluster, 20, "watch", run)
+    drawn = [part.split("\r")[0] for part in said.split("\r\x1b[K") if part.startswith("step ")]
+    assert drawn and max(len(line) for line in drawn) < 20
+
+
+def test_a_long_wait_shows_that_it_goes_on_and_leaves_nothing(cluster: Cluster) -> None:
+    holder = cluster.submit("-n", "2", "-g", "2", "--", "sleep", "4")
+    said = in_terminal(cluster, 80, "run", "--", "true")
+    assert "still queued (2s)" in said
+    assert said.rstrip().endswith("exited with code 0")
+    cluster.ended(holder)
+
+
+def test_a_run_with_many_lines_is_printed_bounded_in_memory(cluster: Cluster) -> None:
+    run = cluster.submit("--", "python", "-c", "for i in range(300000): print('line', i, 'x' * 80)")
+    cluster.ended(run)
+    script = f"ulimit -v 400000; '{PROGRAM}' logs {run} | tail -n 1"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env=cluster.environment,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout.startswith("line 299999 ")
