@@ -68,7 +68,8 @@ class JanitorTest : public ::testing::Test {
     ASSERT_TRUE(make_folders(left.folder));
     for (const auto& file :
          {left.launch_file(), left.secret(), left.lock(), left.agent_log(), left.rank_log(0),
-          left.rank_log(17), fs::path(left.rank_log(17).string() + ".1")})
+          left.rank_log(17), fs::path(left.rank_log(17).string() + ".1"),
+          fs::path(left.spool().string() + ".tmp")})
       ASSERT_TRUE(write_file(file, "x"));
     ASSERT_TRUE(make_folders(sockets(node)));
     ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));

@@ -49,6 +49,8 @@ bool is_held(const NodeFiles& files) {
 Result<void> sweep_left(const NodeFiles& files, std::span<const fs::path> socket_folders) {
   TRY(remove_file(files.spool()));
   TRY(remove_file(files.secret()));
+  for (const fs::path& file : TRY(files_in(files.folder)))
+    if (file.extension() == ".tmp") TRY(remove_file(file));  // killed while it wrote one anew
   for (const fs::path& folder : socket_folders) TRY(remove_folder_of_files(folder));
   return remove_file(files.launch_file());
 }
