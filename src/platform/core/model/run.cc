@@ -29,9 +29,10 @@ Result<void> check_run_name(std::string_view name) {
   const bool plain = std::ranges::none_of(
       name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; });
   if (plain && name.size() <= kRunNameLimit) return {};
-  return invalid(format("name: must be one line of at most {} bytes without control characters "
-                        "and '/'",
-                        kRunNameLimit));
+  return invalid(
+      format("name: must be one line of at most {} bytes without control characters "
+             "and '/'",
+             kRunNameLimit));
 }
 
 Result<void> check_command(const std::vector<std::string>& command) {
