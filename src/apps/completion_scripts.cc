@@ -1,6 +1,5 @@
 #include "apps/completion_scripts.h"
 
-#include <algorithm>
 
 #include "base/format.h"
 

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "apps/command.h"
 
 namespace lockstep {
 namespace {
