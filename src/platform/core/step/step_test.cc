@@ -378,8 +378,22 @@ TEST_F(StepTest, NobodyCountsAsSilentForTheTimeThatTheDaemonWasAway) {
   world.all_running(run);
   world.now += std::chrono::minutes(10);
   world.must(DaemonStarted{});
-  world.pass_time(seconds(1));
+  const Tick tick{.listening_since = world.now};
+  world.now += seconds(29);
+  world.must(tick);
   EXPECT_EQ(world.attempt(run).state, AttemptState::running);
+  world.now += seconds(1);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
+TEST_F(StepTest, AClockThatWasSetBackHidesNoSilence) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now -= std::chrono::hours(1);
+  world.must(DaemonStarted{});
+  world.pass_time(seconds(30));
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
 TEST_F(StepTest, RanksThatEndedInTimeAreHeardBeforeTheTimeOutAfterTheDaemonWasAway) {
@@ -426,6 +440,17 @@ TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   world.must(NodeGone{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
   EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended without a word");
+}
+
+TEST_F(StepTest, ANodeThatDiedWithTheDaemonHidesThePeersThatFailedBecauseOfIt) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(1);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.now += seconds(1);
+  world.must(DaemonStarted{});
+  world.must(NodeGone{world.node(run, 1)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
 TEST_F(StepTest, ANodeThatObeysTooSlowlyIsKilledAndIsNotTheCause) {

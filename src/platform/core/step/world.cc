@@ -27,9 +27,14 @@ void lose_and_kill(Draft& draft, const NodeId& id, Cause cause, std::string reas
   kill_node(draft, id);
 }
 
-void check_silence(Draft& draft, const Node& node) {
+// While the daemon was away nobody could be heard.
+Duration silence_of(const Draft& draft, const Node& node, Time listening_since) {
+  return draft.now() - std::max(node.last_heard, listening_since);
+}
+
+void check_silence(Draft& draft, const Node& node, Time listening_since) {
   if (accounted(node)) return;
-  const Duration silent = draft.now() - node.last_heard;
+  const Duration silent = silence_of(draft, node, listening_since);
   if (node.state == NodeState::allocated) {
     if (silent >= kFirstCallLimit)
       lose_and_kill(draft, node.id, Cause::launch_failed,
@@ -66,18 +71,19 @@ void check_timeout(Draft& draft, const Attempt& attempt, Time listening_since) {
 
 // A node that is told to stop has the grace period; one whose ranks have ended may take longer, as
 // long as it is heard, to send its last logs.
-bool overstays(const Draft& draft, const Attempt& attempt, const Node& node) {
+bool overstays(const Draft& draft, const Attempt& attempt, const Node& node, Time listening_since) {
   if (node.state == NodeState::lost) return true;
-  const Duration draining = draft.now() - *attempt.draining;
-  if (draining < kGrace + kStopMargin) return false;
-  if (!accounted(node) || draining >= kShipLimit) return true;
-  return draft.now() - node.last_heard >= kSilenceLimit;
+  const Duration told = draft.now() - std::max(*attempt.draining, listening_since);
+  if (told < kGrace + kStopMargin) return false;
+  if (!accounted(node) || told >= kShipLimit) return true;
+  return silence_of(draft, node, listening_since) >= kSilenceLimit;
 }
 
-void check_draining(Draft& draft, const Attempt& attempt) {
+void check_draining(Draft& draft, const Attempt& attempt, Time listening_since) {
   bool stuck = false;
   for (const Node* node : draft.nodes_of(attempt.id)) {
-    if (node->state == NodeState::released || !overstays(draft, attempt, *node)) continue;
+    if (node->state == NodeState::released) continue;
+    if (!overstays(draft, attempt, *node, listening_since)) continue;
     kill_node(draft, node->id);
     stuck = stuck || draft.now() - *attempt.draining >= std::chrono::minutes(1);
     if (stuck)
@@ -88,10 +94,10 @@ void check_draining(Draft& draft, const Attempt& attempt) {
 }
 
 void check_attempt(Draft& draft, const AttemptId& id, Time listening_since) {
-  for (const Node* node : draft.nodes_of(id)) check_silence(draft, *node);
+  for (const Node* node : draft.nodes_of(id)) check_silence(draft, *node, listening_since);
   check_ready(draft, *draft.attempts.find(id), listening_since);
   check_timeout(draft, *draft.attempts.find(id), listening_since);
-  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id));
+  if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), listening_since);
 }
 
 void end_pause(Draft& draft, const RunId& id) {
@@ -136,11 +142,15 @@ Result<void> handle(Draft& draft, const Tick& event) {
   return {};
 }
 
+// While an attempt drains, when its nodes were heard is kept: it tells one that died before its
+// peers failed from one that died later.
 Result<void> handle(Draft& draft, const DaemonStarted&) {
-  for (const RunId& run : draft.open_runs())
-    if (const Attempt* attempt = draft.live_attempt(run))
-      for (const Node* node : draft.nodes_of(attempt->id))
-        if (node->state != NodeState::released) draft.nodes.edit(node->id).last_heard = draft.now();
+  for (const RunId& run : draft.open_runs()) {
+    const Attempt* attempt = draft.live_attempt(run);
+    if (!attempt || attempt->state == AttemptState::draining) continue;
+    for (const Node* node : draft.nodes_of(attempt->id))
+      if (node->state != NodeState::released) draft.nodes.edit(node->id).last_heard = draft.now();
+  }
   return {};
 }
 
