@@ -85,10 +85,16 @@ def test_a_second_daemon_on_one_home_is_refused(cluster: Cluster) -> None:
 
 
 def test_secrets_are_printed_nowhere(cluster: Cluster) -> None:
-    run = cluster.submit("-n", "2", "--", "sh", "-c", "env")
-    cluster.ended(run)
+    go = cluster.home / "go"
+    script = f"env; until test -e '{go}'; do sleep 0.1; done"
+    run = cluster.submit("-n", "2", "--", "sh", "-c", script)
+    cluster.running_ranks(run)
     node = cluster.home / "runs" / "default" / "1" / "attempt-1" / "node-0"
-    launch = json.loads((node / "launch.json").read_text())
+    launch_file = node / "launch.json"  # goes once the attempt has ended
+    assert launch_file.stat().st_mode & 0o077 == 0
+    launch = json.loads(launch_file.read_text())
+    go.touch()
+    cluster.ended(run)
     texts = [
         cluster.ok("logs", run),
         cluster.ok("show", run, "--json"),
@@ -97,7 +103,6 @@ def test_secrets_are_printed_nowhere(cluster: Cluster) -> None:
     texts += [path.read_text() for path in node.glob("*.log")]
     for secret in (launch["token"], launch["secret"], (cluster.home / "token").read_text().strip()):
         assert all(secret not in text for text in texts)
-    assert (node / "launch.json").stat().st_mode & 0o077 == 0
     assert (cluster.home / "token").stat().st_mode & 0o077 == 0
 
 
