@@ -1,6 +1,5 @@
 #include "apps/completion_scripts.h"
 
-
 #include "base/format.h"
 
 namespace lockstep {
