@@ -1,10 +1,7 @@
-"""Resumption: a run that ended badly goes on from its checkpoint."""
+"""`lockstep resume`: a run that ended badly goes on from its checkpoint."""
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -27,24 +24,6 @@ time.sleep(1000 if first else 0)
 """
 
 
-def resume(cluster: Cluster, run: str) -> int:
-    """The status of the answer."""
-    request = urllib.request.Request(
-        f"{json.loads((cluster.home / 'daemon.json').read_text())['url']}/api/v1/runs/{run}/resume",
-        data=b"{}",
-        headers={
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {(cluster.home / 'token').read_text().strip()}",
-        },
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code
-
-
 def end_badly(cluster: Cluster, folder: Path, how: str) -> str:
     program = folder / "count.py"
     program.write_text(COUNTING)
@@ -62,7 +41,7 @@ def test_a_run_that_ended_badly_goes_on_from_its_checkpoint(
     cluster: Cluster, tmp_path: Path, how: str
 ) -> None:
     run = end_badly(cluster, tmp_path, how)
-    assert resume(cluster, run) == 200
+    cluster.ok("resume", run)
     view = cluster.ended(run)
     assert view["state"] == "succeeded"
     assert [attempt["epoch"] for attempt in view["attempts"]] == [1, 2]
@@ -72,12 +51,13 @@ def test_a_run_that_ended_badly_goes_on_from_its_checkpoint(
 def test_what_succeeded_or_still_runs_is_not_resumed(cluster: Cluster) -> None:
     done = cluster.submit("--", "true")
     cluster.ended(done)
-    assert resume(cluster, done) == 400
+    refused = cluster.command("resume", done)
+    assert refused.returncode == 2 and "succeeded" in refused.stderr
     assert len(cluster.show(done)["attempts"]) == 1
 
     running = cluster.submit("--", "sleep", "1000")
     cluster.running_ranks(running)
-    assert resume(cluster, running) == 400
+    assert cluster.command("resume", running).returncode == 2
     assert len(cluster.show(running)["attempts"]) == 1
 
 
@@ -86,7 +66,7 @@ def test_a_resumed_run_survives_the_daemon(cluster: Cluster, tmp_path: Path) -> 
     run = end_badly(cluster, tmp_path, "failed")
     blocker = cluster.submit("-n", "2", "-g", "2", "--", "sleep", "1000")
     cluster.running_ranks(blocker)
-    assert resume(cluster, run) == 200
+    cluster.ok("resume", run)
     assert blocker in cluster.wait_for(run, "queued")["reason"]
     cluster.ok("serve", "--stop")
     cluster.serve()
