@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-
 namespace lockstep {
 namespace {
 
@@ -97,7 +96,10 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options) {
   Interrupt interrupt;
   States states(options.states);
-  LogsQuery query{.after = options.after, .rank = options.rank, .tail = {}, .wait = kWait};
+  api::LogsQuery query{.after = options.after,
+                       .rank = options.rank,
+                       .tail = {},
+                       .wait_seconds = std::chrono::duration<double>(kWait).count()};
   while (!Interrupt::requested()) {
     api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
     states.tell(run);

@@ -31,7 +31,7 @@ Result<int> show_logs(const LogsFlags& flags) {
   api::RunView run = TRY(client.run(id));
   TRY(check_rank(run, flags.rank));
   bool with_rank = run.spec.nodes * run.spec.devices > 1 && !flags.rank;
-  LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail, .wait = {}};
+  api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
   while (true) {
     api::LogPage page = TRY(client.logs(id, query));
     print_page(page, with_rank, flags.json);

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-std::string nothing_logged(const RunId& id, const MetricsQuery& query) {
+std::string nothing_logged(const RunId& id, const api::MetricsQuery& query) {
   if (query.name)
     return format("{0} has logged no metric '{1}'; `lockstep metrics {0}` lists them", text(id),
                   *query.name);
@@ -25,13 +25,16 @@ std::string nothing_logged(const RunId& id, const MetricsQuery& query) {
 void add_metrics(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("metrics", "Print the metrics that a run logged");
   auto run = std::make_shared<std::string>();
-  auto query = std::make_shared<MetricsQuery>();
+  auto query = std::make_shared<api::MetricsQuery>();
   auto json = std::make_shared<bool>(false);
   add_run_argument(*command, *run);
   command->add_option("--name", query->name, "only this metric")->type_name("METRIC");
   command->add_option("--rank", query->rank, "only what this rank logged")
       ->check(whole_number(0, std::numeric_limits<int>::max()));
-  command->add_flag("--json", *json, "print every point as JSON");
+  command->add_flag(
+      "--json", *json,
+      "print the points as JSON; of more than 10000 the first, last, least and greatest of each "
+      "stretch");
   command->footer("Example:\n  lockstep metrics demo/42 --name loss");
   command->callback([&action, run, query, json] {
     action = [run, query, json]() -> Result<int> {
@@ -43,6 +46,9 @@ void add_metrics(CLI::App& app, Action& action) {
         print(dump_json(to_json(list)));
       else
         print(list.series.empty() ? nothing_logged(id, *query) : metrics_table(list.series));
+      if (list.left_out > 0)
+        say(format("{} further series are left out; ask for them by --name or --rank",
+                   list.left_out));
       return kDone;
     };
   });

@@ -141,7 +141,7 @@ std::string metrics_table(const std::vector<api::Series>& series) {
     for (const api::Point& point : one.points)
       if (!std::isnan(point.value)) numbers.push_back(point.value);
     auto [least, most] = std::ranges::minmax_element(numbers);
-    table.add({one.name, format("{}", one.rank), format("{}", one.points.size()),
+    table.add({one.name, format("{}", one.rank), format("{}", one.total),
                human_number(one.points.front().value), human_number(one.points.back().value),
                numbers.empty() ? "-" : human_number(*least),
                numbers.empty() ? "-" : human_number(*most), format("{}", one.points.back().step)});

@@ -7,11 +7,11 @@
 namespace lockstep {
 namespace {
 
-std::string nothing_found(const RunsQuery& query) {
+std::string nothing_found(const api::RunsQuery& query) {
   if (!query.project && !query.state) return "no runs; `lockstep run -- PROGRAM` starts one";
   std::string which;
   if (query.project) which += format(" of the project '{}'", *query.project);
-  if (query.state) which += format(" in the state {}", *query.state);
+  if (query.state) which += format(" in the state {}", text(*query.state));
   return format("no runs{}; `lockstep ps` lists all", which);
 }
 
@@ -20,20 +20,21 @@ std::string nothing_found(const RunsQuery& query) {
 // `lockstep ps [--state S] [--project P]`: runs, newest first.
 void add_ps(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("ps", "List runs, newest first");
-  auto query = std::make_shared<RunsQuery>();
+  auto query = std::make_shared<api::RunsQuery>();
+  auto state = std::make_shared<std::optional<std::string>>();
   auto json = std::make_shared<bool>(false);
   command->add_option("--project", query->project, "only runs of this project")
       ->type_name("PROJECT");
-  command->add_option("--state", query->state, "only runs in this state")
+  command->add_option("--state", *state, "only runs in this state")
       ->type_name(joined(all_names<RunState>(), "|"));
   command->add_option("--limit", query->limit, "at most so many")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
   command->add_flag("--json", *json, "print JSON");
   command->footer("Example:\n  lockstep ps --state running");
-  command->callback([&action, query, json] {
-    action = [query, json]() -> Result<int> {
-      if (query->state) TRY(parse_name<RunState>(*query->state));
+  command->callback([&action, query, state, json] {
+    action = [query, state, json]() -> Result<int> {
+      if (*state) query->state = TRY(parse_name<RunState>(**state));
       Client client = TRY(connect());
       api::RunList list = TRY(client.runs(*query));
       if (*json)

@@ -13,7 +13,7 @@ struct ResumeFlags {
 
 // Behind the lines of the attempts before: they were seen, or are a matter of `lockstep logs`.
 Result<std::int64_t> last_line(Client& client, const RunId& id) {
-  return TRY(client.logs(id, {.rank = {}, .tail = 1, .wait = {}})).next;
+  return TRY(client.logs(id, {.after = 0, .rank = {}, .tail = 1})).next;
 }
 
 Result<int> resume_and_follow(const RunId& id) {

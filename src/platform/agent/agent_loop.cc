@@ -23,6 +23,8 @@ using std::chrono::seconds;
 
 constexpr Duration kPace = milliseconds(200);
 constexpr int kNodesAtPace = 32;  // more nodes call less often, to spare the daemon
+constexpr Duration kPaceMost =
+    seconds(2);  // far below the silence after which a node counts as lost
 constexpr Duration kFlush = milliseconds(100);
 constexpr Duration kStopAlone = seconds(5);
 constexpr Duration kHungAlone = minutes(1);
@@ -51,7 +53,7 @@ Duration moment() {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-Duration pace(int nodes) { return kPace * std::max(1, nodes / kNodesAtPace); }
+Duration pace(int nodes) { return std::min(kPaceMost, kPace * std::max(1, nodes / kNodesAtPace)); }
 
 }  // namespace
 

@@ -138,10 +138,8 @@ Result<api::RunView> Client::submit(const api::SubmitRequest& request) {
   return connection_->ask(api::kSubmit, {}, {}, request);
 }
 
-Result<api::RunList> Client::runs(const RunsQuery& query) {
-  api::RunsQuery words{.project = query.project, .state = {}, .limit = query.limit};
-  if (query.state) words.state = TRY(parse_name<RunState>(*query.state));
-  return connection_->ask(api::kRuns, {}, words);
+Result<api::RunList> Client::runs(const api::RunsQuery& query) {
+  return connection_->ask(api::kRuns, {}, query);
 }
 
 Result<api::RunView> Client::run(const RunId& id, std::int64_t after_version, Duration wait) {
@@ -156,16 +154,13 @@ Result<api::RunView> Client::resume(const RunId& id) {
   return connection_->ask(api::kResume, words_of(id));
 }
 
-Result<api::LogPage> Client::logs(const RunId& id, const LogsQuery& query) {
-  const api::LogsQuery words{.after = query.after,
-                             .rank = query.rank,
-                             .tail = query.tail,
-                             .limit = query.limit,
-                             .wait_seconds = in_seconds(query.wait)};
-  return connection_->ask(api::kLogs, words_of(id), words, {}, query.wait);
+Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {
+  return connection_->ask(
+      api::kLogs, words_of(id), query, {},
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(query.wait_seconds)));
 }
 
-Result<api::SeriesList> Client::metrics(const RunId& id, const MetricsQuery& query) {
+Result<api::SeriesList> Client::metrics(const RunId& id, const api::MetricsQuery& query) {
   return connection_->ask(api::kMetrics, words_of(id), query);
 }
 

@@ -15,22 +15,6 @@
 
 namespace lockstep {
 
-struct RunsQuery {
-  std::optional<std::string> project;
-  std::optional<std::string> state;
-  int limit = 50;
-};
-
-struct LogsQuery {
-  std::int64_t after = 0;
-  std::optional<int> rank;
-  std::optional<int> tail;  // the last lines instead of those after `after`
-  int limit = 1000;
-  Duration wait{};  // for a line to come
-};
-
-using MetricsQuery = api::MetricsQuery;
-
 class Client {
  public:
   // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when
@@ -49,13 +33,13 @@ class Client {
   Result<api::Version> version();
   Result<Json> map();
   Result<api::RunView> submit(const api::SubmitRequest& request);
-  Result<api::RunList> runs(const RunsQuery& query);
+  Result<api::RunList> runs(const api::RunsQuery& query);
   // With `wait`, answers as soon as the run's version is over after_version.
   Result<api::RunView> run(const RunId& id, std::int64_t after_version = -1, Duration wait = {});
   Result<api::RunView> stop(const RunId& id, const api::StopRequest& request);
   Result<api::RunView> resume(const RunId& id);
-  Result<api::LogPage> logs(const RunId& id, const LogsQuery& query);
-  Result<api::SeriesList> metrics(const RunId& id, const MetricsQuery& query);
+  Result<api::LogPage> logs(const RunId& id, const api::LogsQuery& query);
+  Result<api::SeriesList> metrics(const RunId& id, const api::MetricsQuery& query);
   // Answers, or fails by the deadline, which leaves room for heartbeat.wait_seconds.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 

@@ -151,8 +151,9 @@ Result<void> Handlers::logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage
   return {};
 }
 
-// First what it brings is made durable, then its word is heard, then the answer waits for a command
-// that the agent does not act on yet.
+// First its word is heard, so that nobody counts as silent whose lines cannot be stored; then what
+// it brings is made durable; then the answer waits for a command that the agent does not act on
+// yet.
 Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
                                  const Reply<api::HeartbeatAnswer>& reply) {
   const api::Heartbeat& heartbeat = ask.request;
@@ -161,8 +162,8 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
     return Error{Code::invalid,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
   const NodeReport report = TRY(node_report(node, heartbeat));
-  const std::int64_t acknowledged = TRY(keep_items(node, heartbeat));
   TRY(setup_.controller.report(report));
+  const std::int64_t acknowledged = TRY(keep_items(node, heartbeat));
   const auto look = [this, node, acknowledged, reply,
                      known = heartbeat.known_command](Waiting::Turn turn) {
     const Command command = command_for(state(), node);

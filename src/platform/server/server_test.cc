@@ -355,6 +355,20 @@ TEST_F(ServerTest, ABadHeartbeatIsRefused) {
   }
 }
 
+TEST_F(ServerTest, AnAgentIsHeardWhoseLinesCannotBeStored) {
+  submit();
+  loop_.post([&] { EXPECT_TRUE(database_->execute("drop table log_chunks")); });
+  Json body = {{"node", text(kNodeId)}, {"state", "ready"},        {"address", "10.0.0.1"},
+               {"master_port", 1000},   {"rendezvous_port", 1001}, {"items", {log(1, 0, "one")}}};
+  const HttpResponse response = call({.method = "POST",
+                                      .target = heartbeat_target(),
+                                      .headers = {{"Content-Type", "application/json"}},
+                                      .body = dump_json(body)},
+                                     "Bearer " + keys_->agent_token(kNodeId.attempt));
+  EXPECT_GE(response.status, 500) << response.body;
+  EXPECT_EQ(get("/api/v1/runs/demo/1")["attempts"][0]["nodes"][0]["state"], "ready");
+}
+
 TEST_F(ServerTest, ACallMayWaitForAChangeOfItsRun) {
   submit();
   const auto version = get("/api/v1/runs/demo/1")["version"].get<std::int64_t>();

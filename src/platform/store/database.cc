@@ -7,6 +7,7 @@
 #include <soci/soci.h>  // IWYU pragma: keep
 #include <soci/sqlite3/soci-sqlite3.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/check.h"
 #include "base/fd.h"
@@ -118,19 +119,31 @@ class Statement {
   soci::statement statement_;
 };
 
+Error unusable(const Error& error) {
+  return {error.code, format("{}; the daemon needs a folder that it may write to: see to this one, "
+                             "or choose another by LOCKSTEP_HOME",
+                             error.message)};
+}
+
 Result<Fd> lock_folder(const fs::path& folder) {
+  if (auto made = make_folders(folder); !made) return unusable(made.error());
   const auto path = folder / "lock";
   auto fd = open_file(path, O_RDWR | O_CREAT);
-  if (!fd)
-    return Error{fd.error().code,
-                 format("{}; the daemon needs a folder that it may write to: see to this one, or "
-                        "choose another by LOCKSTEP_HOME",
-                        fd.error().message)};
+  if (!fd) return unusable(fd.error());
   if (::flock(fd->get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) return os_error("locking " + path.string(), errno);
   return Error{Code::already_exists,
                format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
                       folder.string())};
+}
+
+// Runs' environments are in it, which may hold secrets. SQLite's other files take after this one.
+Result<void> keep_private(const fs::path& file) {
+  const auto made = open_file(file, O_RDWR | O_CREAT, 0600);
+  if (!made) return unusable(made.error());
+  if (::fchmod(made->get(), 0600) != 0)
+    return os_error("making " + file.string() + " private", errno);
+  return {};
 }
 
 }  // namespace
@@ -179,8 +192,8 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
     return Error{Code::invalid, format("{} is a folder, but it is to be the store's file; move it "
                                        "away, or choose another folder by LOCKSTEP_HOME",
                                        path.string())};
-  TRY(make_folders(path.parent_path()));
   auto lock = TRY(lock_folder(path.parent_path()));
+  TRY(keep_private(path));
   auto database = TRY(connect(path.string(), path.string()));
   database->impl_->lock = std::move(lock);
   // Until the version is known nothing is written, not even the journal's mode.

@@ -180,6 +180,17 @@ TEST_F(StoreTest, AFileThatIsNoDatabaseIsNamed) {
   EXPECT_THAT(refused.error().message, HasSubstr(file().string()));
 }
 
+// Runs' environments are in it.
+TEST_F(StoreTest, ItsFileIsForItsOwnerAlone) {
+  const auto may = [&] { return fs::status(file()).permissions() & fs::perms::all; };
+  const auto owner_only = fs::perms::owner_read | fs::perms::owner_write;
+  open();
+  EXPECT_EQ(may(), owner_only);
+  fs::permissions(file(), fs::perms::others_read, fs::perm_options::add);
+  open();
+  EXPECT_EQ(may(), owner_only);
+}
+
 TEST_F(StoreTest, AnUnknownStateIsCorruptionNotAnAbort) {
   auto database = open();
   SqlStore store(*database);
