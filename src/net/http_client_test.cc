@@ -80,7 +80,7 @@ TEST(HttpClient, KeepsItsConnection) {
   ServerThread server([](HttpRequest, Responder responder) { responder.send({}); });
   auto client = client_of(server.port());
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(client.call({}, soon()).has_value());
-  EXPECT_EQ(server.server().connections(), 1);
+  EXPECT_EQ(server.connections(), 1);
 }
 
 // Asks "/who", and goes on if the answer is `right`.

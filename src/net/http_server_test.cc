@@ -38,18 +38,6 @@ std::string with_headers(std::string_view headers, std::string_view body = "") {
   return "POST /x HTTP/1.1\r\n" + std::string(headers) + "\r\n" + std::string(body);
 }
 
-// What the call gives on the loop's thread.
-template <class Call>
-auto on_loop(ServerThread& server, Call call) {
-  std::promise<decltype(call())> result;
-  server.loop().post([&] { result.set_value(call()); });
-  return result.get_future().get();
-}
-
-int connections(ServerThread& server) {
-  return on_loop(server, [&] { return server.server().connections(); });
-}
-
 TEST(HttpServer, AnswersARequest) {
   ServerThread server(echo);
   const std::string answer = ask(server.port(),
@@ -246,7 +234,7 @@ TEST(HttpServer, ACallerThatReadsNothingIsCutOff) {
   RawCaller caller(server.port());
   caller.send(kGet);
   EXPECT_THAT(caller.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 200"));
-  while (connections(server) > 0) {
+  while (server.connections() > 0) {
   }
   // Only what fitted into the kernel's buffers comes.
   EXPECT_LT(caller.read_to_end().size(), 32u << 20);
@@ -358,7 +346,7 @@ TEST(HttpServer, OfTooManyConnectionsTheOneThatWaitsLongestGivesWay) {
   ServerThread server(echo, {.connections_max = 3});
   RawCaller oldest(server.port());
   oldest.send("GET / HT");
-  while (connections(server) < 1) {
+  while (server.connections() < 1) {
   }
   RawCaller idle(server.port());
   RawCaller used(server.port());
@@ -385,7 +373,7 @@ TEST(HttpServer, WhenAllConnectionsAreBusyMoreAreTurnedAway) {
   std::deque<RawCaller> busy;
   for (std::size_t count : {1u, 2u}) {
     busy.emplace_back(server.port()).send(kGet);
-    while (on_loop(server, [&] { return waiters.count(); }) < count) {
+    while (server.on_loop([&] { return waiters.count(); }) < count) {
     }
   }
   const std::string answer = ask(server.port(), "");

@@ -81,6 +81,11 @@ void Pending::on_done(Callback callback) const { state_->on_done(std::move(callb
 
 Completer::Completer() : state_(std::make_shared<Pending::State>()) {}
 Pending Completer::pending() const { return Pending(state_); }
-void Completer::complete(Result<void> result) const { state_->complete(std::move(result)); }
+
+// Who waits may drop the completer as soon as all is done, while callbacks are still to be called.
+void Completer::complete(Result<void> result) const {
+  const auto state = state_;
+  state->complete(std::move(result));
+}
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // For tests: a server on a thread of its own, and a caller that sends bytes as they are.
 #pragma once
 
+#include <future>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -32,6 +33,16 @@ class ServerThread {
   Loop& loop() { return loop_; }
   HttpServer& server() { return server_; }
   int port() const { return server_.port(); }
+  // What the call gives on the loop's thread, where alone the server may be asked.
+  template <class Call>
+  auto on_loop(Call call) {
+    std::promise<decltype(call())> result;
+    loop_.post([&] { result.set_value(call()); });
+    return result.get_future().get();
+  }
+  int connections() {
+    return on_loop([&] { return server_.connections(); });
+  }
 
  private:
   Loop loop_;
