@@ -4,7 +4,6 @@
 #include <functional>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

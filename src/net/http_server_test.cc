@@ -1,6 +1,5 @@
 #include "net/http_server.h"
 
-#include <atomic>
 #include <deque>
 #include <future>
 #include <stdexcept>

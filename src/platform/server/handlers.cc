@@ -49,7 +49,7 @@ Handlers::Handler Handlers::of(const api::Route& route) {
 Result<const Run*> Handlers::find_run(const RunId& id) const {
   const auto found = state().runs.find(id);
   if (found == state().runs.end())
-    return Error{Code::not_found, format("there is no run {}", text(id))};
+    return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
   return &found->second;
 }
 

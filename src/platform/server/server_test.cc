@@ -196,7 +196,7 @@ TEST_F(ServerTest, WhatItDoesNotKnowIsSaidAsJson) {
   EXPECT_EQ(wrong_method.status, 405);
   EXPECT_EQ(wrong_method.headers.find("Allow"), "POST, GET, HEAD");
   EXPECT_EQ(api::error_of(404, ask("GET", "/api/v1/runs/demo/7").body).message,
-            "there is no run demo/7");
+            "there is no run demo/7; `lockstep ps` lists them");
 }
 
 TEST_F(ServerTest, WrongQueriesAndBodiesAreRefusedByName) {
