@@ -46,10 +46,15 @@ def test_the_exit_code_of_a_followed_run_tells_how_it_ended(cluster: Cluster) ->
     assert cluster.command("run", "--", "true").returncode == 0
 
 
-def test_a_program_that_does_not_exist_fails_at_once_and_is_named(cluster: Cluster) -> None:
-    done = cluster.command("run", "--", "no-such-program-at-all")
+def test_a_program_that_its_host_cannot_start_fails_at_once_and_is_named(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    program = tmp_path / "train"
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    done = cluster.command("run", "--", str(program))
     assert done.returncode == 1
-    assert "no-such-program-at-all" in done.stderr
+    assert str(program) in done.stderr
 
 
 def test_a_run_over_its_time_out_is_ended(cluster: Cluster) -> None:
