@@ -1,6 +1,7 @@
 #include "net/http_server.h"
 
 #include <deque>
+#include <functional>
 #include <future>
 #include <stdexcept>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "net/detail/peer_test.h"
 
 namespace lockstep {
@@ -24,6 +26,13 @@ constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 // Answers with what it heard: "POST /path body".
 void echo(HttpRequest request, Responder responder) {
   responder.send({.body = request.method + " " + request.target + " " + request.body});
+}
+
+// Looks again until it holds or ten seconds are over.
+bool eventually(const std::function<bool()>& holds) {
+  for (const auto bound = Deadline::after(seconds(10)); !bound.passed();)
+    if (holds()) return true;
+  return false;
 }
 
 // Sends the bytes, and gives all that is answered until the server closes.
@@ -233,8 +242,7 @@ TEST(HttpServer, ACallerThatReadsNothingIsCutOff) {
   RawCaller caller(server.port());
   caller.send(kGet);
   EXPECT_THAT(caller.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 200"));
-  while (server.connections() > 0) {
-  }
+  EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
   // Only what fitted into the kernel's buffers comes.
   EXPECT_LT(caller.read_to_end().size(), 32u << 20);
 }
@@ -297,11 +305,12 @@ TEST(HttpServer, ManyCallersMayWaitForALaterAnswerAndManyMoreBeIdle) {
   for (int i = 0; i < 50; ++i) callers.emplace_back(server.port()).send(kGet);
   RawCaller control(server.port());
   std::string count;
-  while (count != "waiting: 50;") {
+  EXPECT_TRUE(eventually([&] {
     control.send("GET /count HTTP/1.1\r\nHost: localhost\r\n\r\n");
     control.read_until("\r\n\r\n");
     count = control.read_until(";");
-  }
+    return count == "waiting: 50;";
+  }));
   control.send("GET /release HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (RawCaller& caller : callers)
     EXPECT_THAT(caller.read_until("released"), EndsWith("released"));
@@ -323,11 +332,9 @@ TEST(HttpServer, AWaitingCallerThatHangsUpIsNoticed) {
   };
   RawCaller caller(server.port());
   caller.send(kGet);
-  while (waiting() != "waiting: 1;") {
-  }
+  EXPECT_TRUE(eventually([&] { return waiting() == "waiting: 1;"; }));
   caller.hang_up();
-  while (waiting() != "waiting: 0;") {
-  }
+  EXPECT_TRUE(eventually([&] { return waiting() == "waiting: 0;"; }));
 }
 
 TEST(HttpServer, AHandlerThatTakesTooLongIsAnsweredFor) {
@@ -345,8 +352,7 @@ TEST(HttpServer, OfTooManyConnectionsTheOneThatWaitsLongestGivesWay) {
   ServerThread server(echo, {.connections_max = 3});
   RawCaller oldest(server.port());
   oldest.send("GET / HT");
-  while (server.connections() < 1) {
-  }
+  EXPECT_TRUE(eventually([&] { return server.connections() == 1; }));
   RawCaller idle(server.port());
   RawCaller used(server.port());
   used.send(kGet);
@@ -372,8 +378,8 @@ TEST(HttpServer, WhenAllConnectionsAreBusyMoreAreTurnedAway) {
   std::deque<RawCaller> busy;
   for (std::size_t count : {1u, 2u}) {
     busy.emplace_back(server.port()).send(kGet);
-    while (server.on_loop([&] { return waiters.count(); }) < count) {
-    }
+    EXPECT_TRUE(
+        eventually([&] { return server.on_loop([&] { return waiters.count(); }) >= count; }));
   }
   const std::string answer = ask(server.port(), "");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
