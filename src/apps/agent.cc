@@ -1,6 +1,6 @@
 #include "platform/agent/agent.h"
 
-#include "apps/command.h"
+#include "apps/subcommand.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "apps/command.h"
+#include "apps/subcommand.h"
 
 namespace lockstep {
 namespace {

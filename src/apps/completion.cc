@@ -2,8 +2,9 @@
 
 #include <unistd.h>
 
-#include "apps/command.h"
 #include "apps/completion_scripts.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "apps/command.h"
 #include "apps/help_text.h"
+#include "apps/subcommand.h"
 #include "text/nearest.h"
 
 namespace lockstep {

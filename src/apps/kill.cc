@@ -2,7 +2,8 @@
 #include <limits>
 #include <memory>
 
-#include "apps/command.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
 #include "base/processes.h"
 #include "platform/engine/node_files.h"
 

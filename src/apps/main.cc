@@ -2,8 +2,8 @@
 // file a subcommand.
 #include <csignal>
 
-#include "apps/command.h"
 #include "apps/help_text.h"
+#include "apps/subcommand.h"
 #include "text/nearest.h"
 
 using namespace lockstep;

@@ -2,7 +2,8 @@
 
 #include <memory>
 
-#include "apps/command.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
 #include "base/fd.h"
 #include "map/file.h"
 #include "map/tree.h"

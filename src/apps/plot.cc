@@ -6,7 +6,8 @@
 
 #include <unistd.h>
 
-#include "apps/command.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
 
 namespace lockstep {
 namespace {

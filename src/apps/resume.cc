@@ -1,7 +1,8 @@
 #include <memory>
 
-#include "apps/command.h"
 #include "apps/follow.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
 
 namespace lockstep {
 namespace {

@@ -1,11 +1,12 @@
 #include <limits>
 #include <memory>
 
-#include "apps/command.h"
 #include "apps/follow.h"
 #include "apps/origin.h"
+#include "apps/own_daemon.h"
 #include "apps/present.h"
 #include "apps/spec.h"
+#include "apps/subcommand.h"
 #include "text/convert.h"
 
 namespace lockstep {

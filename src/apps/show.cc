@@ -1,7 +1,8 @@
 #include <memory>
 
-#include "apps/command.h"
+#include "apps/own_daemon.h"
 #include "apps/present.h"
+#include "apps/subcommand.h"
 #include "text/convert.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "apps/command.h"
-#include "apps/program.h"
+#include "apps/startable.h"
+#include "apps/subcommand.h"
 #include "base/fd.h"
 #include "text/convert.h"
 #include "text/document.h"

@@ -1,4 +1,5 @@
-#include "apps/command.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
 #include "text/convert.h"
 #include "text/json.h"
 

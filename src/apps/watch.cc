@@ -3,9 +3,10 @@
 
 #include <unistd.h>
 
-#include "apps/command.h"
 #include "apps/follow.h"
+#include "apps/own_daemon.h"
 #include "apps/present.h"
+#include "apps/subcommand.h"
 #include "base/clock.h"
 #include "text/plot.h"
 

@@ -1,4 +1,4 @@
-#include "apps/program.h"
+#include "apps/startable.h"
 
 #include <filesystem>
 #include <string_view>

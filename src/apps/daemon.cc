@@ -1,0 +1,105 @@
+#include "apps/daemon.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "apps/exit_codes.h"
+#include "apps/own_daemon.h"
+#include "base/clock.h"
+#include "base/file_limit.h"
+#include "base/log.h"
+#include "net/loop.h"
+#include "platform/controller/controller.h"
+#include "platform/engine/keys.h"
+#include "platform/engine/local/local_engine.h"
+#include "platform/insight/insight.h"
+#include "platform/janitor/daemon_log.h"
+#include "platform/janitor/janitor.h"
+#include "platform/server/server.h"
+#include "platform/store/sql_store.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(200);
+
+// What the daemon does again and again: time passes for its runs, then a little tidying.
+struct Ticking {
+  Loop& loop;
+  Controller& controller;
+  Janitor& janitor;
+  std::filesystem::path log;
+  Timer timer{};
+};
+
+void tick_for_ever(Ticking& ticking) {
+  // First, so that an exception, which the loop logs, does not end time-outs for good.
+  ticking.timer = ticking.loop.after(kTick, [&] { tick_for_ever(ticking); });
+  ticking.controller.tick();
+  ticking.janitor.slice();
+  if (auto bounded = bound_daemon_log(ticking.log); !bounded)
+    LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
+}
+
+}  // namespace
+
+Result<int> run_daemon(const Home& home, const Served& served) {
+  set_log_name("daemon");
+  if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
+
+  // First of all, since it locks the folder: of two daemons that start at once one makes the keys.
+  auto database = TRY(Database::open(home.store()));
+  ::unlink(home.daemon_file().c_str());  // of one that was killed; its process id may be another's
+  SystemClock clock;
+  Keys keys = TRY(Keys::open(home.folder));
+  Map map = TRY(wanted_map(served));
+  SqlStore store(*database);
+  insight::Insight insight(*database);
+  LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
+  auto controller = TRY(Controller::open({.store = store,
+                                          .engine = engine,
+                                          .clock = clock,
+                                          .keys = keys,
+                                          .map = map,
+                                          .home = home.folder}));
+  Janitor janitor({.state = controller->state(),
+                   .insight = insight,
+                   .database = *database,
+                   .clock = clock,
+                   .home = home.folder,
+                   .token_of = [&](const NodeId& node) { return engine.token(node); },
+                   .keep_logs = served.keep_logs});
+  controller->subscribe([&](const RunId& run, std::int64_t) { janitor.look_at(run); });
+  Loop loop;
+  auto started = Server::start(loop, {.controller = *controller,
+                                      .insight = insight,
+                                      .keys = keys,
+                                      .clock = clock,
+                                      .home = home,
+                                      .version = LOCKSTEP_VERSION,
+                                      .host = served.listen,
+                                      .host_names = served.names,
+                                      .port = served.port});
+  if (!started) return not_listening(started.error(), served);
+  auto server = *std::move(started);
+  TRY(keep_served(home, served));
+  TRY(write_daemon_file(home.daemon_file(),
+                        {.url = server->url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
+  LS_LOG(info, "serving {} at {}", home.folder.string(), server->url());
+  if (auto warning = warning_about(served)) LS_LOG(warning, "{}", *warning);
+
+  Ticking ticking{
+      .loop = loop, .controller = *controller, .janitor = janitor, .log = home.log_file()};
+  tick_for_ever(ticking);
+  loop.on_signals({SIGTERM, SIGINT}, [&](int) { server->stop([&] { loop.stop(); }); });
+  loop.run();
+
+  ::unlink(home.daemon_file().c_str());
+  LS_LOG(info, "stopped; agents and ranks go on");
+  return kDone;
+}
+
+}  // namespace lockstep
