@@ -6,7 +6,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/stack.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 
 namespace lockstep::gpt {

@@ -4,7 +4,7 @@
 
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "map/file.h"
 #include "map/tree.h"
 #include "text/json.h"

@@ -12,6 +12,7 @@
 #include "apps/terminal.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "base/spawn.h"
 

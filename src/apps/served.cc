@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "map/discover/discover.h"
 #include "map/file.h"

@@ -7,7 +7,7 @@
 
 #include "apps/startable.h"
 #include "apps/subcommand.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "text/convert.h"
 #include "text/document.h"
 

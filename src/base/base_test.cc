@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/id.h"
 #include "base/random.h"
 #include "base/result.h"

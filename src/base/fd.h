@@ -1,12 +1,8 @@
-// Fd: owns a file descriptor. Files as a whole: read, write durably, make folders.
+// Fd: owns a file descriptor.
 #pragma once
 
-#include <cstddef>
-#include <filesystem>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
 
@@ -35,20 +31,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// flags as in open(2); O_CLOEXEC is added. mode is for a file that is created.
-Result<Fd> open_file(const std::filesystem::path& path, int flags, unsigned mode = 0600);
-// The whole file. Refuses more than `limit`.
-Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 64u << 20);
-// Replaces the file in one step and durably: temporary file, fsync, rename, fsync of the folder.
-Result<void> write_file(const std::filesystem::path& path, std::string_view content,
-                        unsigned mode = 0600);
-// All parents too, with mode 0700 for those created.
-Result<void> make_folders(const std::filesystem::path& path);
-// The paths of what is in it, sorted; Code::not_found when there is no such folder.
-Result<std::vector<std::filesystem::path>> list_folder(const std::filesystem::path& path);
-// fsync of a folder, which makes renames in it durable.
-Result<void> sync_folder(const std::filesystem::path& path);
-// All of it, through interruptions.
+// Writes all of it, through interruptions.
 Result<void> write_all(int fd, std::string_view content);
 
 }  // namespace lockstep

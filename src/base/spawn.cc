@@ -2,6 +2,7 @@
 // async-signal-safe calls are allowed (other threads may hold malloc's lock at the moment of the
 // fork), so everything is laid out before. What fails in the child comes back over a close-on-exec
 // pipe: its end without a word means that exec succeeded.
+#include "base/files.h"
 #include "base/spawn.h"
 
 #include <cerrno>

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 namespace lockstep {
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "map/file.h"
 #include "map/tree.h"

@@ -12,7 +12,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "base/mutex.h"
 #include "comm/collective/communicator.h"

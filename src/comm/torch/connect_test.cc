@@ -11,7 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "comm/rendezvous/server.h"
 #include "comm/torch/group.h"

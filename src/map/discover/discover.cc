@@ -15,7 +15,7 @@
 #include <hwloc.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "map/discover/nvidia.h"
 

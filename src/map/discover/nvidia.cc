@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 
 namespace lockstep {

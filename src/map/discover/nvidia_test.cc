@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 
 namespace lockstep {

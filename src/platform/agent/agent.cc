@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file_limit.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "platform/agent/agent_loop.h"
 #include "platform/agent/client_link.h"

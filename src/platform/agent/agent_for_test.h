@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/mutex.h"
 #include "base/processes.h"
 #include "platform/agent/agent.h"

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "net/crypto.h"
 

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 
+#include "base/files.h"
 #include "platform/agent/agent_for_test.h"
 
 namespace lockstep {

@@ -1,4 +1,5 @@
 // Ranks that hang, and daemons that refuse what they hear.
+#include "base/files.h"
 #include "platform/agent/agent_for_test.h"
 
 namespace lockstep {

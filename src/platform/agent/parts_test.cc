@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "platform/agent/output.h"
 #include "platform/agent/progress_watch.h"
 #include "platform/agent/report_socket.h"

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "text/convert.h"
 #include "text/json.h"
 

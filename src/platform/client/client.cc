@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "net/crypto.h"
 #include "net/http_client.h"
 #include "net/url.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "platform/api/proof.h"

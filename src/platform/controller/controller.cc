@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "map/query.h"
 #include "platform/engine/node_files.h"

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 
 namespace lockstep {
 namespace {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 
 namespace lockstep {
 namespace {

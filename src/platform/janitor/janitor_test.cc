@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "platform/engine/node_files.h"
 #include "platform/janitor/chores.h"
 #include "platform/janitor/daemon_log.h"

@@ -8,7 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "net/http_client.h"
 #include "platform/api/error.h"
 #include "platform/api/openapi.h"

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "base/files.h"
 #include "platform/spool/left_spool.h"
 
 namespace lockstep {

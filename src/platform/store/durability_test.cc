@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "platform/store/sql_store.h"
 

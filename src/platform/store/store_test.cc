@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "platform/store/memory_store.h"
 #include "platform/store/migrations.h"
 #include "platform/store/sql_store.h"

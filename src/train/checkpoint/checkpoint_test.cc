@@ -22,7 +22,7 @@
 #include <torch/nn/module.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/list.h"

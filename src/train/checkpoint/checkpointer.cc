@@ -7,7 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "train/checkpoint/list.h"
 #include "train/checkpoint/read.h"

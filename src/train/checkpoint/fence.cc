@@ -9,6 +9,7 @@
 #include <sys/file.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/format.h"
 
 namespace lockstep {

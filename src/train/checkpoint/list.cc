@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 
 namespace lockstep {

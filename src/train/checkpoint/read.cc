@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "train/checkpoint/hash.h"

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "train/checkpoint/hash.h"

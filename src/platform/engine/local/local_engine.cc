@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/processes.h"
 #include "base/spawn.h"
 #include "platform/engine/node_files.h"

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/processes.h"
 
 namespace lockstep {
