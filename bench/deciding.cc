@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "platform/controller/controller.h"
 #include "platform/core/step/step.h"
-#include "platform/engine/keys.h"
+#include "platform/host/keys.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
 #include "base/processes.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {

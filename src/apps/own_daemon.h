@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "platform/api/home.h"
 #include "platform/client/client.h"
+#include "platform/host/home.h"
 
 namespace lockstep {
 

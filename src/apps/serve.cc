@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "apps/daemon.h"
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
+#include "apps/run_daemon.h"
 #include "apps/served.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "map/map.h"
-#include "platform/api/home.h"
+#include "platform/host/home.h"
 #include "platform/janitor/janitor.h"
 #include "text/record.h"
 

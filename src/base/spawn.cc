@@ -2,7 +2,6 @@
 // async-signal-safe calls are allowed (other threads may hold malloc's lock at the moment of the
 // fork), so everything is laid out before. What fails in the child comes back over a close-on-exec
 // pipe: its end without a word means that exec succeeded.
-#include "base/files.h"
 #include "base/spawn.h"
 
 #include <cerrno>
@@ -14,6 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/files.h"
 
 namespace lockstep {
 namespace {

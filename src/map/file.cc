@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "map/check.h"
+#include "map/check_map.h"
 #include "text/convert.h"
 #include "text/document.h"
 

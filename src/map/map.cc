@@ -1,7 +1,7 @@
 #include "map/map.h"
 
 #include "base/format.h"
-#include "map/check.h"
+#include "map/check_map.h"
 
 namespace lockstep {
 namespace {

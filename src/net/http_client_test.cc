@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "net/detail/peer_test.h"
+#include "net/detail/peer_for_test.h"
 
 namespace lockstep {
 namespace {

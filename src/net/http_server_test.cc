@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "net/detail/peer_test.h"
+#include "net/detail/peer_for_test.h"
 
 namespace lockstep {
 namespace {

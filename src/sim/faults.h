@@ -8,9 +8,9 @@
 #include <span>
 
 #include "sim/daemon.h"
-#include "sim/engine.h"
 #include "sim/hosts.h"
-#include "sim/store.h"
+#include "sim/sim_engine.h"
+#include "sim/sim_store.h"
 
 namespace lockstep::sim {
 

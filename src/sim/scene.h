@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "sim/clock.h"
+#include "sim/timeline.h"
 
 namespace lockstep::sim {
 

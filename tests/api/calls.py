@@ -26,7 +26,7 @@ def user_token(cluster: Cluster) -> str:
 
 
 def agent_token(cluster: Cluster, attempt: str) -> str:
-    """As the daemon derives it from its key (src/platform/engine/keys.cc)."""
+    """As the daemon derives it from its key (src/platform/host/keys.cc)."""
     key = bytes.fromhex((cluster.home / "key").read_text().strip())
     return hmac.new(key, f"agent:{attempt}".encode(), hashlib.sha256).hexdigest()
 

@@ -97,10 +97,10 @@ def test_googletest_is_refused_in_the_product(tree: Tree) -> None:
 
 
 def test_headers_for_tests_may_use_googletest_but_not_be_used_by_the_product(tree: Tree) -> None:
-    tree.write("src/net/detail/test_peer.h", "#include <gtest/gtest.h>")
-    tree.write("src/net/peer_test.cc", '#include "net/detail/test_peer.h"')
+    tree.write("src/net/detail/peer_for_test.h", "#include <gtest/gtest.h>")
+    tree.write("src/net/peer_test.cc", '#include "net/detail/peer_for_test.h"')
     assert tree.findings() == []
-    tree.write("src/net/peer.cc", '#include "net/detail/test_peer.h"')
+    tree.write("src/net/peer.cc", '#include "net/detail/peer_for_test.h"')
     assert "is for tests" in tree.finding()
 
 

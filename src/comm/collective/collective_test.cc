@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/random.h"
-#include "comm/collective/groups_test.h"
+#include "comm/collective/groups_for_test.h"
 
 namespace lockstep {
 namespace {

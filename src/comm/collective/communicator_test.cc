@@ -1,5 +1,5 @@
 // What a communicator refuses, and what it does at its edges.
-#include "comm/collective/groups_test.h"
+#include "comm/collective/groups_for_test.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "platform/agent/agent_loop.h"
 #include "platform/agent/client_link.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 #include "text/convert.h"
 
 namespace lockstep {

@@ -27,7 +27,7 @@
 #include "platform/agent/socket_folder.h"
 #include "platform/core/model/attempt.h"
 #include "platform/engine/launch.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 #include "platform/agent/client_link.h"
 
-#include "platform/api/home.h"
+#include "platform/host/home.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/spawn.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {

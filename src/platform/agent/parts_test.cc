@@ -22,7 +22,7 @@
 #include "platform/agent/report_socket.h"
 #include "platform/agent/reserved_port.h"
 #include "platform/agent/socket_folder.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {

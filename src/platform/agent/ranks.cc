@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/processes.h"
 #include "platform/core/model/attempt.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {

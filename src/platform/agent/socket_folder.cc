@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // SocketFolder: where the ranks' report sockets are, for this user alone (0700), under a name that
-// follows from the node's token (platform/engine/node_files.h), so that who cleans up after a
+// follows from the node's token (platform/host/node_files.h), so that who cleans up after a
 // killed agent finds it. Removed with what is in it.
 #pragma once
 

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "platform/api/home.h"
 #include "platform/api/messages.h"
+#include "platform/host/home.h"
 #include "text/json.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "map/query.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {

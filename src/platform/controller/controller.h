@@ -29,7 +29,7 @@
 #include "platform/core/model/state.h"
 #include "platform/core/step/step.h"
 #include "platform/engine/engine.h"
-#include "platform/engine/keys.h"
+#include "platform/host/keys.h"
 #include "platform/store/store.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 #include "platform/janitor/chores.h"
 #include "platform/janitor/sweep.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/fd.h"
 #include "base/files.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/daemon_log.h"
+#include "platform/host/node_files.h"
 #include "platform/janitor/chores.h"
-#include "platform/janitor/daemon_log.h"
 #include "platform/spool/spool.h"
 
 namespace lockstep {
@@ -286,43 +286,6 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
                    .unused_most = 1_MiB});
   for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.slice();
   EXPECT_LE(database->unused().value(), 1_MiB);
-}
-
-// --- The daemon's log ---
-
-class DaemonLogTest : public JanitorTest {
- protected:
-  DaemonLogTest() : log_(home_ / "daemon.log"), kept_(::dup(STDERR_FILENO)) {
-    const auto file = open_file(log_, O_WRONLY | O_CREAT | O_APPEND).value();
-    ::dup2(file.get(), STDERR_FILENO);
-  }
-  ~DaemonLogTest() override { ::dup2(kept_.get(), STDERR_FILENO); }
-  static void say(const std::string& words) { (void)write_all(STDERR_FILENO, words); }
-
-  fs::path log_;
-  Fd kept_;
-};
-
-TEST_F(DaemonLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
-  for (int i = 0; i < 50; ++i) {
-    say(std::string(300, static_cast<char>('a' + i % 26)));
-    ASSERT_TRUE(bound_daemon_log(log_, 1_KiB));
-  }
-  say("last");
-  EXPECT_LE(fs::file_size(log_), 1324u);
-  EXPECT_LE(fs::file_size(log_.string() + ".1"), 1324u);
-  EXPECT_TRUE(read_file(log_)->ends_with("last"));
-  std::size_t logs = 0;
-  for (const auto& name : names_in(home_)) logs += name.starts_with("daemon.log") ? 1 : 0;
-  EXPECT_EQ(logs, 2u);
-}
-
-TEST_F(DaemonLogTest, AFileThatStandardErrorDoesNotGoToIsNotTouched) {
-  const fs::path other = home_ / "other.log";
-  ASSERT_TRUE(write_file(other, std::string(5000, 'x')));
-  ASSERT_TRUE(bound_daemon_log(other, 1_KiB));
-  EXPECT_EQ(fs::file_size(other), 5000u);
-  EXPECT_FALSE(fs::exists(other.string() + ".1"));
 }
 
 }  // namespace

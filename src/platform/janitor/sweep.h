@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
-#include "platform/server/handlers.h"
+#include "platform/server/route_handlers.h"
 #include "platform/server/waiting.h"
 
 namespace lockstep {

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "net/loop.h"
-#include "platform/api/home.h"
 #include "platform/controller/controller.h"
-#include "platform/engine/keys.h"
+#include "platform/host/home.h"
+#include "platform/host/keys.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "platform/core/sched/pass.h"
-#include "platform/core/step/world_for_test.h"
+#include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/format.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending.h"
-#include "platform/core/step/handlers.h"
+#include "platform/core/step/event_handlers.h"
 
 namespace lockstep {
 namespace {

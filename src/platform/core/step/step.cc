@@ -1,7 +1,7 @@
 #include "platform/core/step/step.h"
 
 #include "platform/core/step/draft.h"
-#include "platform/core/step/handlers.h"
+#include "platform/core/step/event_handlers.h"
 
 namespace lockstep {
 

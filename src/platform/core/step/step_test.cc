@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/core/step/step_world_for_test.h"
 #include "platform/core/step/words.h"
-#include "platform/core/step/world_for_test.h"
 
 namespace lockstep {
 namespace {

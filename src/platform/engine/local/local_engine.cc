@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "base/processes.h"
 #include "base/spawn.h"
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 #include "text/convert.h"
 
 namespace lockstep {

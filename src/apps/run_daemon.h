@@ -3,7 +3,7 @@
 
 #include "apps/served.h"
 #include "base/result.h"
-#include "platform/api/home.h"
+#include "platform/host/home.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "sim/engine.h"
+#include "sim/sim_engine.h"
 
 namespace lockstep::sim {
 namespace {

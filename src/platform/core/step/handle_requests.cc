@@ -2,7 +2,7 @@
 #include "base/format.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending.h"
-#include "platform/core/step/handlers.h"
+#include "platform/core/step/event_handlers.h"
 #include "platform/core/step/words.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "sim/store.h"
+#include "sim/sim_store.h"
 
 namespace lockstep::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "platform/engine/node_files.h"
+#include "platform/host/node_files.h"
 
 #include <cstdlib>
 

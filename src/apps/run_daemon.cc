@@ -1,4 +1,4 @@
-#include "apps/daemon.h"
+#include "apps/run_daemon.h"
 
 #include <chrono>
 #include <filesystem>
@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "net/loop.h"
 #include "platform/controller/controller.h"
-#include "platform/engine/keys.h"
 #include "platform/engine/local/local_engine.h"
+#include "platform/host/daemon_log.h"
+#include "platform/host/keys.h"
 #include "platform/insight/insight.h"
-#include "platform/janitor/daemon_log.h"
 #include "platform/janitor/janitor.h"
 #include "platform/server/server.h"
 #include "platform/store/sql_store.h"

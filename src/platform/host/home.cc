@@ -1,4 +1,4 @@
-#include "platform/api/home.h"
+#include "platform/host/home.h"
 
 #include <cstdlib>
 

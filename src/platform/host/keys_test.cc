@@ -1,4 +1,4 @@
-#include "platform/engine/keys.h"
+#include "platform/host/keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "sim/clock.h"
+#include "sim/timeline.h"
 
 #include <algorithm>
 

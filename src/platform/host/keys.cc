@@ -1,4 +1,4 @@
-#include "platform/engine/keys.h"
+#include "platform/host/keys.h"
 
 #include <system_error>
 

@@ -1,4 +1,4 @@
-#include "platform/server/handlers.h"
+#include "platform/server/route_handlers.h"
 
 #include <algorithm>
 #include <concepts>

@@ -1,4 +1,4 @@
-#include "map/check.h"
+#include "map/check_map.h"
 
 #include <algorithm>
 #include <cctype>

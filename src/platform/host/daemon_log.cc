@@ -1,4 +1,4 @@
-#include "platform/janitor/daemon_log.h"
+#include "platform/host/daemon_log.h"
 
 #include <cerrno>
 

@@ -1,0 +1,66 @@
+#include "platform/host/daemon_log.h"
+
+#include <filesystem>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/files.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path temporary_folder() {
+  std::string pattern = (fs::temp_directory_path() / "daemon-log-XXXXXX").string();
+  return ::mkdtemp(pattern.data());
+}
+
+// Standard error goes to the log for as long as a test runs.
+class DaemonLogTest : public ::testing::Test {
+ protected:
+  DaemonLogTest()
+      : home_(temporary_folder()), log_(home_ / "daemon.log"), kept_(::dup(STDERR_FILENO)) {
+    const auto file = open_file(log_, O_WRONLY | O_CREAT | O_APPEND).value();
+    ::dup2(file.get(), STDERR_FILENO);
+  }
+  ~DaemonLogTest() override {
+    ::dup2(kept_.get(), STDERR_FILENO);
+    fs::remove_all(home_);
+  }
+  static void say(const std::string& words) { (void)write_all(STDERR_FILENO, words); }
+
+  fs::path home_, log_;
+  Fd kept_;
+};
+
+TEST_F(DaemonLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
+  for (int i = 0; i < 50; ++i) {
+    say(std::string(300, static_cast<char>('a' + i % 26)));
+    ASSERT_TRUE(bound_daemon_log(log_, 1_KiB));
+  }
+  say("last");
+  EXPECT_LE(fs::file_size(log_), 1324u);
+  EXPECT_LE(fs::file_size(log_.string() + ".1"), 1324u);
+  EXPECT_TRUE(read_file(log_)->ends_with("last"));
+  std::size_t logs = 0;
+  for (const auto& file : fs::directory_iterator(home_))
+    logs += file.path().filename().string().starts_with("daemon.log") ? 1 : 0;
+  EXPECT_EQ(logs, 2u);
+}
+
+TEST_F(DaemonLogTest, AFileThatStandardErrorDoesNotGoToIsNotTouched) {
+  const fs::path other = home_ / "other.log";
+  ASSERT_TRUE(write_file(other, std::string(5000, 'x')));
+  ASSERT_TRUE(bound_daemon_log(other, 1_KiB));
+  EXPECT_EQ(fs::file_size(other), 5000u);
+  EXPECT_FALSE(fs::exists(other.string() + ".1"));
+}
+
+}  // namespace
+}  // namespace lockstep
