@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/collective/types.h"
 #include "comm/fabric/link.h"
+#include "comm/reduction/types.h"
 
 namespace lockstep {
 

@@ -29,7 +29,7 @@
 #include "base/units.h"
 #include "comm/collective/buffer.h"
 #include "comm/collective/pending.h"
-#include "comm/collective/types.h"
+#include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 

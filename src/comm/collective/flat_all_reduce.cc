@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "comm/collective/copy.h"
-#include "comm/collective/reduction.h"
+#include "comm/reduction/reduction.h"
 
 namespace lockstep {
 

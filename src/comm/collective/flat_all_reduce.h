@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "comm/collective/exchange.h"
-#include "comm/collective/types.h"
+#include "comm/reduction/types.h"
 
 namespace lockstep {
 

@@ -1,8 +1,8 @@
 #include "comm/collective/ring_all_reduce.h"
 
 #include "comm/collective/copy.h"
-#include "comm/collective/reduction.h"
 #include "comm/collective/ring.h"
+#include "comm/reduction/reduction.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
-#include "comm/collective/types.h"
+#include "comm/reduction/types.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #pragma GCC optimize("O3,no-trapping-math")
 #endif
 
-#include "comm/collective/reduction.h"
+#include "comm/reduction/reduction.h"
 
 #include <bit>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "comm/collective/reduction.h"
+#include "comm/reduction/reduction.h"
 
 #include <bit>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "comm/collective/types.h"
+#include "comm/reduction/types.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "comm/collective/types.h"
+#include "comm/reduction/types.h"
 
 namespace lockstep {
 
