@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "map/query.h"
-#include "platform/store/memory_store.h"
+#include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep {

@@ -16,7 +16,7 @@
 #include "platform/api/proof.h"
 #include "platform/api/routes.h"
 #include "platform/store/database.h"
-#include "platform/store/memory_store.h"
+#include "platform/store/memory_store_for_test.h"
 #include "text/json.h"
 
 namespace lockstep {

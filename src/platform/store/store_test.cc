@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "platform/store/memory_store.h"
+#include "platform/store/memory_store_for_test.h"
 #include "platform/store/migrations.h"
 #include "platform/store/sql_store.h"
 

@@ -1,5 +1,5 @@
-// MemoryStore: a Store without a disk, for tests and the simulator; it outlives the controllers
-// that are opened on it, as a file would.
+// MemoryStore: a Store without a disk, for tests; it outlives the controllers that are opened
+// on it, as a file would.
 #pragma once
 
 #include <optional>

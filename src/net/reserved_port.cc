@@ -1,4 +1,4 @@
-#include "platform/agent/reserved_port.h"
+#include "net/reserved_port.h"
 
 #include <cerrno>
 
