@@ -1,4 +1,4 @@
-#include "platform/agent/environment.h"
+#include "platform/agent/rank_environment.h"
 
 #include <algorithm>
 #include <array>
