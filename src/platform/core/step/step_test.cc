@@ -4,40 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "platform/core/step/step_world_for_test.h"
-#include "platform/core/step/words.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-using testing_world::map_of;
 using testing_world::spec_of;
-using testing_world::World;
 
-class StepTest : public ::testing::Test {
- protected:
-  CommandKind command(const RunId& run, int node) {
-    return command_for(world.state, world.node(run, node)).kind;
-  }
-  // Ends the attempt as the world would: ranks by our signal, then no process left.
-  void drain(const RunId& run) {
-    for (const NodeId& node : world.nodes(run)) {
-      auto word = world.ended(node, RankState::killed, 15, true);
-      word.state = NodeState::stopping;
-      world.must(word);
-    }
-    world.all_gone(run);
-  }
-  // The second attempt's worth of a lost rank: rank 0 dies by SIGKILL.
-  void lose_a_rank(const RunId& run) {
-    world.all_running(run);
-    world.must(world.ended(world.node(run, 0), RankState::killed, 9));
-    drain(run);
-  }
-
-  World world{map_of(2, 2)};
-};
+class StepTest : public testing_world::StepTest {};
 
 TEST_F(StepTest, ARunGoesFromQueuedToSucceeded) {
   const RunId run = world.submit(spec_of(2, 2));
@@ -130,61 +105,6 @@ TEST_F(StepTest, APeerThatFailsBecauseARankDiedDoesNotHideTheDeath) {
   EXPECT_EQ(world.attempt(run).reason, "rank 1 on host b was killed by signal 11 (SIGSEGV)");
 }
 
-TEST_F(StepTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.now += std::chrono::minutes(31);
-  auto stalled = world.running(world.node(run, 0));
-  stalled.ranks[0].step = 120;
-  stalled.ranks[0].activity = Activity::sleeping;
-  stalled.ranks[0].stalled_since = world.now - std::chrono::minutes(30);
-  world.must(stalled);
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
-  EXPECT_EQ(command(run, 1), CommandKind::stop);
-  auto stopped = world.running(world.node(run, 1));  // looked at before it is signalled
-  stopped.ranks[0].step = 120;
-  stopped.ranks[0].activity = Activity::stopped;
-  world.must(stopped);
-  drain(run);
-  const Attempt& first = world.state.attempts.at({run, 1});
-  EXPECT_EQ(first.cause, Cause::hung);
-  EXPECT_EQ(first.reason,
-            "rank 1 on host b hangs: no progress since step 120 for 30m; its process is stopped "
-            "(SIGSTOP or a debugger)");
-  EXPECT_EQ(world.run(run).epoch, 2);
-  EXPECT_EQ(world.run(run).losses, 1);
-  EXPECT_EQ(world.run(run).user_exits, 0);
-}
-
-TEST_F(StepTest, APeerThatGivesUpOnAStoppedRankIsALossAndNotTheUsersExit) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
-  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
-  auto stopped = world.running(world.node(run, 1));
-  stopped.ranks[0].activity = Activity::stopped;
-  world.must(stopped);
-  auto signalled = world.running(world.node(run, 1));  // SIGCONT came with the end
-  signalled.ranks[0].activity = Activity::running;
-  world.must(signalled);
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
-  drain(run);
-  EXPECT_EQ(world.run(run).losses, 1);
-  EXPECT_EQ(world.run(run).epoch, 2);
-}
-
-TEST_F(StepTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaitedForIt) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.now += seconds(20);
-  auto stalled = world.running(world.node(run, 0));
-  stalled.ranks[0].stalled_since = world.now - seconds(10);
-  world.must(stalled);
-  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
-  world.pass_time(seconds(10));
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-}
-
 TEST_F(StepTest, AUsersExitFailsTheRunUnlessItHasRetries) {
   auto spec = spec_of(1, 1);
   const RunId once = world.submit(spec);
@@ -270,61 +190,6 @@ TEST_F(StepTest, AStopWhileALostAttemptDrainsPreventsTheNext) {
   EXPECT_EQ(world.run(run).state, RunState::cancelled);
 }
 
-TEST_F(StepTest, AResumedRunStandsLastAndHasItsTimeAndItsRetriesAnew) {
-  auto spec = spec_of(2, 2);
-  spec.rank_loss_retries = 1;
-  const RunId run = world.submit(spec);
-  world.all_running(run);
-  world.now += seconds(60);
-  lose_a_rank(run);
-  lose_a_rank(run);
-  ASSERT_EQ(world.run(run).state, RunState::failed);
-  const RunId first = world.submit(spec_of(2, 2));
-  world.now += seconds(1);
-  const RunId second = world.submit(spec_of(2, 2));
-  world.now += seconds(1);
-  world.must(ResumeRun{run});
-  EXPECT_EQ(world.run(run).state, RunState::queued);
-  EXPECT_EQ(world.run(run).reason, "waits behind demo/3 in the queue");
-  EXPECT_FALSE(world.run(run).ended);
-  EXPECT_EQ(world.run(run).charged, Duration(0));
-  EXPECT_EQ(world.run(run).losses, 0);
-  EXPECT_EQ(world.run(run).queued, world.now);
-  for (const RunId& other : {first, second}) {
-    world.must(StopRun{other, ""});
-    if (world.run(other).epoch) world.all_gone(other);
-  }
-  EXPECT_EQ(world.run(run).state, RunState::starting);
-  EXPECT_EQ(world.run(run).epoch, 3);
-  EXPECT_EQ(world.run(run).reason,
-            "rank 0 on host a was killed by signal 9 (SIGKILL); attempt 3 goes on from the last "
-            "checkpoint");
-}
-
-TEST_F(StepTest, AStoppedRunThatIsResumedGoesOnUntilItsEnd) {
-  const RunId run = world.submit(spec_of(1, 1));
-  world.must(StopRun{run, ""});
-  world.all_gone(run);
-  ASSERT_EQ(world.run(run).state, RunState::cancelled);
-  world.must(ResumeRun{run});
-  world.all_running(run);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 0));
-  world.all_gone(run);
-  EXPECT_EQ(world.run(run).state, RunState::succeeded);
-}
-
-TEST_F(StepTest, OnlyARunThatEndedOtherwiseThanWellIsResumed) {
-  const RunId run = world.submit(spec_of(1, 1));
-  EXPECT_THAT(world.happen(ResumeRun{run}).error().message,
-              HasSubstr("demo/1 has not ended, it is starting; `lockstep stop demo/1`"));
-  world.all_running(run);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 0));
-  world.all_gone(run);
-  EXPECT_THAT(world.happen(ResumeRun{run}).error().message,
-              HasSubstr("demo/1 has succeeded, so there is nothing to resume"));
-  EXPECT_EQ(world.happen(ResumeRun{{"demo", 9}}).error().code, Code::not_found);
-}
-
 TEST_F(StepTest, TheTimeOutCountsRunningTimeOverAllAttempts) {
   auto spec = spec_of(1, 1);
   spec.timeout = seconds(100);
@@ -359,79 +224,6 @@ TEST_F(StepTest, AnAgentThatEnforcesTheTimeOutItselfIsBelieved) {
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
 
-TEST_F(StepTest, ASilentAgentLosesItsNodeAndIsFenced) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.now += seconds(29);
-  world.must(world.running(world.node(run, 0)));
-  world.pass_time(seconds(1));
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-  EXPECT_EQ(world.run(run).reason, "the agent of node 1 on host b was silent for 30s");
-  EXPECT_EQ(world.effects.back(), Effect(KillNode{world.node(run, 1)}));
-  EXPECT_EQ(command(run, 1), CommandKind::leave);
-  world.must(world.running(world.node(run, 1)));  // it comes back too late
-  EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).state, NodeState::lost);
-}
-
-TEST_F(StepTest, NobodyCountsAsSilentForTheTimeThatTheDaemonWasAway) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.now += std::chrono::minutes(10);
-  world.must(DaemonStarted{});
-  const Tick tick{.listening_since = world.now};
-  world.now += seconds(29);
-  world.must(tick);
-  EXPECT_EQ(world.attempt(run).state, AttemptState::running);
-  world.now += seconds(1);
-  world.must(tick);
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-}
-
-TEST_F(StepTest, AClockThatWasSetBackHidesNoSilence) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.now -= std::chrono::hours(1);
-  world.must(DaemonStarted{});
-  world.pass_time(seconds(30));
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-}
-
-TEST_F(StepTest, RanksThatEndedInTimeAreHeardBeforeTheTimeOutAfterTheDaemonWasAway) {
-  auto spec = spec_of(1, 1);
-  spec.timeout = std::chrono::minutes(1);
-  const RunId run = world.submit(spec);
-  world.all_running(run);
-  const auto word = world.ended(world.node(run, 0), RankState::exited, 0);
-  world.now += std::chrono::minutes(2);
-  world.must(DaemonStarted{});
-  const Tick first{.listening_since = world.now};
-  world.must(first);
-  world.must(word);
-  EXPECT_EQ(world.attempt(run).cause, Cause::ok);
-}
-
-TEST_F(StepTest, ATimeOutThatPassedWhileTheDaemonWasAwayIsFoundSoonAfter) {
-  auto spec = spec_of(1, 1);
-  spec.timeout = std::chrono::minutes(1);
-  const RunId run = world.submit(spec);
-  world.all_running(run);
-  world.now += std::chrono::minutes(2);
-  world.must(DaemonStarted{});
-  const Tick tick{.listening_since = world.now};
-  world.now += seconds(15);
-  world.must(tick);
-  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
-}
-
-TEST_F(StepTest, TheStartOfRanksMayTakeLongerByTheTimeThatTheDaemonWasAway) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_ready(run);
-  world.now += std::chrono::minutes(10);
-  world.must(DaemonStarted{});
-  world.must(Tick{.listening_since = world.now});
-  EXPECT_EQ(world.attempt(run).state, AttemptState::launching);
-}
-
 TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
@@ -440,17 +232,6 @@ TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   world.must(NodeGone{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
   EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended without a word");
-}
-
-TEST_F(StepTest, ANodeThatDiedWithTheDaemonHidesThePeersThatFailedBecauseOfIt) {
-  const RunId run = world.submit(spec_of(2, 1));
-  world.all_running(run);
-  world.now += seconds(1);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
-  world.now += seconds(1);
-  world.must(DaemonStarted{});
-  world.must(NodeGone{world.node(run, 1)});
-  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
 TEST_F(StepTest, ANodeThatObeysTooSlowlyIsKilledAndIsNotTheCause) {
@@ -581,21 +362,6 @@ TEST_F(StepTest, TheVersionGrowsWithWhatPeopleSeeAndNotWithHeartbeats) {
   EXPECT_EQ(world.run(run).version, version);
   EXPECT_EQ(node.last_heard, world.now);
   EXPECT_EQ(node.ranks[0].step, 7);
-}
-
-TEST(Words, DurationsAreShort) {
-  EXPECT_EQ(short_text(seconds(10)), "10s");
-  EXPECT_EQ(short_text(std::chrono::minutes(30)), "30m");
-  EXPECT_EQ(short_text(std::chrono::hours(2)), "2h");
-  EXPECT_EQ(short_text(std::chrono::minutes(90)), "1h 30m");
-}
-
-TEST(Words, ALineFromOutsideIsCutAtAWholeCharacter) {
-  EXPECT_EQ(one_line("a\nb\tc"), "a b c");
-  EXPECT_LE(one_line(std::string(299, 'x') + "\xc3\xa9\xc3\xa9").size(), 300u);
-  EXPECT_EQ(one_line(std::string(299, 'x') + "\xc3\xa9"), std::string(299, 'x'));
-  EXPECT_EQ(one_line(std::string(298, 'x') + "\xc3\xa9\xc3\xa9"),
-            std::string(298, 'x') + "\xc3\xa9");
 }
 
 }  // namespace

@@ -119,4 +119,29 @@ class World {
   std::vector<Effect> effects;
 };
 
+// Two hosts of two devices each.
+class StepTest : public ::testing::Test {
+ protected:
+  CommandKind command(const RunId& run, int node) {
+    return command_for(world.state, world.node(run, node)).kind;
+  }
+  // Ends the attempt as the world would: ranks by our signal, then no process left.
+  void drain(const RunId& run) {
+    for (const NodeId& node : world.nodes(run)) {
+      auto word = world.ended(node, RankState::killed, 15, true);
+      word.state = NodeState::stopping;
+      world.must(word);
+    }
+    world.all_gone(run);
+  }
+  // The second attempt's worth of a lost rank: rank 0 dies by SIGKILL.
+  void lose_a_rank(const RunId& run) {
+    world.all_running(run);
+    world.must(world.ended(world.node(run, 0), RankState::killed, 9));
+    drain(run);
+  }
+
+  World world{map_of(2, 2)};
+};
+
 }  // namespace lockstep::testing_world

@@ -1,0 +1,71 @@
+// Ranks that make no progress, and whom the attempt blames for it.
+#include <gtest/gtest.h>
+
+#include "platform/core/step/step.h"
+#include "platform/core/step/step_world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::seconds;
+using testing_world::spec_of;
+
+class StepHangTest : public testing_world::StepTest {};
+
+TEST_F(StepHangTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += std::chrono::minutes(31);
+  auto stalled = world.running(world.node(run, 0));
+  stalled.ranks[0].step = 120;
+  stalled.ranks[0].activity = Activity::sleeping;
+  stalled.ranks[0].stalled_since = world.now - std::chrono::minutes(30);
+  world.must(stalled);
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  EXPECT_EQ(command(run, 1), CommandKind::stop);
+  auto stopped = world.running(world.node(run, 1));  // looked at before it is signalled
+  stopped.ranks[0].step = 120;
+  stopped.ranks[0].activity = Activity::stopped;
+  world.must(stopped);
+  drain(run);
+  const Attempt& first = world.state.attempts.at({run, 1});
+  EXPECT_EQ(first.cause, Cause::hung);
+  EXPECT_EQ(first.reason,
+            "rank 1 on host b hangs: no progress since step 120 for 30m; its process is stopped "
+            "(SIGSTOP or a debugger)");
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).user_exits, 0);
+}
+
+TEST_F(StepHangTest, APeerThatGivesUpOnAStoppedRankIsALossAndNotTheUsersExit) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  auto stopped = world.running(world.node(run, 1));
+  stopped.ranks[0].activity = Activity::stopped;
+  world.must(stopped);
+  auto signalled = world.running(world.node(run, 1));  // SIGCONT came with the end
+  signalled.ranks[0].activity = Activity::running;
+  world.must(signalled);
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  drain(run);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).epoch, 2);
+}
+
+TEST_F(StepHangTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaitedForIt) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(20);
+  auto stalled = world.running(world.node(run, 0));
+  stalled.ranks[0].stalled_since = world.now - seconds(10);
+  world.must(stalled);
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  world.pass_time(seconds(10));
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+// Agents that are not heard, or could not be while the daemon was away.
+#include <gtest/gtest.h>
+
+#include "platform/core/step/step.h"
+#include "platform/core/step/step_world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::seconds;
+using testing_world::spec_of;
+
+class StepSilenceTest : public testing_world::StepTest {};
+
+TEST_F(StepSilenceTest, ASilentAgentLosesItsNodeAndIsFenced) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(29);
+  world.must(world.running(world.node(run, 0)));
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  EXPECT_EQ(world.run(run).reason, "the agent of node 1 on host b was silent for 30s");
+  EXPECT_EQ(world.effects.back(), Effect(KillNode{world.node(run, 1)}));
+  EXPECT_EQ(command(run, 1), CommandKind::leave);
+  world.must(world.running(world.node(run, 1)));  // it comes back too late
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).state, NodeState::lost);
+}
+
+TEST_F(StepSilenceTest, NobodyCountsAsSilentForTheTimeThatTheDaemonWasAway) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += std::chrono::minutes(10);
+  world.must(DaemonStarted{});
+  const Tick tick{.listening_since = world.now};
+  world.now += seconds(29);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).state, AttemptState::running);
+  world.now += seconds(1);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
+TEST_F(StepSilenceTest, AClockThatWasSetBackHidesNoSilence) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now -= std::chrono::hours(1);
+  world.must(DaemonStarted{});
+  world.pass_time(seconds(30));
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
+TEST_F(StepSilenceTest, RanksThatEndedInTimeAreHeardBeforeTheTimeOutAfterTheDaemonWasAway) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  const auto word = world.ended(world.node(run, 0), RankState::exited, 0);
+  world.now += std::chrono::minutes(2);
+  world.must(DaemonStarted{});
+  const Tick first{.listening_since = world.now};
+  world.must(first);
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::ok);
+}
+
+TEST_F(StepSilenceTest, ATimeOutThatPassedWhileTheDaemonWasAwayIsFoundSoonAfter) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += std::chrono::minutes(2);
+  world.must(DaemonStarted{});
+  const Tick tick{.listening_since = world.now};
+  world.now += seconds(15);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+}
+
+TEST_F(StepSilenceTest, TheStartOfRanksMayTakeLongerByTheTimeThatTheDaemonWasAway) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_ready(run);
+  world.now += std::chrono::minutes(10);
+  world.must(DaemonStarted{});
+  world.must(Tick{.listening_since = world.now});
+  EXPECT_EQ(world.attempt(run).state, AttemptState::launching);
+}
+
+TEST_F(StepSilenceTest, ANodeThatDiedWithTheDaemonHidesThePeersThatFailedBecauseOfIt) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(1);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.now += seconds(1);
+  world.must(DaemonStarted{});
+  world.must(NodeGone{world.node(run, 1)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
+}  // namespace
+}  // namespace lockstep
