@@ -23,6 +23,7 @@ class LS_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() LS_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
   void unlock() LS_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
+  bool try_lock() LS_THREAD_ANNOTATION(try_acquire_capability(true)) { return mutex_.try_lock(); }
 
  private:
   friend class Condition;
@@ -40,6 +41,23 @@ class LS_THREAD_ANNOTATION(scoped_lockable) Lock {
 
  private:
   Mutex& mutex_;
+};
+
+// Takes the mutex if nobody holds it; false otherwise.
+class LS_THREAD_ANNOTATION(scoped_lockable) TryLock {
+ public:
+  explicit TryLock(Mutex& mutex) LS_THREAD_ANNOTATION(no_thread_safety_analysis)
+      : mutex_(mutex), held_(mutex.try_lock()) {}
+  ~TryLock() LS_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    if (held_) mutex_.unlock();
+  }
+  TryLock(const TryLock&) = delete;
+  TryLock& operator=(const TryLock&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  Mutex& mutex_;
+  const bool held_;
 };
 
 // A condition variable whose every wait has a bound.

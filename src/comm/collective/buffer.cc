@@ -1,9 +1,5 @@
 #include "comm/collective/buffer.h"
 
-#include <cerrno>
-
-#include <sys/mman.h>
-
 #include "base/format.h"
 
 namespace lockstep {
@@ -11,15 +7,13 @@ namespace lockstep {
 Result<Buffer> Buffer::create(Bytes size) {
   if (size.count() < 0) return Error{Code::invalid, "a buffer's size must not be negative"};
   if (size.count() == 0) return Buffer();
-  const auto bytes = static_cast<std::size_t>(size.count());
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return os_error(format("allocating {} to communicate", text(size)), errno);
-  return Buffer({static_cast<std::byte*>(memory), bytes});
+  auto heap = TRY(Heap::of_process());
+  const auto memory = TRY(heap->allocate(size));
+  return Buffer(std::move(heap), memory);
 }
 
 Buffer::~Buffer() {
-  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+  if (!memory_.empty()) heap_->free(memory_);
 }
 
 }  // namespace lockstep

@@ -1,13 +1,15 @@
-// Buffer: memory that is communicated. Made by Communicator::allocate, page-aligned and zeroed;
-// what stands behind it (plain or shared memory) is the communicator's business.
+// Buffer: memory that is communicated, page-aligned and zeroed when it is made. It lies in the heap
+// that this process shares with the ranks of its host, which outlives every group.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "base/result.h"
 #include "base/units.h"
+#include "comm/fabric/shm/heap.h"
 
 namespace lockstep {
 
@@ -16,8 +18,10 @@ class Buffer {
   static Result<Buffer> create(Bytes size);
 
   Buffer() = default;
-  Buffer(Buffer&& other) noexcept : memory_(std::exchange(other.memory_, {})) {}
+  Buffer(Buffer&& other) noexcept
+      : heap_(std::move(other.heap_)), memory_(std::exchange(other.memory_, {})) {}
   Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(heap_, other.heap_);
     std::swap(memory_, other.memory_);
     return *this;
   }
@@ -28,8 +32,10 @@ class Buffer {
   std::span<std::byte> span() const { return memory_; }
 
  private:
-  explicit Buffer(std::span<std::byte> memory) : memory_(memory) {}
-  std::span<std::byte> memory_;  // owned, by mmap
+  Buffer(std::shared_ptr<Heap> heap, std::span<std::byte> memory)
+      : heap_(std::move(heap)), memory_(memory) {}
+  std::shared_ptr<Heap> heap_;  // shared by all buffers of the process
+  std::span<std::byte> memory_;
 };
 
 }  // namespace lockstep

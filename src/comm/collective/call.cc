@@ -15,6 +15,14 @@ std::string_view name(Operation operation) {
       return "all_gather";
     case Operation::broadcast:
       return "broadcast";
+    case Operation::reduce:
+      return "reduce";
+    case Operation::gather:
+      return "gather";
+    case Operation::scatter:
+      return "scatter";
+    case Operation::all_to_all:
+      return "all_to_all";
     case Operation::barrier:
       return "barrier";
     case Operation::offer:
@@ -52,9 +60,16 @@ std::string call_text(const Header& header) {
     case Operation::reduce_scatter:
       return format("{} ({} {}, {} bytes)", start, text(static_cast<DataType>(header.type)),
                     text(static_cast<ReduceOp>(header.reduce)), header.bytes);
+    case Operation::reduce:
+      return format("{} (root {}, {} {}, {} bytes)", start, header.root,
+                    text(static_cast<DataType>(header.type)),
+                    text(static_cast<ReduceOp>(header.reduce)), header.bytes);
     case Operation::broadcast:
+    case Operation::gather:
+    case Operation::scatter:
       return format("{} (root {}, {} bytes)", start, header.root, header.bytes);
     case Operation::all_gather:
+    case Operation::all_to_all:
       return format("{} ({} bytes)", start, header.bytes);
     case Operation::barrier:
       return start;

@@ -77,9 +77,32 @@ Bytestring fill(std::size_t count, DataType type, Value value) {
 }
 
 enum class Transport { shm, ofi, mixed };
+// Where buffers lie, and how calls are waited for. `some`: this differs between the ranks.
+enum class Memory { elsewhere, lent, some };
 struct Case {
   Transport transport;
   int ranks;
+  Memory memory = Memory::elsewhere;
+};
+
+// A rank's buffer, with a copy of `content` in it.
+class Data {
+ public:
+  Data(Communicator& comm, bool lent, const Bytestring& content) {
+    if (lent)
+      lent_ = comm.allocate(Bytes(static_cast<std::int64_t>(content.size()))).value();
+    else
+      elsewhere_.resize(content.size());
+    std::copy(content.begin(), content.end(), span().begin());
+  }
+  std::span<std::byte> span() { return lent_.data() ? lent_.span() : std::span(elsewhere_); }
+  bool operator==(std::span<const std::byte> other) {
+    return std::equal(span().begin(), span().end(), other.begin(), other.end());
+  }
+
+ private:
+  Buffer lent_;
+  Bytestring elsewhere_;
 };
 
 class Collectives : public testing::TestWithParam<Case> {
@@ -87,22 +110,48 @@ class Collectives : public testing::TestWithParam<Case> {
   Collectives() : group(options()) {}
 
   static GroupOptions options() {
-    const auto [transport, ranks] = GetParam();
+    const auto [transport, ranks, memory] = GetParam();
     return transport == Transport::shm   ? one_host(ranks)
            : transport == Transport::ofi ? a_host_each(ranks)
                                          : two_hosts(ranks);
   }
 
-  static constexpr std::size_t kSizes[] = {0, 1, 3, 17, 1000, 65537, 300'001};
+  static constexpr std::size_t kSizes[] = {0, 1, 3, 17, 1000, 4095, 4097, 65537, 300'001};
+
+  static bool lends(const Communicator& comm) {
+    const auto memory = GetParam().memory;
+    return memory == Memory::lent || (memory == Memory::some && comm.rank() % 2 == 0);
+  }
+  static Waiting waiting(const Communicator& comm) {
+    return lends(comm) ? Waiting::here : Waiting::later;
+  }
+  static Data data(Communicator& comm, const Bytestring& content) {
+    return Data(comm, lends(comm), content);
+  }
+  static void expect_done(const Pending& pending) {
+    const auto done = pending.wait();
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+  }
 
   void check_all_reduce(std::size_t count, DataType type, ReduceOp op) {
     const auto expected =
         fill(count, type, [&](std::size_t i) { return reduced(group.size(), i, op, type); });
     group.run([&](Communicator& comm) {
-      auto buffer = fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); });
-      auto done = comm.all_reduce(buffer, type, op).wait();
-      ASSERT_TRUE(done.has_value()) << done.error().message;
+      auto buffer =
+          data(comm, fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); }));
+      expect_done(comm.all_reduce(buffer.span(), type, op, waiting(comm)));
       EXPECT_TRUE(buffer == expected) << text(type) << " " << text(op) << " " << count;
+    });
+  }
+
+  void check_reduce(std::size_t count, DataType type, ReduceOp op, int root) {
+    const auto expected =
+        fill(count, type, [&](std::size_t i) { return reduced(group.size(), i, op, type); });
+    group.run([&](Communicator& comm) {
+      const auto own = fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); });
+      auto buffer = data(comm, own);
+      expect_done(comm.reduce(buffer.span(), type, op, root, waiting(comm)));
+      EXPECT_TRUE(buffer == (comm.rank() == root ? expected : own)) << text(type) << " " << count;
     });
   }
 
@@ -111,15 +160,38 @@ class Collectives : public testing::TestWithParam<Case> {
     const auto all =
         fill(count * n, type, [&](std::size_t i) { return reduced(group.size(), i, op, type); });
     group.run([&](Communicator& comm) {
-      const auto input =
-          fill(count * n, type, [&](std::size_t i) { return share(comm.rank(), i); });
-      Bytestring output(count * size_of(type));
-      auto done = comm.reduce_scatter(input, output, type, op).wait();
-      ASSERT_TRUE(done.has_value()) << done.error().message;
-      const auto own = static_cast<std::size_t>(comm.rank()) * output.size();
-      EXPECT_TRUE(std::equal(output.begin(), output.end(), all.begin() + static_cast<long>(own)))
+      auto input =
+          data(comm, fill(count * n, type, [&](std::size_t i) { return share(comm.rank(), i); }));
+      auto output = data(comm, Bytestring(count * size_of(type)));
+      expect_done(comm.reduce_scatter(input.span(), output.span(), type, op, waiting(comm)));
+      const auto block = output.span().size();
+      EXPECT_TRUE(output ==
+                  std::span(all).subspan(static_cast<std::size_t>(comm.rank()) * block, block))
           << text(type) << " " << text(op) << " " << count;
     });
+  }
+
+  // Byte i of the block that rank `from` has for rank `to`.
+  static Bytestring block(std::size_t size, int from, int to) {
+    return fill(size, DataType::uint8, [&](std::size_t i) {
+      return static_cast<double>((i + static_cast<std::size_t>(from * 17 + to * 5)) % 251);
+    });
+  }
+  template <class Block>
+  static Bytestring joined(int count, Block block_of) {
+    Bytestring all;
+    for (int i = 0; i < count; ++i) {
+      const auto one = block_of(i);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+  // Each root is tried with small data, one with all sizes.
+  template <class Body>
+  void for_each_root(Body body) {
+    for (const auto size : kSizes)
+      for (int root = 0; root < group.size(); ++root)
+        if (size <= 1000 || root == group.size() - 1) body(size, root);
   }
 
   Group group;
@@ -132,8 +204,14 @@ TEST_P(Collectives, AllReduceOfEverySizeEqualsTheSerialAnswer) {
 TEST_P(Collectives, AllReduceOfEveryTypeAndReductionEqualsTheSerialAnswer) {
   for (const auto type : kDataTypes)
     for (const auto op : kReduceOps)
-      for (const std::size_t size : {17u, 5003u})  // flat and ring
+      for (const std::size_t size : {17u, 20'003u})  // the algorithms for little and for much
         if (op != ReduceOp::average || is_float(type)) check_all_reduce(size, type, op);
+}
+
+TEST_P(Collectives, ReduceOfEverySizeEqualsTheSerialAnswerAndLeavesTheOthersBuffersAlone) {
+  for_each_root([&](std::size_t size, int root) {
+    check_reduce(size, DataType::float32, ReduceOp::average, root);
+  });
 }
 
 TEST_P(Collectives, ReduceScatterOfEverySizeEqualsTheSerialAnswer) {
@@ -144,47 +222,74 @@ TEST_P(Collectives, ReduceScatterOfEverySizeEqualsTheSerialAnswer) {
 TEST_P(Collectives, ReduceScatterOfEveryTypeAndReductionEqualsTheSerialAnswer) {
   for (const auto type : kDataTypes)
     for (const auto op : kReduceOps)
-      if (op != ReduceOp::average || is_float(type)) check_reduce_scatter(17, type, op);
+      for (const std::size_t size : {17u, 9001u})
+        if (op != ReduceOp::average || is_float(type)) check_reduce_scatter(size, type, op);
 }
 
 TEST_P(Collectives, AllGatherPutsEveryBlockInItsPlace) {
   for (const auto size : kSizes) {
-    const auto n = static_cast<std::size_t>(group.size());
-    const auto value = [&](std::size_t i) {
-      return static_cast<double>((i + i / (size + 1) * 7) % 251);
-    };
-    const auto expected = fill(size * n, DataType::uint8, value);
+    const auto expected = joined(group.size(), [&](int from) { return block(size, from, 0); });
     group.run([&](Communicator& comm) {
-      const auto from = static_cast<std::size_t>(comm.rank()) * size;
-      const auto input =
-          fill(size, DataType::uint8, [&](std::size_t i) { return value(from + i); });
-      Bytestring output(size * n);
-      auto done = comm.all_gather(input, output).wait();
-      ASSERT_TRUE(done.has_value()) << done.error().message;
+      auto input = data(comm, block(size, comm.rank(), 0));
+      auto output = data(comm, Bytestring(expected.size()));
+      expect_done(comm.all_gather(input.span(), output.span(), waiting(comm)));
       EXPECT_TRUE(output == expected) << size;
       // In place: the input is the own block of the output.
-      Bytestring in_place(size * n);
-      std::copy(input.begin(), input.end(), in_place.begin() + static_cast<long>(from));
-      done = comm.all_gather(std::span(in_place).subspan(from, size), in_place).wait();
-      ASSERT_TRUE(done.has_value()) << done.error().message;
+      auto in_place = data(comm, Bytestring(expected.size()));
+      const auto own = in_place.span().subspan(static_cast<std::size_t>(comm.rank()) * size, size);
+      std::copy(input.span().begin(), input.span().end(), own.begin());
+      expect_done(comm.all_gather(own, in_place.span(), waiting(comm)));
       EXPECT_TRUE(in_place == expected) << size;
     });
   }
 }
 
 TEST_P(Collectives, BroadcastFromEveryRootReachesAll) {
-  for (const auto size : kSizes)
-    for (int root = 0; root < group.size(); ++root) {
-      if (size > 1000 && root != group.size() - 1) continue;
-      const auto expected = fill(size, DataType::uint8,
-                                 [&](std::size_t i) { return static_cast<double>((i + 5) % 251); });
-      group.run([&](Communicator& comm) {
-        auto buffer = comm.rank() == root ? expected : Bytestring(size);
-        auto done = comm.broadcast(buffer, root).wait();
-        ASSERT_TRUE(done.has_value()) << done.error().message;
-        EXPECT_TRUE(buffer == expected) << size << " from " << root;
-      });
-    }
+  for_each_root([&](std::size_t size, int root) {
+    const auto expected = block(size, root, 0);
+    group.run([&](Communicator& comm) {
+      auto buffer = data(comm, comm.rank() == root ? expected : Bytestring(size));
+      expect_done(comm.broadcast(buffer.span(), root, waiting(comm)));
+      EXPECT_TRUE(buffer == expected) << size << " from " << root;
+    });
+  });
+}
+
+TEST_P(Collectives, GatherBringsEveryBlockToTheRoot) {
+  for_each_root([&](std::size_t size, int root) {
+    const auto expected = joined(group.size(), [&](int from) { return block(size, from, root); });
+    group.run([&](Communicator& comm) {
+      auto input = data(comm, block(size, comm.rank(), root));
+      auto output = data(comm, Bytestring(comm.rank() == root ? expected.size() : 0));
+      expect_done(comm.gather(input.span(), output.span(), root, waiting(comm)));
+      EXPECT_TRUE(comm.rank() != root || output == expected) << size << " to " << root;
+    });
+  });
+}
+
+TEST_P(Collectives, ScatterBringsEveryRankItsBlock) {
+  for_each_root([&](std::size_t size, int root) {
+    const auto all = joined(group.size(), [&](int to) { return block(size, root, to); });
+    group.run([&](Communicator& comm) {
+      auto input = data(comm, comm.rank() == root ? all : Bytestring());
+      auto output = data(comm, Bytestring(size));
+      expect_done(comm.scatter(input.span(), output.span(), root, waiting(comm)));
+      EXPECT_TRUE(output == block(size, root, comm.rank())) << size << " from " << root;
+    });
+  });
+}
+
+TEST_P(Collectives, AllToAllBringsEveryBlockFromEverybodyToEverybody) {
+  for (const auto size : kSizes) {
+    if (size > 100'000) continue;
+    group.run([&](Communicator& comm) {
+      const auto out = joined(comm.size(), [&](int to) { return block(size, comm.rank(), to); });
+      const auto in = joined(comm.size(), [&](int from) { return block(size, from, comm.rank()); });
+      auto input = data(comm, out), output = data(comm, Bytestring(in.size()));
+      expect_done(comm.all_to_all(input.span(), output.span(), waiting(comm)));
+      EXPECT_TRUE(output == in) << size;
+    });
+  }
 }
 
 TEST_P(Collectives, NobodyLeavesABarrierBeforeAllHaveEntered) {
@@ -192,7 +297,7 @@ TEST_P(Collectives, NobodyLeavesABarrierBeforeAllHaveEntered) {
   for (int round = 1; round <= 20; ++round)
     group.run([&](Communicator& comm) {
       ++entered;
-      EXPECT_TRUE(comm.barrier().wait().has_value());
+      EXPECT_TRUE(comm.barrier(waiting(comm)).wait().has_value());
       EXPECT_GE(entered.load(), round * comm.size());
     });
 }
@@ -260,17 +365,24 @@ TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
-  const char* names[] = {"shm", "ofi", "mixed"};
-  return names[static_cast<int>(info.param.transport)] + std::to_string(info.param.ranks);
+  const char* transports[] = {"shm", "ofi", "mixed"};
+  const char* memories[] = {"", "_lent", "_some_lent"};
+  return transports[static_cast<int>(info.param.transport)] + std::to_string(info.param.ranks) +
+         memories[static_cast<int>(info.param.memory)];
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Collectives,
-                         testing::Values(Case{Transport::shm, 1}, Case{Transport::shm, 2},
-                                         Case{Transport::shm, 3}, Case{Transport::shm, 4},
-                                         Case{Transport::shm, 6}, Case{Transport::shm, 7},
-                                         Case{Transport::shm, 8}, Case{Transport::ofi, 2},
-                                         Case{Transport::ofi, 5}, Case{Transport::mixed, 4}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    All, Collectives,
+    testing::Values(Case{Transport::shm, 1}, Case{Transport::shm, 2}, Case{Transport::shm, 3},
+                    Case{Transport::shm, 4}, Case{Transport::shm, 6}, Case{Transport::shm, 7},
+                    Case{Transport::shm, 8}, Case{Transport::ofi, 2}, Case{Transport::ofi, 5},
+                    Case{Transport::mixed, 4}, Case{Transport::shm, 1, Memory::lent},
+                    Case{Transport::shm, 2, Memory::lent}, Case{Transport::shm, 3, Memory::lent},
+                    Case{Transport::shm, 4, Memory::lent}, Case{Transport::shm, 5, Memory::lent},
+                    Case{Transport::shm, 9, Memory::lent}, Case{Transport::ofi, 3, Memory::lent},
+                    Case{Transport::mixed, 5, Memory::lent}, Case{Transport::shm, 2, Memory::some},
+                    Case{Transport::shm, 5, Memory::some}, Case{Transport::ofi, 2, Memory::some}),
+    name_of);
 
 }  // namespace
 }  // namespace lockstep

@@ -1,17 +1,9 @@
 #include "comm/collective/communicator.h"
 
-#include <cstring>
-
 #include <unistd.h>
 
 #include "base/format.h"
-#include "comm/collective/choice.h"
-#include "comm/collective/dissemination_barrier.h"
 #include "comm/collective/progress_engine.h"
-#include "comm/collective/ring_all_gather.h"
-#include "comm/collective/ring_all_reduce.h"
-#include "comm/collective/ring_broadcast.h"
-#include "comm/collective/ring_reduce_scatter.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +17,12 @@ Result<void> check_reduction(std::size_t bytes, DataType type, ReduceOp op) {
     return invalid(format("the average of {} is not defined; use sum and divide", text(type)));
   return {};
 }
+
+Header move_header(Operation operation, std::size_t bytes, int root) {
+  return make_header(operation, 0, bytes, DataType::uint8, ReduceOp::sum, root);
+}
+
+std::span<const std::byte> none() { return {}; }
 
 Result<void> check_options(const CommunicatorOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
@@ -52,9 +50,9 @@ class Communicator::Impl {
                "communicate in rank {} itself, or make a new group here",
                rank_, rank_));
   }
-  Pending submit(const Header& header, ProgressEngine::Algorithm algorithm) {
+  Pending submit(const Call& call, Waiting waiting) {
     if (auto checked = check_process(); !checked) return Pending::finished(std::move(checked));
-    return engine_.submit(header, std::move(algorithm));
+    return engine_.submit(call, waiting);
   }
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -63,6 +61,11 @@ class Communicator::Impl {
   Result<void> check_blocks(std::size_t whole, std::size_t block) const {
     if (whole == block * static_cast<std::size_t>(size_)) return {};
     return invalid(format("{} bytes are not {} blocks of {} bytes", whole, size_, block));
+  }
+
+  Result<void> check_root(int root) const {
+    if (root >= 0 && root < size_) return {};
+    return invalid(format("root {} is no rank of a group of {}", root, size_));
   }
 
   Result<void> check_peer(int peer, int tag) const {
@@ -106,57 +109,82 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
 int Communicator::rank() const { return impl_->rank(); }
 int Communicator::size() const { return impl_->size(); }
 
-Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op) {
+Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
+                                 Waiting waiting) {
   if (auto checked = check_reduction(buffer.size(), type, op); !checked)
     return Pending::finished(std::move(checked));
-  const auto header = make_header(Operation::all_reduce, 0, buffer.size(), type, op, 0);
-  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
-    if (exchange.size() == 1) return {};
-    if (choose_all_reduce(buffer.size(), exchange.size()) == Algorithm::flat)
-      return flat_all_reduce(exchange, buffer, type, op);
-    return ring_all_reduce(exchange, buffer, type, op);
-  });
+  return impl_->submit(
+      {make_header(Operation::all_reduce, 0, buffer.size(), type, op, 0), {}, buffer}, waiting);
+}
+
+Pending Communicator::reduce(std::span<std::byte> buffer, DataType type, ReduceOp op, int root,
+                             Waiting waiting) {
+  auto checked = check_reduction(buffer.size(), type, op);
+  if (checked) checked = impl_->check_root(root);
+  if (!checked) return Pending::finished(std::move(checked));
+  return impl_->submit(
+      {make_header(Operation::reduce, 0, buffer.size(), type, op, root), {}, buffer}, waiting);
 }
 
 Pending Communicator::reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                                     DataType type, ReduceOp op) {
+                                     DataType type, ReduceOp op, Waiting waiting) {
   auto checked = check_reduction(output.size(), type, op);
   if (checked) checked = impl_->check_blocks(input.size(), output.size());
   if (!checked) return Pending::finished(std::move(checked));
-  const auto header = make_header(Operation::reduce_scatter, 0, output.size(), type, op, 0);
-  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
-    if (exchange.size() > 1) return ring_reduce_scatter(exchange, input, output, type, op);
-    if (!output.empty()) std::memmove(output.data(), input.data(), output.size());
-    return {};
-  });
+  return impl_->submit(
+      {make_header(Operation::reduce_scatter, 0, output.size(), type, op, 0), input, output},
+      waiting);
 }
 
-Pending Communicator::all_gather(std::span<const std::byte> input, std::span<std::byte> output) {
+Pending Communicator::all_gather(std::span<const std::byte> input, std::span<std::byte> output,
+                                 Waiting waiting) {
   if (auto checked = impl_->check_blocks(output.size(), input.size()); !checked)
     return Pending::finished(std::move(checked));
-  const auto header =
-      make_header(Operation::all_gather, 0, input.size(), DataType::uint8, ReduceOp::sum, 0);
-  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
-    if (exchange.size() > 1) return ring_all_gather(exchange, input, output);
-    if (!output.empty()) std::memmove(output.data(), input.data(), output.size());
-    return {};
-  });
+  return impl_->submit({move_header(Operation::all_gather, input.size(), 0), input, output},
+                       waiting);
 }
 
-Pending Communicator::broadcast(std::span<std::byte> buffer, int root) {
-  if (root < 0 || root >= size())
-    return Pending::finished(invalid(format("root {} is no rank of a group of {}", root, size())));
-  const auto header =
-      make_header(Operation::broadcast, 0, buffer.size(), DataType::uint8, ReduceOp::sum, root);
-  return impl_->submit(header, [=](Exchange& exchange) -> Result<void> {
-    if (exchange.size() == 1) return {};
-    return ring_broadcast(exchange, buffer, root);
-  });
+Pending Communicator::broadcast(std::span<std::byte> buffer, int root, Waiting waiting) {
+  if (auto checked = impl_->check_root(root); !checked)
+    return Pending::finished(std::move(checked));
+  const auto input = rank() == root ? std::span<const std::byte>(buffer) : none();
+  return impl_->submit({move_header(Operation::broadcast, buffer.size(), root), input, buffer},
+                       waiting);
 }
 
-Pending Communicator::barrier() {
-  const auto header = make_header(Operation::barrier, 0, 0, DataType::uint8, ReduceOp::sum, 0);
-  return impl_->submit(header, dissemination_barrier);
+Pending Communicator::gather(std::span<const std::byte> input, std::span<std::byte> output,
+                             int root, Waiting waiting) {
+  auto checked = impl_->check_root(root);
+  if (checked && rank() == root) checked = impl_->check_blocks(output.size(), input.size());
+  if (checked && rank() != root && !output.empty())
+    checked = invalid("only the root of a gather has an output");
+  if (!checked) return Pending::finished(std::move(checked));
+  return impl_->submit({move_header(Operation::gather, input.size(), root), input, output},
+                       waiting);
+}
+
+Pending Communicator::scatter(std::span<const std::byte> input, std::span<std::byte> output,
+                              int root, Waiting waiting) {
+  auto checked = impl_->check_root(root);
+  if (checked && rank() == root) checked = impl_->check_blocks(input.size(), output.size());
+  if (checked && rank() != root && !input.empty())
+    checked = invalid("only the root of a scatter has an input");
+  if (!checked) return Pending::finished(std::move(checked));
+  return impl_->submit({move_header(Operation::scatter, output.size(), root), input, output},
+                       waiting);
+}
+
+Pending Communicator::all_to_all(std::span<const std::byte> input, std::span<std::byte> output,
+                                 Waiting waiting) {
+  const auto block = input.size() / static_cast<std::size_t>(size());
+  auto checked = impl_->check_blocks(input.size(), block);
+  if (checked) checked = impl_->check_blocks(output.size(), block);
+  if (!checked) return Pending::finished(std::move(checked));
+  return impl_->submit({move_header(Operation::all_to_all, block, 0), input, output}, waiting);
+}
+
+Pending Communicator::barrier(Waiting waiting) {
+  return impl_->submit({move_header(Operation::barrier, 0, 0)}, waiting);
 }
 
 Pending Communicator::send(std::span<const std::byte> buffer, int peer, int tag) {

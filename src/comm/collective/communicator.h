@@ -1,7 +1,8 @@
 // Communicator: one group of ranks that exchange data.
 //
 // Every call returns at once with a Pending; its buffers must stay alive and untouched until that
-// is done. Collectives run one after the other in the order of submission, which must be the same
+// is done. With Waiting::here it returns when it is done, which is the fastest for who would wait
+// at once. Collectives run one after the other in the order of submission, which must be the same
 // on all ranks of the group; send and recv run beside them. A call with bad arguments (bytes that
 // are no multiple of the type, a root out of range, the average of integers) is refused in its
 // Pending, is not sent to anybody, and leaves the communicator usable.
@@ -11,7 +12,11 @@
 // and every later call fails with it, and the other ranks are told.
 //
 // The result of a reduction is bitwise equal on all ranks and from run to run (same ranks, same
-// hosts, same sizes). 16-bit floats are added in 32 bits and rounded after each rank.
+// hosts, same sizes). 16-bit floats are added in 32 bits; they are rounded once within a host, and
+// after each rank between hosts.
+//
+// Buffers from allocate() lie in memory that the ranks of a host share: with them, collectives
+// within a host copy nothing. Buffers from elsewhere are copied on their way.
 //
 // In a forked child every call is refused: the group is its parent's.
 //
@@ -29,6 +34,7 @@
 #include "base/units.h"
 #include "comm/collective/buffer.h"
 #include "comm/collective/pending.h"
+#include "comm/collective/waiting.h"
 #include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
@@ -61,21 +67,37 @@ class Communicator {
   int rank() const;
   int size() const;
 
-  Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op);  // in place
+  Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
+                     Waiting waiting = Waiting::later);  // in place
+  // In place at the root; the others' buffers stay as they are.
+  Pending reduce(std::span<std::byte> buffer, DataType type, ReduceOp op, int root,
+                 Waiting waiting = Waiting::later);
   // input is size() blocks as large as output; output becomes the reduction of all rank()-th
   // blocks.
   Pending reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                         DataType type, ReduceOp op);
+                         DataType type, ReduceOp op, Waiting waiting = Waiting::later);
   // output is size() blocks as large as input. input may be its own block of output.
-  Pending all_gather(std::span<const std::byte> input, std::span<std::byte> output);
-  Pending broadcast(std::span<std::byte> buffer, int root);
-  Pending barrier();
+  Pending all_gather(std::span<const std::byte> input, std::span<std::byte> output,
+                     Waiting waiting = Waiting::later);
+  Pending broadcast(std::span<std::byte> buffer, int root, Waiting waiting = Waiting::later);
+  // output: at the root, size() blocks as large as input; empty elsewhere.
+  Pending gather(std::span<const std::byte> input, std::span<std::byte> output, int root,
+                 Waiting waiting = Waiting::later);
+  // input: at the root, size() blocks as large as output; empty elsewhere.
+  Pending scatter(std::span<const std::byte> input, std::span<std::byte> output, int root,
+                  Waiting waiting = Waiting::later);
+  // size() equal blocks each: block r of the input becomes block rank() of rank r's output. The two
+  // do not overlap.
+  Pending all_to_all(std::span<const std::byte> input, std::span<std::byte> output,
+                     Waiting waiting = Waiting::later);
+  Pending barrier(Waiting waiting = Waiting::later);
   // Matched by (peer, tag), in order. The sizes must be equal; tag >= 0. A send is done when its
   // buffer may be reused; one of more than 4 KiB only when the peer has matched it.
   Pending send(std::span<const std::byte> buffer, int peer, int tag);
   Pending recv(std::span<std::byte> buffer, int peer, int tag);
 
-  // Memory for data that is communicated: any memory works, this may be faster.
+  // Memory for data that is communicated, which every group of this process can use, also when this
+  // one is gone. Zeroed, page-aligned.
   Result<Buffer> allocate(Bytes size);
 
   // Ends all pending and later calls with this error, here and on the other ranks.

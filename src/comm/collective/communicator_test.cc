@@ -178,12 +178,13 @@ TEST(Communicator, ACallbackComesOnceAndMaySubmit) {
 
 TEST(Communicator, DestructionEndsWhatIsPending) {
   Group group(one_host(2));
-  auto pending = group[0].barrier();
+  std::vector<float> first(100'000), second(100'000);
+  auto pending = group[0].all_reduce(bytes_of(first), DataType::float32, ReduceOp::sum);
   group.drop(0);
   auto result = pending.wait();
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, Code::cancelled);
-  auto left = group[1].barrier().wait();
+  auto left = group[1].all_reduce(bytes_of(second), DataType::float32, ReduceOp::sum).wait();
   ASSERT_FALSE(left.has_value());
   EXPECT_NE(left.error().message.find("left the group"), std::string::npos) << left.error().message;
 }

@@ -1,17 +1,21 @@
 // Exchange: what an algorithm sees while it carries out one collective: ranks, messages to and from
-// them, and waiting. It numbers and checks nothing itself; each message is checked against the
-// call.
+// them, the memory of its host, and waiting. It numbers and checks nothing itself; each message is
+// checked against the call.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "comm/fabric/link.h"
 
 namespace lockstep {
+
+class HostGroup;
 
 class Exchange {
  public:
@@ -20,6 +24,8 @@ class Exchange {
   virtual int size() const = 0;
   // All ranks in an order in which those of one host are neighbours; the same on all ranks.
   virtual std::span<const int> ring() const = 0;
+  // The ranks of this host, which share memory; null when this rank is alone there.
+  virtual HostGroup* host() = 0;
 
   // The size of the pieces in which much data should travel; the same on all ranks.
   virtual std::size_t piece_bytes() const = 0;
@@ -31,6 +37,13 @@ class Exchange {
   // size. It stays where it is until release().
   virtual Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) = 0;
   virtual void release(int peer) = 0;
+
+  // Waits until `peer` has made ready() true, in memory that both share. `what` it is waited for
+  // ("to enter the call"), for the error.
+  virtual Result<void> wait_for(int peer, std::string_view what,
+                                const std::function<bool()>& ready) = 0;
+  // An error that names both calls unless the peer's is this one.
+  virtual Result<void> check_call(int peer, const Header& header) const = 0;
 };
 
 }  // namespace lockstep

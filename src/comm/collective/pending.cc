@@ -65,19 +65,26 @@ class Pending::State {
 Pending::Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Pending Pending::finished(Result<void> result) {
+  if (result) return Pending(nullptr);
   const Completer completer;
   completer.complete(std::move(result));
   return completer.pending();
 }
 
-bool Pending::done() const { return state_->done(); }
+bool Pending::done() const { return !state_ || state_->done(); }
 
 Result<void> Pending::wait() const {
+  if (!state_) return {};
   state_->wait();
   return state_->result();
 }
 
-void Pending::on_done(Callback callback) const { state_->on_done(std::move(callback)); }
+void Pending::on_done(Callback callback) const {
+  if (state_)
+    state_->on_done(std::move(callback));
+  else
+    callback({});
+}
 
 Completer::Completer() : state_(std::make_shared<Pending::State>()) {}
 Pending Completer::pending() const { return Pending(state_); }

@@ -29,7 +29,8 @@ class Pending {
   friend class Completer;
   class State;
   explicit Pending(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;  // shared by the submitter's copies and the progress thread
+  std::shared_ptr<State>
+      state_;  // shared by the submitter's copies and the driver; null: done well
 };
 
 // The other end of a Pending: whoever carries the operation out completes it, once.

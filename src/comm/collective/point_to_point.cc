@@ -59,6 +59,13 @@ bool PointToPoint::has_arrivals() const {
   return false;
 }
 
+bool PointToPoint::has_calls() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const PeerState& state) {
+    return !state.waiting.empty() || !state.offered.empty() || !state.streaming.empty() ||
+           !state.posted.empty() || !state.receiving.empty() || !state.owed.empty();
+  });
+}
+
 bool PointToPoint::owes_answers() const {
   return std::any_of(peers_.begin(), peers_.end(),
                      [](const PeerState& state) { return !state.owed.empty(); });

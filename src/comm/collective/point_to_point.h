@@ -48,6 +48,8 @@ class PointToPoint {
   Result<bool> progress();
   // True when progress() would find a message.
   bool has_arrivals() const;
+  // True while there is something to move or to wait for.
+  bool has_calls() const;
   // True while answers to peers are not sent.
   bool owes_answers() const;
   // An error that names a call which is late, or whose peer has left.

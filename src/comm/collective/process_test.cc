@@ -287,6 +287,7 @@ TEST_P(Processes, WhoIsDoneFirstLeavesWithoutDisturbingTheOthers) {
 
 TEST_P(Processes, AnAbortIsToldToAll) {
   Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    (void)self.comm.barrier().wait();  // all have met
     auto pending = self.comm.rank() == 1 ? Pending::finished({}) : self.comm.barrier();
     if (self.comm.rank() == 1) self.comm.abort({Code::cancelled, "the loss is NaN"});
     if (self.comm.rank() == 1) pending = self.comm.barrier();

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "base/format.h"
+#include "comm/collective/carry_out.h"
 
 namespace lockstep {
 namespace {
@@ -24,23 +25,10 @@ constexpr auto kAnswerBound = std::chrono::milliseconds(500);
 constexpr int kNamedRanks = 8;
 constexpr std::size_t kQueueLimit = 1 << 20;
 
-// Those of one host are neighbours; hosts in the order of their lowest rank.
 std::vector<int> ring_of(const Endpoint& endpoint) {
   std::vector<int> ring;
-  for (int first = 0; first < endpoint.size(); ++first)
-    for (int rank = first; rank < endpoint.size(); ++rank) {
-      const bool same_host = endpoint.peer(rank).host_id == endpoint.peer(first).host_id;
-      if (same_host && std::find(ring.begin(), ring.end(), rank) == ring.end())
-        ring.push_back(rank);
-    }
+  for (const auto& ranks : endpoint.hosts()) ring.insert(ring.end(), ranks.begin(), ranks.end());
   return ring;
-}
-
-// By the host ids, which all ranks know alike, and not by the links that they got.
-bool on_one_host(const Endpoint& endpoint) {
-  for (int rank = 1; rank < endpoint.size(); ++rank)
-    if (endpoint.peer(rank).host_id != endpoint.peer(0).host_id) return false;
-  return true;
 }
 
 Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
@@ -59,9 +47,12 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, Duration time
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
-      piece_bytes_(on_one_host(*endpoint_) ? kLocalPieceBytes : kRemotePieceBytes),
-      point_to_point_(*endpoint_),
-      thread_([this] { serve(); }) {}
+      piece_bytes_(endpoint_->hosts().size() == 1 ? kLocalPieceBytes : kRemotePieceBytes),
+      point_to_point_(*endpoint_) {
+  if (endpoint_->share() != nullptr) host_.emplace(static_cast<Exchange&>(*this), *endpoint_);
+  endpoint_->set_describe([this] { return describe(); });
+  thread_ = std::thread([this] { serve(); });
+}
 
 ProgressEngine::~ProgressEngine() {
   {
@@ -73,7 +64,15 @@ ProgressEngine::~ProgressEngine() {
   thread_.join();
 }
 
-Pending ProgressEngine::submit(Header call, Algorithm algorithm) {
+Pending ProgressEngine::submit(Call call, Waiting waiting) {
+  if (waiting == Waiting::later) return queue(call);
+  if (auto done = carry_out_here(call)) return Pending::finished(std::move(*done));
+  auto pending = queue(call);
+  (void)pending.wait();
+  return pending;
+}
+
+Pending ProgressEngine::queue(const Call& call) {
   const Completer completer;
   {
     Lock lock(mutex_);
@@ -82,12 +81,26 @@ Pending ProgressEngine::submit(Header call, Algorithm algorithm) {
       return Pending::finished(Error{Code::exhausted,
                                      "too many collectives are queued; wait for "
                                      "some of them first"});
-    call.sequence = ++sequence_;
-    collectives_.push_back({call, std::move(algorithm), completer});
+    collectives_.push_back({call, completer});
+    collectives_.back().call.header.sequence = ++sequence_;
     ++queued_;
   }
   endpoint_->wake();
   return completer.pending();
+}
+
+std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
+  const TryLock baton(baton_);
+  if (!baton) return std::nullopt;
+  {
+    Lock lock(mutex_);
+    if (broken_) return Result<void>(*broken_);
+    if (!collectives_.empty()) return std::nullopt;
+    call.header.sequence = ++sequence_;
+  }
+  auto done = drive(call);
+  if (!done) break_down(done.error());
+  return done;
 }
 
 template <class Call>
@@ -122,26 +135,47 @@ void ProgressEngine::abort(Error error) {
 
 void ProgressEngine::serve() {
   become_progress_thread();
-  endpoint_->set_describe([this] { return describe(); });
+  baton_.lock();
   Result<void> served;
   while (served) served = serve_next();
   break_down(served.error());
   if (stop_seen_) leave();
+  baton_.unlock();
 }
 
 Result<void> ProgressEngine::serve_next() {
-  TRY(wait([this] { return queued_.load() > 0; }, Deadline::after(kForever)));
-  auto call = take_collective();
-  if (!call) return {};
-  auto done = carry_out(*call);
-  if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
-  in_collective_ = false;
+  TRY(await_work());
+  auto queued = take_queued();
+  if (!queued) return {};
+  auto done = drive(queued->call);
   if (!done) break_down(done.error());  // sets the cause before the caller can go on
-  call->completer.complete(done);
+  queued->completer.complete(done);
   return done;
 }
 
-std::optional<ProgressEngine::CollectiveCall> ProgressEngine::take_collective() {
+// A caller may have met an error meanwhile.
+Result<void> ProgressEngine::await_work() {
+  const auto has_work = [this] { return queued_.load() > 0 || has_news_.load(); };
+  while (queued_.load() == 0) {
+    if (TRY(progress())) continue;
+    if (point_to_point_.has_calls()) {
+      TRY(wait([&] { return has_work() || !point_to_point_.has_calls(); },
+               Deadline::after(kForever)));
+      continue;
+    }
+    const auto stirs = [&] { return has_work() || point_to_point_.has_arrivals(); };
+    if (!endpoint_->lie_down(stirs)) continue;
+    baton_.unlock();
+    endpoint_->doze();
+    baton_.lock();
+    TRY(endpoint_->get_up());
+    Lock lock(mutex_);
+    if (broken_) return *broken_;
+  }
+  return {};
+}
+
+std::optional<ProgressEngine::QueuedCall> ProgressEngine::take_queued() {
   Lock lock(mutex_);
   if (collectives_.empty()) return std::nullopt;
   auto call = std::move(collectives_.front());
@@ -150,29 +184,34 @@ std::optional<ProgressEngine::CollectiveCall> ProgressEngine::take_collective() 
   return call;
 }
 
-Result<void> ProgressEngine::carry_out(CollectiveCall& call) {
+Result<void> ProgressEngine::drive(const Call& call) {
   current_ = call.header;
   in_collective_ = true;
   received_bytes_ = 0;
-  silence_end_ = Deadline::after(timeout_);
-  TRY(call.algorithm(*this));
-  last_ = current_;
-  return {};
+  silence_end_.reset();
+  auto done = carry_out(*this, call);
+  if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
+  in_collective_ = false;
+  if (done) last_ = current_;
+  return done;
+}
+
+// Read from the clock when a wait turns out to be one, so that short calls do not pay for it.
+Deadline ProgressEngine::silence_end() {
+  if (!silence_end_) silence_end_ = Deadline::after(timeout_);
+  return *silence_end_;
 }
 
 template <class Ready>
 Result<bool> ProgressEngine::wait(Ready ready, const Deadline& deadline) {
-  std::optional<Deadline> yield_end;
+  auto yield_end = Deadline::after(kYieldBound);
   for (int idle = 0;;) {
     const bool moved = TRY(progress());
     if (ready()) return true;
-    if (moved) {
-      idle = 0;
-      yield_end.reset();
-    }
+    if (moved) idle = 0;
     if (++idle < kSpins) continue;
-    if (!yield_end) yield_end = Deadline::after(kYieldBound);
-    if (yield_end->passed())
+    if (idle == kSpins) yield_end = Deadline::after(kYieldBound);
+    if (yield_end.passed())
       TRY(nap(ready, deadline));
     else
       sched_yield();
@@ -232,7 +271,7 @@ Result<std::byte*> ProgressEngine::claim(int peer) {
     slot = link.claim(Lane::collective);
     return slot != nullptr || endpoint_->gone(peer);
   };
-  const bool in_time = TRY(wait(ready, silence_end_));
+  const bool in_time = ready() || TRY(wait(ready, silence_end()));
   if (slot == nullptr) return missed(peer, in_time, "to take data");
   return slot;
 }
@@ -247,23 +286,36 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
 Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
   auto& link = endpoint_->link(peer);
   const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
-  const bool in_time = TRY(wait(ready, silence_end_));
+  const bool in_time = ready() || TRY(wait(ready, silence_end()));
   const auto message = link.front(Lane::collective);
   if (!message) return missed(peer, in_time, "to send data");
   TRY(check_message(peer, message->header, piece, bytes));
   received_bytes_ += bytes;
-  silence_end_ = Deadline::after(timeout_);
+  silence_end_.reset();
   return message->payload;
+}
+
+Result<void> ProgressEngine::wait_for(int peer, std::string_view what,
+                                      const std::function<bool()>& ready) {
+  const auto over = [&] { return ready() || endpoint_->gone(peer); };
+  const bool in_time = TRY(wait(over, silence_end()));
+  if (!ready()) return missed(peer, in_time, what);
+  silence_end_.reset();
+  return {};
 }
 
 void ProgressEngine::release(int peer) { endpoint_->link(peer).release(Lane::collective); }
 
+Result<void> ProgressEngine::check_call(int peer, const Header& header) const {
+  if (same_call(header, current_)) return {};
+  return Error{Code::invalid,
+               format("the ranks' calls do not match: rank {} called {}, {} called {}", rank(),
+                      call_text(current_), text(endpoint_->peer(peer)), call_text(header))};
+}
+
 Result<void> ProgressEngine::check_message(int peer, const Header& header, std::size_t piece,
                                            std::size_t bytes) const {
-  if (!same_call(header, current_))
-    return Error{Code::invalid,
-                 format("the ranks' calls do not match: rank {} called {}, {} called {}", rank(),
-                        call_text(current_), text(endpoint_->peer(peer)), call_text(header))};
+  TRY(check_call(peer, header));
   if (header.piece != piece || header.payload != bytes)
     return Error{Code::corrupt,
                  format("{} sent piece {} of {} bytes where piece {} of {} was expected",
@@ -308,7 +360,7 @@ std::string ProgressEngine::context() const {
 }
 
 void ProgressEngine::break_down(const Error& error) {
-  std::deque<CollectiveCall> collectives;
+  std::deque<QueuedCall> collectives;
   std::deque<Submission> submissions;
   {
     Lock lock(mutex_);

@@ -1,7 +1,11 @@
-// ProgressEngine: the progress thread of a communicator. It carries out collectives one after the
-// other, as straight code that waits inside Exchange; every wait drives sends and receives,
-// libfabric and the lifelines too, and ends with an error at the time-out, when a peer dies or
-// leaves, and on abort.
+// ProgressEngine: what carries out a communicator's calls. Collectives run one after the other, as
+// straight code that waits inside Exchange; every wait drives sends and receives, libfabric and the
+// lifelines too, and ends with an error at the time-out, when a peer dies or leaves, and on abort.
+//
+// One thread at a time is the *driver* and holds the baton: the progress thread, which carries out
+// what is queued, or a caller that waits anyway and carries out its own call (Waiting::here), which
+// wakes nobody and allocates nothing. The progress thread gives the baton away whenever it has
+// nothing to do.
 //
 // Waiting: spin shortly, yield the core for about 100 us (ranks outnumber cores on small hosts),
 // then sleep in epoll until a peer rings, a message comes or something is submitted. An idle
@@ -21,53 +25,62 @@
 #include "base/mutex.h"
 #include "comm/collective/call.h"
 #include "comm/collective/exchange.h"
+#include "comm/collective/host_group.h"
 #include "comm/collective/pending.h"
 #include "comm/collective/point_to_point.h"
+#include "comm/collective/waiting.h"
 #include "comm/fabric/endpoint/endpoint.h"
 
 namespace lockstep {
 
 class ProgressEngine : private Exchange {
  public:
-  using Algorithm = std::function<Result<void>(Exchange&)>;
-
   ProgressEngine(std::unique_ptr<Endpoint> endpoint, Duration timeout);
   ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
-  Pending submit(Header call, Algorithm algorithm);
+  Pending submit(Call call, Waiting waiting);
   Pending send(std::span<const std::byte> buffer, int peer, int tag);
   Pending recv(std::span<std::byte> buffer, int peer, int tag);
   void abort(Error error);
 
  private:
-  struct CollectiveCall {
-    Header header;
-    Algorithm algorithm;
+  struct QueuedCall {
+    Call call;
     Completer completer;
   };
   using Submission = std::variant<SendCall, RecvCall>;
 
-  // Exchange: the progress thread's view of the collective that it carries out.
+  // Exchange: the driver's view of the collective that it carries out.
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return endpoint_->size(); }
   std::span<const int> ring() const override { return ring_; }
+  HostGroup* host() override { return host_ ? &*host_ : nullptr; }
   std::size_t piece_bytes() const override { return piece_bytes_; }
   Result<std::byte*> claim(int peer) override;
   void publish(int peer, std::size_t piece, std::size_t bytes) override;
   Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
   void release(int peer) override;
+  Result<void> wait_for(int peer, std::string_view what,
+                        const std::function<bool()>& ready) override;
+  Result<void> check_call(int peer, const Header& header) const override;
 
   void serve();
-  Result<void> serve_next();
-  std::optional<CollectiveCall> take_collective();
-  Result<void> carry_out(CollectiveCall& call);
+  Result<void> serve_next() LS_REQUIRES(baton_);
+  // Waits, without the baton when there is nothing to do, until a collective is queued.
+  Result<void> await_work() LS_REQUIRES(baton_);
+  Pending queue(const Call& call);
+  // Nothing when somebody drives already, or calls are queued before this one.
+  std::optional<Result<void>> carry_out_here(Call& call);
+  std::optional<QueuedCall> take_queued();
+  Result<void> drive(const Call& call);
   // Makes progress until ready(); false at the deadline.
   template <class Ready>
   Result<bool> wait(Ready ready, const Deadline& deadline);
   Result<bool> progress();
   Result<void> take_news();
   Result<void> slow_checks();
+  Deadline silence_end();
   // Sleeps until ready() may be true, something comes, or the deadline.
   template <class Ready>
   Result<void> nap(Ready ready, Deadline deadline);
@@ -88,20 +101,21 @@ class ProgressEngine : private Exchange {
   const std::vector<int> ring_;
   const std::size_t piece_bytes_;
 
-  // The progress thread's own.
+  Mutex baton_;  // what follows is the driver's; held while it waits, too
+  std::optional<HostGroup> host_;
   PointToPoint point_to_point_;
   Header current_;  // valid while in_collective_
   bool in_collective_ = false;
   bool stop_seen_ = false;
-  std::uint64_t received_bytes_ = 0;  // in the current collective
-  Deadline silence_end_ = Deadline::after(Duration(0));
+  std::uint64_t received_bytes_ = 0;     // in the current collective
+  std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
   std::optional<Header> last_;           // the collective before
   std::optional<Deadline> next_checks_;  // of what costs system calls
 
   std::atomic<bool> has_news_ = false;   // submissions, an abort or the stop wait to be seen
   std::atomic<std::size_t> queued_ = 0;  // collectives
   Mutex mutex_;                          // guards what follows
-  std::deque<CollectiveCall> collectives_ LS_GUARDED_BY(mutex_);
+  std::deque<QueuedCall> collectives_ LS_GUARDED_BY(mutex_);
   std::deque<Submission> submissions_ LS_GUARDED_BY(mutex_);
   std::optional<Error> abort_ LS_GUARDED_BY(mutex_);
   std::optional<Error> broken_ LS_GUARDED_BY(mutex_);  // the first cause, for all later calls

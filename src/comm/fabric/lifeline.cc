@@ -30,6 +30,10 @@ std::string to_frame(const Notice& notice) {
       return join_fields({"may leave", "", ""});
     case Notice::Kind::ask:
       return join_fields({"ask", "", ""});
+    case Notice::Kind::together:
+      return join_fields({"together", "", ""});
+    case Notice::Kind::apart:
+      return join_fields({"apart", "", ""});
     case Notice::Kind::doing:
       return join_fields({"doing", "", notice.error.message.substr(0, kReasonLimit)});
     default:
@@ -47,6 +51,8 @@ Result<Notice> parse_notice(std::string_view frame) {
   }
   if (fields[0] == "may leave") return Notice{Notice::Kind::may_leave, {}, {}};
   if (fields[0] == "ask") return Notice{Notice::Kind::ask, {}, {}};
+  if (fields[0] == "together") return Notice{Notice::Kind::together, {}, {}};
+  if (fields[0] == "apart") return Notice{Notice::Kind::apart, {}, {}};
   if (fields[0] == "doing") return Notice{Notice::Kind::doing, {}, {Code::internal, fields[2]}};
   const auto code = TRY(parse_number<int>(fields[1]));
   if (code < 0 || code > static_cast<int>(Code::internal))

@@ -31,6 +31,8 @@ struct Notice {
     gave_up,    // `error` is why
     ask,        // the peer wants to know what we are doing
     doing,      // the answer, in `error.message`
+    together,   // the peer shares memory with all ranks of its host
+    apart,      // it does not, so that each rank of its host counts as a host of its own
     closed,     // after leaving: the peer is gone
     died,       // without leaving
   };

@@ -9,7 +9,7 @@
 // for providers that ask for it. The cost is one copy of data that does not need arithmetic.
 //
 // Collectives and point-to-point messages have a lane each, so that neither stands in the other's
-// way. Nothing here blocks: "not now" is an empty answer. For the progress thread only.
+// way. Nothing here blocks: "not now" is an empty answer. For one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +70,11 @@ class Link {
   // The size of the pieces in which much data should travel.
   virtual std::size_t piece_bytes() const = 0;
 
-  // Told before this rank's progress thread sleeps, and after: the peer then rings the doorbell.
-  virtual void set_sleeping(bool sleeping) = 0;
+  // Told before this rank sleeps on a lane, and after: the peer then rings the doorbell.
+  virtual void set_sleeping(Lane lane, bool sleeping) = 0;
+  // Rings if the peer sleeps on the lane; publish() and release() do so by themselves. For memory
+  // that is shared beside the link.
+  virtual void nudge(Lane lane) = 0;
 };
 
 }  // namespace lockstep

@@ -17,6 +17,8 @@ constexpr auto kDeathBound = std::chrono::milliseconds(500);
 // libfabric may hold work that no descriptor shows (a connection being made), so with it no sleep
 // is longer.
 constexpr auto kOfiNap = std::chrono::milliseconds(20);
+// Every wait has a bound, also that for work; the waiter looks again and goes on.
+constexpr auto kNapLimit = std::chrono::seconds(60);
 
 }  // namespace
 
@@ -28,6 +30,7 @@ Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd epoll)
   gone_.resize(count);
   may_leave_.resize(count);
   leaving_.resize(count);
+  together_.resize(count);
 }
 
 Endpoint::~Endpoint() = default;
@@ -94,6 +97,10 @@ Result<void> Endpoint::heard(int peer, const Notice& notice) {
     case Notice::Kind::ask:
       lifeline.tell({Notice::Kind::doing, {}, {Code::internal, describe_ ? describe_() : ""}});
       return {};
+    case Notice::Kind::together:
+    case Notice::Kind::apart:
+      together_[index] = notice.kind == Notice::Kind::together;
+      return {};
     case Notice::Kind::doing:
       if (index < answers_.size()) answers_[index] = notice.error.message;
       return {};
@@ -118,28 +125,49 @@ void Endpoint::answer_leaving() {
   }
 }
 
-void Endpoint::set_sleeping(bool sleeping) {
-  sleeping_.store(sleeping);
+void Endpoint::set_sleeping(Lane lane, bool sleeping) {
   for (auto* link : links_)
-    if (link != nullptr) link->set_sleeping(sleeping);
+    if (link != nullptr) link->set_sleeping(lane, sleeping);
 }
 
+void Endpoint::wait_for_events(Duration bound) const {
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(bound);
+  if (ofi_) left = std::min(left, kOfiNap);
+  std::array<epoll_event, 8> events;
+  ::epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(left.count()));
+}
+
+// The flag of the point-to-point lane is taken back by who rings, and by nobody else: a thread that
+// dozes may still need it when one that slept is up again.
 Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& ready) {
-  set_sleeping(true);
-  if (!ready() && (!ofi_ || ofi_->may_sleep())) {
-    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-    if (ofi_) left = std::min(left, kOfiNap);
-    std::array<epoll_event, 8> events;
-    ::epoll_wait(epoll_.get(), events.data(), events.size(),
-                 static_cast<int>(std::min<long>(left.count(), 60'000)));
-  }
-  set_sleeping(false);
+  ++sleeping_;
+  for (const auto lane : kLanes) set_sleeping(lane, true);
+  if (!ready() && (!ofi_ || ofi_->may_sleep()))
+    wait_for_events(std::min<Duration>(deadline.left(), kNapLimit));
+  set_sleeping(Lane::collective, false);
+  --sleeping_;
+  bell_.quiet();
+  return poll_all();
+}
+
+bool Endpoint::lie_down(const std::function<bool()>& ready) {
+  ++sleeping_;
+  set_sleeping(Lane::point_to_point, true);
+  if (!ready() && (!ofi_ || ofi_->may_sleep())) return true;
+  --sleeping_;
+  return false;
+}
+
+void Endpoint::doze() const { wait_for_events(kNapLimit); }
+
+Result<void> Endpoint::get_up() {
+  --sleeping_;
   bell_.quiet();
   return poll_all();
 }
 
 void Endpoint::wake() {
-  if (sleeping_.load()) bell_.ring();
+  if (sleeping_.load() > 0) bell_.ring();
 }
 
 void Endpoint::tell_giving_up(const Error& error) {

@@ -5,8 +5,12 @@
 // socket, and the peer can read a random token through the segment; otherwise libfabric. The two
 // agree on it over the lifeline, so they never differ.
 //
-// For the progress thread only, but for wake(). Peers and links are numbered by rank; there is none
-// for the own rank.
+// Ranks of one host also share memory beside their links (HostShare). A host is what has proved it,
+// pair by pair: where one pair could not, each rank of that host counts as a host of its own, and
+// all ranks of the group know.
+//
+// For one thread at a time, but for doze() and wake(); peers and links are numbered by rank; there
+// is none for the own rank.
 #pragma once
 
 #include <atomic>
@@ -23,6 +27,8 @@
 #include "comm/fabric/lifeline.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/ofi/ofi_transport.h"
+#include "comm/fabric/shm/commons.h"
+#include "comm/fabric/shm/heap.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
@@ -39,6 +45,14 @@ struct EndpointOptions {
   std::string address;  // empty: the first that is not loopback
 };
 
+// What the ranks of this rank's host share.
+struct HostShare {
+  std::vector<int> ranks;  // ascending, at least two
+  Commons commons;
+  std::shared_ptr<Heap> heap;                  // this process's, which all groups use
+  std::vector<std::optional<PeerHeap>> heaps;  // by rank; of those of this host
+};
+
 class Endpoint {
  public:
   // Meets all peers, bounded by the time-out.
@@ -49,6 +63,10 @@ class Endpoint {
   int size() const { return static_cast<int>(links_.size()); }
   Link& link(int peer) { return *links_[static_cast<std::size_t>(peer)]; }
   const Peer& peer(int rank) const;
+  // The ranks of each host, ascending; hosts in the order of their lowest rank. Equal on all ranks.
+  const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  // Null when this rank is alone on its host.
+  const HostShare* share() const { return share_ ? &*share_ : nullptr; }
   // The peer has left in order; what it sent has all arrived.
   bool gone(int peer) const { return gone_[static_cast<std::size_t>(peer)]; }
 
@@ -59,7 +77,13 @@ class Endpoint {
   // Blocks until something may have happened, at most until the deadline. `ready` is asked once
   // more when peers know that they must ring, so that nothing is missed.
   Result<void> sleep(Deadline deadline, const std::function<bool()>& ready);
-  void wake();  // ends a sleep; from any thread
+  // The same in three parts, for a thread that has no work: between lie_down() and get_up() it does
+  // nothing but doze(), and another thread may use the endpoint. Peers do not ring for it when they
+  // move in a collective, as none is under way. lie_down() is false when something is ready.
+  bool lie_down(const std::function<bool()>& ready);
+  void doze() const;
+  Result<void> get_up();
+  void wake();  // ends a sleep or a doze; from any thread
 
   void tell_giving_up(const Error& error);
   // Says goodbye; then poll_all() until may_leave(): all peers have what was sent, or are gone.
@@ -78,7 +102,8 @@ class Endpoint {
   Result<void> listen();
   Result<void> heard(int peer, const Notice& notice);
   void answer_leaving();
-  void set_sleeping(bool sleeping);
+  void set_sleeping(Lane lane, bool sleeping);
+  void wait_for_events(Duration bound) const;
 
   struct Leaving {
     std::uint64_t sent[kLaneCount];
@@ -92,10 +117,13 @@ class Endpoint {
   std::vector<Link*> links_;
   std::vector<std::unique_ptr<Lifeline>> lifelines_;
   std::vector<bool> gone_, may_leave_;
+  std::vector<std::optional<bool>> together_;  // what each peer said of its host
+  std::vector<std::vector<int>> hosts_;
+  std::optional<HostShare> share_;
   std::vector<std::optional<Leaving>> leaving_;  // said, and not answered yet
   std::function<std::string()> describe_;
   std::vector<std::optional<std::string>> answers_;  // to ask_all()
-  std::atomic<bool> sleeping_ = false;
+  std::atomic<int> sleeping_ = 0;                    // threads that sleep or doze
   ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
 };
 

@@ -1,9 +1,13 @@
 // How an Endpoint comes to be: every rank publishes in the rendezvous where it listens; then each
 // connects to all lower ranks, and after that accepts all higher ones, so that nobody waits in a
-// circle. Over each connection: handshake, who is who, and which link (endpoint.h). Who waits for
-// callers listens to those it has met, and who gives up tells them: a death ends everybody's wait.
+// circle. Over each connection: handshake, who is who, and which link (endpoint.h); with a link in
+// shared memory come the heaps of both, and from the lowest rank of a host its commons. At last
+// each tells all others whether it shares memory with its whole host. Who waits for callers listens
+// to those it has met, and who gives up tells them: a death ends everybody's wait.
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <map>
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -49,7 +53,8 @@ class EndpointMeeting {
   EndpointMeeting(EndpointOptions options, Rendezvous& rendezvous)
       : options_(std::move(options)),
         rendezvous_(rendezvous, "fabric/" + options_.group),
-        deadline_(Deadline::after(options_.timeout)) {}
+        deadline_(Deadline::after(options_.timeout)),
+        heaps_(static_cast<std::size_t>(options_.size)) {}
 
   Result<std::unique_ptr<Endpoint>> hold() {
     if (options_.address.empty()) options_.address = first_address();
@@ -58,7 +63,9 @@ class EndpointMeeting {
     if (!epoll) return os_error("making an epoll", errno);
     endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
                                  std::move(bell), std::move(epoll)));
-    if (auto met = meet_all(); !met) {
+    auto met = meet_all();
+    if (met) met = settle_hosts();
+    if (!met) {
       endpoint_->tell_giving_up(met.error());
       return std::move(met).error();
     }
@@ -85,13 +92,14 @@ class EndpointMeeting {
 
   Result<void> call(int peer) {
     const auto place = TRY(parse_place(TRY(rendezvous_.get(place_key(peer), deadline_))));
+    if (!lowest_here_ && place.host_id == options_.host_id) lowest_here_ = peer;
     auto [socket, local] = TRY(connect(place));
     TRY(handshake_as_client(socket, options_.secret, options_.group, deadline_));
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
     const auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer_info.rank != peer)
       return Error{Code::corrupt, format("rank {} answers at its place", peer_info.rank)};
-    if (!(local && TRY(offer_shm(socket, peer)))) TRY(agree_on_ofi(socket, peer));
+    if (!(local && TRY(offer_shm(socket, peer)))) TRY(agree_on_ofi(socket, peer_info));
     return keep(std::move(socket), peer_info);
   }
 
@@ -161,7 +169,7 @@ class EndpointMeeting {
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
     const bool may_share = local && peer.host_id == options_.host_id;
     if (local && TRY(answer_shm(socket, peer.rank, may_share))) return {};
-    return agree_on_ofi(socket, peer.rank);
+    return agree_on_ofi(socket, peer);
   }
 
   // The caller makes the segment; the other proves that it reads it, by the token.
@@ -175,6 +183,9 @@ class EndpointMeeting {
     if (!proven) return false;
     Doorbell bell(TRY(socket.recv_fd(deadline_)));
     keep(make_shm_link(std::move(segment), ShmSide::creator, std::move(bell)), peer);
+    TRY(exchange_heaps(socket, peer));
+    if (peer == lowest_here_)
+      commons_ = TRY(Commons::map(TRY(socket.recv_fd(deadline_)), options_.size));
     return true;
   }
 
@@ -187,10 +198,23 @@ class EndpointMeeting {
     if (!segment) return std::move(segment).error();
     TRY(socket.send_fd(endpoint_->bell_.fd(), deadline_));
     keep(make_shm_link(std::move(*segment), ShmSide::guest, std::move(bell)), peer);
+    TRY(exchange_heaps(socket, peer));
+    if (lowest_here_) return true;
+    if (!commons_) commons_ = TRY(Commons::create(options_.size));
+    TRY(socket.send_fd(commons_->memfd().get(), deadline_));
     return true;
   }
 
-  Result<void> agree_on_ofi(Socket& socket, int peer) {
+  Result<void> exchange_heaps(Socket& socket, int peer) {
+    if (!heap_) heap_ = TRY(Heap::of_process());
+    TRY(socket.send_fd(heap_->memfd().get(), deadline_));
+    heaps_[static_cast<std::size_t>(peer)] = TRY(PeerHeap::map(TRY(socket.recv_fd(deadline_))));
+    return {};
+  }
+
+  Result<void> agree_on_ofi(Socket& socket, const Peer& peer_info) {
+    const int peer = peer_info.rank;
+    if (peer_info.host_id == options_.host_id) apart_ = true;
     auto& ofi = endpoint_->ofi_;
     if (!ofi)
       ofi = TRY(OfiTransport::create({options_.provider, options_.address, options_.rank,
@@ -215,6 +239,48 @@ class EndpointMeeting {
     return {};
   }
 
+  // Whether a host is one must be known alike to all ranks: algorithms depend on it.
+  Result<void> settle_hosts() {
+    for (const auto& lifeline : endpoint_->lifelines_)
+      if (lifeline) lifeline->tell({apart_ ? Notice::Kind::apart : Notice::Kind::together, {}, {}});
+    endpoint_->together_[static_cast<std::size_t>(options_.rank)] = !apart_;
+    while (const auto missing = unsettled_rank()) {
+      TRY(endpoint_->listen());
+      if (endpoint_->gone(*missing))
+        return Error{Code::peer_lost, format("rank {} left while the group met", *missing)};
+      if (endpoint_->together_[static_cast<std::size_t>(*missing)]) continue;
+      TRY(wait_ready(endpoint_->epoll_.get(), EPOLLIN, deadline_,
+                     format("waiting for what rank {} shares with its host", *missing)));
+    }
+    divide_into_hosts();
+    return {};
+  }
+
+  std::optional<int> unsettled_rank() const {
+    for (int rank = 0; rank < options_.size; ++rank)
+      if (!endpoint_->together_[static_cast<std::size_t>(rank)]) return rank;
+    return std::nullopt;
+  }
+
+  void divide_into_hosts() {
+    std::map<std::string, std::vector<int>> by_id;
+    for (int rank = 0; rank < options_.size; ++rank)
+      by_id[endpoint_->peer(rank).host_id].push_back(rank);
+    auto& hosts = endpoint_->hosts_;
+    for (const auto& [id, ranks] : by_id) {
+      const bool together = std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+        return *endpoint_->together_[static_cast<std::size_t>(rank)];
+      });
+      if (together)
+        hosts.push_back(ranks);
+      else
+        for (const int rank : ranks) hosts.push_back({rank});
+      if (together && commons_ && id == options_.host_id && ranks.size() > 1)
+        endpoint_->share_ = HostShare{ranks, std::move(*commons_), heap_, std::move(heaps_)};
+    }
+    std::sort(hosts.begin(), hosts.end());
+  }
+
   Result<void> watch_all() {
     TRY(endpoint_->watch(endpoint_->bell_.fd()));
     if (endpoint_->ofi_) TRY(endpoint_->watch(endpoint_->ofi_->wait_fd()));
@@ -225,6 +291,11 @@ class EndpointMeeting {
   PrefixedRendezvous rendezvous_;
   Deadline deadline_;
   std::unique_ptr<Endpoint> endpoint_;
+  std::optional<int> lowest_here_;  // of the lower ranks with this host's id
+  bool apart_ = false;              // some rank with this host's id shares no memory with this one
+  std::optional<Commons> commons_;
+  std::shared_ptr<Heap> heap_;  // as in HostShare
+  std::vector<std::optional<PeerHeap>> heaps_;
 };
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,

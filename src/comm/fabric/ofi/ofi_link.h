@@ -42,7 +42,8 @@ class OfiLink : public Link {
   std::uint64_t sent(Lane lane) const override { return at(lane).published; }
   std::uint64_t arrived(Lane lane) const override { return at(lane).arrived; }
   std::size_t piece_bytes() const override { return kRemotePieceBytes; }
-  void set_sleeping(bool) override {}  // arrivals wake through the completion queue
+  void set_sleeping(Lane, bool) override {}  // arrivals wake through the completion queue
+  void nudge(Lane) override {}               // nothing is shared beside it
 
   int peer() const { return peer_; }
   void forget() { forgotten_ = true; }

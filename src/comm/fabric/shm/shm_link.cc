@@ -30,7 +30,7 @@ struct Ring {
 };
 
 struct Side {
-  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping;
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping[kLaneCount];
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -67,7 +67,7 @@ class ShmLink : public Link {
     const auto next = ring.published.load(std::memory_order_relaxed);
     ring.headers[next % kSlots] = header;
     ring.published.store(next + 1);
-    wake_peer();
+    nudge(lane);
   }
 
   std::optional<Incoming> front(Lane lane) override {
@@ -80,7 +80,7 @@ class ShmLink : public Link {
   void release(Lane lane) override {
     auto& ring = in(lane);
     ring.released.store(ring.released.load(std::memory_order_relaxed) + 1);
-    wake_peer();
+    nudge(lane);
   }
 
   std::uint64_t sent(Lane lane) const override { return out(lane).published.load(); }
@@ -88,8 +88,10 @@ class ShmLink : public Link {
 
   std::size_t piece_bytes() const override { return kLocalPieceBytes; }
 
-  void set_sleeping(bool sleeping) override {
-    segment_.layout()->sides[own_].sleeping.store(sleeping ? 1 : 0);
+  void set_sleeping(Lane lane, bool sleeping) override { flag(own_, lane).store(sleeping ? 1 : 0); }
+  void nudge(Lane lane) override {
+    auto& sleeps = flag(peer_, lane);
+    if (sleeps.load() != 0 && sleeps.exchange(0) != 0) bell_.ring();
   }
 
  private:
@@ -99,9 +101,8 @@ class ShmLink : public Link {
   Ring& in(Lane lane) const {
     return segment_.layout()->rings[peer_][static_cast<std::size_t>(lane)];
   }
-  void wake_peer() {
-    auto& flag = segment_.layout()->sides[peer_].sleeping;
-    if (flag.load() != 0 && flag.exchange(0) != 0) bell_.ring();
+  std::atomic<std::uint32_t>& flag(std::size_t side, Lane lane) const {
+    return segment_.layout()->sides[side].sleeping[static_cast<std::size_t>(lane)];
   }
 
   ShmSegment segment_;

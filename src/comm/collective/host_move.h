@@ -1,0 +1,20 @@
+// Collectives within a host that only move data: all-gather, broadcast, gather, scatter and
+// all-to-all, in the memory that its ranks share.
+//
+// Each is the same thing: some ranks give input of one block, or of a block for each rank; each
+// rank fetches some blocks of others into its output.
+//   brought  inputs up to kBringBytes: one copy in, one out; one wait.
+//   lent     all inputs in lent memory: each rank copies from where they lie, S bytes for S
+//   fetched. staged   inputs elsewhere: in pieces, through staging memory.
+#pragma once
+
+#include "base/result.h"
+#include "comm/collective/call.h"
+#include "comm/collective/host_group.h"
+
+namespace lockstep {
+
+// All ranks of the group are on this host.
+Result<void> host_move(HostGroup& host, const Call& call);
+
+}  // namespace lockstep

@@ -1,0 +1,194 @@
+#include "comm/collective/host_reduce.h"
+
+#include <array>
+
+#include "comm/collective/copy.h"
+#include "comm/collective/slice.h"
+#include "comm/reduction/reduction.h"
+
+namespace lockstep {
+namespace {
+
+// More is faster lent than brought: everybody reads all that is brought.
+constexpr std::size_t kBroughtAllReduceBytes = 4 * 1024;
+
+template <class Pointer>
+using PerPlace = std::array<Pointer, kReductionOperands>;
+
+class HostReduction {
+ public:
+  HostReduction(HostGroup& host, const Call& call)
+      : host_(host),
+        call_(call),
+        ranks_(host.size()),
+        place_(host.place()),
+        reduction_{call.type(), call.reduce(), static_cast<int>(ranks_)} {}
+
+  Result<void> all_reduce() {
+    const auto buffer = call_.output;
+    if (buffer.size() <= kBroughtAllReduceBytes) {
+      TRY(host_.bring(call_.header, buffer, buffer.size()));
+      reduce_brought(0, buffer.data(), buffer);
+      return {};
+    }
+    TRY(host_.lend(call_.header, {}, buffer));
+    PerPlace<std::byte*> buffers;
+    if (!find_outputs(buffers, buffer.size())) return staged_all_reduce();
+    return push(buffers);
+  }
+
+  Result<void> reduce() {
+    const auto buffer = call_.output;
+    const bool root = host_.rank(place_) == call_.root();
+    if (buffer.size() <= HostGroup::kBringBytes) {
+      TRY(host_.bring(call_.header, buffer, buffer.size()));
+      if (root) reduce_brought(0, buffer.data(), buffer);
+      return {};
+    }
+    TRY(host_.lend(call_.header, {}, buffer));
+    PerPlace<std::byte*> buffers;
+    if (!find_outputs(buffers, buffer.size())) return staged_reduce(root);
+    const auto own = slice(buffer.size(), ranks_, place_);
+    PerPlace<const std::byte*> sources;
+    for (std::size_t p = 0; p < ranks_; ++p) {
+      sources[p] = buffers[p] + own.begin;
+      if (host_.rank(p) == call_.root()) target_ = buffers[p] + own.begin;
+    }
+    reduce_to(std::array{target_}, sources, own.count());
+    return host_.meet();
+  }
+
+  Result<void> reduce_scatter() {
+    const auto block = call_.output.size();
+    if (call_.input.size() <= HostGroup::kBringBytes) {
+      TRY(host_.bring(call_.header, call_.input, call_.input.size()));
+      reduce_brought(place_ * block, call_.output.data(), call_.input);
+      return {};
+    }
+    TRY(host_.lend(call_.header, call_.input, {}));
+    PerPlace<const std::byte*> sources;
+    for (std::size_t p = 0; p < ranks_; ++p) {
+      const auto* input = host_.input(p, call_.input.size());
+      if (input == nullptr) return staged_reduce_scatter();
+      sources[p] = input + place_ * block;
+    }
+    reduce_to(std::array{call_.output.data()}, sources, block);
+    return host_.meet();
+  }
+
+ private:
+  bool find_outputs(PerPlace<std::byte*>& buffers, std::size_t bytes) const {
+    for (std::size_t p = 0; p < ranks_; ++p) {
+      buffers[p] = p == place_ ? call_.output.data() : host_.output(p, bytes);
+      if (host_.output(p, bytes) == nullptr) return false;
+    }
+    return true;
+  }
+
+  // What each brought, from `offset` on, into `output`; the own share from where it came.
+  void reduce_brought(std::size_t offset, std::byte* output, std::span<const std::byte> own) {
+    PerPlace<const std::byte*> sources;
+    for (std::size_t p = 0; p < ranks_; ++p)
+      sources[p] = (p == place_ ? own.data() : host_.brought(p)) + offset;
+    reduce_to(std::array{output}, sources, call_.output.size());
+  }
+
+  void reduce_to(std::span<std::byte* const> outputs, const PerPlace<const std::byte*>& sources,
+                 std::size_t bytes) const {
+    if (bytes == 0) return;
+    lockstep::reduce(outputs, std::span(sources).first(ranks_), bytes / size_of(call_.type()),
+                     reduction_);
+  }
+
+  Result<void> push(PerPlace<std::byte*>& buffers) {
+    const auto own = slice(call_.output.size(), ranks_, place_);
+    PerPlace<const std::byte*> sources;
+    for (std::size_t p = 0; p < ranks_; ++p) sources[p] = buffers[p] += own.begin;
+    reduce_to(std::span(buffers).first(ranks_), sources, own.count());
+    return host_.meet();
+  }
+
+  // Results are staged where the own share of the operands would lie, which nobody reads.
+  Result<void> staged_all_reduce() {
+    auto* const buffer = call_.output.data();
+    const auto bytes = call_.output.size();
+    for (std::size_t begin = 0; begin < bytes; begin += HostGroup::kStagingBytes) {
+      const auto piece = std::min(HostGroup::kStagingBytes, bytes - begin);
+      const auto own = slice(piece, ranks_, place_);
+      auto* const staged = host_.staging(place_);
+      copy_bytes(staged, buffer + begin, own.begin);
+      copy_bytes(staged + own.end, buffer + begin + own.end, piece - own.end);
+      TRY(host_.meet());
+      PerPlace<const std::byte*> sources;
+      for (std::size_t p = 0; p < ranks_; ++p)
+        sources[p] = (p == place_ ? buffer + begin : host_.staging(p)) + own.begin;
+      reduce_to(std::array{buffer + begin + own.begin, staged + own.begin}, sources, own.count());
+      TRY(host_.meet());
+      for (std::size_t i = 1; i < ranks_; ++i) {
+        const auto p = (place_ + i) % ranks_;
+        const auto other = slice(piece, ranks_, p);
+        copy_bytes(buffer + begin + other.begin, host_.staging(p) + other.begin, other.count());
+      }
+      host_.flip();
+    }
+    return {};
+  }
+
+  Result<void> staged_reduce(bool root) {
+    auto* const buffer = call_.output.data();
+    const auto bytes = call_.output.size();
+    for (std::size_t begin = 0; begin < bytes; begin += HostGroup::kStagingBytes) {
+      const auto piece = std::min(HostGroup::kStagingBytes, bytes - begin);
+      if (!root) copy_bytes(host_.staging(place_), buffer + begin, piece);
+      TRY(host_.meet());
+      if (root) {
+        PerPlace<const std::byte*> sources;
+        for (std::size_t p = 0; p < ranks_; ++p)
+          sources[p] = p == place_ ? buffer + begin : host_.staging(p);
+        reduce_to(std::array{buffer + begin}, sources, piece);
+      }
+      host_.flip();
+    }
+    return {};
+  }
+
+  Result<void> staged_reduce_scatter() {
+    const auto block = call_.output.size();
+    const auto room = HostGroup::kStagingBytes / ranks_ / 64 * 64;
+    for (std::size_t begin = 0; begin < block; begin += room) {
+      const auto piece = std::min(room, block - begin);
+      for (std::size_t p = 0; p < ranks_; ++p)
+        if (p != place_)
+          copy_bytes(host_.staging(place_) + p * room, call_.input.data() + p * block + begin,
+                     piece);
+      TRY(host_.meet());
+      PerPlace<const std::byte*> sources;
+      for (std::size_t p = 0; p < ranks_; ++p)
+        sources[p] = p == place_ ? call_.input.data() + place_ * block + begin
+                                 : host_.staging(p) + place_ * room;
+      reduce_to(std::array{call_.output.data() + begin}, sources, piece);
+      host_.flip();
+    }
+    return {};
+  }
+
+  HostGroup& host_;
+  const Call& call_;
+  const std::size_t ranks_, place_;
+  const Reduction reduction_;
+  std::byte* target_ = nullptr;
+};
+
+}  // namespace
+
+Result<void> host_all_reduce(HostGroup& host, const Call& call) {
+  return HostReduction(host, call).all_reduce();
+}
+Result<void> host_reduce(HostGroup& host, const Call& call) {
+  return HostReduction(host, call).reduce();
+}
+Result<void> host_reduce_scatter(HostGroup& host, const Call& call) {
+  return HostReduction(host, call).reduce_scatter();
+}
+
+}  // namespace lockstep

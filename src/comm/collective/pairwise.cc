@@ -1,0 +1,97 @@
+#include "comm/collective/pairwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/collective/copy.h"
+#include "comm/collective/ring.h"
+
+namespace lockstep {
+namespace {
+
+std::size_t pieces_of(const Exchange& exchange, std::size_t bytes) {
+  const auto room = exchange.piece_bytes();
+  return std::max<std::size_t>(1, (bytes + room - 1) / room);
+}
+
+Result<void> send_piece(Exchange& exchange, int peer, std::span<const std::byte> block,
+                        std::size_t pieces, std::size_t i) {
+  const auto range = cut(block.size(), pieces, i);
+  copy_bytes(TRY(exchange.claim(peer)), block.data() + range.begin, range.count());
+  exchange.publish(peer, i, range.count());
+  return {};
+}
+
+Result<void> receive_piece(Exchange& exchange, int peer, std::span<std::byte> block,
+                           std::size_t pieces, std::size_t i) {
+  const auto range = cut(block.size(), pieces, i);
+  const auto* came = TRY(exchange.receive(peer, i, range.count()));
+  copy_bytes(block.data() + range.begin, came, range.count());
+  exchange.release(peer);
+  return {};
+}
+
+void keep_own(std::span<const std::byte> from, std::span<std::byte> to) {
+  if (!from.empty()) std::memmove(to.data(), from.data(), from.size());
+}
+
+template <class Span>
+Span block_of(Span blocks, int rank, std::size_t bytes) {
+  return blocks.subspan(static_cast<std::size_t>(rank) * bytes, bytes);
+}
+
+}  // namespace
+
+// Pieces of all ranks in turn, so that all of them send at the same time.
+Result<void> pairwise_gather(Exchange& exchange, std::span<const std::byte> input,
+                             std::span<std::byte> output, int root) {
+  const auto pieces = pieces_of(exchange, input.size());
+  for (std::size_t i = 0; i < pieces; ++i) {
+    if (exchange.rank() != root) {
+      TRY(send_piece(exchange, root, input, pieces, i));
+      continue;
+    }
+    for (int peer = 0; peer < exchange.size(); ++peer)
+      if (peer != root)
+        TRY(receive_piece(exchange, peer, block_of(output, peer, input.size()), pieces, i));
+  }
+  if (exchange.rank() == root) keep_own(input, block_of(output, root, input.size()));
+  return {};
+}
+
+Result<void> pairwise_scatter(Exchange& exchange, std::span<const std::byte> input,
+                              std::span<std::byte> output, int root) {
+  const auto pieces = pieces_of(exchange, output.size());
+  for (std::size_t i = 0; i < pieces; ++i) {
+    if (exchange.rank() != root) {
+      TRY(receive_piece(exchange, root, output, pieces, i));
+      continue;
+    }
+    for (int peer = 0; peer < exchange.size(); ++peer)
+      if (peer != root)
+        TRY(send_piece(exchange, peer, block_of(input, peer, output.size()), pieces, i));
+  }
+  if (exchange.rank() == root) keep_own(block_of(input, root, output.size()), output);
+  return {};
+}
+
+// Why it does not get stuck: who waits for room towards a peer has sent kSlots pieces that the peer
+// has not taken, though it itself has taken as many as it has sent; so that peer has sent fewer
+// pieces in all. Along a circle of waiting ranks that number would fall for ever.
+Result<void> pairwise_all_to_all(Exchange& exchange, std::span<const std::byte> input,
+                                 std::span<std::byte> output) {
+  const int size = exchange.size(), rank = exchange.rank();
+  const auto block = input.size() / static_cast<std::size_t>(size);
+  const auto pieces = pieces_of(exchange, block);
+  keep_own(block_of(input, rank, block), block_of(output, rank, block));
+  for (int step = 1; step < size; ++step) {
+    const int to = (rank + step) % size, from = (rank + size - step) % size;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      TRY(send_piece(exchange, to, block_of(input, to, block), pieces, i));
+      TRY(receive_piece(exchange, from, block_of(output, from, block), pieces, i));
+    }
+  }
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "comm/collective/ring_reduce.h"
+
+#include "comm/collective/copy.h"
+#include "comm/collective/ring.h"
+#include "comm/reduction/reduction.h"
+
+namespace lockstep {
+
+// A rank waits only for its left neighbour's data and its right one's room, and the chain has an
+// end: nobody waits in a circle.
+Result<void> ring_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
+                         ReduceOp op, int root) {
+  const auto at = neighbours(exchange);
+  const bool first = at.left == root, last = exchange.rank() == root;
+  const auto element = size_of(type);
+  const auto elements = buffer.size() / element;
+  const auto room = exchange.piece_bytes() / element;
+  const auto pieces = std::max<std::size_t>(1, (elements + room - 1) / room);
+  for (std::size_t i = 0; i < pieces; ++i) {
+    const auto range = cut(elements, pieces, i);
+    const auto bytes = range.count() * element;
+    auto* const own = buffer.data() + range.begin * element;
+    const auto* came = first ? nullptr : TRY(exchange.receive(at.left, i, bytes));
+    auto* const target = last ? own : TRY(exchange.claim(at.right));
+    if (first)
+      copy_bytes(target, own, bytes);
+    else
+      combine(target, came, own, range.count(), type, op);
+    if (last)
+      finish(own, range.count(), type, op, exchange.size());
+    else
+      exchange.publish(at.right, i, bytes);
+    if (!first) exchange.release(at.left);
+  }
+  return {};
+}
+
+}  // namespace lockstep
