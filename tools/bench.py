@@ -2,7 +2,8 @@
 
 A benchmark is a program bench/NAME.py. It prints one JSON object a line, a result each:
 
-  bench, case    what was measured; parameters (ranks, bytes, ...) are fields of their own
+  bench, case    what was measured; parameters (ranks, bytes, ...) are fields of their own, and so
+                 are further readings, which are numbers with a decimal point
   unit           of ours, peer and limit
   ours, peer     our reading and that of peer_name, taken in the same run
   ratio          how much better ours is than the peer's: over 1 is better, whatever the unit
@@ -27,7 +28,7 @@ from typing import Any, TextIO
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = ("bench", "case", "unit", "ours")
 KNOWN = (*REQUIRED, "peer", "peer_name", "ratio", "limit", "of_limit", "bar")
-COLUMNS = "{:<46} {:>16} {:>24} {:>7} {:>9}  {}"
+COLUMNS = "{:<74} {:>16} {:>24} {:>7} {:>9}  {:<10}  {}"
 
 Row = dict[str, Any]
 
@@ -65,16 +66,19 @@ def number(value: object) -> str:
 
 
 def columns(row: Row) -> list[str]:
-    parameters = " ".join(f"{key}={value}" for key, value in row.items() if key not in KNOWN)
+    others = {key: value for key, value in row.items() if key not in KNOWN}
+    readings = {key: value for key, value in others.items() if isinstance(value, float)}
+    parameters = [f"{key}={value}" for key, value in others.items() if key not in readings]
     peer = f"{number(row['peer'])} {row.get('peer_name', '')}" if "peer" in row else "-"
     of_limit = f"{100 * row['of_limit']:.0f} %" if row.get("of_limit") is not None else "-"
     return [
-        f"{row['case']} {parameters}",
+        " ".join([row["case"], *parameters]),
         f"{number(row['ours'])} {row['unit']}",
         peer.strip(),
         number(row.get("ratio")),
         of_limit,
         verdict(row),
+        " ".join(f"{key}={number(value)}" for key, value in readings.items()),
     ]
 
 
@@ -105,7 +109,7 @@ def run(name: str, arguments: list[str], json_file: TextIO | None) -> int:
 
 
 def follow(process: subprocess.Popen[str], name: str, json_file: TextIO | None) -> int:
-    print(COLUMNS.format("case", "ours", "peer", "ratio", "of limit", "bar"), flush=True)
+    print(COLUMNS.format("case", "ours", "peer", "ratio", "of limit", "bar", "besides"), flush=True)
     results = 0
     assert process.stdout is not None
     for line in filter(str.strip, process.stdout):

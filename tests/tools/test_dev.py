@@ -192,6 +192,12 @@ def test_a_benchmark_line_that_lacks_a_field_is_refused_by_name() -> None:
 
 def test_a_benchmark_row_shows_parameters_ratio_and_whether_the_bar_is_met() -> None:
     row = {"bench": "b", "case": "sum", "ranks": 4, "unit": "GB/s", "ours": 2.5}
-    assert bench.columns(row) == ["sum ranks=4", "2.50 GB/s", "-", "-", "-", ""]
+    assert bench.columns(row) == ["sum ranks=4", "2.50 GB/s", "-", "-", "-", "", ""]
     row |= {"peer": 2, "peer_name": "gloo", "ratio": 1.25, "of_limit": 0.5, "bar": 1.5}
-    assert bench.columns(row)[2:] == ["2.00 gloo", "1.25", "50 %", "BELOW 1.50"]
+    assert bench.columns(row)[2:] == ["2.00 gloo", "1.25", "50 %", "BELOW 1.50", ""]
+
+
+def test_a_benchmark_row_shows_its_further_readings_apart_from_its_parameters() -> None:
+    row = {"bench": "b", "case": "sum", "bytes": 8, "unit": "us", "ours": 1, "mpich": 12.345}
+    shown = bench.columns(row)
+    assert (shown[0], shown[-1]) == ("sum bytes=8", "mpich=12.3")

@@ -1,0 +1,1 @@
+"""The contest of collectives: Lockstep, Open MPI, MPICH and Gloo take turns in one run."""

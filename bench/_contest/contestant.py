@@ -1,0 +1,153 @@
+"""A contestant: ranks that communicate in one way, started once and told line by line what to do.
+
+A rank connects to its contestant's socket and says "rank N"; then each line that it reads is
+answered by one (rank.h has them). A rank that waits for a line is blocked in read(), so that only
+the contestant whose turn it is uses the processors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TextIO
+
+START_SECONDS = 60.0
+ANSWER_SECONDS = 120.0
+END_SECONDS = 10.0
+
+
+class Failed(Exception):
+    """A contestant did not start, ended, was silent or was wrong: which one, and why."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One collective; bytes are those of its larger side."""
+
+    collective: str
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.collective} {self.bytes}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a contestant is started: its command, to which the socket's path is added."""
+
+    name: str
+    command: list[str]
+    communicates: bool = True  # else it has no results that could be right
+
+
+class Contestant:
+    def __init__(self, entry: Entry, ranks: int, folder: Path) -> None:
+        self.name = entry.name
+        self._communicates = entry.communicates
+        path = folder / f"{entry.name}-{ranks}"
+        self._log = path.with_suffix(".log")
+        with socket.socket(socket.AF_UNIX) as listener, self._log.open("w") as log:
+            listener.bind(str(path))
+            listener.listen()
+            try:
+                self._process = subprocess.Popen(
+                    [*entry.command, str(path)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise Failed(f"{self.name} cannot be started: {error}") from error
+            self._streams: list[TextIO] = []
+            try:
+                self._accept(listener, ranks)
+            except BaseException:
+                self.close()
+                raise
+
+    def __enter__(self) -> Contestant:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def check(self, work: Work) -> None:
+        """Has one result verified on all ranks."""
+        if not self._communicates:
+            return
+        for rank, answer in enumerate(self._ask(f"check {work}")):
+            if answer != "right":
+                raise Failed(f"{self.name} is wrong in {work} on rank {rank}: {answer}")
+
+    def run(self, work: Work, calls: int) -> float:
+        """Seconds of one call: those of the rank that took longest."""
+        answers = self._ask(f"run {work} {calls}")
+        try:
+            return max(float(answer) for answer in answers) / calls
+        except ValueError:
+            raise Failed(f"{self.name} answers no seconds to {work}: {answers}") from None
+
+    def close(self) -> None:
+        """Hangs up, at which the ranks end; kills those that do not."""
+        for stream in self._streams:
+            with contextlib.suppress(OSError):  # what a lost rank was told last is still buffered
+                stream.close()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _accept(self, listener: socket.socket, ranks: int) -> None:
+        listener.settimeout(0.2)
+        deadline = time.monotonic() + START_SECONDS
+        by_rank: dict[str, TextIO] = {}
+        while len(by_rank) < ranks:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise self._failed(f"has {len(by_rank)} of {ranks} ranks at its start")
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(ANSWER_SECONDS)
+            with connection:
+                stream = connection.makefile("rw")
+            self._streams.append(stream)
+            by_rank[self._answer(stream)] = stream
+        self._streams = [by_rank[f"rank {rank}"] for rank in range(ranks)]
+
+    def _ask(self, line: str) -> list[str]:
+        try:
+            for stream in self._streams:
+                print(line, file=stream, flush=True)
+        except OSError as error:
+            raise self._failed(f"hears nothing: {error}") from error
+        return [self._answer(stream) for stream in self._streams]
+
+    def _answer(self, stream: TextIO) -> str:
+        try:
+            line = stream.readline()
+        except TimeoutError as error:
+            raise self._failed(f"was silent for {ANSWER_SECONDS:.0f} s") from error
+        except OSError as error:
+            raise self._failed(f"hung up: {error}") from error
+        if not line:
+            raise self._failed("hung up")
+        return line.strip()
+
+    def _failed(self, what: str) -> Failed:
+        said = self._log.read_text(errors="replace").strip().splitlines()[-15:]
+        return Failed("\n".join([f"{self.name} {what}; it said:", *(said or ["nothing"])]))

@@ -1,0 +1,157 @@
+#include "rank.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <sstream>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace lockstep::contest {
+namespace {
+
+// Whole numbers, so that sums are exact in any order, and no two places close by hold the same.
+float value_of(int rank, std::size_t place) {
+  return static_cast<float>(place % 1021 + 3 * static_cast<std::size_t>(rank) + 1);
+}
+
+// One collective on memory that is laid out for it.
+struct Work {
+  std::span<float> input, output;  // may overlap
+  std::function<void()> call;
+  std::function<float(std::size_t place)> expected;  // of the output
+};
+
+class Rank {
+ public:
+  explicit Rank(Contestant& contestant) : contestant_(contestant) {}
+
+  std::string answer(const std::string& line) {
+    std::istringstream words(line);
+    std::string verb, collective;
+    std::size_t bytes = 0;
+    int calls = 1;
+    words >> verb >> collective >> bytes >> calls;
+    const Work work = work_of(collective, bytes / sizeof(float));
+    if (verb == "check") return check(work);
+    if (verb == "run") return std::to_string(run(work, calls));
+    die("what is '" + line + "'?");
+  }
+
+ private:
+  Work work_of(const std::string& collective, std::size_t floats) {
+    if (collective == "all_reduce") return all_reduce(floats);
+    if (collective == "reduce_scatter") return reduce_scatter(floats);
+    if (collective == "all_gather") return all_gather(floats);
+    die("there is no collective '" + collective + "' in the contest");
+  }
+
+  Work all_reduce(std::size_t floats) {
+    const auto buffer = room(floats).first(floats);
+    return {buffer, buffer, [=, this] { contestant_.all_reduce(buffer); },
+            [this](std::size_t place) { return sum_at(place); }};
+  }
+
+  Work reduce_scatter(std::size_t floats) {
+    const std::size_t block = floats / ranks(), pages = (floats * sizeof(float) - 1) / kPage + 1;
+    const std::size_t behind = pages * kPage / sizeof(float);
+    const auto whole = room(behind + block);
+    const auto input = whole.first(floats), output = whole.subspan(behind, block);
+    return {input, output, [=, this] { contestant_.reduce_scatter(input, output); },
+            [=, this](std::size_t place) { return sum_at(rank() * block + place); }};
+  }
+
+  Work all_gather(std::size_t floats) {
+    const std::size_t block = floats / ranks();
+    const auto output = room(floats).first(floats);
+    return {output.subspan(rank() * block, block), output,
+            [=, this] { contestant_.all_gather(output); },
+            [=](std::size_t place) {
+              return value_of(static_cast<int>(place / block), place % block);
+            }};
+  }
+
+  std::string check(const Work& work) {
+    std::ranges::fill(room_, -1.0F);
+    for (std::size_t place = 0; place < work.input.size(); ++place)
+      work.input[place] = value_of(contestant_.rank(), place);
+    work.call();
+    for (std::size_t place = 0; place < work.output.size(); ++place)
+      if (work.output[place] != work.expected(place))
+        return "element " + std::to_string(place) + " is " + std::to_string(work.output[place]) +
+               ", not " + std::to_string(work.expected(place));
+    return "right";
+  }
+
+  // On zeros: sums of anything else grow from call to call until they are infinite.
+  double run(const Work& work, int calls) {
+    std::ranges::fill(room_, 0.0F);
+    work.call();
+    contestant_.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) work.call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  float sum_at(std::size_t place) const {
+    float sum = 0;
+    for (int rank = 0; rank < contestant_.ranks(); ++rank) sum += value_of(rank, place);
+    return sum;
+  }
+
+  std::span<float> room(std::size_t floats) {
+    if (floats > room_.size()) room_ = contestant_.allocate(floats);
+    return room_;
+  }
+
+  std::size_t rank() const { return static_cast<std::size_t>(contestant_.rank()); }
+  std::size_t ranks() const { return static_cast<std::size_t>(contestant_.ranks()); }
+
+  Contestant& contestant_;
+  std::span<float> room_;
+};
+
+int connected(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) die("the socket's path is too long: " + path);
+  std::ranges::copy(path, address.sun_path);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    die("nobody listens on " + path);
+  return fd;
+}
+
+}  // namespace
+
+void serve(Contestant& contestant, const std::string& socket_path) {
+  const int fd = connected(socket_path);
+  std::FILE* const orders = ::fdopen(fd, "r");
+  std::FILE* const answers = ::fdopen(::dup(fd), "w");
+  std::fprintf(answers, "rank %d\n", contestant.rank());
+  std::fflush(answers);
+  Rank rank(contestant);
+  for (char line[256]; std::fgets(line, sizeof line, orders) != nullptr;) {
+    std::fprintf(answers, "%s\n", rank.answer(line).c_str());
+    std::fflush(answers);
+  }
+  std::fclose(orders);
+  std::fclose(answers);
+}
+
+void die(const std::string& reason) {
+  std::fprintf(stderr, "%s\n", reason.c_str());
+  ::_exit(1);
+}
+
+PlainMemory plain_memory(std::size_t floats) {
+  const std::size_t pages = floats * sizeof(float) / kPage + 1;
+  void* const memory = std::aligned_alloc(kPage, pages * kPage);
+  if (memory == nullptr) die("there is no memory for " + std::to_string(pages) + " pages");
+  return PlainMemory(static_cast<float*>(memory));
+}
+
+}  // namespace lockstep::contest

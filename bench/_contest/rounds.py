@@ -1,0 +1,71 @@
+"""Turns in short rounds, and what is compared of them.
+
+The memory bandwidth of a virtual machine flips between modes for seconds at a time, so that two
+contestants timed one after the other cannot be compared. They take turns in rounds of some 30 ms,
+each time in another order, and of each the median of its better half of rounds counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .contestant import Work
+
+SLOW = 1.0  # seconds; who takes longer for one call is left out
+CALLS_MAX = 200_000
+
+
+class Side(Protocol):
+    """What a contestant must be able to do to take turns."""
+
+    name: str
+
+    def check(self, work: Work) -> None: ...
+    def run(self, work: Work, calls: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class Pace:
+    rounds: int
+    seconds: float  # of a contestant's turn in each round
+
+
+def best_half(readings: Sequence[float]) -> float:
+    """The median of the better half."""
+    return statistics.median(sorted(readings)[: (len(readings) + 1) // 2])
+
+
+def calls_a_turn(side: Side, work: Work, seconds: float) -> int | None:
+    """Calls that take so long together; None for whom one call takes too long.
+
+    Approached in small steps, because a single call of ranks that spin for each other's processor
+    may be a thousand times as fast as the average one.
+    """
+    calls = 1
+    while (once := side.run(work, calls)) * calls < seconds / 3 and calls < CALLS_MAX:
+        calls *= 4
+    return None if once > SLOW else max(1, min(CALLS_MAX, round(seconds / once)))
+
+
+def take_turns(
+    sides: Sequence[Side], work: Work, pace: Pace, say: Callable[[str], None]
+) -> dict[str, float]:
+    """Seconds of a call of each, by name, after one result of each has been verified."""
+    calls: dict[str, int] = {}
+    for side in sides:
+        side.check(work)
+        fitting = calls_a_turn(side, work, pace.seconds)
+        if fitting is None:
+            say(f"{side.name} is left out of {work}: one call takes more than {SLOW:.0f} s")
+        else:
+            calls[side.name] = fitting
+    runners = [side for side in sides if side.name in calls]
+    readings: dict[str, list[float]] = {side.name: [] for side in runners}
+    for turn in range(pace.rounds):
+        first = turn % len(runners)
+        for side in runners[first:] + runners[:first]:
+            readings[side.name].append(side.run(work, calls[side.name]))
+    return {name: best_half(times) for name, times in readings.items()}

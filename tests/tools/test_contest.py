@@ -1,0 +1,167 @@
+"""The contest of collectives: its turns, its rows, and that no wrong or lost rank is missed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+from _contest.contestant import Contestant, Entry, Failed, Work
+from _contest.rounds import Pace, best_half, calls_a_turn, take_turns
+from _contest.rows import bar, row
+
+MIB = 1 << 20
+WORK = Work("all_reduce", 64)
+PACE = Pace(rounds=3, seconds=0.03)
+
+
+class Metronome:
+    """A contestant that always takes the same time, and remembers what it was asked."""
+
+    def __init__(self, name: str, seconds: float, asked: list[str] | None = None) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.asked = [] if asked is None else asked
+
+    def check(self, work: Work) -> None:
+        self.asked.append(f"{self.name} check")
+
+    def run(self, work: Work, calls: int) -> float:
+        self.asked.append(f"{self.name} {calls}")
+        return self.seconds
+
+
+def test_of_the_rounds_the_median_of_the_better_half_counts() -> None:
+    assert best_half([9, 1, 8, 2, 3]) == 2
+    assert best_half([4, 2, 9, 9]) == 3
+    assert best_half([7]) == 7
+
+
+def test_a_turn_is_as_many_calls_as_fill_its_time() -> None:
+    assert calls_a_turn(Metronome("a", 1e-3), WORK, 0.03) == 30
+    assert calls_a_turn(Metronome("a", 1e-6), WORK, 0.03) == 30_000
+    assert calls_a_turn(Metronome("a", 0.5), WORK, 0.03) == 1
+
+
+def test_contestants_take_turns_that_begin_with_another_each_time() -> None:
+    asked: list[str] = []
+    sides = [Metronome(name, 0.01, asked) for name in "abc"]
+    take_turns(sides, WORK, PACE, print)
+    assert asked[-9:] == [f"{name} 3" for name in "abcbcacab"]
+    assert [f"{name} check" for name in "abc"] == [each for each in asked if "check" in each]
+
+
+def test_who_takes_more_than_a_second_for_a_call_is_left_out_with_a_word() -> None:
+    said: list[str] = []
+    sides = [Metronome("quick", 0.01), Metronome("slow", 1.5)]
+    assert take_turns(sides, WORK, PACE, said.append) == {"quick": 0.01}
+    assert said == ["slow is left out of all_reduce 64: one call takes more than 1 s"]
+
+
+def test_a_row_holds_us_against_the_fastest_peer_and_names_the_others() -> None:
+    times = {"staged": 2e-6, "open_mpi": 5e-6, "gloo": 4e-6, "memory": 1e-6}
+    made = row("allreduce", Work("all_reduce", 64 * MIB), 4, "staged", times)
+    assert (made["peer_name"], made["peer"], made["ratio"]) == ("gloo", 4.0, 2.0)
+    assert (made["open_mpi"], made["gloo"]) == (5.0, 4.0)
+    assert (made["limit"], made["of_limit"], made["bar"]) == (1.0, 0.5, 2.0)
+    assert "mpich" not in made
+
+
+def test_a_row_without_peers_has_no_ratio() -> None:
+    made = row("allreduce", WORK, 2, "staged", {"staged": 2e-6})
+    assert made.keys().isdisjoint({"peer", "ratio", "limit"})
+
+
+@pytest.mark.parametrize(
+    ("path", "ranks", "size", "expected"),
+    [
+        ("zero-copy", 2, 8, 1.0),
+        ("zero-copy", 4, 64 << 10, 2.0),
+        ("zero-copy", 2, 4 * MIB, 4.0),
+        ("staged", 2, 64 * MIB, 1.0),
+        ("staged", 4, MIB, 1.0),
+        ("staged", 4, 4 * MIB, 2.0),
+    ],
+)
+def test_the_bar_rises_with_what_the_path_saves(
+    path: str, ranks: int, size: int, expected: float
+) -> None:
+    assert bar(path, ranks, size) == expected
+
+
+# Two ranks that say of themselves what the arguments are, and answer as the last one does.
+FAKE = """
+import os, socket, sys
+rank = 0 if os.fork() else 1
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[2])
+stream = connection.makefile("rw")
+print("rank", rank, file=stream, flush=True)
+for line in stream:
+    if sys.argv[1] == "dies" and rank == 1:
+        sys.exit("out of luck")
+    answers = {"check": sys.argv[1] if rank == 1 else "right", "run": str(rank + 1)}
+    print(answers[line.split()[0]], file=stream, flush=True)
+if rank == 0:
+    os.wait()
+"""
+
+
+def fake(answer: str, folder: Path) -> Contestant:
+    return Contestant(Entry("fake", [sys.executable, "-c", FAKE, answer]), 2, folder)
+
+
+def test_the_time_of_a_call_is_that_of_the_slowest_rank(tmp_path: Path) -> None:
+    with fake("right", tmp_path) as contestant:
+        contestant.check(WORK)
+        assert contestant.run(WORK, 4) == 0.5
+
+
+def test_a_wrong_result_on_one_rank_fails_the_contest_by_name(tmp_path: Path) -> None:
+    expected = "fake is wrong in all_reduce 64 on rank 1: element 3 is 1"
+    with fake("element 3 is 1", tmp_path) as contestant, pytest.raises(Failed, match=expected):
+        contestant.check(WORK)
+
+
+def test_a_rank_that_dies_fails_the_contest_with_its_last_words(tmp_path: Path) -> None:
+    with (
+        fake("dies", tmp_path) as contestant,
+        pytest.raises(Failed, match=r"fake hung up.*\n.*luck"),
+    ):
+        contestant.check(WORK)
+
+
+def test_a_contestant_that_does_not_start_is_told_with_its_reason(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match=r"has 0 of 2 ranks at its start; it said:\nno network"):
+        Contestant(Entry("fake", [sys.executable, "-c", "exit('no network')"]), 2, tmp_path)
+    with pytest.raises(Failed, match=r"cannot be started: .*absent"):
+        Contestant(Entry("absent", [str(tmp_path / "absent")]), 2, tmp_path)
+
+
+def test_our_own_ranks_take_part_on_both_paths_and_are_right() -> None:
+    words = ["--quick", "--peers", "none", "--bytes", "8,64KiB,1MiB"]
+    shown = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "latency.py"), *words],
+        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert shown.returncode == 0, shown.stderr
+    rows = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [(each["case"], each["bytes"], each["path"]) for each in rows] == [
+        (collective, size, path)
+        for collective in ("all_reduce", "reduce_scatter", "all_gather")
+        for size in (8, 64 << 10, MIB)
+        for path in ("zero-copy", "staged")
+    ]
+    assert all(each["ours"] > 0 and each["ranks"] == 2 for each in rows)
