@@ -1,13 +1,42 @@
-// The arithmetic of reductions, as plain loops that the compiler vectorises. 16-bit floats are
-// computed in 32 bits and rounded to nearest even. Integers wrap around.
+// The arithmetic of reductions: many sources, many destinations, one pass over memory.
+//
+// An element's result has the same bits on every processor and with every instruction set:
+// - sources are taken strictly in their order; nothing is fused or reassociated;
+// - 16-bit floats are computed in 32 bits over all sources and rounded once, to nearest even;
+// - integers wrap around;
+// - a result that is NaN is always the same quiet, positive NaN without payload;
+// - sum, average and product are NaN if any source is. min and max are `y < x ? y : x` and
+//   `x < y ? y : x` with x from the earlier sources: NaN in the first source stays, in a later one
+//   it is passed over.
 #pragma once
 
 #include <cstddef>
+#include <span>
 
+#include "comm/reduction/instruction_set.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
 
+inline constexpr std::size_t kReductionOperands = 64;  // sources, and destinations, at most
+
+struct ReductionSpec {
+  DataType type;
+  ReduceOp op;
+  int divisor = 1;  // of ReduceOp::average, which is for floats only: how many were added
+};
+
+// destinations[k][i] = sources[0][i] op sources[1][i] op ... for each k and i < count. From 1 to
+// kReductionOperands of either. A destination may be one of the sources; otherwise it overlaps
+// nothing. Pointers are aligned as the type is.
+void reduce(std::span<std::byte* const> destinations, std::span<const std::byte* const> sources,
+            std::size_t count, const ReductionSpec& reduction);
+// The same with a given instruction set, one of instruction_sets(). For tests and measurements.
+void reduce_with(InstructionSet set, std::span<std::byte* const> destinations,
+                 std::span<const std::byte* const> sources, std::size_t count,
+                 const ReductionSpec& reduction);
+
+// For algorithms that get one source after the other; 16-bit floats are rounded at each step.
 // out[i] = a[i] op b[i] for `count` elements. out may be a or b; otherwise they do not overlap. The
 // average adds; finish() divides.
 void combine(std::byte* out, const std::byte* a, const std::byte* b, std::size_t count,

@@ -18,6 +18,19 @@ std::vector<T> add(std::vector<T> a, const std::vector<T>& b, DataType type) {
   return a;
 }
 
+template <class T>
+const std::byte* bytes_of(const T& value) {
+  return reinterpret_cast<const std::byte*>(&value);
+}
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+float reduced(ReduceOp op, float a, float b) {
+  const std::byte* sources[] = {bytes_of(a), bytes_of(b)};
+  std::byte* destination = reinterpret_cast<std::byte*>(&a);
+  reduce({&destination, 1}, sources, 1, {DataType::float32, op});
+  return a;
+}
+
 // Every half plus some others, against the compiler's own type.
 TEST(Reduction, HalvesAddAsTheCompilersDo) {
   std::vector<_Float16> every(1 << 16);
@@ -49,6 +62,48 @@ TEST(Reduction, BrainFloatsRoundToNearestEvenAndKeepNaN) {
 TEST(Reduction, IntegersWrapAround) {
   EXPECT_EQ(add<std::int32_t>({INT32_MAX}, {1}, DataType::int32)[0], INT32_MIN);
   EXPECT_EQ(add<std::uint8_t>({250}, {10}, DataType::uint8)[0], 4);
+}
+
+TEST(Reduction, SixteenBitFloatsAreRoundedOnceOverAllSources) {
+  // Each 2^-8 alone would be rounded away from the 1; two of them are not.
+  const std::uint16_t one = 0x3f80, small = 0x3b80;
+  const std::byte* sources[] = {bytes_of(one), bytes_of(small), bytes_of(small)};
+  std::uint16_t sum = 0;
+  std::byte* destination = reinterpret_cast<std::byte*>(&sum);
+  reduce({&destination, 1}, sources, 1, {DataType::bfloat16, ReduceOp::sum});
+  EXPECT_EQ(sum, 0x3f81);
+}
+
+TEST(Reduction, AnAverageIsDividedOnceAtTheEnd) {
+  const float values[] = {1, 2, 6};
+  const std::byte* sources[] = {bytes_of(values[0]), bytes_of(values[1]), bytes_of(values[2])};
+  float average = 0;
+  std::byte* destination = reinterpret_cast<std::byte*>(&average);
+  reduce({&destination, 1}, sources, 1, {DataType::float32, ReduceOp::average, 3});
+  EXPECT_EQ(average, 3.0f);
+}
+
+TEST(Reduction, NaNInAnySourceIsSummedToTheOneNaN) {
+  for (const std::uint32_t nan : {0x7fc00000u, 0xffc00123u, 0x7f800001u}) {
+    const auto value = std::bit_cast<float>(nan);
+    EXPECT_EQ(bits_of(reduced(ReduceOp::sum, value, 1)), 0x7fc00000u);
+    EXPECT_EQ(bits_of(reduced(ReduceOp::sum, 1, value)), 0x7fc00000u);
+    EXPECT_EQ(bits_of(reduced(ReduceOp::product, 1, value)), 0x7fc00000u);
+  }
+}
+
+TEST(Reduction, MinAndMaxKeepNaNOfTheFirstSourceAndPassOverLaterOnes) {
+  const float nan = std::nanf("");
+  for (const auto op : {ReduceOp::min, ReduceOp::max}) {
+    EXPECT_TRUE(std::isnan(reduced(op, nan, 1)));
+    EXPECT_EQ(reduced(op, 1, nan), 1);
+  }
+}
+
+TEST(ReductionDeathTest, AnAverageOfIntegersIsOurMistake) {
+  std::int32_t value = 1;
+  auto* data = reinterpret_cast<std::byte*>(&value);
+  EXPECT_DEATH(finish(data, 1, DataType::int32, ReduceOp::average, 2), "average of int32");
 }
 
 }  // namespace

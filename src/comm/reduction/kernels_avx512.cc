@@ -1,0 +1,33 @@
+// The kernels with AVX-512 F, BW, DQ and VL; src/CMakeLists.txt has the flags.
+#if defined(__AVX512BW__)
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "comm/reduction/kernel_templates.h"
+
+namespace lockstep {
+namespace {
+
+// The forms with a mask, of all lanes: g++ 12 finds that its header's others read what was never
+// set.
+struct Avx512 {
+  static constexpr int kBytes = 64;
+  static constexpr bool kConvertsHalves = true;
+  static Lanes<float, 16> floats_of(Lanes<std::uint16_t, 16> halves) {
+    return _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, halves));
+  }
+  static Lanes<std::uint16_t, 16> halves_of(Lanes<float, 16> floats) {
+    using Halves = Lanes<std::uint16_t, 16>;
+    return __builtin_bit_cast(Halves,
+                              _mm512_maskz_cvtps_ph(kAll, floats, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static constexpr __mmask16 kAll = 0xffff;
+};
+
+}  // namespace
+
+constinit const KernelTable kAvx512Kernels = Kernels<Avx512>::table();
+
+}  // namespace lockstep
+#endif
