@@ -36,7 +36,7 @@ class Member : public Contestant {
   explicit Member(Communicator& communicator) : communicator_(communicator) {}
   int rank() const override { return communicator_.rank(); }
   int ranks() const override { return communicator_.size(); }
-  void barrier() override { finish(communicator_.barrier()); }
+  void barrier() override { finish(communicator_.barrier(CallMode::blocking)); }
 
  protected:
   Communicator& communicator_;
@@ -51,17 +51,18 @@ class Staged : public Member {
     return {memory_.get(), floats};
   }
   void all_reduce(std::span<float> buffer) override {
-    finish(
-        communicator_.all_reduce(std::as_writable_bytes(buffer), DataType::float32, ReduceOp::sum));
+    finish(communicator_.all_reduce(std::as_writable_bytes(buffer), DataType::float32,
+                                    ReduceOp::sum, CallMode::blocking));
   }
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
     finish(communicator_.reduce_scatter(std::as_bytes(input), std::as_writable_bytes(output),
-                                        DataType::float32, ReduceOp::sum));
+                                        DataType::float32, ReduceOp::sum, CallMode::blocking));
   }
   void all_gather(std::span<float> output) override {
     const std::size_t block = output.size() / static_cast<std::size_t>(ranks());
     const auto own = output.subspan(static_cast<std::size_t>(rank()) * block, block);
-    finish(communicator_.all_gather(std::as_bytes(own), std::as_writable_bytes(output), ));
+    finish(communicator_.all_gather(std::as_bytes(own), std::as_writable_bytes(output),
+                                    CallMode::blocking));
   }
 
  private:

@@ -122,8 +122,8 @@ class Collectives : public testing::TestWithParam<Case> {
     const auto memory = GetParam().memory;
     return memory == Memory::lent || (memory == Memory::some && comm.rank() % 2 == 0);
   }
-  static Waiting waiting(const Communicator& comm) {
-    return lends(comm) ? Waiting::here : Waiting::later;
+  static CallMode mode(const Communicator& comm) {
+    return lends(comm) ? CallMode::blocking : CallMode::nonblocking;
   }
   static Data data(Communicator& comm, const Bytestring& content) {
     return Data(comm, lends(comm), content);
@@ -139,7 +139,7 @@ class Collectives : public testing::TestWithParam<Case> {
     group.run([&](Communicator& comm) {
       auto buffer =
           data(comm, fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); }));
-      expect_done(comm.all_reduce(buffer.span(), type, op, waiting(comm)));
+      expect_done(comm.all_reduce(buffer.span(), type, op, mode(comm)));
       EXPECT_TRUE(buffer == expected) << text(type) << " " << text(op) << " " << count;
     });
   }
@@ -150,7 +150,7 @@ class Collectives : public testing::TestWithParam<Case> {
     group.run([&](Communicator& comm) {
       const auto own = fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); });
       auto buffer = data(comm, own);
-      expect_done(comm.reduce(buffer.span(), type, op, root, waiting(comm)));
+      expect_done(comm.reduce(buffer.span(), type, op, root, mode(comm)));
       EXPECT_TRUE(buffer == (comm.rank() == root ? expected : own)) << text(type) << " " << count;
     });
   }
@@ -163,7 +163,7 @@ class Collectives : public testing::TestWithParam<Case> {
       auto input =
           data(comm, fill(count * n, type, [&](std::size_t i) { return share(comm.rank(), i); }));
       auto output = data(comm, Bytestring(count * size_of(type)));
-      expect_done(comm.reduce_scatter(input.span(), output.span(), type, op, waiting(comm)));
+      expect_done(comm.reduce_scatter(input.span(), output.span(), type, op, mode(comm)));
       const auto block = output.span().size();
       EXPECT_TRUE(output ==
                   std::span(all).subspan(static_cast<std::size_t>(comm.rank()) * block, block))
@@ -232,13 +232,13 @@ TEST_P(Collectives, AllGatherPutsEveryBlockInItsPlace) {
     group.run([&](Communicator& comm) {
       auto input = data(comm, block(size, comm.rank(), 0));
       auto output = data(comm, Bytestring(expected.size()));
-      expect_done(comm.all_gather(input.span(), output.span(), waiting(comm)));
+      expect_done(comm.all_gather(input.span(), output.span(), mode(comm)));
       EXPECT_TRUE(output == expected) << size;
       // In place: the input is the own block of the output.
       auto in_place = data(comm, Bytestring(expected.size()));
       const auto own = in_place.span().subspan(static_cast<std::size_t>(comm.rank()) * size, size);
       std::copy(input.span().begin(), input.span().end(), own.begin());
-      expect_done(comm.all_gather(own, in_place.span(), waiting(comm)));
+      expect_done(comm.all_gather(own, in_place.span(), mode(comm)));
       EXPECT_TRUE(in_place == expected) << size;
     });
   }
@@ -249,7 +249,7 @@ TEST_P(Collectives, BroadcastFromEveryRootReachesAll) {
     const auto expected = block(size, root, 0);
     group.run([&](Communicator& comm) {
       auto buffer = data(comm, comm.rank() == root ? expected : Bytestring(size));
-      expect_done(comm.broadcast(buffer.span(), root, waiting(comm)));
+      expect_done(comm.broadcast(buffer.span(), root, mode(comm)));
       EXPECT_TRUE(buffer == expected) << size << " from " << root;
     });
   });
@@ -261,7 +261,7 @@ TEST_P(Collectives, GatherBringsEveryBlockToTheRoot) {
     group.run([&](Communicator& comm) {
       auto input = data(comm, block(size, comm.rank(), root));
       auto output = data(comm, Bytestring(comm.rank() == root ? expected.size() : 0));
-      expect_done(comm.gather(input.span(), output.span(), root, waiting(comm)));
+      expect_done(comm.gather(input.span(), output.span(), root, mode(comm)));
       EXPECT_TRUE(comm.rank() != root || output == expected) << size << " to " << root;
     });
   });
@@ -273,7 +273,7 @@ TEST_P(Collectives, ScatterBringsEveryRankItsBlock) {
     group.run([&](Communicator& comm) {
       auto input = data(comm, comm.rank() == root ? all : Bytestring());
       auto output = data(comm, Bytestring(size));
-      expect_done(comm.scatter(input.span(), output.span(), root, waiting(comm)));
+      expect_done(comm.scatter(input.span(), output.span(), root, mode(comm)));
       EXPECT_TRUE(output == block(size, root, comm.rank())) << size << " from " << root;
     });
   });
@@ -286,7 +286,7 @@ TEST_P(Collectives, AllToAllBringsEveryBlockFromEverybodyToEverybody) {
       const auto out = joined(comm.size(), [&](int to) { return block(size, comm.rank(), to); });
       const auto in = joined(comm.size(), [&](int from) { return block(size, from, comm.rank()); });
       auto input = data(comm, out), output = data(comm, Bytestring(in.size()));
-      expect_done(comm.all_to_all(input.span(), output.span(), waiting(comm)));
+      expect_done(comm.all_to_all(input.span(), output.span(), mode(comm)));
       EXPECT_TRUE(output == in) << size;
     });
   }
@@ -297,7 +297,7 @@ TEST_P(Collectives, NobodyLeavesABarrierBeforeAllHaveEntered) {
   for (int round = 1; round <= 20; ++round)
     group.run([&](Communicator& comm) {
       ++entered;
-      EXPECT_TRUE(comm.barrier(waiting(comm)).wait().has_value());
+      EXPECT_TRUE(comm.barrier(mode(comm)).wait().has_value());
       EXPECT_GE(entered.load(), round * comm.size());
     });
 }

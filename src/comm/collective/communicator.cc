@@ -50,9 +50,9 @@ class Communicator::Impl {
                "communicate in rank {} itself, or make a new group here",
                rank_, rank_));
   }
-  Pending submit(const Call& call, Waiting waiting) {
+  Pending submit(const Call& call, CallMode mode) {
     if (auto checked = check_process(); !checked) return Pending::finished(std::move(checked));
-    return engine_.submit(call, waiting);
+    return engine_.submit(call, mode);
   }
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -110,81 +110,77 @@ int Communicator::rank() const { return impl_->rank(); }
 int Communicator::size() const { return impl_->size(); }
 
 Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
-                                 Waiting waiting) {
+                                 CallMode mode) {
   if (auto checked = check_reduction(buffer.size(), type, op); !checked)
     return Pending::finished(std::move(checked));
   return impl_->submit(
-      {make_header(Operation::all_reduce, 0, buffer.size(), type, op, 0), {}, buffer}, waiting);
+      {make_header(Operation::all_reduce, 0, buffer.size(), type, op, 0), {}, buffer}, mode);
 }
 
 Pending Communicator::reduce(std::span<std::byte> buffer, DataType type, ReduceOp op, int root,
-                             Waiting waiting) {
+                             CallMode mode) {
   auto checked = check_reduction(buffer.size(), type, op);
   if (checked) checked = impl_->check_root(root);
   if (!checked) return Pending::finished(std::move(checked));
   return impl_->submit(
-      {make_header(Operation::reduce, 0, buffer.size(), type, op, root), {}, buffer}, waiting);
+      {make_header(Operation::reduce, 0, buffer.size(), type, op, root), {}, buffer}, mode);
 }
 
 Pending Communicator::reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                                     DataType type, ReduceOp op, Waiting waiting) {
+                                     DataType type, ReduceOp op, CallMode mode) {
   auto checked = check_reduction(output.size(), type, op);
   if (checked) checked = impl_->check_blocks(input.size(), output.size());
   if (!checked) return Pending::finished(std::move(checked));
   return impl_->submit(
-      {make_header(Operation::reduce_scatter, 0, output.size(), type, op, 0), input, output},
-      waiting);
+      {make_header(Operation::reduce_scatter, 0, output.size(), type, op, 0), input, output}, mode);
 }
 
 Pending Communicator::all_gather(std::span<const std::byte> input, std::span<std::byte> output,
-                                 Waiting waiting) {
+                                 CallMode mode) {
   if (auto checked = impl_->check_blocks(output.size(), input.size()); !checked)
     return Pending::finished(std::move(checked));
-  return impl_->submit({move_header(Operation::all_gather, input.size(), 0), input, output},
-                       waiting);
+  return impl_->submit({move_header(Operation::all_gather, input.size(), 0), input, output}, mode);
 }
 
-Pending Communicator::broadcast(std::span<std::byte> buffer, int root, Waiting waiting) {
+Pending Communicator::broadcast(std::span<std::byte> buffer, int root, CallMode mode) {
   if (auto checked = impl_->check_root(root); !checked)
     return Pending::finished(std::move(checked));
   const auto input = rank() == root ? std::span<const std::byte>(buffer) : none();
   return impl_->submit({move_header(Operation::broadcast, buffer.size(), root), input, buffer},
-                       waiting);
+                       mode);
 }
 
 Pending Communicator::gather(std::span<const std::byte> input, std::span<std::byte> output,
-                             int root, Waiting waiting) {
+                             int root, CallMode mode) {
   auto checked = impl_->check_root(root);
   if (checked && rank() == root) checked = impl_->check_blocks(output.size(), input.size());
   if (checked && rank() != root && !output.empty())
     checked = invalid("only the root of a gather has an output");
   if (!checked) return Pending::finished(std::move(checked));
-  return impl_->submit({move_header(Operation::gather, input.size(), root), input, output},
-                       waiting);
+  return impl_->submit({move_header(Operation::gather, input.size(), root), input, output}, mode);
 }
 
 Pending Communicator::scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                              int root, Waiting waiting) {
+                              int root, CallMode mode) {
   auto checked = impl_->check_root(root);
   if (checked && rank() == root) checked = impl_->check_blocks(input.size(), output.size());
   if (checked && rank() != root && !input.empty())
     checked = invalid("only the root of a scatter has an input");
   if (!checked) return Pending::finished(std::move(checked));
-  return impl_->submit({move_header(Operation::scatter, output.size(), root), input, output},
-                       waiting);
+  return impl_->submit({move_header(Operation::scatter, output.size(), root), input, output}, mode);
 }
 
 Pending Communicator::all_to_all(std::span<const std::byte> input, std::span<std::byte> output,
-                                 Waiting waiting) {
+                                 CallMode mode) {
   const auto block = input.size() / static_cast<std::size_t>(size());
   auto checked = impl_->check_blocks(input.size(), block);
   if (checked) checked = impl_->check_blocks(output.size(), block);
   if (!checked) return Pending::finished(std::move(checked));
-  return impl_->submit({move_header(Operation::all_to_all, block, 0), input, output}, waiting);
+  return impl_->submit({move_header(Operation::all_to_all, block, 0), input, output}, mode);
 }
 
-Pending Communicator::barrier(Waiting waiting) {
-  return impl_->submit({move_header(Operation::barrier, 0, 0)}, waiting);
+Pending Communicator::barrier(CallMode mode) {
+  return impl_->submit({move_header(Operation::barrier, 0, 0)}, mode);
 }
 
 Pending Communicator::send(std::span<const std::byte> buffer, int peer, int tag) {

@@ -1,10 +1,10 @@
 // Communicator: one group of ranks that exchange data.
 //
 // Every call returns at once with a Pending; its buffers must stay alive and untouched until that
-// is done. With Waiting::here it returns when it is done, which is the fastest for who would wait
-// at once. Collectives run one after the other in the order of submission, which must be the same
-// on all ranks of the group; send and recv run beside them. A call with bad arguments (bytes that
-// are no multiple of the type, a root out of range, the average of integers) is refused in its
+// is done. With CallMode::blocking it returns when it is done, which is the fastest for who would
+// wait at once. Collectives run one after the other in the order of submission, which must be the
+// same on all ranks of the group; send and recv run beside them. A call with bad arguments (bytes
+// that are no multiple of the type, a root out of range, the average of integers) is refused in its
 // Pending, is not sent to anybody, and leaves the communicator usable.
 //
 // Any other failure ends the communicator: a peer that died, a peer that was silent for the
@@ -33,8 +33,8 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "comm/collective/buffer.h"
+#include "comm/collective/call_mode.h"
 #include "comm/collective/pending.h"
-#include "comm/collective/waiting.h"
 #include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
@@ -68,29 +68,29 @@ class Communicator {
   int size() const;
 
   Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
-                     Waiting waiting = Waiting::later);  // in place
+                     CallMode mode = CallMode::nonblocking);  // in place
   // In place at the root; the others' buffers stay as they are.
   Pending reduce(std::span<std::byte> buffer, DataType type, ReduceOp op, int root,
-                 Waiting waiting = Waiting::later);
+                 CallMode mode = CallMode::nonblocking);
   // input is size() blocks as large as output; output becomes the reduction of all rank()-th
   // blocks.
   Pending reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                         DataType type, ReduceOp op, Waiting waiting = Waiting::later);
+                         DataType type, ReduceOp op, CallMode mode = CallMode::nonblocking);
   // output is size() blocks as large as input. input may be its own block of output.
   Pending all_gather(std::span<const std::byte> input, std::span<std::byte> output,
-                     Waiting waiting = Waiting::later);
-  Pending broadcast(std::span<std::byte> buffer, int root, Waiting waiting = Waiting::later);
+                     CallMode mode = CallMode::nonblocking);
+  Pending broadcast(std::span<std::byte> buffer, int root, CallMode mode = CallMode::nonblocking);
   // output: at the root, size() blocks as large as input; empty elsewhere.
   Pending gather(std::span<const std::byte> input, std::span<std::byte> output, int root,
-                 Waiting waiting = Waiting::later);
+                 CallMode mode = CallMode::nonblocking);
   // input: at the root, size() blocks as large as output; empty elsewhere.
   Pending scatter(std::span<const std::byte> input, std::span<std::byte> output, int root,
-                  Waiting waiting = Waiting::later);
+                  CallMode mode = CallMode::nonblocking);
   // size() equal blocks each: block r of the input becomes block rank() of rank r's output. The two
   // do not overlap.
   Pending all_to_all(std::span<const std::byte> input, std::span<std::byte> output,
-                     Waiting waiting = Waiting::later);
-  Pending barrier(Waiting waiting = Waiting::later);
+                     CallMode mode = CallMode::nonblocking);
+  Pending barrier(CallMode mode = CallMode::nonblocking);
   // Matched by (peer, tag), in order. The sizes must be equal; tag >= 0. A send is done when its
   // buffer may be reused; one of more than 4 KiB only when the peer has matched it.
   Pending send(std::span<const std::byte> buffer, int peer, int tag);

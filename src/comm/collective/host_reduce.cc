@@ -175,7 +175,7 @@ class HostReduction {
   HostGroup& host_;
   const Call& call_;
   const std::size_t ranks_, place_;
-  const Reduction reduction_;
+  const ReductionSpec reduction_;
   std::byte* target_ = nullptr;
 };
 

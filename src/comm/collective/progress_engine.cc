@@ -64,8 +64,8 @@ ProgressEngine::~ProgressEngine() {
   thread_.join();
 }
 
-Pending ProgressEngine::submit(Call call, Waiting waiting) {
-  if (waiting == Waiting::later) return queue(call);
+Pending ProgressEngine::submit(Call call, CallMode mode) {
+  if (mode == CallMode::nonblocking) return queue(call);
   if (auto done = carry_out_here(call)) return Pending::finished(std::move(*done));
   auto pending = queue(call);
   (void)pending.wait();
@@ -189,7 +189,9 @@ Result<void> ProgressEngine::drive(const Call& call) {
   in_collective_ = true;
   received_bytes_ = 0;
   silence_end_.reset();
-  auto done = carry_out(*this, call);
+  Result<void> done;
+  if (has_news_.load()) done = take_news();  // an abort that came before the call
+  if (done) done = carry_out(*this, call);
   if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
   in_collective_ = false;
   if (done) last_ = current_;

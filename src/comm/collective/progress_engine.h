@@ -3,9 +3,9 @@
 // lifelines too, and ends with an error at the time-out, when a peer dies or leaves, and on abort.
 //
 // One thread at a time is the *driver* and holds the baton: the progress thread, which carries out
-// what is queued, or a caller that waits anyway and carries out its own call (Waiting::here), which
-// wakes nobody and allocates nothing. The progress thread gives the baton away whenever it has
-// nothing to do.
+// what is queued, or a caller that waits anyway and carries out its own call (CallMode::blocking),
+// which wakes nobody and allocates nothing. The progress thread gives the baton away whenever it
+// has nothing to do.
 //
 // Waiting: spin shortly, yield the core for about 100 us (ranks outnumber cores on small hosts),
 // then sleep in epoll until a peer rings, a message comes or something is submitted. An idle
@@ -24,11 +24,11 @@
 
 #include "base/mutex.h"
 #include "comm/collective/call.h"
+#include "comm/collective/call_mode.h"
 #include "comm/collective/exchange.h"
 #include "comm/collective/host_group.h"
 #include "comm/collective/pending.h"
 #include "comm/collective/point_to_point.h"
-#include "comm/collective/waiting.h"
 #include "comm/fabric/endpoint/endpoint.h"
 
 namespace lockstep {
@@ -39,7 +39,7 @@ class ProgressEngine : private Exchange {
   ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
-  Pending submit(Call call, Waiting waiting);
+  Pending submit(Call call, CallMode mode);
   Pending send(std::span<const std::byte> buffer, int peer, int tag);
   Pending recv(std::span<std::byte> buffer, int peer, int tag);
   void abort(Error error);
