@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/units.h"
+#include "text/exact.h"
 
 namespace lockstep {
 namespace {
