@@ -6,6 +6,7 @@
 #include "comm/collective/copy.h"
 #include "comm/collective/dissemination_barrier.h"
 #include "comm/collective/flat_all_reduce.h"
+#include "comm/collective/hierarchical_all_reduce.h"
 #include "comm/collective/host_group.h"
 #include "comm/collective/host_move.h"
 #include "comm/collective/host_reduce.h"
@@ -50,6 +51,7 @@ Result<void> carry_out_over_links(Exchange& exchange, const Call& call) {
     case Operation::all_reduce:
       if (call.output.size() <= kFlatBytes && exchange.size() <= kFlatRanks)
         return flat_all_reduce(exchange, call.output, call.type(), call.reduce());
+      if (fits_hierarchical(exchange)) return hierarchical_all_reduce(exchange, call);
       return ring_all_reduce(exchange, call.output, call.type(), call.reduce());
     case Operation::reduce_scatter:
       return ring_reduce_scatter(exchange, call.input, call.output, call.type(), call.reduce());

@@ -24,6 +24,8 @@ class Exchange {
   virtual int size() const = 0;
   // All ranks in an order in which those of one host are neighbours; the same on all ranks.
   virtual std::span<const int> ring() const = 0;
+  // The ranks of each host, ascending; hosts in the order of their lowest rank. The same on all.
+  virtual std::span<const std::vector<int>> hosts() const = 0;
   // The ranks of this host, which share memory; null when this rank is alone there.
   virtual HostGroup* host() = 0;
 

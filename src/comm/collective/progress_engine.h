@@ -55,6 +55,7 @@ class ProgressEngine : private Exchange {
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return endpoint_->size(); }
   std::span<const int> ring() const override { return ring_; }
+  std::span<const std::vector<int>> hosts() const override { return endpoint_->hosts(); }
   HostGroup* host() override { return host_ ? &*host_ : nullptr; }
   std::size_t piece_bytes() const override { return piece_bytes_; }
   Result<std::byte*> claim(int peer) override;
