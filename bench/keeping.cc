@@ -16,8 +16,6 @@ namespace lockstep {
 namespace {
 
 using insight::Insight;
-using insight::Item;
-using insight::ItemKind;
 
 struct Took {
   double wall = 0, processor = 0;  // seconds

@@ -52,6 +52,15 @@ using Duration = std::chrono::microseconds;
 // UTC, microseconds since 1970: what is stored and shown.
 using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
+// For what counts in plain seconds, as the API's numbers do.
+constexpr double in_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+// Whole microseconds, the rest cut off. Within a Duration's range: 292,000 years.
+constexpr Duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n)); }
 constexpr Bytes operator""_KiB(unsigned long long n) {
   return Bytes(static_cast<std::int64_t>(n << 10));

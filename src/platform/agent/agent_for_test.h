@@ -102,7 +102,7 @@ class FakeDaemon {
     Lock lock(mutex_);
     return last_;
   }
-  std::vector<api::SpoolItem> items() {
+  std::vector<Item> items() {
     Lock lock(mutex_);
     return items_;
   }
@@ -110,7 +110,7 @@ class FakeDaemon {
   std::string lines(int rank) {
     std::string all;
     for (const auto& item : items())
-      if (item.kind == "log" && item.rank == rank) all += item.text + "\n";
+      if (item.kind == ItemKind::log && item.rank == rank) all += item.text + "\n";
     return all;
   }
   bool saw(const std::string& words) { return lines(0).find(words) != std::string::npos; }
@@ -180,13 +180,14 @@ class FakeDaemon {
     }
   }
 
-  std::string command() const LS_REQUIRES(mutex_) {
-    const bool over =
-        std::ranges::none_of(last_.ranks, [](const auto& rank) { return rank.state == "running"; });
-    if (over && (!last_.ranks.empty() || last_.state == "stopping"))
-      return keep_ ? "stop" : "leave";
-    if (stop_) return "stop";
-    return last_.state == "ready" || last_.state == "running" ? "start" : "none";
+  CommandKind command() const LS_REQUIRES(mutex_) {
+    const bool over = std::ranges::none_of(
+        last_.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
+    if (over && (!last_.ranks.empty() || last_.state == NodeState::stopping))
+      return keep_ ? CommandKind::stop : CommandKind::leave;
+    if (stop_) return CommandKind::stop;
+    const bool offers = last_.state == NodeState::ready || last_.state == NodeState::running;
+    return offers ? CommandKind::start : CommandKind::none;
   }
 
   Fd socket_;
@@ -200,7 +201,7 @@ class FakeDaemon {
   int refusals_ LS_GUARDED_BY(mutex_) = 0;
   std::string poison_ LS_GUARDED_BY(mutex_);
   api::Heartbeat last_ LS_GUARDED_BY(mutex_);
-  std::vector<api::SpoolItem> items_ LS_GUARDED_BY(mutex_);
+  std::vector<Item> items_ LS_GUARDED_BY(mutex_);
   std::string trouble_ LS_GUARDED_BY(mutex_);
 };
 
@@ -269,9 +270,9 @@ class AgentTest : public testing::Test {
     return found;
   }
 
-  api::RankReport rank(std::size_t local_rank) {
+  Rank rank(std::size_t local_rank) {
     const auto ranks = daemon_.last().ranks;
-    return local_rank < ranks.size() ? ranks[local_rank] : api::RankReport{};
+    return local_rank < ranks.size() ? ranks[local_rank] : Rank{};
   }
 
   // As the rank would, once it has said where ("socket PATH").

@@ -105,17 +105,15 @@ Result<void> AgentLoop::open_rendezvous() {
 Result<void> AgentLoop::open_sources() {
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
     const int rank = launch_.first_rank + local;
-    auto log = [this, rank](std::string lines, int count) {
-      api::SpoolItem item;
-      item.kind = "log";
-      item.rank = rank;
-      item.time = SystemClock().now();
-      item.text = std::move(lines);
-      messenger_->add(item, count);
+    auto log = [this, rank](std::string lines) {
+      messenger_->add({.kind = ItemKind::log,
+                       .rank = rank,
+                       .time = SystemClock().now(),
+                       .text = std::move(lines)});
     };
-    auto report = [this, local](const api::SpoolItem& item) {
+    auto report = [this, local](Item item) {
       ranks_.note_progress(local, item.step, moment());
-      messenger_->add(item);
+      messenger_->add(std::move(item));
     };
     sources_.push_back({.rank = rank,
                         .pipe = Fd(),
@@ -220,7 +218,7 @@ void AgentLoop::mind_time() {
 // held for nothing.
 void AgentLoop::mind_progress() {
   if (ranks_.find_stalled(moment(), SystemClock().now())) tell();
-  const api::RankReport* rank = ranks_.stalled();
+  const Rank* rank = ranks_.stalled();
   if (rank == nullptr || messenger_->silence() < std::min(launch_.hang_after, kHungAlone)) return;
   begin_stop(format("rank {} has made no progress since step {}, and the daemon does not answer",
                     rank->rank, rank->step),
@@ -359,7 +357,7 @@ void AgentLoop::flush() {
 api::Heartbeat AgentLoop::status() const {
   api::Heartbeat status;
   status.node = text(node_);
-  status.state = name_of(state_);
+  status.state = state_;
   status.address = launch_.address;
   status.master_port = port_.number();
   status.rendezvous_port = rendezvous_ ? rendezvous_->port() : 0;

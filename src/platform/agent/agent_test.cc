@@ -46,7 +46,7 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
   auto last = daemon_.last();
   const std::string socket = found["LOCKSTEP_REPORT"];
   EXPECT_TRUE(socket.ends_with("/rank-3"));
-  for (auto name : {"HOME", "USER", "SHELL", "TZ", "VIRTUAL_ENV"}) found.erase(name);
+  for (auto name : {"HOME", "USER", "LOGNAME", "SHELL", "TZ", "VIRTUAL_ENV"}) found.erase(name);
   std::erase_if(found, [](const auto& entry) { return entry.first.starts_with("LC_"); });
   EXPECT_EQ(found, (std::map<std::string, std::string>{
                        {"PATH", "/usr/bin:/bin"},
@@ -93,10 +93,10 @@ TEST_F(AgentTest, ExitCodesAndSignalsAreReportedAsTheyWere) {
   ASSERT_EQ(finish(), 0);
   auto last = daemon_.last();
   ASSERT_EQ(last.ranks.size(), 3u);
-  EXPECT_EQ(last.ranks[0].state, "exited");
+  EXPECT_EQ(last.ranks[0].state, RankState::exited);
   EXPECT_EQ(last.ranks[0].code, 0);
   EXPECT_EQ(last.ranks[1].code, 3);
-  EXPECT_EQ(last.ranks[2].state, "killed");
+  EXPECT_EQ(last.ranks[2].state, RankState::killed);
   EXPECT_EQ(last.ranks[2].code, SIGSEGV);
   for (const auto& rank : last.ranks) {
     EXPECT_FALSE(rank.signalled_by_us);
@@ -119,7 +119,7 @@ TEST_F(AgentTest, ProgramsThatCannotBeStartedAreNamed) {
     FakeDaemon daemon;
     start(daemon);
     EXPECT_EQ(finish(), 0);
-    EXPECT_EQ(daemon.last().state, "stopping");
+    EXPECT_EQ(daemon.last().state, NodeState::stopping);
     EXPECT_NE(daemon.last().message.find(c.words), std::string::npos) << daemon.last().message;
   }
 }
@@ -148,8 +148,8 @@ TEST_F(AgentTest, ARankThatIgnoresTheSignalIsKilledAfterTheGrace) {
   daemon_.say_stop();
   ASSERT_EQ(finish(), 0);
   auto last = daemon_.last();
-  EXPECT_EQ(last.state, "stopping");
-  EXPECT_EQ(last.ranks[0].state, "killed");
+  EXPECT_EQ(last.state, NodeState::stopping);
+  EXPECT_EQ(last.ranks[0].state, RankState::killed);
   EXPECT_EQ(last.ranks[0].code, SIGKILL);
   EXPECT_TRUE(last.ranks[0].signalled_by_us);
   EXPECT_TRUE(marked().empty());
@@ -248,9 +248,9 @@ TEST_F(AgentTest, ADeadRankIsToldAtOnceWhileOthersRun) {
   start();
   ASSERT_TRUE(eventually([&] {
     auto last = daemon_.last();
-    return last.ranks.size() == 2 && last.ranks[1].state == "killed";
+    return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
   }));
-  EXPECT_EQ(daemon_.last().ranks[0].state, "running");
+  EXPECT_EQ(daemon_.last().ranks[0].state, RankState::running);
   const auto noticed = SystemClock().now() - *daemon_.last().ranks[1].ended;
   EXPECT_LT(noticed, seconds(1));
   daemon_.say_stop();
@@ -272,11 +272,9 @@ TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   ASSERT_TRUE(write_file(root_ / "go", ""));
   ASSERT_EQ(finish(), 0);
   auto items = daemon_.items();
-  auto of_kind = [&](std::string_view kind) {
-    return *std::ranges::find(items, kind, &api::SpoolItem::kind);
-  };
-  EXPECT_TRUE(std::isnan(of_kind("metrics").values.at("loss")));
-  EXPECT_EQ(of_kind("checkpoint").text, "/c/step-100");
+  auto of_kind = [&](ItemKind kind) { return *std::ranges::find(items, kind, &Item::kind); };
+  EXPECT_TRUE(std::isnan(of_kind(ItemKind::metrics).values.at("loss")));
+  EXPECT_EQ(of_kind(ItemKind::checkpoint).text, "/c/step-100");
   EXPECT_NE(agent_log().find("rank 0 reported a line that cannot be read"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path(socket_path).parent_path()));
 }
@@ -295,7 +293,7 @@ TEST_F(AgentTest, AnEndedNodeWaitsForTheDaemonsLeave) {
   shell("exit 0");
   daemon_.keep();
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "stopping"; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::stopping; }));
   EXPECT_EQ(::waitpid(agent_, nullptr, WNOHANG), 0);
   ::kill(agent_, SIGKILL);
   finish();

@@ -17,10 +17,10 @@ TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
   report(0, R"({"kind":"progress","step":7,"steps":9})");
   ASSERT_TRUE(eventually([&] { return rank(0).stalled_since.has_value(); }));
   EXPECT_EQ(rank(0).step, 7);
-  EXPECT_EQ(rank(0).activity, "sleeping");
-  EXPECT_EQ(rank(0).state, "running");
+  EXPECT_EQ(rank(0).activity, Activity::sleeping);
+  EXPECT_EQ(rank(0).state, RankState::running);
   EXPECT_FALSE(rank(1).stalled_since);  // it never reported
-  EXPECT_EQ(rank(1).activity, "stopped");
+  EXPECT_EQ(rank(1).activity, Activity::stopped);
   EXPECT_EQ(rank(1).step, -1);
 
   report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
@@ -40,14 +40,14 @@ TEST_F(AgentTest, WhatRanksDoIsSeenWhenOneEndsBadlyAndBeforeAnySignal) {
   start();
   ASSERT_TRUE(eventually([&] { return has_stopped_process(); }));
   ASSERT_TRUE(write_file(root_ / "go", ""));
-  ASSERT_TRUE(eventually([&] { return rank(0).state == "exited"; }));
-  EXPECT_EQ(rank(1).activity, "stopped");  // of the shell's child
-  EXPECT_EQ(rank(2).activity, "sleeping");
+  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
+  EXPECT_EQ(rank(1).activity, Activity::stopped);  // of the shell's child
+  EXPECT_EQ(rank(2).activity, Activity::sleeping);
   daemon_.say_stop();
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(rank(1).state, "killed");
+  EXPECT_EQ(rank(1).state, RankState::killed);
   EXPECT_TRUE(rank(1).signalled_by_us);
-  EXPECT_EQ(rank(1).activity, "stopped");
+  EXPECT_EQ(rank(1).activity, Activity::stopped);
 }
 
 TEST_F(AgentTest, AHungNodeEndsByItselfWhileTheDaemonIsAway) {
@@ -74,7 +74,7 @@ TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {
       "echo poison; sleep 0.15; for i in 6 7 8; do echo $i; sleep 0.15; done; touch done; "
       "exec sleep 600");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "running"; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
   daemon_.set(Mood::away);
   ASSERT_TRUE(write_file(root_ / "go", ""));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(root_ / "done"); }));
@@ -93,7 +93,7 @@ TEST_F(AgentTest, AStatusThatTheDaemonFindsInvalidNeitherSpinsNorStopsTheTimeOut
   launch_.time_left = milliseconds(1500);
   shell("exec sleep 600");
   start();
-  ASSERT_TRUE(eventually([&] { return daemon_.last().state == "running"; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
   daemon_.set(Mood::finding_all_invalid);
   ASSERT_TRUE(eventually([&] { return marked().empty(); }));
   EXPECT_GE(daemon_.refusals(), 3);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "text/convert.h"
+#include "base/units.h"
 
 namespace lockstep {
 namespace {
@@ -25,12 +25,10 @@ constexpr Duration kBackoffMax = seconds(1);
 constexpr Duration kObey = milliseconds(50);  // a new command makes news; they join the next call
 constexpr int kRefusalsMeant = 3;
 
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 // Bounded: the number comes from outside.
-Duration from_seconds(double value) {
+Duration grace_of(double value) {
   if (!std::isfinite(value)) return kGrace;
-  return Duration(static_cast<std::int64_t>(std::clamp(value, 0.0, 86'400.0) * 1e6));
+  return from_seconds(std::clamp(value, 0.0, 86'400.0));
 }
 
 Duration backoff(int failures) {
@@ -71,17 +69,16 @@ Messenger::~Messenger() {
 }
 
 void Messenger::tell(const api::Heartbeat& status) {
-  const Json said = to_json(status);
   Lock lock(mutex_);
-  if (said == to_json(status_)) return;  // a rank that does not end is killed again and again
+  if (status == status_) return;  // a rank that does not end is killed again and again
   status_ = status;
   ++version_;
   changed_.notify_all();
 }
 
-void Messenger::add(const api::SpoolItem& item, int lines) {
+void Messenger::add(Item item) {
   Lock lock(mutex_);
-  auto added = spool_.add(item, lines);
+  auto added = spool_.add(std::move(item));
   if (added || std::exchange(disk_failed_, true)) return;
   LS_LOG(error, "{}: what does not fit is lost for the daemon", added.error().message);
 }
@@ -136,15 +133,13 @@ api::Heartbeat Messenger::next_call() {
   items_sent_ = call.items.size();
   if (items_sent_ > 0) oldest_ = call.items.front().sequence;
   more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
-  call.known_command = name_of(orders_.command.kind);
+  call.known_command = orders_.command.kind;
   call.wait_seconds = more_ || suspects_ > 0 ? 0 : in_seconds(pace_);
   sent_ = version_;
   return call;
 }
 
 void Messenger::hear(const api::HeartbeatAnswer& answer) {
-  auto kind = parse_name<CommandKind>(answer.command);
-  if (!kind) return hear_failure({Code::internal, "its answer: " + kind.error().message});
   Lock lock(mutex_);
   if (failures_ > 0) LS_LOG(info, "the daemon answers again");
   failures_ = refusals_ = 0;
@@ -154,13 +149,13 @@ void Messenger::hear(const api::HeartbeatAnswer& answer) {
   acknowledged_ = answer.acknowledged;
   spool_.acknowledge(answer.acknowledged);
   if (suspects_ > 0) narrow_down();
-  Command command{.kind = *kind,
+  Command command{.kind = answer.command,
                   .master_address = answer.master_address,
                   .master_port = answer.master_port,
                   .rendezvous = answer.rendezvous,
-                  .grace = from_seconds(answer.grace_seconds)};
+                  .grace = grace_of(answer.grace_seconds)};
   obeying_ = command != orders_.command;
-  if (obeying_) LS_LOG(info, "the daemon says {}", answer.command);
+  if (obeying_) LS_LOG(info, "the daemon says {}", text(answer.command));
   orders_.command = std::move(command);
   wake();
 }

@@ -27,6 +27,7 @@
 #include "platform/agent/daemon_link.h"
 #include "platform/api/messages.h"
 #include "platform/core/model/command.h"
+#include "platform/item/item.h"
 #include "platform/spool/spool.h"
 
 namespace lockstep {
@@ -47,8 +48,7 @@ class Messenger {
 
   // How the node stands; items in it are ignored.
   void tell(const api::Heartbeat& status);
-  // A log item says how many lines it has.
-  void add(const api::SpoolItem& item, int lines = 0);
+  void add(Item item);
 
   Orders orders() const;
   // Everything told and added before has been acknowledged.

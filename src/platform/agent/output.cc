@@ -138,7 +138,8 @@ void Output::end_line() {
 
 void Output::flush() {
   if (lines_ == 0) return;
-  sink_(std::exchange(text_, {}), std::exchange(lines_, 0));
+  lines_ = 0;
+  sink_(std::exchange(text_, {}));
 }
 
 void Output::finish() {

@@ -30,7 +30,7 @@ inline constexpr Bytes kRankLogMax = 256_MiB;
 class Output {
  public:
   // Whole lines, with '\n' between them and none at the end.
-  using Sink = std::function<void(std::string text, int lines)>;
+  using Sink = std::function<void(std::string text)>;
 
   // Appends to the file.
   static Result<Output> open(const std::filesystem::path& file, Sink sink,

@@ -36,15 +36,12 @@ class Parts : public testing::Test {
   ~Parts() override { std::filesystem::remove_all(folder_); }
 
   Output output() {
-    return *Output::open(folder_ / "rank-0.log", [this](std::string text, int lines) {
-      texts_.push_back(std::move(text));
-      lines_ += lines;
-    });
+    return *Output::open(folder_ / "rank-0.log",
+                         [this](std::string text) { texts_.push_back(std::move(text)); });
   }
 
   std::filesystem::path folder_;
   std::vector<std::string> texts_;
-  int lines_ = 0;
 };
 
 Fd connect_to(const std::filesystem::path& path) {
@@ -65,7 +62,6 @@ TEST_F(Parts, LinesAreGivenWholeHoweverTheyArrive) {
   EXPECT_EQ(texts_, std::vector<std::string>{"one\ntwo\n"});
   lines.finish();
   EXPECT_EQ(texts_.back(), "three");
-  EXPECT_EQ(lines_, 4);
   EXPECT_EQ(*read_file(folder_ / "rank-0.log"), "one\ntwo\n\nthree");
 }
 
@@ -93,7 +89,7 @@ TEST_F(Parts, WhatACarriageReturnOverwroteIsLeftOut) {
 }
 
 TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {
-  Output lines = *Output::open(folder_ / "rank-0.log", [](std::string, int) {}, 1_KiB);
+  Output lines = *Output::open(folder_ / "rank-0.log", [](const std::string&) {}, 1_KiB);
   for (int i = 0; i < 100; ++i) lines.take(format("{:03} {}\n", i, std::string(60, 'x')));
   const auto newest = *read_file(folder_ / "rank-0.log");
   const auto older = *read_file(folder_ / "rank-0.log.1");
@@ -215,15 +211,15 @@ TEST(ReportLine, ValuesMayBeNotANumberOrInfinite) {
 
 TEST(ReportLine, BrokenOnesAreRefused) {
   for (std::string_view line :
-       {"", "{", "[]", R"({"kind":"dance"})", R"({"step":1})", R"({"kind":"metrics","step":"x"})",
-        R"({"kind":"progress","time_us":-5})", R"({"kind":"progress","time_us":9e18})"})
+       {"", "{", "[]", R"({"kind":"dance"})", R"({"kind":"log"})", R"({"step":1})",
+        R"({"kind":"metrics","step":"x"})", R"({"kind":"progress","time_us":-5})",
+        R"({"kind":"progress","time_us":9e18})"})
     EXPECT_FALSE(parse_report(line, 0)) << line;
 }
 
 TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
-  std::vector<api::SpoolItem> heard;
-  auto reports =
-      *ReportSocket::open(folder_ / "r", 0, [&](api::SpoolItem item) { heard.push_back(item); });
+  std::vector<Item> heard;
+  auto reports = *ReportSocket::open(folder_ / "r", 0, [&](Item item) { heard.push_back(item); });
   for (std::string_view words :
        {R"({"kind":"metr)", "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\nnonsense\n"}) {
     Fd speaker = connect_to(folder_ / "r");
@@ -238,9 +234,9 @@ TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
 }
 
 TEST_F(Parts, WithoutAFreeFileDescriptorTheListenerIsLeftAloneForAWhile) {
-  std::vector<api::SpoolItem> heard;
-  auto reports = *ReportSocket::open(folder_ / "r", 0,
-                                     [&](const api::SpoolItem& item) { heard.push_back(item); });
+  std::vector<Item> heard;
+  auto reports =
+      *ReportSocket::open(folder_ / "r", 0, [&](const Item& item) { heard.push_back(item); });
   const Fd speaker = connect_to(folder_ / "r");
   ASSERT_TRUE(write_all(speaker.get(), "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\n"));
   rlimit before{};

@@ -19,11 +19,11 @@
 namespace lockstep {
 namespace {
 
-bool is_running(const api::RankReport& rank) { return rank.state == name_of(RankState::running); }
+bool is_running(const Rank& rank) { return rank.state == RankState::running; }
 
-void note_end(api::RankReport& rank, int status, bool signalled, Time now) {
+void note_end(Rank& rank, int status, bool signalled, Time now) {
   const bool killed = WIFSIGNALED(status);
-  rank.state = name_of(killed ? RankState::killed : RankState::exited);
+  rank.state = killed ? RankState::killed : RankState::exited;
   rank.code = killed ? WTERMSIG(status) : WEXITSTATUS(status);
   rank.signalled_by_us = signalled;
   rank.ended = now;
@@ -55,11 +55,10 @@ Result<Fd> Ranks::start(Program program) {
   Pipe output = TRY(make_pipe());
   ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
   program.output = output.write.get();
-  api::RankReport rank;
+  Rank rank;
   rank.local_rank = static_cast<int>(reports_.size());
   rank.rank = first_rank_ + rank.local_rank;
   rank.pid = TRY(spawn(program, Bond::thread));
-  rank.state = name_of(RankState::running);
   reports_.push_back(rank);
   return std::move(output.read);
 }
@@ -100,14 +99,14 @@ void Ranks::signal(int number, Signaller signaller) {
 
 void Ranks::note_progress(int local_rank, std::int64_t step, Duration moment) {
   if (local_rank >= static_cast<int>(reports_.size())) return;  // somebody else knows the socket
-  api::RankReport& rank = reports_[static_cast<std::size_t>(local_rank)];
+  Rank& rank = reports_[static_cast<std::size_t>(local_rank)];
   rank.step = std::max(rank.step, step);
   if (is_running(rank)) watch_.note(local_rank, moment);
 }
 
 bool Ranks::find_stalled(Duration moment, Time now) {
   bool changed = false;
-  for (api::RankReport& rank : reports_) {
+  for (Rank& rank : reports_) {
     const auto silence = watch_.silence(rank.local_rank, moment);
     if (!is_running(rank) || silence.has_value() == rank.stalled_since.has_value()) continue;
     if (silence) LS_LOG(warning, "rank {} has reported nothing for {}", rank.rank, text(*silence));
@@ -118,7 +117,7 @@ bool Ranks::find_stalled(Duration moment, Time now) {
   return changed;
 }
 
-const api::RankReport* Ranks::stalled() const {
+const Rank* Ranks::stalled() const {
   const auto rank = std::ranges::find_if(
       reports_, [](const auto& r) { return is_running(r) && r.stalled_since.has_value(); });
   return rank == reports_.end() ? nullptr : &*rank;
@@ -126,19 +125,14 @@ const api::RankReport* Ranks::stalled() const {
 
 void Ranks::look() {
   const std::vector<Process> all = processes_of_user();
-  for (api::RankReport& rank : reports_)
+  for (Rank& rank : reports_)
     if (const auto found = activity_of_group(all, rank.pid);
         is_running(rank) && found != Activity::unknown)
-      rank.activity = name_of(found);
+      rank.activity = found;
 }
 
 bool Ranks::any_running() const { return std::ranges::any_of(reports_, is_running); }
 
-bool Ranks::any_ended_badly() const {
-  return std::ranges::any_of(reports_, [](const api::RankReport& rank) {
-    return !is_running(rank) && !rank.signalled_by_us &&
-           (rank.state == name_of(RankState::killed) || rank.code != 0);
-  });
-}
+bool Ranks::any_ended_badly() const { return std::ranges::any_of(reports_, ended_badly); }
 
 }  // namespace lockstep

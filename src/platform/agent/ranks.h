@@ -15,7 +15,7 @@
 #include "base/spawn.h"
 #include "base/units.h"
 #include "platform/agent/progress_watch.h"
-#include "platform/api/messages.h"
+#include "platform/core/model/attempt.h"
 
 namespace lockstep {
 
@@ -43,7 +43,7 @@ class Ranks {
   bool find_stalled(Duration moment, Time now);
   std::optional<Duration> next_stall(Duration moment) const { return watch_.next(moment); }
   // The first that is; none: nullptr.
-  const api::RankReport* stalled() const;
+  const Rank* stalled() const;
   // Notes what the processes of each running rank do now. Of several, such as a shell and what it
   // waits for, the one that most explains a hang counts: stopped, blocked, running, sleeping.
   void look();
@@ -53,15 +53,15 @@ class Ranks {
 
   bool any_running() const;
   bool any_ended_badly() const;
-  const std::vector<api::RankReport>& reports() const { return reports_; }
+  const std::vector<Rank>& reports() const { return reports_; }
 
  private:
   int first_rank_;
   std::string token_;
   ProgressWatch watch_;
-  std::vector<api::RankReport> reports_;  // by local rank
-  bool signalled_ = false;                // by the agent's own decision
-  bool disturbed_ = false;                // by any signal of ours: a look tells nothing any more
+  std::vector<Rank> reports_;  // by local rank
+  bool signalled_ = false;     // by the agent's own decision
+  bool disturbed_ = false;     // by any signal of ours: a look tells nothing any more
 };
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
 constexpr std::int64_t kBrokenSaid = 10;
 
 struct ReportLine {
-  std::string kind;
+  ItemKind kind = ItemKind::metrics;
   std::int64_t step = 0;
   std::int64_t steps = 0;
   std::optional<std::int64_t> time_us;
@@ -36,10 +36,6 @@ struct ReportLine {
                               field("path", &ReportLine::path, "of the checkpoint"));
   }
 };
-
-bool is_kind(std::string_view kind) {
-  return kind == "metrics" || kind == "progress" || kind == "checkpoint";
-}
 
 // Times that a clock can show; text of others would not read back.
 bool is_time(std::int64_t time_us) { return time_us >= 0 && time_us < 253'402'300'800'000'000; }
@@ -57,21 +53,19 @@ Result<sockaddr_un> address_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-Result<api::SpoolItem> parse_report(std::string_view line, int rank) {
+Result<Item> parse_report(std::string_view line, int rank) {
   auto said = TRY(from_json<ReportLine>(TRY(parse_json(line))));
-  if (!is_kind(said.kind))
-    return Error{Code::invalid, format("'{}' is none of metrics, progress, checkpoint", said.kind)};
+  if (said.kind == ItemKind::log)
+    return Error{Code::invalid, "kind: lines are written to standard output, not reported"};
   if (said.time_us && !is_time(*said.time_us))
     return Error{Code::invalid, format("time_us {} is no time since 1970", *said.time_us)};
-  api::SpoolItem item;
-  item.kind = said.kind;
-  item.rank = rank;
-  item.step = said.step;
-  item.steps = said.steps;
-  item.time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now();
-  item.text = said.path;
-  item.values = std::move(said.values);
-  return item;
+  return Item{.kind = said.kind,
+              .rank = rank,
+              .step = said.step,
+              .steps = said.steps,
+              .time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now(),
+              .text = std::move(said.path),
+              .values = std::move(said.values)};
 }
 
 Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int rank, Sink sink) {

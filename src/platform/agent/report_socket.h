@@ -1,5 +1,5 @@
 // ReportSocket: where one rank tells its agent of its metrics, progress and checkpoints; one JSON
-// object a line (docs/design/first-slice.md). Each rank has a socket of its own, so that nothing
+// object a line (docs/design/agent.md). Each rank has a socket of its own, so that nothing
 // needs to say who speaks. What cannot be read is counted and skipped: a broken reporter must not
 // cost anybody else's numbers.
 #pragma once
@@ -17,18 +17,19 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "platform/api/messages.h"
+#include "platform/item/item.h"
 
 namespace lockstep {
 
 inline constexpr Bytes kReportLineMax = 256_KiB;
 
-// One line; fails when it is not JSON, of an unknown kind, or with fields of wrong types.
-Result<api::SpoolItem> parse_report(std::string_view line, int rank);
+// One line; fails when it is not JSON, of a kind that is not for ranks to report, or with fields of
+// wrong types.
+Result<Item> parse_report(std::string_view line, int rank);
 
 class ReportSocket {
  public:
-  using Sink = std::function<void(api::SpoolItem)>;
+  using Sink = std::function<void(Item)>;
 
   static Result<ReportSocket> open(const std::filesystem::path& path, int rank, Sink sink);
 

@@ -2,86 +2,36 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/units.h"
+#include "platform/core/model/attempt.h"
+#include "platform/core/model/command.h"
+#include "platform/item/item.h"
 #include "text/record.h"
 
 namespace lockstep::api {
 
-struct RankReport {
-  int rank = 0;
-  int local_rank = 0;
-  std::int64_t pid = 0;
-  std::string state;
-  int code = 0;
-  bool signalled_by_us = false;
-  std::optional<Time> ended{};
-  std::int64_t step = -1;
-  std::string activity = "unknown";
-  std::optional<Time> stalled_since{};
-
-  static constexpr auto fields() {
-    return record<RankReport>(
-        field("rank", &RankReport::rank, "global rank"),
-        field("local_rank", &RankReport::local_rank, "rank within its node"),
-        field("pid", &RankReport::pid, "process id"),
-        field("state", &RankReport::state, "running, exited or killed"),
-        field("code", &RankReport::code, "exit code, or the signal's number"),
-        field("signalled_by_us", &RankReport::signalled_by_us, "the agent sent the signal"),
-        field("ended", &RankReport::ended, "when it ended"),
-        field("step", &RankReport::step, "the last that it reported; -1: none"),
-        field("activity", &RankReport::activity,
-              "of its process: unknown, running, sleeping, blocked or stopped"),
-        field("stalled_since", &RankReport::stalled_since,
-              "its last progress, once that is hang_after ago"));
-  }
-};
-
-// One thing that an agent collected. kind: log, metrics, progress, checkpoint. The (node, sequence)
-// pair is kept by the daemon, so that what is sent twice counts once.
-struct SpoolItem {
-  std::int64_t sequence = 0;
-  std::string kind;
-  int rank = 0;
-  std::int64_t step = 0;
-  std::int64_t steps = 0;  // progress
-  Time time{};
-  std::string text;                      // log: whole lines; checkpoint: its path
-  std::map<std::string, double> values;  // metrics
-
-  static constexpr auto fields() {
-    return record<SpoolItem>(field("sequence", &SpoolItem::sequence, "grows by one within a node"),
-                             field("kind", &SpoolItem::kind, "log, metrics, progress, checkpoint"),
-                             field("rank", &SpoolItem::rank, "the rank it came from"),
-                             field("step", &SpoolItem::step, "training step"),
-                             field("steps", &SpoolItem::steps, "steps planned"),
-                             field("time", &SpoolItem::time, "when it happened"),
-                             field("text", &SpoolItem::text, "log lines, or a checkpoint's path"),
-                             field("values", &SpoolItem::values, "metrics by name"));
-  }
-};
-
 struct Heartbeat {
   std::string node;  // demo/42.2/0
-  std::string state;
+  NodeState state = NodeState::preparing;
   std::string address;
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
   std::string message;
-  std::vector<RankReport> ranks;
-  std::vector<SpoolItem> items;
-  std::string known_command;  // what the agent already acts on: the answer waits until it differs
-  double wait_seconds = 0;    // at most this long
+  std::vector<Rank> ranks;
+  std::vector<Item> items;
+  // What the agent already acts on: the answer waits until there is another, at most this long.
+  CommandKind known_command = CommandKind::none;
+  double wait_seconds = 0;
+
+  bool operator==(const Heartbeat&) const = default;
 
   static constexpr auto fields() {
     return record<Heartbeat>(
         required(field("node", &Heartbeat::node, "project/number.epoch/index")),
-        required(field("state", &Heartbeat::state, "the node's state")),
+        required(field("state", &Heartbeat::state, "how far the node is")),
         field("address", &Heartbeat::address, "where other nodes reach it"),
         field("master_port", &Heartbeat::master_port, "reserved for the ranks"),
         field("rendezvous_port", &Heartbeat::rendezvous_port, "the meeting place's port"),
@@ -96,7 +46,7 @@ struct Heartbeat {
 };
 
 struct HeartbeatAnswer {
-  std::string command = "none";   // none, start, stop, leave
+  CommandKind command = CommandKind::none;
   std::int64_t acknowledged = 0;  // items up to this sequence are durable
   std::string master_address;
   int master_port = 0;
@@ -105,7 +55,7 @@ struct HeartbeatAnswer {
 
   static constexpr auto fields() {
     return record<HeartbeatAnswer>(
-        field("command", &HeartbeatAnswer::command, "none, start, stop or leave"),
+        field("command", &HeartbeatAnswer::command, "what the agent is to do"),
         field("acknowledged", &HeartbeatAnswer::acknowledged, "items up to here are durable"),
         field("master_address", &HeartbeatAnswer::master_address, "MASTER_ADDR"),
         field("master_port", &HeartbeatAnswer::master_port, "MASTER_PORT"),

@@ -60,6 +60,24 @@ TEST(OpenApi, PlacesOfAPathAreParametersAndAgentsAreDescribedToo) {
   EXPECT_TRUE(operation["responses"].contains("413"));
 }
 
+TEST(OpenApi, WhatAgentsSayAndHearIsSaidByItsNames) {
+  const Json schemas = openapi()["components"]["schemas"];
+  const Json& heartbeat = schemas["Heartbeat"]["properties"];
+  const auto names_of = [](const Json& schema) {
+    return schema["enum"].get<std::vector<std::string>>();
+  };
+  EXPECT_THAT(names_of(heartbeat["items"]["items"]["properties"]["kind"]),
+              ElementsAre("log", "metrics", "progress", "checkpoint"));
+  EXPECT_THAT(names_of(heartbeat["ranks"]["items"]["properties"]["state"]),
+              ElementsAre("running", "exited", "killed"));
+  EXPECT_EQ(names_of(heartbeat["ranks"]["items"]["properties"]["activity"]).size(),
+            all_names<Activity>().size());
+  EXPECT_EQ(names_of(heartbeat["state"]).size(), all_names<NodeState>().size());
+  EXPECT_THAT(names_of(heartbeat["known_command"]), ElementsAre("none", "start", "stop", "leave"));
+  EXPECT_EQ(schemas["HeartbeatAnswer"]["properties"]["command"]["enum"],
+            heartbeat["known_command"]["enum"]);
+}
+
 TEST(OpenApi, AnAnswerHasAllItsFieldsAndARequestWhatItNeeds) {
   const Json schemas = openapi()["components"]["schemas"];
   EXPECT_EQ(schemas["RunView"]["required"].size(), schemas["RunView"]["properties"].size());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/units.h"
 #include "net/crypto.h"
 #include "net/http_client.h"
 #include "net/url.h"
@@ -19,8 +20,6 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr Bytes kAnswerMax = 64_MiB;
 
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 std::vector<std::string> words_of(const RunId& id) { return {id.project, format("{}", id.number)}; }
 
 // Not every Url that was kept is one that a person wrote: a daemon file may be damaged.
@@ -28,10 +27,15 @@ Url url_or_nowhere(const std::string& words) {
   return parse_url(words).value_or(Url{.host = "127.0.0.1", .port = 1});
 }
 
+// Of a daemon that has proven itself, so it is of another version, or somebody tampers.
+Error unreadable(const Error& error, const std::string& url) {
+  return {Code::corrupt, format("the answer of {}: {}", url, error.message)};
+}
+
 Result<Json> json_of(const HttpResponse& answer, const std::string& url) {
   if (answer.status >= 400) return api::error_of(answer.status, answer.body);
   auto json = parse_json(answer.body);
-  if (!json) return std::move(json).error().within(format("the answer of {}", url));
+  if (!json) return unreadable(json.error(), url);
   return json;
 }
 
@@ -65,7 +69,9 @@ class Client::Connection {
       call.body = dump_json(to_json(request));
     }
     const HttpResponse answer = TRY(http_.call(call, deadline));
-    return from_json<typename Route::Answer>(TRY(json_of(answer, url_)));
+    auto read = from_json<typename Route::Answer>(TRY(json_of(answer, url_)));
+    if (!read) return unreadable(read.error(), url_);
+    return read;
   }
 
   template <class Route>
@@ -155,9 +161,7 @@ Result<api::RunView> Client::resume(const RunId& id) {
 }
 
 Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {
-  return connection_->ask(
-      api::kLogs, words_of(id), query, {},
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(query.wait_seconds)));
+  return connection_->ask(api::kLogs, words_of(id), query, {}, from_seconds(query.wait_seconds));
 }
 
 Result<api::SeriesList> Client::metrics(const RunId& id, const api::MetricsQuery& query) {

@@ -147,7 +147,7 @@ TEST_F(ClientTest, ErrorsAreThoseOfTheDaemon) {
 
 TEST_F(ClientTest, AnAnswerThatIsNotOursIsAnError) {
   answer_ = {.body = "<html>"};
-  EXPECT_FALSE(client().runs({}));
+  EXPECT_EQ(client().runs({}).error().code, Code::corrupt);
   answer_ = {.body = R"({"runs":3})"};
   EXPECT_THAT(client().runs({}).error().message, HasSubstr("runs"));
 }

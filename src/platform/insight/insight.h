@@ -24,29 +24,10 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "platform/core/model/ids.h"
+#include "platform/item/item.h"
 #include "platform/store/database.h"
-#include "text/record.h"
 
 namespace lockstep::insight {
-
-enum class ItemKind { log, metrics, progress, checkpoint };
-constexpr auto enum_names(ItemKind) {
-  return names<ItemKind>({{ItemKind::log, "log"},
-                          {ItemKind::metrics, "metrics"},
-                          {ItemKind::progress, "progress"},
-                          {ItemKind::checkpoint, "checkpoint"}});
-}
-
-struct Item {
-  std::int64_t sequence = 0;  // counts from 1 within a node, ascending in a batch
-  ItemKind kind = ItemKind::log;
-  int rank = 0;
-  std::int64_t step = 0;
-  std::int64_t steps = 0;  // progress: planned, 0 if unknown
-  Time time{};
-  std::string text{};  // log: lines, '\n' between them and none behind; checkpoint: path
-  std::map<std::string, double> values{};  // metrics by name
-};
 
 struct Line {
   std::int64_t cursor = 0;  // ascending in the order of arrival

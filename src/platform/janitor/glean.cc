@@ -9,19 +9,6 @@ namespace {
 
 constexpr Bytes kBatch = 256_KiB;
 
-Result<insight::Item> item_of(api::SpoolItem item) {
-  insight::Item read;
-  read.kind = TRY(parse_name<insight::ItemKind>(item.kind));
-  read.sequence = item.sequence;
-  read.rank = item.rank;
-  read.step = item.step;
-  read.steps = item.steps;
-  read.time = item.time;
-  read.text = std::move(item.text);
-  read.values = std::move(item.values);
-  return read;
-}
-
 }  // namespace
 
 Result<bool> Glean::slice() {
@@ -46,22 +33,13 @@ Result<bool> Glean::open() {
 
 Result<bool> Glean::store_batch() {
   LeftSpool& spool = **opened_;
-  auto batch = TRY(spool.batch(stored_, kBatch));
-  if (batch.empty()) {
-    const std::int64_t broken = broken_ + spool.broken_lines();
-    if (broken > 0) LS_LOG(warning, "{}: {} items of its spool are damaged", text(node_), broken);
+  const std::vector<Item> items = TRY(spool.batch(stored_, kBatch));
+  if (items.empty()) {
+    if (const std::int64_t broken = spool.broken_lines(); broken > 0)
+      LS_LOG(warning, "{}: {} items of its spool are damaged", text(node_), broken);
     return true;
   }
-  const std::int64_t last = batch.back().sequence;
-  std::vector<insight::Item> items;
-  for (api::SpoolItem& item : batch) {
-    if (auto read = item_of(std::move(item)))
-      items.push_back(std::move(*read));
-    else
-      ++broken_;
-  }
-  TRY(insight_.ingest(node_, items));
-  stored_ = last;
+  stored_ = TRY(insight_.ingest(node_, items));
   return false;
 }
 

@@ -35,7 +35,6 @@ class Glean {
   std::optional<Result<LeftSpool>> opened_;  // the thread's until opening_ is ready
   std::future<void> opening_;                // last but the numbers: ends before what it writes to
   std::int64_t stored_ = 0;                  // up to this sequence
-  std::int64_t broken_ = 0;                  // items that nobody can read
 };
 
 }  // namespace lockstep

@@ -75,12 +75,7 @@ class JanitorTest : public ::testing::Test {
     ASSERT_TRUE(make_folders(sockets(node)));
     ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
     auto spool = Spool::open(left.spool(), {});
-    for (const auto& line : lines) {
-      api::SpoolItem item;
-      item.kind = "log";
-      item.text = line;
-      ASSERT_TRUE(spool->add(item, 1));
-    }
+    for (const auto& line : lines) ASSERT_TRUE(spool->add({.text = line}));
   }
   std::vector<std::string> lines(const RunId& run = kRun) {
     std::vector<std::string> texts;
@@ -132,8 +127,7 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
 
 TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
   leave(kNode, {"one", "two", "three"});
-  const std::vector<insight::Item> sent = {{.sequence = 1, .text = "one"},
-                                           {.sequence = 2, .text = "two"}};
+  const std::vector<Item> sent = {{.sequence = 1, .text = "one"}, {.sequence = 2, .text = "two"}};
   ASSERT_TRUE(insight_.ingest(kNode, sent));
   auto janitor = this->janitor();
   work(*janitor);
@@ -272,7 +266,7 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
   const fs::path file = home_ / "store" / "lockstep.db";
   const auto database = Database::open(file).value();
   insight::Insight insight(*database);
-  std::vector<insight::Item> items;
+  std::vector<Item> items;
   for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
   ASSERT_TRUE(insight.ingest(kNode, items));
   while (insight.expire_log(kRun).value()) continue;

@@ -161,13 +161,12 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
   if (heartbeat.node != text(node))
     return Error{Code::invalid,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
-  const NodeReport report = TRY(node_report(node, heartbeat));
-  TRY(setup_.controller.report(report));
+  TRY(setup_.controller.report(node_report(node, heartbeat)));
   const std::int64_t acknowledged = TRY(keep_items(node, heartbeat));
   const auto look = [this, node, acknowledged, reply,
                      known = heartbeat.known_command](Waiting::Turn turn) {
     const Command command = command_for(state(), node);
-    if (turn == Waiting::Turn::early && text(command.kind) == known) return reply.gone();
+    if (turn == Waiting::Turn::early && command.kind == known) return reply.gone();
     reply.give(heartbeat_answer(command, acknowledged));
     return true;
   };
@@ -178,7 +177,7 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
 // Up to which sequence the node's items are durable. Those of a node that nobody knows (the
 // store was replaced) belong to no run: they are dropped, so that its agent can leave.
 Result<std::int64_t> Handlers::keep_items(const NodeId& node, const api::Heartbeat& heartbeat) {
-  const auto items = TRY(items_of(heartbeat));
+  const std::vector<Item>& items = heartbeat.items;
   if (!state().nodes.contains(node)) return items.empty() ? 0 : items.back().sequence;
   const std::int64_t stored = TRY(setup_.insight.ingest(node, items));
   if (!items.empty()) waiting_.wake(node.attempt.run);

@@ -340,18 +340,33 @@ TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {
   EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?after_step=3")["series"].size(), 0u);
 }
 
-TEST_F(ServerTest, ABadHeartbeatIsRefused) {
+TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
   submit();
   const std::string token = "Bearer " + keys_->agent_token(kNodeId.attempt);
-  for (std::string body :
-       {R"({"node":"demo/1.1/1","state":"ready"})", R"({"node":"demo/1.1/0","state":"asleep"})",
-        R"({"node":"demo/1.1/0","state":"preparing","items":[{"kind":"x"}]})"}) {
+  const auto heartbeat_with = [](std::string_view fields) {
+    return format(R"({{"node":"demo/1.1/0","state":"preparing"{}}})", fields);
+  };
+  for (const auto& [body, named] :
+       {std::pair(std::string(R"({"node":"demo/1.1/1","state":"ready"})"), "node: 'demo/1.1/1'"),
+        std::pair(std::string(R"({"node":"demo/1.1/0","state":"reddy"})"),
+                  "state: 'reddy' is none of allocated, preparing, ready, running, stopping, "
+                  "released, lost, did you mean 'ready'?"),
+        std::pair(heartbeat_with(R"(,"items":[{"kind":"metric"}])"),
+                  "items[0].kind: 'metric' is none of log, metrics, progress, checkpoint, did you "
+                  "mean 'metrics'?"),
+        std::pair(heartbeat_with(R"(,"ranks":[{"state":"running"},{"state":"dead"}])"),
+                  "ranks[1].state: 'dead' is none of running, exited, killed"),
+        std::pair(heartbeat_with(R"(,"ranks":[{"state":"running","activity":"sleping"}])"),
+                  "ranks[0].activity: 'sleping' is none of"),
+        std::pair(heartbeat_with(R"(,"known_command":"halt")"),
+                  "known_command: 'halt' is none of none, start, stop, leave")}) {
     const HttpResponse response = call({.method = "POST",
                                         .target = heartbeat_target(),
                                         .headers = {{"Content-Type", "application/json"}},
                                         .body = body},
                                        token);
     EXPECT_EQ(response.status, 400) << body;
+    EXPECT_THAT(api::error_of(400, response.body).message, HasSubstr(named));
   }
 }
 

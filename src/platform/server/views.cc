@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace lockstep {
-
 namespace {
-
-double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 api::NodeView node_view(const Node& node) {
   api::NodeView view{.index = node.id.index,
@@ -114,46 +113,19 @@ api::SeriesList series_list(insight::SeriesPage page) {
   return list;
 }
 
-Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
-  NodeReport report{.node = node,
-                    .state = TRY(parse_name<NodeState>(heartbeat.state)),
-                    .address = heartbeat.address,
-                    .master_port = heartbeat.master_port,
-                    .rendezvous_port = heartbeat.rendezvous_port,
-                    .agent_pid = heartbeat.agent_pid,
-                    .message = heartbeat.message,
-                    .ranks = {}};
-  for (const api::RankReport& rank : heartbeat.ranks)
-    report.ranks.push_back({.rank = rank.rank,
-                            .local_rank = rank.local_rank,
-                            .pid = rank.pid,
-                            .state = TRY(parse_name<RankState>(rank.state)),
-                            .code = rank.code,
-                            .signalled_by_us = rank.signalled_by_us,
-                            .ended = rank.ended,
-                            .step = rank.step,
-                            .stalled_since = rank.stalled_since,
-                            .activity = TRY(parse_name<Activity>(rank.activity))});
-  return report;
-}
-
-Result<std::vector<insight::Item>> items_of(const api::Heartbeat& heartbeat) {
-  std::vector<insight::Item> items;
-  items.reserve(heartbeat.items.size());
-  for (const api::SpoolItem& item : heartbeat.items)
-    items.push_back({.sequence = item.sequence,
-                     .kind = TRY(parse_name<insight::ItemKind>(item.kind)),
-                     .rank = item.rank,
-                     .step = item.step,
-                     .steps = item.steps,
-                     .time = item.time,
-                     .text = item.text,
-                     .values = item.values});
-  return items;
+NodeReport node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
+  return {.node = node,
+          .state = heartbeat.state,
+          .address = heartbeat.address,
+          .master_port = heartbeat.master_port,
+          .rendezvous_port = heartbeat.rendezvous_port,
+          .agent_pid = heartbeat.agent_pid,
+          .message = heartbeat.message,
+          .ranks = heartbeat.ranks};
 }
 
 api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged) {
-  return {.command = std::string(text(command.kind)),
+  return {.command = command.kind,
           .acknowledged = acknowledged,
           .master_address = command.master_address,
           .master_port = command.master_port,

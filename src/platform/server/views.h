@@ -23,10 +23,7 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
 
 api::SeriesList series_list(insight::SeriesPage page);
 
-// Back from what an agent sends; Code::invalid names what is not a state or a kind.
-Result<NodeReport> node_report(const NodeId& node, const api::Heartbeat& heartbeat);
-Result<std::vector<insight::Item>> items_of(const api::Heartbeat& heartbeat);
-
+NodeReport node_report(const NodeId& node, const api::Heartbeat& heartbeat);
 api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged);
 
 }  // namespace lockstep

@@ -57,8 +57,8 @@ void LeftSpool::note(std::string_view head, std::int64_t offset, std::int64_t si
     ++broken_;
 }
 
-Result<std::vector<api::SpoolItem>> LeftSpool::batch(std::int64_t after_sequence, Bytes most) {
-  std::vector<api::SpoolItem> items;
+Result<std::vector<Item>> LeftSpool::batch(std::int64_t after_sequence, Bytes most) {
+  std::vector<Item> items;
   std::int64_t bytes = 0;
   for (auto line = std::ranges::upper_bound(lines_, after_sequence, {}, &Line::sequence);
        line != lines_.end(); ++line) {

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "platform/api/messages.h"
+#include "platform/item/item.h"
 
 namespace lockstep {
 
@@ -24,7 +24,7 @@ class LeftSpool {
 
   // The first items after this sequence, up to `most` bytes of JSON and at least one. None: that
   // was all.
-  Result<std::vector<api::SpoolItem>> batch(std::int64_t after_sequence, Bytes most);
+  Result<std::vector<Item>> batch(std::int64_t after_sequence, Bytes most);
 
   // Lines that were met and could not be read.
   std::int64_t broken_lines() const { return broken_; }

@@ -22,15 +22,16 @@ std::string said_of(std::int64_t lines, std::int64_t reports) {
   return format("{} lines and {} reports (metrics, progress, checkpoints)", lines, reports);
 }
 
-api::SpoolItem line_of_ours(std::int64_t sequence, int rank, Time time, std::string text) {
-  api::SpoolItem line;
-  line.sequence = sequence;
-  line.kind = "log";
-  line.rank = rank;
-  line.time = time;
-  line.text = std::move(text);
-  return line;
+Item line_of_ours(std::int64_t sequence, int rank, Time time, std::string text) {
+  return {.sequence = sequence,
+          .kind = ItemKind::log,
+          .rank = rank,
+          .time = time,
+          .text = std::move(text)};
 }
+
+// Of what a rank reports without end; a checkpoint is rare, and its loss would cost steps.
+bool is_limited(ItemKind kind) { return kind == ItemKind::metrics || kind == ItemKind::progress; }
 
 }  // namespace
 
@@ -41,29 +42,26 @@ Result<Spool> Spool::open(const std::filesystem::path& file, const Limits& limit
 
 // --- Items ---
 
-Result<void> Spool::add(api::SpoolItem item, int lines) {
-  const Kind kind = item.kind == "log"          ? Kind::log
-                    : item.kind == "checkpoint" ? Kind::checkpoint
-                                                : Kind::report;
+Result<void> Spool::add(Item item) {
   auto put = [&]() -> Result<void> {
-    if (kind == Kind::report && reports_ >= limits_.reports.count())
+    if (is_limited(item.kind) && reports_ >= limits_.reports.count())
       return Error{Code::exhausted,
                    format("{} of metrics wait for the daemon, the limit", text(limits_.reports))};
     TRY(say_losses());
     item.sequence = last_ + 1;
-    entries_.push_back(TRY(write(item, kind, lines)));
+    entries_.push_back(TRY(write(item)));
     last_ = item.sequence;
     return {};
   };
   auto done = put();
-  if (!done) lose(item.rank, lines, kind, done.error().message);
+  if (!done) lose(item.rank, item.kind, line_count(item), done.error().message);
   drop_oldest_logs();
   tidy();
   return done;
 }
 
 // A line that was written in part is cut off again, so that no shorter one leaves a rest of it.
-Result<Spool::Entry> Spool::write(const api::SpoolItem& item, Kind kind, int lines) {
+Result<Spool::Entry> Spool::write(const Item& item) {
   const std::string words = spool::line_of(item);
   if (auto written = spool::write_at(file_.get(), words, end_); !written) {
     if (::ftruncate(file_.get(), end_) != 0) LS_LOG(warning, "the spool cannot be cut");
@@ -73,20 +71,27 @@ Result<Spool::Entry> Spool::write(const api::SpoolItem& item, Kind kind, int lin
                     .size = static_cast<std::int64_t>(words.size()),
                     .sequence = item.sequence,
                     .rank = item.rank,
-                    .lines = lines,
-                    .kind = kind};
+                    .lines = line_count(item),
+                    .kind = item.kind};
   end_ += entry.size;
   count(entry);
   return entry;
 }
 
-Result<api::SpoolItem> Spool::read(const Entry& entry) const {
+Result<Spool::Entry> Spool::write_mark(const Item& line, int lines) {
+  Entry entry = TRY(write(line));
+  entry.is_mark = true;
+  entry.lines = lines;
+  return entry;
+}
+
+Result<Item> Spool::read(const Entry& entry) const {
   return spool::item_of(TRY(spool::read_at(file_.get(), entry.size - 1, entry.offset)));
 }
 
-std::vector<api::SpoolItem> Spool::batch(Bytes most, std::size_t items) {
+std::vector<Item> Spool::batch(Bytes most, std::size_t items) {
   std::ignore = say_losses();  // tried again with every batch
-  std::vector<api::SpoolItem> given;
+  std::vector<Item> given;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < entries_.size() && given.size() < items;) {
     bytes += entries_[i].size;
@@ -98,7 +103,7 @@ std::vector<api::SpoolItem> Spool::batch(Bytes most, std::size_t items) {
       continue;
     }
     LS_LOG(error, "item {} is lost: {}", entries_[i].sequence, item.error().message);
-    lose(entries_[i].rank, entries_[i].lines, entries_[i].kind, item.error().message);
+    lose(entries_[i].rank, entries_[i].kind, entries_[i].lines, item.error().message);
     forget(entries_[i]);
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -118,9 +123,9 @@ void Spool::refuse(std::int64_t sequence, std::string_view why) {
   const auto entry = std::ranges::lower_bound(entries_, sequence, {}, &Entry::sequence);
   if (entry == entries_.end() || entry->sequence != sequence) return;
   const auto item = read(*entry);
-  if (entry->kind != Kind::mark && item) {
+  if (!entry->is_mark && item) {
     auto text = format("[lockstep: the daemon refused the {} that stood here (step {}): {}]",
-                       item->kind, item->step, why);
+                       name_of(item->kind), item->step, why);
     if (replace(*entry, std::move(text), 1)) return;
   }
   erase(*entry);
@@ -132,19 +137,19 @@ void Spool::refuse(std::int64_t sequence, std::string_view why) {
 
 // By a mark with the same number. It is written first: who is killed in between has both.
 Result<void> Spool::replace(Entry& entry, std::string text, int lines) {
-  const api::SpoolItem item = TRY(read(entry));
-  const Entry fresh = TRY(
-      write(line_of_ours(item.sequence, item.rank, item.time, std::move(text)), Kind::mark, lines));
+  const Item item = TRY(read(entry));
+  const Entry fresh =
+      TRY(write_mark(line_of_ours(item.sequence, item.rank, item.time, std::move(text)), lines));
   erase(entry);
   forget(entry);
   entry = fresh;
   return {};
 }
 
-void Spool::lose(int rank, int lines, Kind kind, std::string why) {
+void Spool::lose(int rank, ItemKind kind, int lines, std::string why) {
   Loss& loss = losses_[rank];
-  loss.lines += kind <= Kind::mark ? lines : 0;
-  loss.reports += kind <= Kind::mark ? 0 : 1;
+  loss.lines += lines;
+  loss.reports += kind == ItemKind::log ? 0 : 1;
   loss.why = std::move(why);
 }
 
@@ -155,7 +160,7 @@ Result<void> Spool::say_losses() {
     const std::string what = said_of(loss.lines, loss.reports);
     const auto mark = line_of_ours(last_ + 1, rank, SystemClock().now(),
                                    format("[lockstep: {} were lost here: {}]", what, loss.why));
-    entries_.push_back(TRY(write(mark, Kind::mark, 1)));
+    entries_.push_back(TRY(write_mark(mark, 1)));
     last_ = mark.sequence;
     LS_LOG(warning, "rank {}: {} are lost for the daemon: {}", rank, what, loss.why);
     losses_.erase(losses_.begin());
@@ -206,7 +211,7 @@ void Spool::mark_dropped(Entry& newest, const Dropped& dropped) {
       "rank-{}.log]",
       dropped.lines, newest.rank);
   if (auto marked = replace(newest, std::move(words), dropped.lines); !marked)
-    lose(newest.rank, dropped.lines - newest.lines, Kind::log, marked.error().message);
+    lose(newest.rank, ItemKind::log, dropped.lines - newest.lines, marked.error().message);
 }
 
 // --- The file ---

@@ -33,7 +33,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "platform/api/messages.h"
+#include "platform/item/item.h"
 
 namespace lockstep {
 
@@ -48,12 +48,10 @@ class Spool {
   // Replaces what is there.
   static Result<Spool> open(const std::filesystem::path& file, const Limits& limits);
 
-  // Numbers the item; `lines` counts for logs only. An error says why the item is lost; that it is,
-  // will stand among the rank's lines.
-  Result<void> add(api::SpoolItem item, int lines = 0);
+  // Numbers the item. An error says why it is lost; that it is, will stand among the rank's lines.
+  Result<void> add(Item item);
   // The oldest items: at most so many, up to `most` bytes of JSON and at least one.
-  std::vector<api::SpoolItem> batch(Bytes most,
-                                    std::size_t items = std::numeric_limits<std::size_t>::max());
+  std::vector<Item> batch(Bytes most, std::size_t items = std::numeric_limits<std::size_t>::max());
   // Everything up to this sequence is the daemon's.
   void acknowledge(std::int64_t sequence);
   // The daemon will never take this item, which batch() gave: a line that says so takes its place,
@@ -66,14 +64,14 @@ class Spool {
   }
 
  private:
-  enum class Kind : std::uint8_t { log, mark, report, checkpoint };
   struct Entry {
     std::int64_t offset = 0;
     std::int64_t size = 0;
     std::int64_t sequence = 0;
     int rank = 0;
     int lines = 0;  // that it has or, as a mark, stands for
-    Kind kind = Kind::log;
+    ItemKind kind = ItemKind::log;
+    bool is_mark = false;  // a line of ours in the place of others
   };
   // Of one rank, not said yet.
   struct Loss {
@@ -88,11 +86,12 @@ class Spool {
   };
   Spool(std::filesystem::path name, Fd file, const Limits& limits)
       : name_(std::move(name)), file_(std::move(file)), limits_(limits) {}
-  static bool is_log(const Entry& entry) { return entry.kind <= Kind::mark; }
-  Result<Entry> write(const api::SpoolItem& item, Kind kind, int lines);
-  Result<api::SpoolItem> read(const Entry& entry) const;
+  static bool is_log(const Entry& entry) { return entry.kind == ItemKind::log; }
+  Result<Entry> write(const Item& item);
+  Result<Entry> write_mark(const Item& line, int lines);
+  Result<Item> read(const Entry& entry) const;
   Result<void> replace(Entry& entry, std::string text, int lines);
-  void lose(int rank, int lines, Kind kind, std::string why);
+  void lose(int rank, ItemKind kind, int lines, std::string why);
   Result<void> say_losses();
   void drop_oldest_logs();
   std::int64_t last_to_drop() const;

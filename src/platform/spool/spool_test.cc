@@ -25,7 +25,7 @@ class SpoolTest : public testing::Test {
   std::filesystem::path file() const { return folder_ / "spool"; }
   Spool spool(Spool::Limits limits = {}) const { return *Spool::open(file(), limits); }
   // All that a janitor would find.
-  std::vector<api::SpoolItem> left() const {
+  std::vector<Item> left() const {
     auto spool = *LeftSpool::open(file());
     return *spool.batch(0, 1_GiB);
   }
@@ -33,23 +33,15 @@ class SpoolTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-api::SpoolItem log_item(int rank, std::string text) {
-  api::SpoolItem item;
-  item.kind = "log";
-  item.rank = rank;
-  item.text = std::move(text);
-  return item;
+Item log_item(int rank, std::string text) {
+  return {.kind = ItemKind::log, .rank = rank, .text = std::move(text)};
 }
 
-api::SpoolItem metrics_item(std::int64_t step) {
-  api::SpoolItem item;
-  item.kind = "metrics";
-  item.step = step;
-  item.values = {{"loss", 1.5}};
-  return item;
+Item metrics_item(std::int64_t step) {
+  return {.kind = ItemKind::metrics, .step = step, .values = {{"loss", 1.5}}};
 }
 
-std::vector<std::int64_t> sequences(const std::vector<api::SpoolItem>& items) {
+std::vector<std::int64_t> sequences(const std::vector<Item>& items) {
   std::vector<std::int64_t> all;
   for (const auto& item : items) all.push_back(item.sequence);
   return all;
@@ -99,13 +91,13 @@ TEST_F(SpoolTest, TheOldestLinesGiveWayAndAMarkStandsWhereTheyStood) {
   ASSERT_TRUE(items.add(metrics_item(0)));
   const int total = 1000;
   for (int i = 0; i < total; ++i)
-    ASSERT_TRUE(items.add(log_item(1, format("{} {}", i, std::string(200, 'x'))), 1));
+    ASSERT_TRUE(items.add(log_item(1, format("{} {}", i, std::string(200, 'x')))));
   ASSERT_TRUE(items.add(metrics_item(1)));
 
   const auto all = items.batch(10_MiB);
   ASSERT_GE(all.size(), 4u);
-  EXPECT_EQ(all.front().kind, "metrics");
-  EXPECT_EQ(all.back().kind, "metrics");
+  EXPECT_EQ(all.front().kind, ItemKind::metrics);
+  EXPECT_EQ(all.back().kind, ItemKind::metrics);
   const int kept = static_cast<int>(all.size()) - 3;
   EXPECT_EQ(all[1].text, format("[lockstep: {} lines were dropped here while the daemon was away; "
                                 "look into rank-1.log]",
@@ -119,8 +111,8 @@ TEST_F(SpoolTest, TheOldestLinesGiveWayAndAMarkStandsWhereTheyStood) {
 
 TEST_F(SpoolTest, TheMarkOfDroppedLinesNeedsNoLaterLineOfThatRank) {
   Spool items = spool({.logs = 8_KiB, .garbage = 1_MiB});
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(items.add(log_item(1, format("early {}", i)), 1));
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(items.add(log_item(2, std::string(500, 'y')), 1));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(items.add(log_item(1, format("early {}", i))));
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(items.add(log_item(2, std::string(500, 'y'))));
   const auto all = items.batch(1_MiB);
   EXPECT_EQ(all[0].rank, 1);
   EXPECT_EQ(all[0].text,
@@ -132,9 +124,9 @@ TEST_F(SpoolTest, TheMarkOfDroppedLinesNeedsNoLaterLineOfThatRank) {
 
 TEST_F(SpoolTest, WhatWasSentIsNotDropped) {
   Spool items = spool({.logs = 8_KiB, .garbage = 1_KiB});
-  ASSERT_TRUE(items.add(log_item(0, "first"), 1));
+  ASSERT_TRUE(items.add(log_item(0, "first")));
   ASSERT_EQ(items.batch(1_KiB).size(), 1u);
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(items.add(log_item(0, std::string(500, 'y')), 1));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(items.add(log_item(0, std::string(500, 'y'))));
   EXPECT_EQ(items.batch(1_KiB).front().text, "first");
 }
 
@@ -143,23 +135,21 @@ TEST_F(SpoolTest, MetricsBeyondTheirLimitAreRefusedAndCountedAndCheckpointsAreNo
   int refused = 0;
   for (int i = 0; i < 100; ++i) refused += items.add(metrics_item(i)) ? 0 : 1;
   EXPECT_GT(refused, 80);
-  api::SpoolItem checkpoint;
-  checkpoint.kind = "checkpoint";
-  EXPECT_TRUE(items.add(checkpoint));
+  EXPECT_TRUE(items.add({.kind = ItemKind::checkpoint}));
   const auto all = items.batch(1_MiB);
   ASSERT_GE(all.size(), 2u);
-  EXPECT_EQ(all.back().kind, "checkpoint");
+  EXPECT_EQ(all.back().kind, ItemKind::checkpoint);
   EXPECT_TRUE(all[all.size() - 2].text.starts_with(
       format("[lockstep: {} reports (metrics, progress, checkpoints) were lost here: ", refused)));
 }
 
 TEST_F(SpoolTest, WhatAFullDiskDoesNotTakeIsCountedAndSaidOnceThereIsSpace) {
   Spool items = spool();
-  ASSERT_TRUE(items.add(log_item(3, "before"), 1));
+  ASSERT_TRUE(items.add(log_item(3, "before")));
   {
     FullDisk full(std::filesystem::file_size(file()));
-    EXPECT_FALSE(items.add(log_item(3, std::string(1000, 'z')), 7));
-    EXPECT_FALSE(items.add(log_item(3, "small, and after what is lost"), 1));
+    EXPECT_FALSE(items.add(log_item(3, "1\n2\n3\n4\n5\n6\n" + std::string(1000, '7'))));
+    EXPECT_FALSE(items.add(log_item(3, "small, and after what is lost")));
     EXPECT_EQ(sequences(items.batch(1_MiB)), std::vector<std::int64_t>{1});
   }
   const auto all = items.batch(1_MiB);
@@ -201,7 +191,7 @@ TEST_F(SpoolTest, WhatTheDaemonRefusesGivesWayToAMarkAndARefusedMarkToNothing) {
 
 TEST_F(SpoolTest, BytesThatAreNotUtf8AreReplaced) {
   Spool items = spool();
-  ASSERT_TRUE(items.add(log_item(0, std::string("a\xff\0b", 4)), 1));
+  ASSERT_TRUE(items.add(log_item(0, std::string("a\xff\0b", 4))));
   EXPECT_EQ(items.batch(1_KiB).front().text, std::string("a\xef\xbf\xbd\0b", 6));
 }
 
@@ -245,12 +235,31 @@ TEST_F(SpoolTest, LinesThatCannotBeReadAreLeftOutAndCounted) {
     ASSERT_TRUE(items.add(metrics_item(0)));
   }
   Fd end = *open_file(file(), O_WRONLY | O_APPEND);
-  ASSERT_TRUE(write_all(end.get(), "nonsense\n7 {\"kind\":\n\n" + std::string(100, '\0') + "\n"));
+  ASSERT_TRUE(write_all(end.get(),
+                        "nonsense\n7 {\"kind\":\n8 {\"kind\":\"dance\",\"sequence\":8}\n"
+                        "9 {\"kind\":\"log\",\"sequence\":3}\n\n" +
+                            std::string(100, '\0') + "\n"));
   {
     auto left = *LeftSpool::open(file());
     EXPECT_EQ(sequences(*left.batch(0, 1_MiB)), std::vector<std::int64_t>{1});
-    EXPECT_EQ(left.broken_lines(), 4);
+    EXPECT_EQ(left.broken_lines(), 6);
   }
+}
+
+TEST_F(SpoolTest, WhatAnEarlierAgentWroteIsReadWordForWord) {
+  ASSERT_TRUE(write_file(
+      file(), R"(7 {"kind":"log","rank":3,"sequence":7,"step":0,"steps":0,"text":"one\ntwo",)"
+              R"("time":"2026-11-21T10:00:00Z","values":{}})"
+              "\n"
+              R"(8 {"kind":"metrics","rank":0,"sequence":8,"step":12,"steps":0,"text":"",)"
+              R"("time":"2026-11-21T10:00:00.25Z","values":{"loss":"Infinity"}})"
+              "\n"));
+  const auto items = left();
+  ASSERT_EQ(sequences(items), (std::vector<std::int64_t>{7, 8}));
+  EXPECT_EQ(items[0].kind, ItemKind::log);
+  EXPECT_EQ(line_count(items[0]), 2);
+  EXPECT_EQ(items[1].values.at("loss"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(items[1].time - items[0].time, std::chrono::milliseconds(250));
 }
 
 TEST_F(SpoolTest, NoFileAndAnEmptyOneAreToldApart) {

@@ -113,6 +113,22 @@ struct Rank {
   Activity activity = Activity::unknown;  // when it was last looked at
 
   bool operator==(const Rank&) const = default;
+
+  // As its agent reports it.
+  static constexpr auto fields() {
+    return record<Rank>(
+        field("rank", &Rank::rank, "global rank"),
+        field("local_rank", &Rank::local_rank, "rank within its node"),
+        field("pid", &Rank::pid, "process id"),
+        required(field("state", &Rank::state, "how its process is")),
+        field("code", &Rank::code, "exit code, or the signal's number"),
+        field("signalled_by_us", &Rank::signalled_by_us, "the agent sent the signal"),
+        field("ended", &Rank::ended, "when it ended"),
+        field("step", &Rank::step, "the last that it reported; -1: none"),
+        field("activity", &Rank::activity, "what its process did when last looked at"),
+        field("stalled_since", &Rank::stalled_since,
+              "its last progress, once that is hang_after ago"));
+  }
 };
 
 // Ended other than by exit(0), and not because its agent signalled it.

@@ -10,7 +10,7 @@
 
 namespace lockstep::spool {
 
-std::string line_of(const api::SpoolItem& item) {
+std::string line_of(const Item& item) {
   return format("{} {}\n", item.sequence, dump_json(to_json(item)));
 }
 
@@ -22,10 +22,14 @@ std::optional<std::int64_t> sequence_of(std::string_view line) {
   return sequence;
 }
 
-Result<api::SpoolItem> item_of(std::string_view line) {
+Result<Item> item_of(std::string_view line) {
   const auto sequence = sequence_of(line);
   if (!sequence) return Error{Code::corrupt, "a line of the spool without its number"};
-  return from_json<api::SpoolItem>(TRY(parse_json(line.substr(line.find(' ') + 1))));
+  auto item = TRY(from_json<Item>(TRY(parse_json(line.substr(line.find(' ') + 1)))));
+  if (item.sequence != *sequence)
+    return Error{Code::corrupt,
+                 format("line {} of the spool holds item {}", *sequence, item.sequence)};
+  return item;
 }
 
 Result<void> write_at(int fd, std::string_view content, std::int64_t offset) {

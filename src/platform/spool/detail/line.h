@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "platform/api/messages.h"
+#include "platform/item/item.h"
 
 namespace lockstep::spool {
 
@@ -17,11 +17,11 @@ inline constexpr char kDropped = '-';
 inline constexpr std::size_t kSequenceMax = 20;
 
 // With its number in front and an end.
-std::string line_of(const api::SpoolItem& item);
+std::string line_of(const Item& item);
 // Nothing when the line does not begin with a sequence.
 std::optional<std::int64_t> sequence_of(std::string_view line);
 // `line` without its end.
-Result<api::SpoolItem> item_of(std::string_view line);
+Result<Item> item_of(std::string_view line);
 
 Result<void> write_at(int fd, std::string_view content, std::int64_t offset);
 // Code::corrupt when the file ends before.

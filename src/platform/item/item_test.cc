@@ -1,0 +1,44 @@
+#include "platform/item/item.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Item, IsWrittenAsItIsRead) {
+  const Item item{.sequence = 7,
+                  .kind = ItemKind::metrics,
+                  .rank = 3,
+                  .step = 12,
+                  .time = Time(Duration(1'790'000'000'000'001)),
+                  .values = {{"loss", 2.5}, {"gap", -std::numeric_limits<double>::infinity()}}};
+  EXPECT_EQ(from_json<Item>(to_json(item)).value(), item);
+}
+
+TEST(Item, HasTheNamesUnderWhichEarlierAgentsAndSpoolsWroteIt) {
+  EXPECT_EQ(dump_json(to_json(Item{.sequence = 1, .text = "one"})),
+            R"({"sequence":1,"kind":"log","rank":0,"step":0,"steps":0,)"
+            R"("time":"1970-01-01T00:00:00Z","text":"one","values":{}})");
+}
+
+TEST(Item, OfAnUnknownKindIsRefusedByItsField) {
+  const auto read = from_json<Item>(Json{{"kind", "progess"}});
+  EXPECT_EQ(read.error().message,
+            "kind: 'progess' is none of log, metrics, progress, checkpoint, did you mean "
+            "'progress'?");
+  EXPECT_FALSE(from_json<Item>(Json::object())) << "nobody guesses what it is";
+}
+
+TEST(Item, OfALogCountsItsLines) {
+  EXPECT_EQ(line_count({.kind = ItemKind::log, .text = "one"}), 1);
+  EXPECT_EQ(line_count({.kind = ItemKind::log, .text = "one\n\nthree"}), 3);
+  EXPECT_EQ(line_count({.kind = ItemKind::log, .text = ""}), 1) << "an empty line";
+  EXPECT_EQ(line_count({.kind = ItemKind::checkpoint, .text = "/c\n"}), 0);
+}
+
+}  // namespace
+}  // namespace lockstep
