@@ -83,6 +83,12 @@ struct Progress {
   Time time{};
 };
 
+// What the ranks of a run said last.
+struct RunSummary {
+  std::optional<Progress> progress;
+  std::map<std::string, double> latest;  // of each metric, from the lowest rank that logged it
+};
+
 struct Checkpoint {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
@@ -126,13 +132,16 @@ class Insight {
   // By name and rank; series without points behind `after_step` are left out. Its cost is bounded
   // by the points asked for, however many there are.
   Result<SeriesPage> series(const RunId& run, const SeriesQuery& query = {});
-  // The last value of each metric, of the lowest rank that logged it; of the first 1,000 by name.
-  Result<std::map<std::string, double>> latest(const RunId& run);
-  Result<std::optional<Progress>> progress(const RunId& run);
+  // One for each of the runs, in as many queries for a thousand of them as for one. Of a run's
+  // metrics it has the first 1,000 by name, fewer when there are many runs: 20,000 over all.
+  Result<std::map<RunId, RunSummary>> summaries(std::span<const RunId> runs);
+  Result<RunSummary> summary(const RunId& run);
   // By step; the last 1,000.
   Result<std::vector<Checkpoint>> checkpoints(const RunId& run);
 
  private:
+  Result<void> add_progress(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
+  Result<void> add_latest(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
   Result<std::int64_t> stored_sequence(const NodeId& node);
   Result<void> put(const NodeId& node, std::span<const Item> items);
   Result<void> put(const NodeId& node, const Item& item, Tally& tally, PointsWriter& points);

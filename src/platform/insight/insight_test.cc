@@ -119,7 +119,7 @@ TEST_F(InsightTest, NumbersSurviveExactly) {
   EXPECT_EQ(losses(), odd);
   ingest(kNode, {loss(100, 100, std::numeric_limits<double>::quiet_NaN())});
   EXPECT_TRUE(std::isnan(losses().back()));
-  EXPECT_TRUE(std::isnan(insight_.latest(kRun).value().at("loss")));
+  EXPECT_TRUE(std::isnan(insight_.summary(kRun).value().latest.at("loss")));
 }
 
 TEST_F(InsightTest, ALaterAttemptOverridesAndAnEarlierOneNoMore) {
@@ -127,7 +127,7 @@ TEST_F(InsightTest, ALaterAttemptOverridesAndAnEarlierOneNoMore) {
   ingest(kLater, {loss(1, 2, 20.0)});
   ingest(kNode, {loss(4, 2, 2.5), loss(5, 4, 4.0)});
   EXPECT_THAT(losses(), ElementsAre(1.0, 20.0, 3.0, 4.0));
-  EXPECT_EQ(insight_.latest(kRun).value().at("loss"), 20.0);
+  EXPECT_EQ(insight_.summary(kRun).value().latest.at("loss"), 20.0);
 }
 
 TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {
@@ -141,7 +141,7 @@ TEST_F(InsightTest, SeriesAreFoundByNameRankAndStep) {
   EXPECT_EQ(all[2].name, "rate");
   EXPECT_THAT(losses({.name = "loss", .rank = 0, .after_step = 1}), ElementsAre(2.0, 3.0));
   EXPECT_THAT(losses({.name = "none", .rank = {}, .after_step = {}}), ElementsAre());
-  EXPECT_EQ(insight_.latest(kRun).value(),
+  EXPECT_EQ(insight_.summary(kRun).value().latest,
             (std::map<std::string, double>{{"loss", 3.0}, {"rate", 9.0}}));
 }
 
@@ -153,10 +153,43 @@ TEST_F(InsightTest, TheLatestValueIsThatOfTheLowestRankOfEachName) {
     many.back().values = {{"z" + std::to_string(10'000 + i), i}};
   }
   ingest(kNode, many);
-  const auto latest = insight_.latest(kRun).value();
+  const auto latest = insight_.summary(kRun).value().latest;
   EXPECT_EQ(latest.size(), 1000u);
   EXPECT_EQ(latest.at("loss"), 1.0);
-  EXPECT_TRUE(insight_.latest({"demo", 9}).value().empty());
+  EXPECT_TRUE(insight_.summary({"demo", 9}).value().latest.empty());
+}
+
+TEST_F(InsightTest, AThousandRunsAreSummedUpInAsManyQueriesAsOne) {
+  std::vector<RunId> runs;
+  for (int number = 1; number <= 1000; ++number) {
+    const RunId& run = runs.emplace_back(RunId{number % 2 == 0 ? "even" : "odd", number});
+    if (number % 10 != 0)
+      ingest({{run, 1}, 0}, {{.sequence = 1, .kind = ItemKind::progress, .step = number},
+                             loss(2, number, number * 0.5)});
+  }
+  const auto statements_for = [&](std::span<const RunId> some) {
+    const auto before = database_->statements_run();
+    EXPECT_EQ(insight_.summaries(some).value().size(), some.size());
+    return database_->statements_run() - before;
+  };
+  EXPECT_EQ(statements_for(runs), statements_for({&kRun, 1}));
+  const auto all = insight_.summaries(runs).value();
+  EXPECT_EQ(all.at({"odd", 7}).progress->step, 7);
+  EXPECT_EQ(all.at({"even", 998}).latest, (std::map<std::string, double>{{"loss", 499.0}}));
+  EXPECT_FALSE(all.at({"even", 10}).progress);
+  EXPECT_TRUE(all.at({"even", 10}).latest.empty());
+}
+
+TEST_F(InsightTest, RunsAreSummedUpByTheFewerMetricsTheMoreOfThemThereAre) {
+  Item many{.sequence = 1, .kind = ItemKind::metrics};
+  for (int i = 100; i < 200; ++i) many.values[format("m{}", i)] = i;
+  ingest(kNode, {many});
+  std::vector<RunId> runs = {kRun};
+  for (int number = 2; number <= 400; ++number) runs.push_back({"demo", number});
+  const auto latest = insight_.summaries(runs).value().at(kRun).latest;
+  EXPECT_EQ(latest.size(), 50u);
+  EXPECT_EQ(latest.rbegin()->first, "m149");
+  EXPECT_EQ(insight_.summary(kRun).value().latest.size(), 100u);
 }
 
 TEST_F(InsightTest, OfManyCheckpointsTheLastAreShown) {
@@ -171,14 +204,14 @@ TEST_F(InsightTest, OfManyCheckpointsTheLastAreShown) {
 }
 
 TEST_F(InsightTest, ProgressAndCheckpointsAreThoseOfTheNewestAttempt) {
-  EXPECT_EQ(insight_.progress(kRun).value(), std::nullopt);
+  EXPECT_EQ(insight_.summary(kRun).value().progress, std::nullopt);
   ingest(kNode, {{.sequence = 1, .kind = ItemKind::progress, .step = 30, .steps = 400},
                  {.sequence = 2, .kind = ItemKind::checkpoint, .step = 10, .text = "/c/10"},
                  {.sequence = 3, .kind = ItemKind::checkpoint, .step = 20, .text = "/c/20"}});
   ingest(kLater, {{.sequence = 1, .kind = ItemKind::progress, .step = 11, .steps = 400},
                   {.sequence = 2, .kind = ItemKind::checkpoint, .step = 20, .text = "/c/20b"}});
   ingest(kNode, {{.sequence = 4, .kind = ItemKind::progress, .step = 31, .steps = 400}});
-  EXPECT_EQ(insight_.progress(kRun).value()->step, 11);
+  EXPECT_EQ(insight_.summary(kRun).value().progress->step, 11);
   const auto checkpoints = insight_.checkpoints(kRun).value();
   ASSERT_EQ(checkpoints.size(), 2u);
   EXPECT_EQ(checkpoints[0].path, "/c/10");

@@ -6,6 +6,7 @@
 #include "platform/insight/detail/points.h"
 #include "platform/insight/detail/tally.h"
 #include "platform/insight/insight.h"
+#include "text/json.h"
 
 namespace lockstep::insight {
 namespace {
@@ -16,15 +17,22 @@ using Text = std::string;
 // Of one answer: each costs some ten microseconds, however few points it has.
 constexpr Int kSeriesMost = 1000;
 constexpr Int kPointsMost = 1'000'000;
-constexpr Int kNamesMost = 1000;
+constexpr Int kNamesMost = 1000;     // of a run
+constexpr Int kLatestMost = 20'000;  // of all runs
 constexpr Int kCheckpointsMost = 1000;
 // Removed at once: some milliseconds of work.
 constexpr Int kExpireAtOnce = 64;
 
-Time time_of(Int stamp) { return Time(Duration(stamp)); }
-
 double value_of(const std::optional<double>& sql) {
   return sql.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+// [["demo",1],["demo",2]], which SQL takes as a table: a statement has a fixed number of
+// parameters.
+std::string json_of(std::span<const RunId> runs) {
+  Json all = Json::array();
+  for (const RunId& run : runs) all.push_back(Json::array({run.project, run.number}));
+  return dump_json(all);
 }
 
 }  // namespace
@@ -67,40 +75,62 @@ Result<SeriesPage> Insight::series(const RunId& run, const SeriesQuery& query) {
   return page;
 }
 
-// From name to name by the index: a run of a thousand ranks has thousands of series and few names.
-Result<std::map<std::string, double>> Insight::latest(const RunId& run) {
-  std::map<std::string, double> latest;
-  for (auto& [name, value] : TRY(database_.rows<Text, std::optional<double>>(
-           "with recursive names(name) as ("
-           "  select min(name) from series where project = :project and number = :number"
-           "  union all"
-           "  select (select min(name) from series where project = :project2 and "
-           "number = :number2 and name > names.name) from names where name is not null) "
-           "select name, (select value from series where project = :project3 and "
-           "number = :number3 and name = names.name order by rank limit 1) "
-           "from names where name is not null limit :most",
-           run.project, run.number, run.project, run.number, run.project, run.number, kNamesMost)))
-    latest.emplace(std::move(name), value_of(value));
-  return latest;
+Result<std::map<RunId, RunSummary>> Insight::summaries(std::span<const RunId> runs) {
+  std::map<RunId, RunSummary> summaries;
+  for (const RunId& run : runs) summaries.try_emplace(run);
+  const std::string wanted = json_of(runs);
+  TRY(add_progress(wanted, summaries));
+  TRY(add_latest(wanted, summaries));
+  return summaries;
 }
 
-Result<std::optional<Progress>> Insight::progress(const RunId& run) {
-  const auto rows = TRY(database_.rows<Int, Int, Int, Int>(
-      "select epoch, step, steps, time from progress where project = :project and "
-      "number = :number",
-      run.project, run.number));
-  if (rows.empty()) return std::optional<Progress>();
-  const auto& [epoch, step, steps, time] = rows[0];
-  return std::optional(Progress{epoch, step, steps, time_of(time)});
+Result<RunSummary> Insight::summary(const RunId& run) {
+  return std::move(TRY(summaries({&run, 1})).at(run));
+}
+
+// `wanted`: json_of() the runs. `cross join` keeps its order: a look-up for each of them.
+Result<void> Insight::add_progress(const std::string& wanted,
+                                   std::map<RunId, RunSummary>& summaries) {
+  for (const auto& [project, number, epoch, step, steps, time] :
+       TRY(database_.rows<Text, Int, Int, Int, Int, Time>(
+           "select p.project, p.number, p.epoch, p.step, p.steps, p.time from "
+           "json_each(:runs) as wanted cross join progress as p on "
+           "p.project = wanted.value ->> 0 and p.number = wanted.value ->> 1",
+           wanted)))
+    summaries.at({project, number}).progress = {epoch, step, steps, time};
+  return {};
+}
+
+// From name to name by the index: a run of a thousand ranks has thousands of series and few names.
+Result<void> Insight::add_latest(const std::string& wanted,
+                                 std::map<RunId, RunSummary>& summaries) {
+  const Int share = kLatestMost / std::max<Int>(1, std::ssize(summaries));
+  for (auto& [project, number, name, value] :
+       TRY((database_.rows<Text, Int, Text, std::optional<double>>(
+           "with recursive wanted(project, number) as ("
+           "  select value ->> 0, value ->> 1 from json_each(:runs)), "
+           "names(project, number, name, place) as ("
+           "  select w.project, w.number, (select min(s.name) from series as s where "
+           "    s.project = w.project and s.number = w.number), 1 from wanted as w"
+           "  union all"
+           "  select n.project, n.number, (select min(s.name) from series as s where "
+           "    s.project = n.project and s.number = n.number and s.name > n.name), n.place + 1"
+           "  from names as n where n.name is not null and n.place < :most) "
+           "select n.project, n.number, n.name, (select s.value from series as s where "
+           "s.project = n.project and s.number = n.number and s.name = n.name "
+           "order by s.rank limit 1) from names as n where n.name is not null",
+           wanted, std::clamp<Int>(share, 1, kNamesMost)))))
+    summaries.at({project, number}).latest.emplace(std::move(name), value_of(value));
+  return {};
 }
 
 Result<std::vector<Checkpoint>> Insight::checkpoints(const RunId& run) {
   std::vector<Checkpoint> newest_first;
-  for (auto& [step, epoch, path, time] : TRY(database_.rows<Int, Int, Text, Int>(
+  for (auto& [step, epoch, path, time] : TRY(database_.rows<Int, Int, Text, Time>(
            "select step, epoch, path, time from checkpoints where project = :project and "
            "number = :number order by step desc limit :most",
            run.project, run.number, kCheckpointsMost)))
-    newest_first.push_back({step, epoch, std::move(path), time_of(time)});
+    newest_first.push_back({step, epoch, std::move(path), time});
   std::ranges::reverse(newest_first);
   return newest_first;
 }

@@ -192,7 +192,7 @@ TEST_F(RefusalTest, ARunMayHaveOnlySoManySeriesAndItsLogSaysSo) {
   Insight strict(*database_, {.series = 5});
   for (int i = 0; i < 300; ++i) log(strict, {{format("m{}", i), 1.0}, {"m0", 2.0}});
   EXPECT_EQ(series(), 5u);
-  EXPECT_EQ(insight_.latest(kRun).value().at("m0"), 2.0);
+  EXPECT_EQ(insight_.summary(kRun).value().latest.at("m0"), 2.0);
   const auto said = lines();
   ASSERT_THAT(said, SizeIs(3));  // at the 1st, 10th and 100th
   EXPECT_THAT(said[0].text, HasSubstr("a run may have 5 series"));

@@ -53,10 +53,13 @@ Result<const Run*> Handlers::find_run(const RunId& id) const {
   return &found->second;
 }
 
-Result<api::RunView> Handlers::view(const RunId& id, Detail detail) {
+Result<api::RunView> Handlers::view(const RunId& id) {
   const Run& run = *TRY(find_run(id));
-  return run_view(state(), run, setup_.insight, setup_.controller.checkpoint_folder(run),
-                  setup_.clock.now(), detail);
+  auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
+                       setup_.controller.checkpoint_folder(run), setup_.clock.now());
+  view.attempts = attempt_views(state(), id);
+  view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
+  return view;
 }
 
 Result<api::Health> Handlers::health(const Ask<api::kHealth>& ask) {
@@ -80,23 +83,23 @@ Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
 Result<Map> Handlers::map(const Ask<api::kMap>&) { return state().map; }
 
 Result<api::RunView> Handlers::submit(const Ask<api::kSubmit>& ask) {
-  return view(TRY(setup_.controller.submit(ask.request.spec, ask.request.origin)), Detail::full);
+  return view(TRY(setup_.controller.submit(ask.request.spec, ask.request.origin)));
 }
 
 Result<api::RunView> Handlers::stop(const Ask<api::kStop>& ask) {
   const RunId id = TRY(run_of(ask.words));
   TRY(setup_.controller.stop(id, ask.request.reason));
-  return view(id, Detail::full);
+  return view(id);
 }
 
 Result<api::RunView> Handlers::resume(const Ask<api::kResume>& ask) {
   const RunId id = TRY(run_of(ask.words));
   TRY(setup_.controller.resume(id));
-  return view(id, Detail::full);
+  return view(id);
 }
 
-Result<api::RunList> Handlers::runs(const Ask<api::kRuns>& ask) {
-  const api::RunsQuery& query = ask.query;
+// Newest first.
+std::vector<const Run*> Handlers::find_runs(const api::RunsQuery& query) const {
   std::vector<const Run*> found;
   for (const auto& [id, run] : state().runs)
     if (query.project.value_or(id.project) == id.project &&
@@ -106,8 +109,18 @@ Result<api::RunList> Handlers::runs(const Ask<api::kRuns>& ask) {
     return std::pair(run->submitted, run->id.number);
   });
   found.resize(std::min(static_cast<std::size_t>(query.limit), found.size()));
+  return found;
+}
+
+Result<api::RunList> Handlers::runs(const Ask<api::kRuns>& ask) {
+  const auto found = find_runs(ask.query);
+  std::vector<RunId> ids;
+  for (const Run* run : found) ids.push_back(run->id);
+  auto said = TRY(setup_.insight.summaries(ids));
   api::RunList list;
-  for (const Run* run : found) list.runs.push_back(TRY(view(run->id, Detail::summary)));
+  for (const Run* run : found)
+    list.runs.push_back(run_view(state(), *run, std::move(said.at(run->id)),
+                                 setup_.controller.checkpoint_folder(*run), setup_.clock.now()));
   return list;
 }
 
@@ -129,10 +142,10 @@ Result<void> Handlers::run(const Ask<api::kRun>& ask, const Reply<api::RunView>&
   const auto look = [this, id, reply, after = ask.query.after_version](Waiting::Turn turn) {
     const auto run = find_run(id);
     if (turn == Waiting::Turn::early && run && (*run)->version <= after) return reply.gone();
-    reply.give(view(id, Detail::full));
+    reply.give(view(id));
     return true;
   };
-  waiting_.wait(id, patience_of(ask.query.wait_seconds), look);
+  waiting_.wait(id, from_seconds(ask.query.wait_seconds), look);
   return {};
 }
 
@@ -147,7 +160,7 @@ Result<void> Handlers::logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage
     reply.give(page);
     return true;
   };
-  waiting_.wait(id, patience_of(ask.query.tail ? 0 : ask.query.wait_seconds), look);
+  waiting_.wait(id, from_seconds(ask.query.tail ? 0 : ask.query.wait_seconds), look);
   return {};
 }
 
@@ -170,7 +183,7 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
     reply.give(heartbeat_answer(command, acknowledged));
     return true;
   };
-  waiting_.wait(node.attempt.run, patience_of(heartbeat.wait_seconds), look);
+  waiting_.wait(node.attempt.run, from_seconds(heartbeat.wait_seconds), look);
   return {};
 }
 

@@ -41,7 +41,8 @@ class Handlers {
 
   const State& state() const { return setup_.controller.state(); }
   Result<const Run*> find_run(const RunId& id) const;
-  Result<api::RunView> view(const RunId& id, Detail detail);
+  Result<api::RunView> view(const RunId& id);
+  std::vector<const Run*> find_runs(const api::RunsQuery& query) const;
   Result<std::int64_t> keep_items(const NodeId& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // the server's

@@ -240,6 +240,24 @@ TEST_F(ServerTest, ASubmittedRunIsSeenInFullAndInLists) {
   EXPECT_EQ(get("/api/v1/runs?project=other")["runs"].size(), 0u);
 }
 
+TEST_F(ServerTest, AListOfManyRunsTakesNoMoreQueriesThanOneOfARun) {
+  const auto statements = [&] {
+    const auto told = std::make_shared<std::promise<std::int64_t>>();
+    loop_.post([this, told] { told->set_value(database_->statements_run()); });
+    auto count = told->get_future();
+    return count.wait_for(seconds(10)) == std::future_status::ready ? count.get() : -1;
+  };
+  submit();
+  const auto begin = statements();
+  get("/api/v1/runs?limit=1000");
+  const auto of_one = statements() - begin;
+  for (int i = 1; i < 30; ++i) submit();
+  const auto before = statements();
+  EXPECT_EQ(get("/api/v1/runs?limit=1000")["runs"].size(), 30u);
+  EXPECT_EQ(statements() - before, of_one);
+  EXPECT_LE(of_one, 2);
+}
+
 TEST_F(ServerTest, ValuesOfTheEnvironmentAreNotShown) {
   const HttpResponse response = ask(
       "POST", "/api/v1/runs",

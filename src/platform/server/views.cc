@@ -55,26 +55,10 @@ double running_seconds(const State& state, const Run& run, Time now) {
   return in_seconds(total);
 }
 
-Result<void> add_what_ranks_said(api::RunView& view, const RunId& run, insight::Insight& insight,
-                                 Detail detail) {
-  if (auto progress = TRY(insight.progress(run)))
-    view.progress = api::Progress{
-        .step = progress->step, .steps = progress->steps, .time = progress->time};
-  view.latest = TRY(insight.latest(run));
-  if (detail == Detail::summary) return {};
-  for (auto& checkpoint : TRY(insight.checkpoints(run)))
-    view.checkpoints.push_back({.step = checkpoint.step,
-                                .epoch = checkpoint.epoch,
-                                .path = std::move(checkpoint.path),
-                                .time = checkpoint.time});
-  return {};
-}
-
 }  // namespace
 
-Result<api::RunView> run_view(const State& state, const Run& run, insight::Insight& insight,
-                              const std::filesystem::path& checkpoint_folder, Time now,
-                              Detail detail) {
+api::RunView run_view(const State& state, const Run& run, insight::RunSummary said,
+                      const std::filesystem::path& checkpoint_folder, Time now) {
   api::RunView view;
   view.id = text(run.id);
   view.name = run.spec.name;
@@ -90,13 +74,29 @@ Result<api::RunView> run_view(const State& state, const Run& run, insight::Insig
   view.user_exits = run.user_exits;
   view.losses = run.losses;
   view.checkpoint_folder = checkpoint_folder.string();
-  if (detail == Detail::full) {
-    auto attempt = state.attempts.lower_bound(AttemptId{run.id, 0});
-    for (; attempt != state.attempts.end() && attempt->first.run == run.id; ++attempt)
-      view.attempts.push_back(attempt_view(state, attempt->second));
-  }
-  TRY(add_what_ranks_said(view, run.id, insight, detail));
+  view.latest = std::move(said.latest);
+  if (const auto& progress = said.progress)
+    view.progress =
+        api::Progress{.step = progress->step, .steps = progress->steps, .time = progress->time};
   return view;
+}
+
+std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run) {
+  std::vector<api::AttemptView> views;
+  auto attempt = state.attempts.lower_bound(AttemptId{run, 0});
+  for (; attempt != state.attempts.end() && attempt->first.run == run; ++attempt)
+    views.push_back(attempt_view(state, attempt->second));
+  return views;
+}
+
+std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints) {
+  std::vector<api::Checkpoint> views;
+  for (auto& checkpoint : checkpoints)
+    views.push_back({.step = checkpoint.step,
+                     .epoch = checkpoint.epoch,
+                     .path = std::move(checkpoint.path),
+                     .time = checkpoint.time});
+  return views;
 }
 
 api::SeriesList series_list(insight::SeriesPage page) {

@@ -11,15 +11,12 @@
 
 namespace lockstep {
 
-enum class Detail {
-  summary,  // for lists: without attempts and checkpoints
-  full,
-};
-
-// The run as it stands, with what its ranks said of themselves.
-Result<api::RunView> run_view(const State& state, const Run& run, insight::Insight& insight,
-                              const std::filesystem::path& checkpoint_folder, Time now,
-                              Detail detail);
+// The run as it stands, and what its ranks said of themselves; without its attempts and
+// checkpoints, which lists leave out.
+api::RunView run_view(const State& state, const Run& run, insight::RunSummary said,
+                      const std::filesystem::path& checkpoint_folder, Time now);
+std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run);
+std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints);
 
 api::SeriesList series_list(insight::SeriesPage page);
 

@@ -154,6 +154,7 @@ struct Database::Impl {
   Fd lock;
   soci::session session;
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements;
+  std::int64_t statements_run = 0;
 };
 
 Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -230,6 +231,10 @@ Result<void> Database::transaction(const std::function<Result<void>()>& work) {
   return done;
 }
 
+const std::string& Database::name() const { return impl_->name; }
+
+std::int64_t Database::statements_run() const { return impl_->statements_run; }
+
 Result<Bytes> Database::unused() {
   const auto pages = TRY(rows<std::int64_t>("pragma freelist_count"));
   const auto size = TRY(rows<std::int64_t>("pragma page_size"));
@@ -250,6 +255,7 @@ Result<void> Database::run(std::string_view sql, std::vector<SqlValue> args,
                            const std::vector<SqlType>& columns,
                            const std::function<void(std::vector<SqlValue>&)>& on_row) {
   auto& statements = impl_->statements;
+  ++impl_->statements_run;
   auto ran = guarded(impl_->name, impl_->session, [&]() -> Result<void> {
     auto found = statements.find(sql);
     if (found == statements.end())

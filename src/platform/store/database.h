@@ -5,9 +5,9 @@
 //   TRY(db.execute("update runs set name = :n where number = :i", name, number));
 //
 // Parameters are named for the reader and bound by position. Statements are prepared once and kept,
-// so SQL must be a literal and its parameters' types always the same. Integers are 64 bits wide,
-// std::optional stands for NULL. A NaN must not be bound (SQLite would make it NULL): bind an
-// optional<double> and say what NULL means in that column.
+// so SQL must be a literal and its parameters' types always the same. Integers are 64 bits wide, a
+// Time is one, std::optional stands for NULL. A NaN must not be bound (SQLite would make it NULL):
+// bind an optional<double> and say what NULL means in that column.
 //
 // One thread; one process a file (the folder's `lock`).
 #pragma once
@@ -39,10 +39,6 @@ struct SqlValue {
   std::string text{};
 };
 
-template <class T>
-concept SqlScalar = std::is_integral_v<T> || std::is_same_v<T, double> ||
-                    std::is_convertible_v<T, std::string_view>;
-
 namespace detail {
 
 template <class T>
@@ -65,6 +61,13 @@ struct Sql {
     else
       return std::move(value.text);
   }
+};
+
+// Microseconds since 1970, UTC.
+template <>
+struct Sql<Time> {
+  static SqlValue put(Time time) { return Sql<std::int64_t>::put(time.time_since_epoch().count()); }
+  static Time take(SqlValue& value) { return Time(Duration(value.integer)); }
 };
 
 template <class T>
@@ -117,6 +120,11 @@ class Database {
   // Runs work() between begin and commit; an error undoes all of it. Not to be nested. A disk that
   // is full is Code::exhausted; once there is room again the same call succeeds.
   Result<void> transaction(const std::function<Result<void>()>& work);
+
+  // For messages: the file's path.
+  const std::string& name() const;
+  // Since it was opened: what a call costs, for tests and measurements.
+  std::int64_t statements_run() const;
 
   // What the file holds and nothing uses: new rows take it up first.
   Result<Bytes> unused();
