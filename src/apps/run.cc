@@ -25,7 +25,10 @@ Result<int> submit_and_follow(const Choice& choice) {
   RunSpec spec = TRY(spec_of(choice.flags));
   Client client = TRY(connect());
   Origin origin = origin_of(spec.working_folder);
-  api::RunView run = TRY(client.submit({.spec = spec, .origin = std::move(origin)}));
+  const api::SubmitRequest request{
+      .spec = spec, .origin = std::move(origin), .request_id = new_request_id()};
+  // As often as need be: under its id the run is made once.
+  api::RunView run = TRY(patiently(client, [&] { return client.submit(request); }));
   if (choice.json) {
     print(dump_json(to_json(run), Indent::two));
     return kDone;

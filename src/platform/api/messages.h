@@ -117,10 +117,15 @@ struct MetricsQuery {
 struct SubmitRequest {
   RunSpec spec;
   Origin origin;
+  std::string request_id{};  // a new one for each run, the same when the call is repeated
 
   static constexpr auto fields() {
-    return record<SubmitRequest>(required(field("spec", &SubmitRequest::spec, "what to run")),
-                                 field("origin", &SubmitRequest::origin, "where it came from"));
+    return record<SubmitRequest>(
+        required(field("spec", &SubmitRequest::spec, "what to run")),
+        field("origin", &SubmitRequest::origin, "where it came from"),
+        field("request_id", &SubmitRequest::request_id,
+              "names this submission, such as a UUID: a call with the same one again makes no "
+              "second run, it answers the first; at most 64 letters, digits, '-', '_' and '.'"));
   }
 };
 

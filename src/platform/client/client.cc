@@ -41,6 +41,8 @@ Result<Json> json_of(const HttpResponse& answer, const std::string& url) {
 
 }  // namespace
 
+std::string new_request_id() { return random_hex(16); }
+
 class Client::Connection {
  public:
   Connection(std::string url, std::string token, std::optional<AttemptId> attempt)
@@ -140,7 +142,10 @@ Result<api::Version> Client::version() { return connection_->ask(api::kVersion);
 
 Result<Json> Client::map() { return to_json(TRY(connection_->ask(api::kMap))); }
 
-Result<api::RunView> Client::submit(const api::SubmitRequest& request) {
+Result<api::RunView> Client::submit(api::SubmitRequest request) {
+  if (request.request_id.empty()) request.request_id = new_request_id();
+  auto run = connection_->ask(api::kSubmit, {}, {}, request);
+  if (run || run.error().code != Code::unavailable) return run;
   return connection_->ask(api::kSubmit, {}, {}, request);
 }
 

@@ -15,6 +15,9 @@
 
 namespace lockstep {
 
+// For SubmitRequest::request_id: one that nobody else has.
+std::string new_request_id();
+
 class Client {
  public:
   // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when
@@ -32,7 +35,9 @@ class Client {
   Result<void> health();
   Result<api::Version> version();
   Result<Json> map();
-  Result<api::RunView> submit(const api::SubmitRequest& request);
+  // Makes the run once: when the connection is lost before the answer came, the call is repeated
+  // under the same request id, which is a new one if the request has none.
+  Result<api::RunView> submit(api::SubmitRequest request);
   Result<api::RunList> runs(const api::RunsQuery& query);
   // With `wait`, answers as soon as the run's version is over after_version.
   Result<api::RunView> run(const RunId& id, std::int64_t after_version = -1, Duration wait = {});

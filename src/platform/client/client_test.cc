@@ -37,6 +37,10 @@ class ClientTest : public ::testing::Test {
     const api::Health health{.proof = api::daemon_proof(token_, server_.port(), nonce)};
     return {.content_type = "application/json", .body = dump_json(to_json(health))};
   }
+  HttpResponse next_answer() {
+    bodies_.push_back(heard_.body);
+    return refusals_-- > 0 ? HttpResponse{.status = 503} : answer_;
+  }
   void answer(Json json) {
     answer_ = {.content_type = "application/json", .body = dump_json(json)};
   }
@@ -45,14 +49,16 @@ class ClientTest : public ::testing::Test {
   std::string token_ = "t0ken";
   bool knows_token_ = true;
   HttpResponse answer_{.body = "{}"};
-  HttpRequest heard_;  // the last one; read after its answer came
+  int refusals_ = 0;                 // so many calls are told 503 first
+  HttpRequest heard_;                // the last one; read after its answer came
+  std::vector<std::string> bodies_;  // of all calls but greetings
   Loop loop_;
   HttpServer server_ =
       HttpServer::start(loop_, {}, [this](HttpRequest request, Responder responder) {
         heard_ = std::move(request);
         const auto nonce = heard_.query.find("nonce");
-        responder.send(nonce == heard_.query.end() || !knows_token_ ? answer_
-                                                                    : proof(nonce->second));
+        const bool greets = nonce != heard_.query.end() && knows_token_;
+        responder.send(greets ? proof(nonce->second) : next_answer());
       }).value();
   std::thread thread_;
 };
@@ -150,6 +156,34 @@ TEST_F(ClientTest, AnAnswerThatIsNotOursIsAnError) {
   EXPECT_EQ(client().runs({}).error().code, Code::corrupt);
   answer_ = {.body = R"({"runs":3})"};
   EXPECT_THAT(client().runs({}).error().message, HasSubstr("runs"));
+}
+
+// As invalid it would tell an agent that what it sent is wrong.
+TEST_F(ClientTest, AnAnswerWithAWordThatIsNotKnownIsCorruptAndNamed) {
+  answer({{"command", "stp"}, {"acknowledged", 5}});
+  api::Heartbeat heartbeat;
+  heartbeat.node = "demo/42.2/1";
+  const auto heard = client().heartbeat(heartbeat, Deadline::after(std::chrono::seconds(5)));
+  EXPECT_EQ(heard.error().code, Code::corrupt);
+  EXPECT_THAT(heard.error().message, HasSubstr("command: 'stp' is none of none, start, stop, leave,"
+                                               " did you mean 'stop'?"));
+}
+
+TEST_F(ClientTest, ASubmissionThatMayHaveBeenHeardIsRepeatedOnceUnderTheSameId) {
+  answer(to_json(api::RunView{}));
+  Client submitter = client();
+  refusals_ = 1;
+  ASSERT_TRUE(submitter.submit({}));
+  ASSERT_EQ(bodies_.size(), 2u);
+  EXPECT_THAT(bodies_[0], testing::ContainsRegex(R"("request_id":"[0-9a-f]{32}")"));
+  EXPECT_EQ(bodies_[0], bodies_[1]);
+  refusals_ = 9;
+  EXPECT_EQ(submitter.submit({}).error().code, Code::unavailable);
+  ASSERT_EQ(bodies_.size(), 4u);
+  EXPECT_NE(bodies_[2], bodies_[1]) << "another run has another id";
+  refusals_ = 0;
+  ASSERT_TRUE(submitter.submit({.spec = {}, .origin = {}, .request_id = "nightly-7"}));
+  EXPECT_THAT(bodies_.back(), HasSubstr(R"("request_id":"nightly-7")"));
 }
 
 }  // namespace

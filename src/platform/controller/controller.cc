@@ -70,8 +70,10 @@ Result<void> Controller::listen_again() {
   return {};
 }
 
-Result<RunId> Controller::submit(RunSpec spec, Origin origin) {
-  const auto changes = TRY(handle(SubmitRun{std::move(spec), std::move(origin)}));
+Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string& request_id) {
+  const auto changes = TRY(handle(SubmitRun{std::move(spec), std::move(origin), request_id}));
+  if (const auto made = state_.requests.find(request_id); made != state_.requests.end())
+    return made->second;
   // The new run is the one row whose version is its first.
   for (const Change& change : changes)
     if (const Run* run = std::get_if<Run>(&change); run && run->version == 1) return run->id;

@@ -52,7 +52,9 @@ class Controller {
   // started.
   static Result<std::unique_ptr<Controller>> open(ControllerSetup setup);
 
-  Result<RunId> submit(RunSpec spec, Origin origin);
+  // Under a request id that a run was submitted under before, answers that run: a call may be
+  // repeated whose answer was lost. Refused if the spec is another. Empty: no repeat is recognized.
+  Result<RunId> submit(RunSpec spec, Origin origin, const std::string& request_id = {});
   // Of a run that has ended: nothing happens.
   Result<void> stop(const RunId& run, const std::string& reason);
   // Queues it again, with its whole time-out and all its retries. Refused unless it failed, timed

@@ -249,6 +249,18 @@ TEST_F(ControllerTest, ALaunchThatFailsIsTriedAgainUntilTheRunFails) {
   EXPECT_THAT(run(id).reason, HasSubstr("no more processes"));
 }
 
+TEST_F(ControllerTest, ARequestIdStandsForItsRunInTheNextDaemonToo) {
+  store_.fail_with(Error{Code::exhausted, "disk full"});
+  EXPECT_FALSE(controller_->submit(spec_of(1, 1), {}, "3f-a"));
+  store_.fail_with(std::nullopt);
+  const RunId id = controller_->submit(spec_of(1, 1), {}, "3f-a").value();
+  EXPECT_EQ(controller_->submit(spec_of(1, 1), {}, "3f-a").value(), id);
+  restart();
+  EXPECT_EQ(controller_->submit(spec_of(1, 1), {}, "3f-a").value(), id);
+  EXPECT_NE(controller_->submit(spec_of(1, 1), {}, "3f-b").value(), id);
+  EXPECT_EQ(controller_->state().runs.size(), 2u);
+}
+
 TEST_F(ControllerTest, NothingIsDoneThatCouldNotBeStored) {
   store_.fail_with(Error{Code::exhausted, "disk full"});
   EXPECT_EQ(controller_->submit(spec_of(1, 1), {}).error().message, "disk full");

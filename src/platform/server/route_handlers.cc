@@ -83,7 +83,8 @@ Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
 Result<Map> Handlers::map(const Ask<api::kMap>&) { return state().map; }
 
 Result<api::RunView> Handlers::submit(const Ask<api::kSubmit>& ask) {
-  return view(TRY(setup_.controller.submit(ask.request.spec, ask.request.origin)));
+  const api::SubmitRequest& request = ask.request;
+  return view(TRY(setup_.controller.submit(request.spec, request.origin, request.request_id)));
 }
 
 Result<api::RunView> Handlers::stop(const Ask<api::kStop>& ask) {

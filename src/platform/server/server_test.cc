@@ -240,6 +240,23 @@ TEST_F(ServerTest, ASubmittedRunIsSeenInFullAndInLists) {
   EXPECT_EQ(get("/api/v1/runs?project=other")["runs"].size(), 0u);
 }
 
+TEST_F(ServerTest, ASubmissionMadeTwiceUnderOneIdAnswersTheSameRun) {
+  const auto with = [](std::string_view command, std::string_view id) {
+    return format(R"({{"spec":{{"project":"demo","command":["{}"],"working_folder":"/"}},)"
+                  R"("request_id":"{}"}})",
+                  command, id);
+  };
+  const std::string body = with("train", "1f0e-77");
+  const HttpResponse first = ask("POST", "/api/v1/runs", body);
+  ASSERT_EQ(first.status, 200) << first.body;
+  EXPECT_EQ(parse_json(ask("POST", "/api/v1/runs", body).body)->at("id"), "demo/1");
+  EXPECT_EQ(get("/api/v1/runs")["runs"].size(), 1u);
+  const HttpResponse other = ask("POST", "/api/v1/runs", with("rest", "1f0e-77"));
+  EXPECT_EQ(other.status, 400);
+  EXPECT_THAT(other.body, HasSubstr("has submitted demo/1"));
+  EXPECT_THAT(ask("POST", "/api/v1/runs", with("train", "no name")).body, HasSubstr("request_id"));
+}
+
 TEST_F(ServerTest, AListOfManyRunsTakesNoMoreQueriesThanOneOfARun) {
   const auto statements = [&] {
     const auto told = std::make_shared<std::promise<std::int64_t>>();

@@ -156,8 +156,15 @@ constexpr std::string_view kBounds[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 4> kSteps = {kRunsAndAttempts, kInsight,
-                                                                     kHangAndResume, kBounds};
+// Under which id a run was submitted: who repeats a call is answered the same run. NULL: under
+// none.
+constexpr std::string_view kRequests[] = {
+    "alter table runs add column request_id text",
+    "create unique index runs_by_request on runs (request_id) where request_id is not null",
+};
+
+constexpr std::array<std::span<const std::string_view>, 5> kSteps = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

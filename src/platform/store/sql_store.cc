@@ -6,14 +6,7 @@
 namespace lockstep {
 namespace {
 
-using Stamp = std::optional<std::int64_t>;
-
-std::int64_t stamp(Time time) { return time.time_since_epoch().count(); }
-Stamp stamp(const std::optional<Time>& time) { return time ? Stamp(stamp(*time)) : std::nullopt; }
-Time time_of(std::int64_t stamp) { return Time(Duration(stamp)); }
-std::optional<Time> time_of(Stamp stamp) {
-  return stamp ? std::optional(time_of(*stamp)) : std::nullopt;
-}
+using MaybeTime = std::optional<Time>;
 
 template <class T>
 std::string json_text(const T& value) {
@@ -24,23 +17,45 @@ Result<T> from_json_text(const std::string& words) {
   return from_json<T>(TRY(parse_json(words)));
 }
 
+struct RankRow {
+  const NodeId& node;
+  int local_rank;
+};
+std::string text(const RankRow& row) {
+  return format("local rank {} of {}", row.local_rank, lockstep::text(row.node));
+}
+
+// Nobody writes what cannot be read, so it was damaged or changed by hand: its place is said.
+template <class T, class RowId>
+Result<T> column(std::string_view name, std::string_view table, const RowId& row, Result<T> value) {
+  if (value) return value;
+  return Error{Code::corrupt, format("table {}, {}, column {}: {}", table, text(row), name,
+                                     value.error().message)};
+}
+
+// NULL for none, so that only ids are unique.
+std::optional<std::string> nullable(const std::string& words) {
+  return words.empty() ? std::nullopt : std::optional(words);
+}
+
 Result<void> put(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
-      "queued, started, ended, charged, user_exits, losses, stop_requested, not_before) values "
-      "(:project, :number, :spec, :origin, :state, :reason, :version, :epoch, :submitted, :queued, "
-      ":started, :ended, "
-      ":charged, :user_exits, :losses, :stop_requested, :not_before) "
-      "on conflict do update set state = excluded.state, reason = excluded.reason, "
+      "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
+      "request_id) values (:project, :number, :spec, :origin, :state, :reason, :version, :epoch, "
+      ":submitted, :queued, :started, :ended, :charged, :user_exits, :losses, :stop_requested, "
+      ":not_before, :request_id) "
+      "on conflict (project, number) do update set state = excluded.state, "
+      "reason = excluded.reason, "
       "version = excluded.version, epoch = excluded.epoch, queued = excluded.queued, "
       "started = excluded.started, "
       "ended = excluded.ended, charged = excluded.charged, user_exits = excluded.user_exits, "
       "losses = excluded.losses, stop_requested = excluded.stop_requested, "
       "not_before = excluded.not_before",
       run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
-      run.reason, run.version, run.epoch, stamp(run.submitted), stamp(run.queued),
-      stamp(run.started), stamp(run.ended), run.charged.count(), run.user_exits, run.losses,
-      run.stop_requested, stamp(run.not_before));
+      run.reason, run.version, run.epoch, run.submitted, run.queued, run.started, run.ended,
+      run.charged.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
+      nullable(run.request_id));
 }
 
 Result<void> put(Database& db, const Attempt& attempt) {
@@ -51,8 +66,8 @@ Result<void> put(Database& db, const Attempt& attempt) {
       "cause = excluded.cause, reason = excluded.reason, started = excluded.started, "
       "draining = excluded.draining, ended = excluded.ended",
       attempt.id.run.project, attempt.id.run.number, attempt.id.epoch, text(attempt.state),
-      text(attempt.cause), attempt.reason, stamp(attempt.created), stamp(attempt.started),
-      stamp(attempt.draining), stamp(attempt.ended));
+      text(attempt.cause), attempt.reason, attempt.created, attempt.started, attempt.draining,
+      attempt.ended);
 }
 
 Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
@@ -63,7 +78,7 @@ Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
       ":stalled_since, :activity)",
       node.attempt.run.project, node.attempt.run.number, node.attempt.epoch, node.index,
       rank.local_rank, rank.rank, rank.pid, text(rank.state), rank.code, rank.signalled_by_us,
-      stamp(rank.ended), rank.step, stamp(rank.stalled_since), text(rank.activity));
+      rank.ended, rank.step, rank.stalled_since, text(rank.activity));
 }
 
 Result<void> put(Database& db, const Node& node) {
@@ -78,8 +93,7 @@ Result<void> put(Database& db, const Node& node) {
       "message = excluded.message, last_heard = excluded.last_heard, killed = excluded.killed",
       attempt.run.project, attempt.run.number, attempt.epoch, index, node.host,
       json_text(node.devices), text(node.state), node.address, node.master_port,
-      node.rendezvous_port, node.agent_pid, node.message, stamp(node.last_heard),
-      stamp(node.killed)));
+      node.rendezvous_port, node.agent_pid, node.message, node.last_heard, node.killed));
   TRY(
       db.execute("delete from ranks where project = :project and number = :number and "
                  "epoch = :epoch and node = :node",
@@ -92,29 +106,30 @@ Result<void> load_runs(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
-              started, ended, charged, user_exits, losses, stop_requested, not_before] :
-       TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Int, Int, Stamp, Stamp, Int, int,
-                   int, bool, Stamp>(
+              started, ended, charged, user_exits, losses, stop_requested, not_before, request_id] :
+       TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Time, Time, MaybeTime, MaybeTime,
+                   Int, int, int, bool, MaybeTime, std::optional<Text>>(
            "select project, number, spec, origin, state, reason, version, epoch, submitted, "
-           "queued, started, ended, charged, user_exits, losses, stop_requested, not_before from "
-           "runs"))) {
+           "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
+           "request_id from runs"))) {
     Run run;
     run.id = {project, number};
-    run.spec = TRY(from_json_text<RunSpec>(spec));
-    run.origin = TRY(from_json_text<Origin>(origin));
-    run.state = TRY(parse_name<RunState>(run_state));
+    run.spec = TRY(column("spec", "runs", run.id, from_json_text<RunSpec>(spec)));
+    run.origin = TRY(column("origin", "runs", run.id, from_json_text<Origin>(origin)));
+    run.state = TRY(column("state", "runs", run.id, parse_name<RunState>(run_state)));
     run.reason = reason;
     run.version = version;
     run.epoch = epoch;
-    run.submitted = time_of(submitted);
-    run.queued = time_of(queued);
-    run.started = time_of(started);
-    run.ended = time_of(ended);
+    run.submitted = submitted;
+    run.queued = queued;
+    run.started = started;
+    run.ended = ended;
     run.charged = Duration(charged);
     run.user_exits = user_exits;
     run.losses = losses;
     run.stop_requested = stop_requested;
-    run.not_before = time_of(not_before);
+    run.not_before = not_before;
+    run.request_id = request_id.value_or("");
     apply(state, run);
   }
   return {};
@@ -125,18 +140,19 @@ Result<void> load_attempts(Database& db, State& state) {
   using Int = std::int64_t;
   for (auto& [project, number, epoch, attempt_state, cause, reason, created, started, draining,
               ended] :
-       TRY(db.rows<Text, Int, Int, Text, Text, Text, Int, Stamp, Stamp, Stamp>(
+       TRY(db.rows<Text, Int, Int, Text, Text, Text, Time, MaybeTime, MaybeTime, MaybeTime>(
            "select project, number, epoch, state, cause, reason, created, started, draining, ended "
            "from attempts"))) {
     Attempt attempt;
     attempt.id = {{project, number}, epoch};
-    attempt.state = TRY(parse_name<AttemptState>(attempt_state));
-    attempt.cause = TRY(parse_name<Cause>(cause));
+    attempt.state =
+        TRY(column("state", "attempts", attempt.id, parse_name<AttemptState>(attempt_state)));
+    attempt.cause = TRY(column("cause", "attempts", attempt.id, parse_name<Cause>(cause)));
     attempt.reason = reason;
-    attempt.created = time_of(created);
-    attempt.started = time_of(started);
-    attempt.draining = time_of(draining);
-    attempt.ended = time_of(ended);
+    attempt.created = created;
+    attempt.started = started;
+    attempt.draining = draining;
+    attempt.ended = ended;
     apply(state, attempt);
   }
   return {};
@@ -147,21 +163,23 @@ Result<void> load_nodes(Database& db, State& state) {
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, host, devices, node_state, address, master_port,
               rendezvous_port, agent_pid, message, last_heard, killed] :
-       TRY(db.rows<Text, Int, Int, int, Text, Text, Text, Text, int, int, Int, Text, Int, Stamp>(
+       TRY(db.rows<Text, Int, Int, int, Text, Text, Text, Text, int, int, Int, Text, Time,
+                   MaybeTime>(
            "select project, number, epoch, node, host, devices, state, address, master_port, "
            "rendezvous_port, agent_pid, message, last_heard, killed from nodes"))) {
     Node node;
     node.id = {{{project, number}, epoch}, index};
     node.host = host;
-    node.devices = TRY(from_json_text<std::vector<int>>(devices));
-    node.state = TRY(parse_name<NodeState>(node_state));
+    node.devices =
+        TRY(column("devices", "nodes", node.id, from_json_text<std::vector<int>>(devices)));
+    node.state = TRY(column("state", "nodes", node.id, parse_name<NodeState>(node_state)));
     node.address = address;
     node.master_port = master_port;
     node.rendezvous_port = rendezvous_port;
     node.agent_pid = agent_pid;
     node.message = message;
-    node.last_heard = time_of(last_heard);
-    node.killed = time_of(killed);
+    node.last_heard = last_heard;
+    node.killed = killed;
     apply(state, node);
   }
   return {};
@@ -172,24 +190,30 @@ Result<void> load_ranks(Database& db, State& state) {
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, local_rank, rank_number, pid, rank_state, code, ours,
               ended, step, stalled_since, activity] :
-       TRY(db.rows<Text, Int, Int, int, int, int, Int, Text, int, bool, Stamp, Int, Stamp, Text>(
+       TRY(db.rows<Text, Int, Int, int, int, int, Int, Text, int, bool, MaybeTime, Int, MaybeTime,
+                   Text>(
            "select project, number, epoch, node, local_rank, rank, pid, state, code, "
            "signalled_by_us, ended, step, stalled_since, activity from ranks order by project, "
            "number, epoch, node, "
            "local_rank"))) {
+    const NodeId node{{{project, number}, epoch}, index};
+    const RankRow row{node, local_rank};
     Rank rank;
     rank.rank = rank_number;
     rank.local_rank = local_rank;
     rank.pid = pid;
-    rank.state = TRY(parse_name<RankState>(rank_state));
+    rank.state = TRY(column("state", "ranks", row, parse_name<RankState>(rank_state)));
     rank.code = code;
     rank.signalled_by_us = ours;
-    rank.ended = time_of(ended);
+    rank.ended = ended;
     rank.step = step;
-    rank.stalled_since = time_of(stalled_since);
-    rank.activity = TRY(parse_name<Activity>(activity));
-    const NodeId node{{{project, number}, epoch}, index};
-    state.nodes.at(node).ranks.push_back(rank);  // there by the foreign key
+    rank.stalled_since = stalled_since;
+    rank.activity = TRY(column("activity", "ranks", row, parse_name<Activity>(activity)));
+    const auto owner = state.nodes.find(node);
+    if (owner == state.nodes.end())
+      return Error{Code::corrupt, format("table ranks, {}: the table nodes has no {}", text(row),
+                                         lockstep::text(node))};
+    owner->second.ranks.push_back(rank);
   }
   return {};
 }
@@ -206,7 +230,7 @@ Result<void> load_all(Database& db, State& state) {
 Result<State> SqlStore::load() {
   State state;
   auto loaded = load_all(database_, state);
-  if (!loaded) return std::move(loaded).error().within("loading the runs from the store");
+  if (!loaded) return std::move(loaded).error().within("loading the runs from " + database_.name());
   return state;
 }
 

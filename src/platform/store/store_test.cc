@@ -36,6 +36,7 @@ Run full_run() {
   run.losses = 2;
   run.stop_requested = true;
   run.not_before = run.submitted + Duration(2);
+  run.request_id = "0f3c";
   return run;
 }
 Attempt full_attempt() {
@@ -74,6 +75,7 @@ void expect_same(const State& a, const State& b) {
   EXPECT_EQ(a.attempts, b.attempts);
   EXPECT_EQ(a.nodes, b.nodes);
   EXPECT_EQ(a.open, b.open);
+  EXPECT_EQ(a.requests, b.requests);
 }
 
 class StoreTest : public ::testing::Test {
@@ -190,12 +192,45 @@ TEST_F(StoreTest, ItsFileIsForItsOwnerAlone) {
   EXPECT_EQ(may(), owner_only);
 }
 
-TEST_F(StoreTest, AnUnknownStateIsCorruptionNotAnAbort) {
+TEST_F(StoreTest, WhatCannotBeReadIsCorruptionAndNamedByTableRowAndColumn) {
+  for (const auto& [change, named] :
+       {std::pair(
+            "update runs set state = 'runing'",
+            "table runs, demo/3, column state: 'runing' is none of queued, starting, running, "
+            "succeeded, failed, timed_out, cancelled, did you mean 'running'?"),
+        std::pair("update runs set spec = '{}'", "table runs, demo/3, column spec: "),
+        std::pair("update attempts set cause = 'bad luck'",
+                  "table attempts, demo/3.2, column cause: 'bad luck' is none of "),
+        std::pair("update nodes set state = ''", "table nodes, demo/3.2/1, column state: "),
+        std::pair("update ranks set activity = 'dancing' where local_rank = 1",
+                  "table ranks, local rank 1 of demo/3.2/1, column activity: 'dancing' is none "
+                  "of ")}) {
+    auto database = open();
+    SqlStore store(*database);
+    ASSERT_TRUE(store.commit(all_rows()));
+    ASSERT_TRUE(database->execute(change));
+    const auto loaded = store.load();
+    ASSERT_FALSE(loaded) << change;
+    EXPECT_EQ(loaded.error().code, Code::corrupt);
+    EXPECT_THAT(loaded.error().message, HasSubstr(file().string() + ": " + named));
+    database.reset();
+    fs::remove(file());
+  }
+}
+
+TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
   auto database = open();
   SqlStore store(*database);
-  ASSERT_TRUE(store.commit(all_rows()));
-  ASSERT_TRUE(database->execute("update runs set state = 'dancing'"));
-  EXPECT_THAT(store.load().error().message, HasSubstr("dancing"));
+  auto other = full_run();
+  other.id.number = 4;
+  EXPECT_TRUE(store.commit(std::vector<Change>{full_run()}));
+  EXPECT_FALSE(store.commit(std::vector<Change>{other}));
+  other.request_id = "";
+  auto third = other;
+  third.id.number = 5;
+  EXPECT_TRUE(store.commit(std::vector<Change>{other, third})) << "none is no id";
+  EXPECT_EQ(store.load().value().runs.size(), 3u);
+  EXPECT_EQ(store.load().value().requests, (std::map<std::string, RunId>{{"0f3c", {"demo", 3}}}));
 }
 
 TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
@@ -207,7 +242,8 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
           "drop table summaries", "drop table points", "drop table series", "drop table progress",
           "drop table checkpoints", "alter table ranks drop column step",
           "alter table ranks drop column stalled_since", "alter table ranks drop column activity",
-          "alter table runs drop column queued"})
+          "alter table runs drop column queued", "drop index runs_by_request",
+          "alter table runs drop column request_id"})
       ASSERT_TRUE(database->execute(table));
     ASSERT_TRUE(database->execute("update schema_version set version = 1"));
   }
@@ -224,6 +260,7 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
     auto database = open();
     for (auto sql :
          {"drop table log_chunks", "drop table tallies", "drop table summaries",
+          "drop index runs_by_request", "alter table runs drop column request_id",
           "drop index series_behind", "alter table series drop column summarized",
           "alter table series drop column pending",
           "create table log_lines (cursor integer primary key autoincrement, project text not "

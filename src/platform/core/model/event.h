@@ -10,9 +10,11 @@
 
 namespace lockstep {
 
+// Under a request id that is known already: nothing happens, the run is there.
 struct SubmitRun {
   RunSpec spec;
   Origin origin;
+  std::string request_id{};
 };
 struct StopRun {
   RunId run;

@@ -99,6 +99,7 @@ struct Run {
   int losses = 0;      // counted against spec.rank_loss_retries
   bool stop_requested = false;
   std::optional<Time> not_before;  // back-off: it pauses until a tick finds this passed
+  std::string request_id;          // under which its client submitted it; empty: under none
 
   bool operator==(const Run&) const = default;
 };

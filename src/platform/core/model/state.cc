@@ -5,6 +5,7 @@ namespace {
 
 void put(State& state, const Run& run) {
   state.runs.insert_or_assign(run.id, run);
+  if (!run.request_id.empty()) state.requests.insert_or_assign(run.request_id, run.id);
   if (is_final(run.state))
     state.open.erase(run.id);
   else

@@ -22,7 +22,9 @@ struct State {
   std::map<RunId, Run> runs;
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
-  std::set<RunId> open;  // runs that are not final: all that a tick has to look at; kept by apply()
+  // Kept by apply():
+  std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
+  std::map<std::string, RunId> requests;  // by the ids under which they were submitted
 };
 
 void apply(State& state, const Change& change);

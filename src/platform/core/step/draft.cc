@@ -45,6 +45,11 @@ std::vector<const Node*> Draft::nodes_of(const AttemptId& attempt) const {
   }
 }
 
+const Run* Draft::run_of_request(const std::string& request_id) const {
+  const auto found = state_.requests.find(request_id);
+  return found == state_.requests.end() ? nullptr : runs.find(found->second);
+}
+
 RunId Draft::next_run_id(const std::string& project) const {
   const auto after = state_.runs.upper_bound({project, std::numeric_limits<std::int64_t>::max()});
   if (after == state_.runs.begin()) return {project, 1};

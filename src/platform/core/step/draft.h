@@ -65,6 +65,8 @@ class Draft {
   const Attempt* live_attempt(const RunId& run) const;
   // In order; the pointers see what was edited before, not after.
   std::vector<const Node*> nodes_of(const AttemptId& attempt) const;
+  // The run that was submitted under this id; null when none was.
+  const Run* run_of_request(const std::string& request_id) const;
   // One more than the project's newest run.
   RunId next_run_id(const std::string& project) const;
 

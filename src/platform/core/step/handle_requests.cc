@@ -28,15 +28,27 @@ Result<void> check_resumable(const Run& run) {
   return {};
 }
 
+// The client that repeats its call wants the run that it made, and no other.
+Result<void> check_same(const Run& run, const SubmitRun& repeat) {
+  if (run.spec == repeat.spec) return {};
+  return Error{Code::invalid,
+               format("request_id: '{}' has submitted {}, which is another run than this one; "
+                      "choose a new id for each run",
+                      repeat.request_id, text(run.id))};
+}
+
 }  // namespace
 
 Result<void> handle(Draft& draft, const SubmitRun& event) {
+  if (const Run* known = draft.run_of_request(event.request_id)) return check_same(*known, event);
+  if (!event.request_id.empty()) TRY(check_name("request_id", event.request_id));
   TRY(check(event.spec));
   Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_fits(draft.map(), {run.id, event.spec.nodes, event.spec.devices}));
   run.spec = event.spec;
   run.origin = event.origin;
+  run.request_id = event.request_id;
   run.submitted = draft.now();
   run.queued = draft.now();
   run.reason = kUnplaced;

@@ -49,6 +49,28 @@ TEST_F(StepTest, RunsOfAProjectAreNumberedFromOne) {
   EXPECT_EQ(text(world.submit(spec_of(1, 1))), "demo/2");
 }
 
+TEST_F(StepTest, ASubmissionThatIsRepeatedUnderItsIdMakesNoSecondRun) {
+  const auto spec = spec_of(1, 1);
+  world.must(SubmitRun{spec, {}, "3f-a"});
+  world.must(SubmitRun{spec, {"ann", "", true}, "3f-a"});
+  EXPECT_EQ(world.state.runs.size(), 1u);
+  EXPECT_EQ(world.run({"demo", 1}).version, 1) << "nothing changed";
+  world.must(SubmitRun{spec, {}, "3f-b"});
+  world.must(SubmitRun{spec, {}});
+  world.must(SubmitRun{spec, {}});
+  EXPECT_EQ(world.state.runs.size(), 4u) << "another id, and none, each make a run";
+}
+
+TEST_F(StepTest, AnIdOfAnotherRunOrNoNameIsRefusedAsARequestId) {
+  world.must(SubmitRun{spec_of(1, 1), {}, "3f-a"});
+  EXPECT_EQ(world.happen(SubmitRun{spec_of(1, 2), {}, "3f-a"}).error().message,
+            "request_id: '3f-a' has submitted demo/1, which is another run than this one; choose a "
+            "new id for each run");
+  EXPECT_THAT(world.happen(SubmitRun{spec_of(1, 1), {}, "a b"}).error().message,
+              HasSubstr("request_id: 'a b' must begin with"));
+  EXPECT_EQ(world.state.runs.size(), 1u);
+}
+
 TEST_F(StepTest, ABadSpecAndOneThatFitsNowhereAreRefused) {
   auto spec = spec_of(1, 1);
   spec.timeout = Duration(0);
