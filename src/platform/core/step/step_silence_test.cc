@@ -76,6 +76,20 @@ TEST_F(StepSilenceTest, ATimeOutThatPassedWhileTheDaemonWasAwayIsFoundSoonAfter)
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
 
+TEST_F(StepSilenceTest,
+       AnAgentIsBelievedThatRanksRanForTheirTimeThoughNobodyCouldBeToldThatTheyDid) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_ready(run);
+  world.now += seconds(61);
+  world.must(DaemonStarted{});
+  auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
+  word.state = NodeState::stopping;
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+}
+
 TEST_F(StepSilenceTest, TheStartOfRanksMayTakeLongerByTheTimeThatTheDaemonWasAway) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_ready(run);
