@@ -104,6 +104,8 @@ void Controller::tick() {
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
   for (const NodeId& node : gone_nodes()) (void)handle(NodeGone{node});
+  // While the engine took its time nobody could be heard.
+  if (setup_.clock.now() - now >= kStandstill && !listen_again()) return;
   (void)handle(Tick{listening_since_});
 }
 

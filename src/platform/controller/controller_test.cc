@@ -38,6 +38,7 @@ class FakeEngine : public Engine {
     return {};
   }
   Result<std::vector<NodeId>> list() override {
+    if (while_listing) while_listing();
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
     return std::vector<NodeId>(there.begin(), there.end());
   }
@@ -45,6 +46,7 @@ class FakeEngine : public Engine {
   bool refuse_launch = false;
   bool refuse_list = false;
   bool lose_kills = false;
+  std::function<void()> while_listing;
   std::set<NodeId> there;
   std::vector<Launch> launches;
   std::vector<NodeId> kills;
@@ -371,6 +373,18 @@ TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
   EXPECT_EQ(run(id).state, RunState::running);
   EXPECT_THAT(engine_.kills, ElementsAre());
   for (int i = 0; i < 30; ++i) tick();
+  EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
+}
+
+TEST_F(ControllerTest, AnEngineThatTakesItsTimeMakesNobodySilent) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  engine_.while_listing = [this] { clock_.time += std::chrono::seconds(40); };
+  tick();
+  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_THAT(engine_.kills, ElementsAre());
+  engine_.while_listing = {};
+  for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
   EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
 }
 
