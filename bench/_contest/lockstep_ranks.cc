@@ -5,11 +5,9 @@
 // PATH says whose memory is communicated: zero-copy (Communicator::allocate) or staged (malloc).
 // With memory, nobody communicates: each rank reads and writes of its own memory as much as a rank
 // must read and write in all for that collective, which is the time that no algorithm can beat.
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <vector>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,6 +15,7 @@
 
 #include "base/spawn.h"
 #include "comm/collective/communicator.h"
+#include "comm/reduction/reduction.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/server.h"
 #include "rank.h"
@@ -69,7 +68,7 @@ class Staged : public Member {
   PlainMemory memory_;
 };
 
-class ZeroCopy final : public Staged {
+class ZeroCopy : public Staged {
  public:
   using Staged::Staged;
   std::span<float> allocate(std::size_t floats) override {
@@ -85,55 +84,43 @@ class ZeroCopy final : public Staged {
 };
 
 // Every input is read once by somebody and every result written once: here each rank does its share
-// of that on memory of its own, as n blocks.
-class Memory final : public Staged {
+// of that with the kernel of our reductions, as n blocks of memory that nobody else touches.
+class Memory final : public ZeroCopy {
  public:
-  using Staged::Staged;
-  // n blocks read, n written: a slice of everybody's buffer, and the sum into the same places.
+  using ZeroCopy::ZeroCopy;
+  // n blocks read and n written: a slice of everybody's buffer, and the sum into the same places.
   void all_reduce(std::span<float> buffer) override {
-    each_chunk(buffer, [&](std::span<const float> sum, std::size_t at) {
-      for (int block = 0; block < ranks(); ++block) copy(sum, part(buffer, block, at));
-    });
+    const auto blocks = blocks_of(buffer);
+    move(blocks, {blocks.begin(), blocks.end()}, buffer.size());
   }
   // n blocks read, one written.
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
-    each_chunk(input, [&](std::span<const float> sum, std::size_t at) {
-      copy(sum, output.subspan(at, sum.size()));
-    });
+    const auto blocks = blocks_of(input);
+    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size());
   }
   // One block read, n - 1 written.
   void all_gather(std::span<float> output) override {
-    const std::size_t length = output.size() / static_cast<std::size_t>(ranks());
-    for (std::size_t at = 0; at < length; at += kChunk)
-      for (int block = 1; block < ranks(); ++block)
-        copy(part(output, 0, at), part(output, block, at));
+    auto blocks = blocks_of(output);
+    const std::byte* const source = blocks.back();
+    blocks.pop_back();
+    if (!blocks.empty()) move(blocks, {source}, output.size());
   }
 
  private:
-  static constexpr std::size_t kChunk = 1024;  // floats: what is at hand stays in the first cache
-
-  std::span<float> part(std::span<float> whole, int block, std::size_t at) const {
-    const std::size_t length = whole.size() / static_cast<std::size_t>(ranks());
-    return whole.subspan(static_cast<std::size_t>(block) * length + at,
-                         std::min(kChunk, length - at));
+  static std::byte* as_bytes(std::span<float> memory) {
+    return reinterpret_cast<std::byte*>(memory.data());
   }
-  static void copy(std::span<const float> from, std::span<float> to) {
-    std::memcpy(to.data(), from.data(), to.size_bytes());
-  }
-  // then(sum, at): the sum over the blocks of what lies at that place in each.
-  template <class F>
-  void each_chunk(std::span<float> whole, F then) {
+  std::vector<std::byte*> blocks_of(std::span<float> whole) const {
     const std::size_t length = whole.size() / static_cast<std::size_t>(ranks());
-    std::array<float, kChunk> sum;
-    for (std::size_t at = 0; at < length; at += kChunk) {
-      const std::size_t size = part(whole, 0, at).size();
-      copy(part(whole, 0, at), std::span(sum).first(size));
-      for (int block = 1; block < ranks(); ++block) {
-        const float* const added = part(whole, block, at).data();
-        for (std::size_t i = 0; i < size; ++i) sum[i] += added[i];
-      }
-      then(std::span<const float>(sum).first(size), at);
-    }
+    std::vector<std::byte*> blocks;
+    for (std::size_t at = 0; at + length <= whole.size(); at += length)
+      blocks.push_back(as_bytes(whole.subspan(at)));
+    return blocks;
+  }
+  void move(const std::vector<std::byte*>& to, const std::vector<const std::byte*>& from,
+            std::size_t floats) const {
+    reduce(to, from, floats / static_cast<std::size_t>(ranks()),
+           {DataType::float32, ReduceOp::sum});
   }
 };
 
