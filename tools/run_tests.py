@@ -2,9 +2,9 @@
 
 A NAME chooses the programs whose name contains it; if there are none, the single tests whose name
 contains it. At most two programs run at a time, while the builds for checks compile behind them at
-the lowest priority; what measures time runs at the end, one by one. --quick leaves out the builds
-for checks and clang-tidy; `--check asan|tsan|clang|tidy [NAME...]` runs one of those, for
-`./dev check`. The last line is `N passed, N failed`.
+the lowest priority; what fills the machine, or measures time, runs at the end. --quick leaves out
+the builds for checks and clang-tidy; `--check asan|tsan|clang|tidy [NAME...]` runs one of those,
+for `./dev check`. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from test_plan import (
     CheckedBuild,
     checked_build,
+    comes_last,
     google_tests,
+    is_busy,
     pytest_files,
     quick_checks,
-    runs_alone,
     tidy,
 )
 from test_programs import ROOT, Outcome, Program, kill_all
@@ -56,13 +57,16 @@ class Runner:
 
     def run(self, chosen: Chosen, behind: list[Program]) -> Iterable[tuple[Program, Outcome]]:
         try:
-            self.start([each for each in chosen if not runs_alone(each[0])], self.tests)
+            busy = [each for each in chosen if is_busy(each[0])]
+            last = [each for each in chosen if comes_last(each[0])]
+            self.start([each for each in chosen if each not in busy + last], self.tests)
             self.start([(each, None) for each in behind], self.compilations)
             yield from self.ended()
-            for each in chosen:
-                if runs_alone(each[0]):
-                    self.start([each], self.tests)
-                    yield from self.ended()
+            for each in busy:
+                self.start([each], self.tests)
+                yield from self.ended()
+            self.start(last, self.tests)
+            yield from self.ended()
         except BaseException:
             for pool in (self.tests, self.compilations):
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from test_programs import PYTHON, ROOT, Check, GoogleTest, Program, PytestFile
 
-# They measure time, or fill the machine with ranks: after the others, one by one.
-ALONE = ("comm_*_test", "train*_test", "tests/cluster/*", "python/*")
+# They measure time, or fill the machine with ranks: after the others and what compiles behind them.
+# First those that keep the machine busy, one by one; then those that mostly wait, two at a time.
+BUSY = ("comm_*_test", "train*_test")
+LAST = ("tests/cluster/*", "python/*")
 
 # Programs in Python without a suffix.
 SCRIPTS = ("tools/check_layers", "tools/check_names", "tools/check_tidy", "tools/check_generated")
@@ -37,8 +39,12 @@ LEFT_OUT = {
 }
 
 
-def runs_alone(program: Program) -> bool:
-    return any(fnmatch(program.name, pattern) for pattern in ALONE)
+def is_busy(program: Program) -> bool:
+    return any(fnmatch(program.name, pattern) for pattern in BUSY)
+
+
+def comes_last(program: Program) -> bool:
+    return any(fnmatch(program.name, pattern) for pattern in LAST)
 
 
 def quick_checks() -> list[Program]:

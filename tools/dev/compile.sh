@@ -2,6 +2,8 @@
 
 # Both make ccache hit across checkouts: paths below the checkout are hashed relative to it.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+# Without this it does not cache what uses a precompiled header.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
 
 configure() {
   local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache
