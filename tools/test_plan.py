@@ -30,7 +30,11 @@ def but_first(tests: str, parts: int) -> str:
 # more seeds of the same code, more sizes of the same groups.
 LEFT_OUT = {
     "comm_collective_test": ":".join(
-        f"All/*/{group}" for group in ("shm4", "shm6", "shm7", "ofi2")
+        f"All/*/{group}"
+        for group in (
+            *("shm4", "shm6", "shm7", "shm8", "shm4_lent", "shm5_lent", "shm9_lent"),
+            *("shm2_some_lent", "ofi2", "ofi3_lent", "ofi2_some_lent", "mixed5_lent"),
+        )
     ),
     # The sanitizers themselves need a descriptor to look at what they are to judge.
     "comm_rendezvous_test": "Rendezvous.WithoutAFreeFileDescriptor*",

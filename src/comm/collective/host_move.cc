@@ -66,12 +66,14 @@ class HostMove {
  private:
   bool gives() const { return std::find(givers_.begin(), givers_.end(), place_) != givers_.end(); }
 
-  // The block that this rank gives to itself; it may lie where it belongs already.
+  // The block that this rank gives to itself. Where it lies already it must not be written: others
+  // read it.
   void keep_own() {
-    for (const auto& fetch : fetches_)
-      if (fetch.giver == place_ && block_ > 0)
-        std::memmove(call_.output.data() + fetch.to, call_.input.data() + fetch.block * block_,
-                     block_);
+    for (const auto& fetch : fetches_) {
+      auto* const to = call_.output.data() + fetch.to;
+      const auto* const from = call_.input.data() + fetch.block * block_;
+      if (fetch.giver == place_ && block_ > 0 && to != from) std::memmove(to, from, block_);
+    }
   }
 
   Result<void> staged() {
