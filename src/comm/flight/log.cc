@@ -1,0 +1,302 @@
+#include "comm/flight/log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "comm/flight/process_identity.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace flight_format;
+using PlainSlot = Slot<std::uint64_t>;
+using PlainHeader = Header<std::uint64_t>;
+using PlainMoment = Moment<std::uint64_t>;
+
+constexpr int kRanks = 1 << 24;
+// Times farther from the record's beginning are damage.
+constexpr double kFarthest = 1e18;  // nanoseconds: 31 years
+constexpr std::uint64_t kYear2096 = 4'000'000'000'000'000'000;
+// The newer rate counts when it is over more than this, and must be near to the first.
+constexpr double kRateSpan = 1e7;  // nanoseconds
+constexpr double kRateDrift = 0.01;
+// How often a file is read again for what its rank wrote to meanwhile.
+constexpr int kReadings = 4;
+
+template <class T>
+T read_as(std::span<const std::byte> bytes) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
+  return value;
+}
+
+std::span<const std::byte> slot_bytes(std::span<const std::byte> file, std::size_t slot) {
+  return file.subspan(kHeaderBytes + slot * sizeof(PlainSlot), sizeof(PlainSlot));
+}
+
+// Up to the first zero. Whatever could act on a terminal becomes a question mark.
+std::string words_of(const void* place, std::size_t bytes) {
+  std::string words(static_cast<const char*>(place), bytes);
+  words.resize(std::min(words.find('\0'), words.size()));
+  for (char& letter : words)
+    if (letter < ' ' || letter > '~') letter = '?';
+  return words;
+}
+
+std::string name_of(const Names& names, std::uint8_t code) {
+  if (code == kNoCode) return {};
+  auto name = code < kNames ? words_of(names[code], kNameBytes) : std::string();
+  return name.empty() ? format("code {}", code) : name;
+}
+
+// Ticks to UTC, by the newest moment at which all clocks were read.
+class Timeline {
+ public:
+  static Result<Timeline> of(const PlainHeader& header) {
+    const double rate = header.nanoseconds_per_tick;
+    if (!(rate >= 1e-3 && rate <= 1e6) || !plausible(header.first))
+      return Error{Code::corrupt, "its clocks make no sense"};
+    Timeline timeline(header.first, rate);
+    if (plausible(header.latest)) timeline.refine(header.first, header.latest);
+    return timeline;
+  }
+
+  std::optional<FlightTime> at(std::uint64_t ticks) const {
+    const double away = since(anchor_, ticks) * rate_;
+    if (std::abs(away) > kFarthest) return std::nullopt;
+    return FlightTime(Nanoseconds(static_cast<std::int64_t>(anchor_.wall) + std::llround(away)));
+  }
+
+ private:
+  Timeline(const PlainMoment& anchor, double rate) : anchor_(anchor), rate_(rate) {}
+
+  static bool plausible(const PlainMoment& moment) {
+    return moment.version != 0 && moment.version % 2 == 0 && moment.wall < kYear2096;
+  }
+  static double since(const PlainMoment& moment, std::uint64_t ticks) {
+    return static_cast<double>(static_cast<std::int64_t>(ticks - moment.ticks));
+  }
+  void refine(const PlainMoment& first, const PlainMoment& latest) {
+    const auto passed =
+        static_cast<double>(static_cast<std::int64_t>(latest.steady - first.steady));
+    const double rate = passed / since(first, latest.ticks);
+    if (!(std::abs(rate / rate_ - 1) < kRateDrift)) return;
+    anchor_ = latest;
+    if (passed >= kRateSpan) rate_ = rate;
+  }
+
+  PlainMoment anchor_;
+  double rate_;
+};
+
+// A time that may be missing; false when it makes no sense.
+bool read_time(const Timeline& timeline, std::uint64_t ticks, std::optional<FlightTime>& time) {
+  if (ticks == 0) return true;
+  time = timeline.at(ticks);
+  return time.has_value();
+}
+
+bool read_times(const Timeline& timeline, const PlainSlot& slot, FlightOperation& operation) {
+  const auto enqueued = timeline.at(slot.enqueued);
+  if (!enqueued || slot.enqueued == 0) return false;
+  operation.enqueued = *enqueued;
+  return read_time(timeline, slot.started, operation.started) &&
+         read_time(timeline, slot.ended, operation.ended);
+}
+
+// False when its numbers are none that a recorder writes.
+bool read_ranks(const PlainHeader& header, const PlainSlot& slot, const Timeline& timeline,
+                FlightOperation& operation) {
+  const auto root = static_cast<std::int32_t>(slot.codes >> 32);
+  const auto peer = static_cast<std::int32_t>(slot.peers & 0xffffffff);
+  const auto waited_for = static_cast<std::int32_t>(slot.peers >> 32);
+  if (peer >= header.size || waited_for >= header.size) return false;
+  if (root >= 0) operation.root = root;
+  if (peer >= 0) operation.peer = peer;
+  if (waited_for < 0 || operation.state == FlightState::done) return true;
+  const auto since = timeline.at(slot.waiting_since);
+  if (!since) return false;
+  operation.wait = {waited_for, words_of(slot.purpose, sizeof slot.purpose), *since};
+  return true;
+}
+
+// State and times tell the same.
+bool agrees(const FlightOperation& operation) {
+  const bool over = operation.state >= FlightState::done;
+  const bool was_started = operation.started.has_value();
+  if (over != operation.ended.has_value()) return false;
+  return operation.state == FlightState::failed ||
+         was_started == (operation.state != FlightState::queued);
+}
+
+std::optional<FlightOperation> read_slot(const PlainHeader& header, const Timeline& timeline,
+                                         const PlainSlot& slot) {
+  const auto code = [&](int place) { return static_cast<std::uint8_t>(slot.codes >> (8 * place)); };
+  if (code(0) > static_cast<std::uint8_t>(FlightState::failed)) return std::nullopt;
+  if (slot.bytes > INT64_MAX || slot.came > INT64_MAX) return std::nullopt;
+  FlightOperation operation;
+  operation.sequence = slot.sequence;
+  operation.state = static_cast<FlightState>(code(0));
+  operation.name = name_of(header.operations, code(1));
+  operation.type = name_of(header.types, code(2));
+  operation.reduction = name_of(header.reductions, code(3));
+  operation.label = words_of(slot.label, sizeof slot.label);
+  operation.bytes = Bytes(static_cast<std::int64_t>(slot.bytes));
+  operation.came = Bytes(static_cast<std::int64_t>(slot.came));
+  if (!read_times(timeline, slot, operation) || !agrees(operation)) return std::nullopt;
+  if (!read_ranks(header, slot, timeline, operation)) return std::nullopt;
+  return operation;
+}
+
+void read_slots(const PlainHeader& header, const Timeline& timeline,
+                std::span<const std::byte> bytes, FlightLog& log) {
+  std::vector<std::pair<std::uint64_t, FlightOperation>> numbered;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const auto slot = read_as<PlainSlot>(slot_bytes(bytes, i));
+    if (slot.version == 0) continue;
+    auto operation = slot.version % 2 == 0 && slot.number != 0 ? read_slot(header, timeline, slot)
+                                                               : std::nullopt;
+    if (operation)
+      numbered.emplace_back(slot.number, *std::move(operation));
+    else
+      ++log.unreadable;
+  }
+  std::ranges::stable_sort(numbered, {}, &std::pair<std::uint64_t, FlightOperation>::first);
+  for (auto& [number, operation] : numbered) log.operations.push_back(std::move(operation));
+}
+
+Result<void> check(const PlainHeader& header) {
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+    return Error{Code::corrupt, "it does not begin as a flight record does"};
+  if (header.format != kFormat || header.slots != kSlots)
+    return Error{Code::corrupt, format("it has format {} with {} operations, this Lockstep reads "
+                                       "format {} with {}",
+                                       header.format, header.slots, kFormat, kSlots)};
+  if (header.size < 1 || header.size > kRanks || header.rank < 0 || header.rank >= header.size)
+    return Error{Code::corrupt, format("rank {} of {} makes no sense", header.rank, header.size)};
+  return {};
+}
+
+Result<std::string> read_bytes(int fd) {
+  std::string bytes(kFileBytes + 1, '\0');
+  std::size_t done = 0;
+  for (ssize_t got = 1; got != 0 && done < bytes.size();) {
+    got = ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno != EINTR) return os_error("reading it", errno);
+    done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+// Calls visit(offset, bytes) for each part of a file that begins with a version.
+template <class Visit>
+void for_each_versioned(const std::string& file, Visit visit) {
+  if (file.size() != kFileBytes) return;
+  visit(offsetof(PlainHeader, latest), sizeof(PlainMoment));
+  for (std::size_t at = kHeaderBytes; at < file.size(); at += sizeof(PlainSlot))
+    visit(at, sizeof(PlainSlot));
+}
+
+// A copy may be of several states. But what is the same in two readings one after the other, with
+// an even version, was not written to in between, and so is whole in both. What never held still
+// keeps an odd version.
+Result<std::string> read_steadily(int fd) {
+  std::string before = TRY(read_bytes(fd));
+  std::string kept = before;
+  for_each_versioned(
+      kept, [&](std::size_t at, std::size_t) { kept[at] = static_cast<char>(kept[at] | 1); });
+  for (int i = 1; i < kReadings; ++i) {
+    std::string after = TRY(read_bytes(fd));
+    if (after.size() != kept.size()) return Error{Code::unavailable, "its size changes"};
+    for_each_versioned(kept, [&](std::size_t at, std::size_t bytes) {
+      if (before.compare(at, bytes, after, at, bytes) == 0)
+        kept.replace(at, bytes, after, at, bytes);
+    });
+    before = std::move(after);
+  }
+  return kept;
+}
+
+Result<FlightLog> read_opened(int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return os_error("looking at it", errno);
+  if (!S_ISREG(status.st_mode)) return Error{Code::corrupt, "it is no file"};
+  const std::string bytes = TRY(read_steadily(fd));
+  return parse_flight(std::as_bytes(std::span(bytes)));
+}
+
+ProcessState state_of_process(const FlightLog& log) {
+  if (log.pid_space.empty() || log.pid_space != pid_space()) return ProcessState::unknown;
+  return process_start(log.pid) == log.process_start ? ProcessState::runs : ProcessState::ended;
+}
+
+}  // namespace
+
+FlightTime FlightLog::last_seen() const {
+  FlightTime last = begun;
+  for (const FlightOperation& operation : operations) {
+    last = std::max(last, operation.ended.value_or(operation.started.value_or(operation.enqueued)));
+    if (operation.wait) last = std::max(last, operation.wait->since);
+  }
+  return last;
+}
+
+Result<FlightLog> parse_flight(std::span<const std::byte> bytes) {
+  if (bytes.size() != kFileBytes)
+    return Error{Code::corrupt,
+                 format("it has {} bytes, a flight record has {}", bytes.size(), kFileBytes)};
+  const auto header = read_as<PlainHeader>(bytes);
+  TRY(check(header));
+  const Timeline timeline = TRY(Timeline::of(header));
+  FlightLog log;
+  log.rank = header.rank;
+  log.size = header.size;
+  log.group = words_of(header.group, sizeof header.group);
+  log.host = words_of(header.host, sizeof header.host);
+  log.pid = static_cast<int>(header.pid & 0x7fffffff);
+  log.process_start = header.process_start;
+  log.pid_space = words_of(header.pid_space, sizeof header.pid_space);
+  log.begun = FlightTime(Nanoseconds(static_cast<std::int64_t>(header.first.wall)));
+  log.dropped = header.dropped;
+  read_slots(header, timeline, bytes, log);
+  return log;
+}
+
+Result<FlightLog> read_flight_file(const fs::path& path) {
+  // Not blocking, lest a pipe in its place keep us for ever.
+  const Fd fd = TRY(open_file(path, O_RDONLY | O_NONBLOCK));
+  auto log = read_opened(fd.get());
+  if (!log) return std::move(log).error().within(format("{} is no flight record", path.string()));
+  log->process = state_of_process(*log);
+  return log;
+}
+
+Result<FlightFolder> read_flight_folder(const fs::path& folder) {
+  FlightFolder read;
+  for (const fs::path& path : TRY(list_folder(folder))) {
+    const std::string name = path.filename().string();
+    if (!name.ends_with(kFlightEnding) || name.starts_with('.')) continue;
+    auto log = read_flight_file(path);
+    if (log)
+      read.logs.push_back(*std::move(log));
+    else
+      read.refused.push_back(std::move(log).error());
+  }
+  if (!read.logs.empty() || !read.refused.empty()) return read;
+  return Error{Code::not_found,
+               format("{} has no flight records (*{}); start ranks with {}={} to have some",
+                      folder.string(), kFlightEnding, kFlightFolder, folder.string())};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#include "comm/flight/process_identity.h"
+
+#include <charconv>
+#include <string_view>
+
+#include <sys/stat.h>
+
+#include "base/files.h"
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+// Of /proc/PID/stat behind the program's name, which may hold anything: the state is the first.
+constexpr int kStartField = 19;
+
+}  // namespace
+
+std::uint64_t process_start(pid_t pid) {
+  const auto status = read_file(format("/proc/{}/stat", pid), 4096);
+  if (!status) return 0;
+  auto words = std::string_view(*status);
+  words.remove_prefix(std::min(words.rfind(')'), words.size()));
+  if (words.starts_with(") Z")) return 0;
+  for (int field = -1; field < kStartField; ++field)
+    words.remove_prefix(std::min(words.find(' ') + 1, words.size()));
+  std::uint64_t start = 0;
+  std::from_chars(words.data(), words.data() + words.size(), start);
+  return start;
+}
+
+std::string pid_space() {
+  auto boot = read_file("/proc/sys/kernel/random/boot_id", 4096);
+  struct stat space{};
+  if (!boot || ::stat("/proc/self/ns/pid", &space) != 0) return {};
+  while (!boot->empty() && boot->back() == '\n') boot->pop_back();
+  return format("{}:{}", *boot, space.st_ino);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,259 @@
+#include "comm/flight/recorder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "comm/flight/label.h"
+#include "comm/flight/process_identity.h"
+
+namespace lockstep {
+namespace {
+
+using namespace flight_format;
+using SharedSlot = Slot<SharedWord>;
+using SharedHeader = Header<SharedWord>;
+using SharedMoment = Moment<SharedWord>;
+
+// How many operations under way are passed over in search of room.
+constexpr int kPassedOver = 16;
+// A moment is noted at every such end, too.
+constexpr std::uint64_t kEndsPerMoment = 256;
+constexpr auto kStored = std::memory_order_release;
+constexpr auto kOwn = std::memory_order_relaxed;
+
+// The version is odd while this lives.
+class Writing {
+ public:
+  explicit Writing(SharedWord& version) : version_(version), odd_(version.load(kOwn) | 1) {
+    version_.store(odd_, kOwn);
+  }
+  ~Writing() { version_.store(odd_ + 1, kStored); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+ private:
+  SharedWord& version_;
+  const std::uint64_t odd_;
+};
+
+FlightState state_of(const SharedSlot& slot) {
+  return static_cast<FlightState>(slot.codes.load(std::memory_order_acquire) & 0xff);
+}
+
+// The state first: whoever sees an end there also sees that its writer is still at it.
+bool is_free(const SharedSlot& slot) {
+  const bool over = slot.number.load(kOwn) == 0 || state_of(slot) >= FlightState::done;
+  return over && slot.version.load(std::memory_order_acquire) % 2 == 0;
+}
+
+void set_state(SharedSlot& slot, FlightState state) {
+  slot.codes.store((slot.codes.load(kOwn) & ~0xffULL) | static_cast<std::uint64_t>(state), kStored);
+}
+
+std::uint64_t codes_of(const FlightCall& call, FlightState state) {
+  return static_cast<std::uint64_t>(state) | static_cast<std::uint64_t>(call.operation) << 8 |
+         static_cast<std::uint64_t>(call.type) << 16 |
+         static_cast<std::uint64_t>(call.reduction) << 24 |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32;
+}
+
+std::uint64_t peers_of(int peer, int waited_for) {
+  return static_cast<std::uint32_t>(peer) |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(waited_for)) << 32;
+}
+
+void set_waited_for(SharedSlot& slot, int rank, std::uint64_t since) {
+  slot.peers.store(peers_of(static_cast<std::int32_t>(slot.peers.load(kOwn) & 0xffffffff), rank),
+                   kStored);
+  slot.waiting_since.store(since, kStored);
+}
+
+std::uint64_t nanoseconds(auto time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+}
+
+void note(SharedMoment& moment, const TickClock& clock) {
+  const std::uint64_t ticks = clock.now();
+  const auto steady = nanoseconds(std::chrono::steady_clock::now());
+  const auto wall = nanoseconds(std::chrono::system_clock::now());
+  const Writing writing(moment.version);
+  moment.ticks.store(ticks, kStored);
+  moment.steady.store(steady, kStored);
+  moment.wall.store(wall, kStored);
+}
+
+template <std::size_t N>
+void put(char (&place)[N], std::string_view words) {
+  std::memcpy(place, words.data(), std::min(words.size(), N));
+}
+
+void put(Names& place, std::span<const std::string_view> names) {
+  LS_CHECK(names.size() <= kNames, "{} names, {} at most", names.size(), kNames);
+  for (std::size_t i = 0; i < names.size(); ++i) put(place[i], names[i]);
+}
+
+void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& names) {
+  auto& header = *::new (memory) SharedHeader();
+  put(header.magic, {kMagic, sizeof kMagic});
+  header.format = kFormat;
+  header.slots = kSlots;
+  header.rank = identity.rank;
+  header.size = identity.size;
+  header.pid = static_cast<std::uint32_t>(::getpid());
+  header.process_start = process_start(::getpid());
+  header.nanoseconds_per_tick = TickClock::get().nanoseconds_per_tick();
+  put(header.group, identity.group);
+  put(header.host, identity.host);
+  put(header.pid_space, pid_space());
+  put(header.operations, names.operations);
+  put(header.types, names.types);
+  put(header.reductions, names.reductions);
+  note(header.first, TickClock::get());
+  for (std::size_t i = 0; i < kSlots; ++i)
+    ::new (memory + kHeaderBytes + i * sizeof(SharedSlot)) SharedSlot();
+}
+
+FlightMemory make_memory(const FlightIdentity& identity, const FlightNames& names) {
+  const auto fill_it = [&](std::byte* memory) { fill(memory, identity, names); };
+  const auto variables = own_environment();
+  if (const auto folder = variables.find(kFlightFolder);
+      folder != variables.end() && !folder->second.empty()) {
+    const auto path =
+        std::filesystem::path(folder->second) / flight_file_name(identity.rank, identity.group);
+    auto memory = FlightMemory::in_file(path, kFileBytes, fill_it);
+    if (memory) return *std::move(memory);
+    LS_LOG(warning, "{}; the flight record of rank {} is kept in memory only",
+           memory.error().message, identity.rank);
+  }
+  auto memory = FlightMemory::alone(kFileBytes, fill_it);
+  LS_CHECK(memory.has_value(), "no memory for a flight record");
+  return *std::move(memory);
+}
+
+// Copies 8 bytes at a time, as they were stored.
+void copy_words(const SharedWord* from, std::size_t words, std::byte* to) {
+  for (std::size_t i = 0; i < words; ++i) {
+    const std::uint64_t word = from[i].load(std::memory_order_acquire);
+    std::memcpy(to + i * sizeof word, &word, sizeof word);
+  }
+}
+
+// One state of what begins with a version; an odd version when it would not hold still.
+template <class Versioned>
+void copy_state(const Versioned& from, std::byte* to) {
+  const auto* words = reinterpret_cast<const SharedWord*>(&from);
+  std::uint64_t version = 1;
+  for (int i = 0; i < 3 && (version % 2 == 1 || version != from.version.load(kOwn)); ++i) {
+    version = from.version.load(std::memory_order_acquire);
+    copy_words(words, sizeof from / sizeof *words, to);
+  }
+  if (version != from.version.load(kOwn)) version = 1;
+  std::memcpy(to, &version, sizeof version);
+}
+
+}  // namespace
+
+FlightRecorder::FlightRecorder(const FlightIdentity& identity, const FlightNames& names)
+    : clock_(TickClock::get()),
+      memory_(make_memory(identity, names)),
+      header_(*std::launder(reinterpret_cast<SharedHeader*>(memory_.data()))),
+      slots_(std::launder(reinterpret_cast<SharedSlot*>(memory_.data() + kHeaderBytes))) {}
+
+FlightRecorder::~FlightRecorder() { note_moment(); }
+
+FlightTicket FlightRecorder::begin(const FlightCall& call) noexcept {
+  return enter(call, FlightState::queued);
+}
+
+FlightTicket FlightRecorder::start(const FlightCall& call) noexcept {
+  return enter(call, FlightState::started);
+}
+
+FlightTicket FlightRecorder::enter(const FlightCall& call, FlightState state) noexcept {
+  Slot* const slot = free_slot();
+  if (slot == nullptr) return {};
+  const std::uint64_t now = clock_.now();
+  const auto& label = FlightLabel::current();
+  const Writing writing(slot->version);
+  slot->sequence.store(call.sequence, kStored);
+  slot->bytes.store(call.bytes, kStored);
+  slot->came.store(0, kStored);
+  slot->codes.store(codes_of(call, state), kStored);
+  slot->peers.store(peers_of(call.peer, -1), kStored);
+  slot->enqueued.store(now, kStored);
+  slot->started.store(state == FlightState::started ? now : 0, kStored);
+  slot->ended.store(0, kStored);
+  slot->waiting_since.store(0, kStored);
+  for (std::size_t i = 0; i < kLabelWords; ++i) slot->label[i].store(label[i], kStored);
+  slot->number.store(++number_, kStored);
+  return FlightTicket(slot);
+}
+
+FlightRecorder::Slot* FlightRecorder::free_slot() noexcept {
+  for (int i = 0; i < kPassedOver; ++i) {
+    Slot& slot = slots_[next_++ % kSlots];
+    if (is_free(slot)) return &slot;
+  }
+  header_.dropped.store(header_.dropped.load(kOwn) + 1, kStored);
+  return nullptr;
+}
+
+void FlightRecorder::started(FlightTicket ticket) noexcept {
+  if (ticket.slot_ == nullptr) return;
+  const std::uint64_t now = clock_.now();
+  const Writing writing(ticket.slot_->version);
+  ticket.slot_->started.store(now, kStored);
+  set_state(*ticket.slot_, FlightState::started);
+}
+
+void FlightRecorder::waiting(FlightTicket ticket, int peer, std::string_view purpose,
+                             std::uint64_t came) noexcept {
+  if (ticket.slot_ == nullptr) return;
+  note_moment();
+  std::uint64_t words[kPurposeWords] = {};
+  std::memcpy(words, purpose.data(), std::min(purpose.size(), sizeof words));
+  const std::uint64_t now = clock_.now();
+  const Writing writing(ticket.slot_->version);
+  set_waited_for(*ticket.slot_, peer, now);
+  for (std::size_t i = 0; i < kPurposeWords; ++i) ticket.slot_->purpose[i].store(words[i], kStored);
+  ticket.slot_->came.store(came, kStored);
+}
+
+void FlightRecorder::resumed(FlightTicket ticket) noexcept {
+  if (ticket.slot_ == nullptr) return;
+  const Writing writing(ticket.slot_->version);
+  set_waited_for(*ticket.slot_, -1, 0);
+}
+
+void FlightRecorder::ended(FlightTicket ticket, bool well, std::uint64_t came) noexcept {
+  if (ticket.slot_ == nullptr) return;
+  const std::uint64_t now = clock_.now();
+  if (++ends_ % kEndsPerMoment == 0) note_moment();
+  const Writing writing(ticket.slot_->version);
+  ticket.slot_->ended.store(now, kStored);
+  ticket.slot_->came.store(came, kStored);
+  set_state(*ticket.slot_, well ? FlightState::done : FlightState::failed);
+}
+
+void FlightRecorder::note_moment() noexcept { note(header_.latest, clock_); }
+
+std::vector<std::byte> FlightRecorder::snapshot() const {
+  std::vector<std::byte> copy(kFileBytes);
+  std::memcpy(copy.data(), &header_, offsetof(SharedHeader, latest));
+  copy_state(header_.latest, copy.data() + offsetof(SharedHeader, latest));
+  copy_words(&header_.dropped, 1, copy.data() + offsetof(SharedHeader, dropped));
+  std::memcpy(copy.data() + offsetof(SharedHeader, group), header_.group,
+              sizeof header_ - offsetof(SharedHeader, group));
+  for (std::size_t i = 0; i < kSlots; ++i)
+    copy_state(slots_[i], copy.data() + kHeaderBytes + i * sizeof(SharedSlot));
+  return copy;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,279 @@
+#include "comm/flight/recorder.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "comm/flight/label.h"
+#include "comm/flight/log.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr std::string_view kOperations[] = {"all_reduce", "broadcast", "recv"};
+constexpr std::string_view kTypes[] = {"float32", "bfloat16"};
+constexpr std::string_view kReductions[] = {"sum", "max"};
+
+FlightIdentity rank_of_world(int rank) { return {rank, 4, "world", "host-a"}; }
+
+FlightRecorder recorder_of(int rank = 2) {
+  return {rank_of_world(rank), {kOperations, kTypes, kReductions}};
+}
+
+FlightCall call_number(std::uint64_t sequence) {
+  return {.sequence = sequence, .bytes = 4096, .type = 1, .reduction = 0};
+}
+
+FlightLog log_of(const FlightRecorder& recorder) {
+  auto log = parse_flight(recorder.snapshot());
+  EXPECT_TRUE(log) << log.error().message;
+  return *std::move(log);
+}
+
+FlightOperation only_operation(const FlightRecorder& recorder) {
+  auto log = log_of(recorder);
+  EXPECT_THAT(log.operations, SizeIs(1));
+  return log.operations.at(0);
+}
+
+FlightTime now() { return std::chrono::system_clock::now(); }
+
+// A folder of its own, named by LOCKSTEP_FLIGHT_DIR for as long as this lives.
+class FolderForTest {
+ public:
+  FolderForTest() {
+    std::string name = (fs::temp_directory_path() / "flight-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+    ::setenv(kFlightFolder, path_.c_str(), 1);
+  }
+  ~FolderForTest() {
+    ::unsetenv(kFlightFolder);
+    fs::remove_all(path_);
+  }
+  const fs::path& path() const { return path_; }
+  FlightLog log(int rank = 2) const {
+    auto log = read_flight_file(path_ / flight_file_name(rank, "world"));
+    EXPECT_TRUE(log) << log.error().message;
+    return *std::move(log);
+  }
+
+ private:
+  fs::path path_;
+};
+
+TEST(FlightRecorder, TellsAnOperationAsItWas) {
+  auto recorder = recorder_of();
+  const auto before = now() - std::chrono::milliseconds(5);
+  const auto ticket = recorder.start(call_number(17));
+  recorder.ended(ticket, true, 12288);
+  const auto log = log_of(recorder);
+  EXPECT_EQ(log.rank, 2);
+  EXPECT_EQ(log.size, 4);
+  EXPECT_EQ(log.group, "world");
+  EXPECT_EQ(log.host, "host-a");
+  EXPECT_EQ(log.pid, ::getpid());
+  const auto operation = only_operation(recorder);
+  EXPECT_EQ(operation.sequence, 17u);
+  EXPECT_EQ(operation.state, FlightState::done);
+  EXPECT_EQ(operation.name, "all_reduce");
+  EXPECT_EQ(operation.type, "bfloat16");
+  EXPECT_EQ(operation.reduction, "sum");
+  EXPECT_EQ(operation.bytes, 4_KiB);
+  EXPECT_EQ(operation.came, 12_KiB);
+  EXPECT_EQ(operation.root, std::nullopt);
+  EXPECT_TRUE(operation.is_collective());
+  EXPECT_GE(operation.started, before);
+  EXPECT_GE(operation.ended, operation.started);
+  EXPECT_LE(operation.ended, now() + std::chrono::milliseconds(5));
+}
+
+TEST(FlightRecorder, TellsWhatIsQueuedFromWhatIsStarted) {
+  auto recorder = recorder_of();
+  const auto ticket = recorder.begin(call_number(1));
+  EXPECT_EQ(only_operation(recorder).state, FlightState::queued);
+  EXPECT_EQ(only_operation(recorder).started, std::nullopt);
+  recorder.started(ticket);
+  EXPECT_EQ(only_operation(recorder).state, FlightState::started);
+  EXPECT_TRUE(only_operation(recorder).under_way());
+}
+
+TEST(FlightRecorder, TellsWhoIsWaitedForAndForWhatUntilItCame) {
+  auto recorder = recorder_of();
+  const auto ticket = recorder.start(call_number(1));
+  recorder.waiting(ticket, 3, "to take its part", 100);
+  const auto waits = only_operation(recorder);
+  ASSERT_TRUE(waits.wait);
+  EXPECT_EQ(waits.wait->peer, 3);
+  EXPECT_EQ(waits.wait->purpose, "to take its part");
+  EXPECT_EQ(waits.came, 100_B);
+  recorder.resumed(ticket);
+  EXPECT_FALSE(only_operation(recorder).wait);
+}
+
+TEST(FlightRecorder, KeepsWhoWasWaitedForInWhatFailed) {
+  auto recorder = recorder_of();
+  const auto ticket = recorder.start(call_number(1));
+  recorder.waiting(ticket, 3, "to send data", 0);
+  recorder.ended(ticket, false, 0);
+  const auto failed = only_operation(recorder);
+  EXPECT_EQ(failed.state, FlightState::failed);
+  ASSERT_TRUE(failed.wait);
+  EXPECT_EQ(failed.wait->peer, 3);
+}
+
+TEST(FlightRecorder, TellsRootsTagsAndPeers) {
+  auto recorder = recorder_of();
+  recorder.begin({.sequence = 1, .root = 3, .operation = 1});
+  recorder.begin({.sequence = 9, .root = 77, .peer = 1, .operation = 2});
+  const auto log = log_of(recorder);
+  EXPECT_EQ(log.operations.at(0).root, 3);
+  EXPECT_EQ(log.operations.at(1).name, "recv");
+  EXPECT_EQ(log.operations.at(1).peer, 1);
+  EXPECT_FALSE(log.operations.at(1).is_collective());
+}
+
+TEST(FlightRecorder, KeepsTheNewest) {
+  auto recorder = recorder_of();
+  for (std::uint64_t i = 1; i <= 5000; ++i) recorder.ended(recorder.start(call_number(i)), true, 0);
+  const auto log = log_of(recorder);
+  ASSERT_THAT(log.operations, SizeIs(FlightRecorder::kRecords));
+  EXPECT_EQ(log.operations.front().sequence, 5000 - FlightRecorder::kRecords + 1);
+  EXPECT_EQ(log.operations.back().sequence, 5000u);
+}
+
+TEST(FlightRecorder, KeepsWhatIsUnderWayHoweverOld) {
+  auto recorder = recorder_of();
+  (void)recorder.start(call_number(1));
+  for (std::uint64_t i = 2; i <= 9000; ++i) recorder.ended(recorder.start(call_number(i)), true, 0);
+  const auto log = log_of(recorder);
+  EXPECT_EQ(log.operations.front().sequence, 1u);
+  EXPECT_TRUE(log.operations.front().under_way());
+  EXPECT_EQ(log.operations.back().sequence, 9000u);
+}
+
+TEST(FlightRecorder, CountsThatForWhichThereIsNoRoom) {
+  auto recorder = recorder_of();
+  for (std::uint64_t i = 1; i <= FlightRecorder::kRecords; ++i) recorder.begin(call_number(i));
+  const auto ticket = recorder.begin(call_number(5000));
+  recorder.started(ticket);
+  recorder.waiting(ticket, 1, "to send data", 0);
+  recorder.resumed(ticket);
+  recorder.ended(ticket, true, 0);
+  const auto log = log_of(recorder);
+  EXPECT_EQ(log.dropped, 1u);
+  EXPECT_EQ(log.operations.back().sequence, FlightRecorder::kRecords);
+}
+
+TEST(FlightRecorder, TakesTheLabelOfTheThread) {
+  auto recorder = recorder_of();
+  {
+    const FlightLabel outer("layers.7");
+    recorder.begin(call_number(1));
+    const FlightLabel inner("a name far too long for its place");
+    recorder.begin(call_number(2));
+  }
+  recorder.begin(call_number(3));
+  const auto log = log_of(recorder);
+  EXPECT_EQ(log.operations.at(0).label, "layers.7");
+  EXPECT_EQ(log.operations.at(1).label, "a name far too long for ");
+  EXPECT_THAT(log.operations.at(2).label, IsEmpty());
+}
+
+TEST(FlightRecorder, LiesInAFileForItsOwnerAlone) {
+  const FolderForTest folder;
+  auto recorder = recorder_of();
+  recorder.begin(call_number(5));
+  struct stat status{};
+  ASSERT_EQ(::stat((folder.path() / "rank-2.world.flight").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_EQ(folder.log().operations.at(0).sequence, 5u);
+  EXPECT_EQ(folder.log().process, ProcessState::runs);
+}
+
+TEST(FlightRecorder, OutlivesAProcessThatIsKilled) {
+  const FolderForTest folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FlightLabel label("layers.7");
+    auto recorder = recorder_of();
+    recorder.ended(recorder.start(call_number(1)), true, 0);
+    recorder.waiting(recorder.start(call_number(2)), 0, "to send data", 0);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const auto log = folder.log();
+  EXPECT_EQ(log.process, ProcessState::ended);
+  ASSERT_THAT(log.operations, SizeIs(2));
+  EXPECT_EQ(log.operations[0].state, FlightState::done);
+  EXPECT_EQ(log.operations[1].label, "layers.7");
+  EXPECT_EQ(log.operations[1].wait->peer, 0);
+}
+
+TEST(FlightRecorder, TakesThePlaceOfAnEarlierRecord) {
+  const FolderForTest folder;
+  recorder_of().begin(call_number(1));
+  auto recorder = recorder_of();
+  recorder.begin(call_number(8));
+  EXPECT_EQ(folder.log().operations.at(0).sequence, 8u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(FlightRecorder, GoesOnInMemoryWhereTheFolderCannotBeUsed) {
+  std::string warning;
+  set_log_sink([&](LogLevel, std::string_view message) { warning = message; });
+  ::setenv(kFlightFolder, "/dev/null/flight", 1);
+  auto recorder = recorder_of();
+  ::unsetenv(kFlightFolder);
+  set_log_sink({});
+  EXPECT_THAT(warning, HasSubstr("/dev/null"));
+  recorder.begin(call_number(1));
+  EXPECT_EQ(only_operation(recorder).sequence, 1u);
+}
+
+TEST(FlightRecorder, IsWholeForWhoReadsWhileItIsWritten) {
+  const FolderForTest folder;
+  auto recorder = recorder_of();
+  std::atomic<bool> stop = false;
+  std::thread rank([&] {
+    for (std::uint64_t i = 1; !stop; ++i) {
+      const FlightLabel label(format("unit {}", i));
+      const FlightCall call{.sequence = i, .bytes = 3 * i};
+      recorder.ended(recorder.start(call), true, 5 * i);
+    }
+  });
+  for (int i = 0; i < 40; ++i) {
+    const auto log = i % 2 == 0 ? folder.log() : log_of(recorder);
+    for (const FlightOperation& operation : log.operations) {
+      const auto number = static_cast<std::int64_t>(operation.sequence);
+      ASSERT_EQ(operation.bytes, Bytes(3 * number));
+      ASSERT_EQ(operation.label, format("unit {}", number));
+      ASSERT_EQ(operation.came, Bytes(operation.ended ? 5 * number : 0));
+    }
+  }
+  stop = true;
+  rank.join();
+}
+
+TEST(FlightFileName, IsOneForEachGroup) {
+  EXPECT_EQ(flight_file_name(3, "world"), "rank-3.world.flight");
+  EXPECT_THAT(flight_file_name(0, "pp/0"), testing::MatchesRegex("rank-0.pp-0-[0-9a-f]+.flight"));
+  EXPECT_NE(flight_file_name(0, "pp/0"), flight_file_name(0, "pp:0"));
+  EXPECT_LT(flight_file_name(0, std::string(300, 'x')).size(), 120u);
+}
+
+}  // namespace
+}  // namespace lockstep
