@@ -37,7 +37,7 @@ class Rank {
     words >> verb >> collective >> bytes >> calls;
     const Work work = work_of(collective, bytes / sizeof(float));
     if (verb == "check") return check(work);
-    if (verb == "run") return std::to_string(run(work, calls));
+    if (verb == "run") return run(work, calls);
     die("what is '" + line + "'?");
   }
 
@@ -87,13 +87,21 @@ class Rank {
   }
 
   // On zeros: sums of anything else grow from call to call until they are infinite.
-  double run(const Work& work, int calls) {
+  std::string run(const Work& work, int calls) {
     std::ranges::fill(room_, 0.0F);
     work.call();
     contestant_.barrier();
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = now();
     for (int i = 0; i < calls; ++i) work.call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double end = now();
+    char times[64];
+    std::snprintf(times, sizeof times, "%.9f %.9f", begin, end);
+    return times;
+  }
+
+  static double now() {
+    const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(since_boot).count();
   }
 
   float sum_at(std::size_t place) const {

@@ -2,7 +2,8 @@
 // same for all who communicate in C or C++, so that all are timed and verified alike.
 //
 //   check COLLECTIVE BYTES        answered by "right", or by how the result of a call was wrong
-//   run COLLECTIVE BYTES CALLS    by the seconds that so many calls took here, after one untimed
+//   run COLLECTIVE BYTES CALLS    by when so many calls began and ended here, after one untimed:
+//                                 two numbers, seconds of CLOCK_MONOTONIC
 //
 // COLLECTIVE is all_reduce, reduce_scatter or all_gather; BYTES are those of its larger side, a
 // multiple of 4 * ranks. Between two lines a rank is blocked in read(), so that a contestant whose
