@@ -1,0 +1,27 @@
+// Launch: what a launcher's environment says of this process: its rank, how many there are, and of
+// which job. Known: lockstep run and torchrun (RANK, WORLD_SIZE), Open MPI's mpirun
+// (OMPI_COMM_WORLD_RANK), MPICH's mpiexec and others with Hydra (PMI_RANK), Slurm's srun
+// (SLURM_PROCID). A launcher inside another one counts: mpirun within a Slurm job is mpirun.
+#pragma once
+
+#include <string>
+
+#include "base/environment.h"
+#include "base/result.h"
+
+namespace lockstep {
+
+struct Launch {
+  std::string launcher;  // "mpirun of Open MPI"
+  int rank = 0;
+  int size = 1;
+  bool one_host = false;  // the launcher says that all ranks are on this host
+  std::string job;        // equal on all ranks of one start, and unlike any other's; fit for a file
+};
+
+// parent: names the process that started this one, for launchers that do not name their job.
+Result<Launch> launch_of(const Environment& environment, const std::string& parent);
+// Of this process.
+Result<Launch> own_launch();
+
+}  // namespace lockstep
