@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "comm/rendezvous/client.h"
-#include "comm/start/launch.h"
+#include "comm/start/launched_rank.h"
 #include "net/socket.h"
 
 namespace lockstep {
@@ -54,7 +54,7 @@ Result<MeetingPlace> parse_meeting(const std::string& content) {
   return MeetingPlace{content.substr(0, space), TRY(Secret::from_hex(content.substr(space + 1)))};
 }
 
-Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const Launch& launch,
+Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const LaunchedRank& launch,
                                       const Deadline& deadline) {
   for (;;) {
     auto content = read_file(file, 1024);
@@ -76,7 +76,7 @@ Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const L
 
 class Joining {
  public:
-  Joining(const JoinOptions& options, Environment environment, Launch launch)
+  Joining(const JoinOptions& options, Environment environment, LaunchedRank launch)
       : options_(options),
         environment_(std::move(environment)),
         launch_(std::move(launch)),
@@ -124,7 +124,7 @@ class Joining {
 
   const JoinOptions options_;
   const Environment environment_;
-  const Launch launch_;
+  const LaunchedRank launch_;
   const Deadline deadline_;
   std::filesystem::path file_;
 };
@@ -132,7 +132,7 @@ class Joining {
 }  // namespace
 
 Result<Joined> join(const JoinOptions& options) {
-  auto launch = TRY(own_launch());
+  auto launch = TRY(own_launched_rank());
   return Joining(options, own_environment(), std::move(launch)).join();
 }
 

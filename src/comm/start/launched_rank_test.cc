@@ -1,15 +1,15 @@
-#include "comm/start/launch.h"
+#include "comm/start/launched_rank.h"
 
 #include <gtest/gtest.h>
 
 namespace lockstep {
 namespace {
 
-Launch launch(const Environment& environment, const std::string& parent = "77-1") {
-  return launch_of(environment, parent).value();
+LaunchedRank launch(const Environment& environment, const std::string& parent = "77-1") {
+  return launched_rank_of(environment, parent).value();
 }
 std::string refusal(const Environment& environment) {
-  const auto result = launch_of(environment, "77-1");
+  const auto result = launched_rank_of(environment, "77-1");
   return result ? "taken" : result.error().message;
 }
 
@@ -29,7 +29,7 @@ const Environment kTorchrun{{"RANK", "1"},
                             {"MASTER_ADDR", "node-0"},
                             {"MASTER_PORT", "29500"}};
 
-TEST(Launch, EachLaunchersRankAndSizeAreFound) {
+TEST(LaunchedRank, EachLaunchersRankAndSizeAreFound) {
   EXPECT_EQ(launch(kOpenMpi).rank, 3);
   EXPECT_EQ(launch(kOpenMpi).size, 4);
   EXPECT_EQ(launch(kMpich).rank, 1);
@@ -39,19 +39,19 @@ TEST(Launch, EachLaunchersRankAndSizeAreFound) {
   EXPECT_TRUE(launch(kMpich).one_host);
 }
 
-TEST(Launch, MpirunWithinASlurmJobIsMpirun) {
+TEST(LaunchedRank, MpirunWithinASlurmJobIsMpirun) {
   auto both = kSrun;
   both.insert(kOpenMpi.begin(), kOpenMpi.end());
   EXPECT_EQ(launch(both).rank, 3);
 }
 
-TEST(Launch, ABatchScriptOfSlurmIsNoRank) {
+TEST(LaunchedRank, ABatchScriptOfSlurmIsNoRank) {
   auto batch = kSrun;
   batch.erase("SLURM_STEP_ID");
   EXPECT_NE(refusal(batch).find("no launcher has said which rank this is"), std::string::npos);
 }
 
-TEST(Launch, RanksOfOneStartShareAJobThatOthersDoNot) {
+TEST(LaunchedRank, RanksOfOneStartShareAJobThatOthersDoNot) {
   auto other_rank = kOpenMpi;
   other_rank["OMPI_COMM_WORLD_RANK"] = "0";
   EXPECT_EQ(launch(kOpenMpi).job, launch(other_rank).job);
@@ -61,7 +61,7 @@ TEST(Launch, RanksOfOneStartShareAJobThatOthersDoNot) {
   EXPECT_NE(launch(kMpich, "77-1").job, launch(kMpich, "78-9").job);
 }
 
-TEST(Launch, WhatCannotBeIsRefusedByName) {
+TEST(LaunchedRank, WhatCannotBeIsRefusedByName) {
   auto beyond = kMpich;
   beyond["PMI_RANK"] = "2";
   EXPECT_EQ(refusal(beyond), "PMI_RANK 2 is not below PMI_SIZE 2");

@@ -1,5 +1,5 @@
-// Launch: what a launcher's environment says of this process: its rank, how many there are, and of
-// which job. Known: lockstep run and torchrun (RANK, WORLD_SIZE), Open MPI's mpirun
+// LaunchedRank: what a launcher's environment says of this process: its rank, how many there are,
+// and of which job. Known: lockstep run and torchrun (RANK, WORLD_SIZE), Open MPI's mpirun
 // (OMPI_COMM_WORLD_RANK), MPICH's mpiexec and others with Hydra (PMI_RANK), Slurm's srun
 // (SLURM_PROCID). A launcher inside another one counts: mpirun within a Slurm job is mpirun.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-struct Launch {
+struct LaunchedRank {
   std::string launcher;  // "mpirun of Open MPI"
   int rank = 0;
   int size = 1;
@@ -20,8 +20,8 @@ struct Launch {
 };
 
 // parent: names the process that started this one, for launchers that do not name their job.
-Result<Launch> launch_of(const Environment& environment, const std::string& parent);
+Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent);
 // Of this process.
-Result<Launch> own_launch();
+Result<LaunchedRank> own_launched_rank();
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "comm/start/launch.h"
+#include "comm/start/launched_rank.h"
 
 #include <algorithm>
 #include <charconv>
@@ -85,9 +85,9 @@ bool speaks(const Dialect& dialect, const Environment& environment) {
   return true;
 }
 
-Result<Launch> read(const Dialect& dialect, const Environment& environment,
-                    const std::string& parent) {
-  Launch launch;
+Result<LaunchedRank> read(const Dialect& dialect, const Environment& environment,
+                          const std::string& parent) {
+  LaunchedRank launch;
   launch.launcher = dialect.launcher;
   launch.rank = TRY(number_in(environment, dialect.rank));
   launch.size = TRY(number_in(environment, dialect.size));
@@ -115,7 +115,7 @@ Result<Launch> read(const Dialect& dialect, const Environment& environment,
 
 }  // namespace
 
-Result<Launch> launch_of(const Environment& environment, const std::string& parent) {
+Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent) {
   for (const auto& dialect : dialects())
     if (speaks(dialect, environment)) return read(dialect, environment, parent);
   return Error{Code::invalid,
@@ -125,12 +125,12 @@ Result<Launch> launch_of(const Environment& environment, const std::string& pare
 
 // Process numbers come again; with its start a process is named for good. After the program's name,
 // which may hold spaces, proc(5) has the start as the twentieth field.
-Result<Launch> own_launch() {
+Result<LaunchedRank> own_launched_rank() {
   const auto stat = read_file(format("/proc/{}/stat", ::getppid())).value_or("");
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
   std::string started;
   for (int field = 0; field < 20; ++field) fields >> started;
-  return launch_of(own_environment(), format("{}-{}", ::getppid(), started));
+  return launched_rank_of(own_environment(), format("{}-{}", ::getppid(), started));
 }
 
 }  // namespace lockstep
