@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include "apps/completion_scripts.h"
+#include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 
 namespace lockstep {
 namespace {

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "apps/terminal.h"
+
 namespace lockstep {
 namespace {
 
@@ -96,10 +98,8 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options) {
   Interrupt interrupt;
   States states(options.states);
-  api::LogsQuery query{.after = options.after,
-                       .rank = options.rank,
-                       .tail = {},
-                       .wait_seconds = std::chrono::duration<double>(kWait).count()};
+  api::LogsQuery query{
+      .after = options.after, .rank = options.rank, .tail = {}, .wait_seconds = in_seconds(kWait)};
   while (!Interrupt::requested()) {
     api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
     states.tell(run);

@@ -1,7 +1,9 @@
 #include <memory>
 
+#include "apps/exit_codes.h"
 #include "apps/help_text.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "text/nearest.h"
 
 namespace lockstep {

@@ -2,8 +2,10 @@
 #include <limits>
 #include <memory>
 
+#include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "base/processes.h"
 #include "platform/host/node_files.h"
 

@@ -2,8 +2,10 @@
 // file a subcommand.
 #include <csignal>
 
+#include "apps/exit_codes.h"
 #include "apps/help_text.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "text/nearest.h"
 
 using namespace lockstep;

@@ -1,20 +1,27 @@
 #include "map/map.h"
 
+#include <charconv>
 #include <memory>
 
+#include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "base/files.h"
 #include "map/file.h"
+#include "map/query.h"
 #include "map/tree.h"
 #include "text/json.h"
+#include "text/record.h"
 
 namespace lockstep {
 namespace {
 
 struct MapFlags {
   std::string file;
+  std::vector<std::string> between;
   bool json = false;
+  bool yaml = false;
 };
 
 Result<Map> wanted_map(const MapFlags& flags) {
@@ -23,10 +30,34 @@ Result<Map> wanted_map(const MapFlags& flags) {
   return map_from_json(TRY(client.map()));
 }
 
-std::string lines_of(const Map& map) {
-  std::string lines = text(map);
+std::string without_end(std::string lines) {
   while (lines.ends_with('\n')) lines.pop_back();
   return lines;
+}
+
+// HOST:DEVICE; a host alone stands for its first device.
+Result<DeviceRef> device_argument(const std::string& words) {
+  const std::size_t colon = words.find(':');
+  DeviceRef device{words.substr(0, colon)};
+  if (colon == std::string::npos) return device;
+  const char* end = words.data() + words.size();
+  const auto read = std::from_chars(words.data() + colon + 1, end, device.index);
+  if (read.ec == std::errc() && read.ptr == end) return device;
+  return Error{Code::invalid,
+               format("--between {}: write HOST or HOST:DEVICE, such as node-1:0", words)};
+}
+
+Result<std::string> way_between(const Map& map, const std::vector<std::string>& ends) {
+  const DeviceRef from = TRY(device_argument(ends.at(0))), to = TRY(device_argument(ends.at(1)));
+  const Level level = TRY(common_level(map, from, to));
+  return format("nearest in common: {}\nlink: {}", name_of(level),
+                text(TRY(link_between(map, from, to))));
+}
+
+Result<std::string> shown(const Map& map, const MapFlags& flags) {
+  if (!flags.between.empty()) return way_between(map, flags.between);
+  if (flags.json) return dump_json(map_to_json(map), Indent::two);
+  return without_end(flags.yaml ? dump_map(map) : text(map));
 }
 
 }  // namespace
@@ -39,15 +70,21 @@ void add_map(CLI::App& app, Action& action) {
   command
       ->add_option("--file", flags->file, "print and check this file instead of the daemon's map")
       ->type_name(kFileValue);
-  command->add_flag("--json", flags->json, "print JSON");
-  command->footer("Example:\n  lockstep map --file cluster.yaml");
+  auto* json = command->add_flag("--json", flags->json, "print JSON");
+  auto* yaml =
+      command->add_flag("--yaml", flags->yaml, "print a file that --file reads, to begin from")
+          ->excludes(json);
+  command->add_option("--between", flags->between, "print the link between two hosts or devices")
+      ->type_name("HOST[:DEVICE]")
+      ->expected(2)
+      ->excludes(json, yaml);
+  command->footer(
+      "Examples:\n"
+      "  lockstep map --yaml > cluster.yaml\n"
+      "  lockstep map --file cluster.yaml --between node-1 node-2:3");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
-      Map map = TRY(wanted_map(*flags));
-      if (flags->json)
-        print(dump_json(map_to_json(map), Indent::two));
-      else
-        print(lines_of(map));
+      print(TRY(shown(TRY(wanted_map(*flags)), *flags)));
       return kDone;
     };
   });

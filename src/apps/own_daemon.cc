@@ -5,12 +5,12 @@
 #include <filesystem>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "apps/terminal.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/format.h"
@@ -76,11 +76,6 @@ Result<void> prepare(const Home& home) {
   if (made || made.error().code == Code::exhausted) return made;
   return Error{Code::invalid,
                format("{}; choose a folder for the daemon by LOCKSTEP_HOME", made.error().message)};
-}
-
-bool is_served(const Home& home) {
-  auto lock = open_file(home.folder / "lock", O_RDWR);
-  return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {

@@ -16,8 +16,6 @@ Result<Home> find_home();
 // The daemon's client. With none running, starts the user's own on this machine and says so on
 // standard error.
 Result<Client> connect();
-// A daemon holds the folder, though it may not answer yet.
-bool is_served(const Home& home);
 // Makes the daemon's folder, if it is not there; an error when a daemon could not write to it.
 Result<void> prepare(const Home& home);
 // Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says

@@ -48,9 +48,7 @@ std::string latest(const api::RunView& run, const std::string& name) {
   return found == run.latest.end() ? "-" : human_number(found->second);
 }
 
-std::string seconds(double count) {
-  return text(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(count)));
-}
+std::string seconds(double count) { return text(from_seconds(count)); }
 
 std::string end_of(const api::RankView& rank) {
   if (rank.state == RankState::exited) return format("exited with code {}", rank.code);

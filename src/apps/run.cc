@@ -1,12 +1,14 @@
 #include <limits>
 #include <memory>
 
+#include "apps/exit_codes.h"
 #include "apps/follow.h"
 #include "apps/origin.h"
 #include "apps/own_daemon.h"
 #include "apps/present.h"
 #include "apps/spec.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "text/convert.h"
 
 namespace lockstep {

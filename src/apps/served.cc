@@ -1,7 +1,5 @@
 #include "apps/served.h"
 
-#include <filesystem>
-
 #include "base/files.h"
 #include "base/format.h"
 #include "map/discover/discover.h"
@@ -12,23 +10,18 @@
 #include "text/json.h"
 
 namespace lockstep {
-namespace {
-
-std::filesystem::path served_file(const Home& home) { return home.folder / "served.json"; }
-
-}  // namespace
 
 Result<Served> served_before(const Home& home) {
-  auto content = read_file(served_file(home));
+  auto content = read_file(home.served_file());
   if (!content && content.error().code == Code::not_found) return Served{};
   auto read = [&]() -> Result<Served> { return from_json<Served>(TRY(parse_json(TRY(content)))); };
   auto served = read();
-  if (!served) return std::move(served).error().within(served_file(home).string());
+  if (!served) return std::move(served).error().within(home.served_file().string());
   return served;
 }
 
 Result<void> keep_served(const Home& home, const Served& served) {
-  return write_file(served_file(home), dump_json(to_json(served)) + "\n");
+  return write_file(home.served_file(), dump_json(to_json(served)) + "\n");
 }
 
 Result<Map> wanted_map(const Served& served) {

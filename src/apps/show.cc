@@ -1,8 +1,10 @@
 #include <memory>
 
+#include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "apps/present.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "text/convert.h"
 
 namespace lockstep {

@@ -1,5 +1,6 @@
 #include "apps/spec.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -7,22 +8,19 @@
 
 #include "apps/startable.h"
 #include "apps/subcommand.h"
+#include "base/environment.h"
 #include "base/files.h"
 #include "text/convert.h"
 #include "text/document.h"
-
-extern char** environ;
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Of the submitter's environment only what a program needs to find itself at home; the rest by
+// What else a program needs of the submitter's environment to find itself at home; the rest by
 // --env.
-constexpr std::array kInherited = {"PATH",  "HOME", "USER",        "LOGNAME",    "SHELL",
-                                   "LANG",  "TZ",   "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH",
-                                   "TMPDIR"};
+constexpr std::array<std::string_view, 3> kInherited = {"PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"};
 constexpr std::size_t kFileMax = 4 << 20;
 constexpr std::string_view kExample =
     "it needs at least a line such as `command: [python, train.py]`";
@@ -141,14 +139,9 @@ Result<void> add_asked(const std::vector<std::string>& settings, RunSpec& spec) 
 }
 
 void add_inherited(RunSpec& spec) {
-  for (const char* name : kInherited)
-    if (const char* value = std::getenv(name); value != nullptr) spec.env.emplace(name, value);
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    std::string_view variable = *entry;
-    if (variable.starts_with("LC_"))
-      spec.env.emplace(variable.substr(0, variable.find('=')),
-                       variable.substr(variable.find('=') + 1));
-  }
+  for (const auto& [name, value] : own_environment())
+    if (is_of_user(name) || std::ranges::find(kInherited, name) != kInherited.end())
+      spec.env.emplace(name, value);
 }
 
 }  // namespace

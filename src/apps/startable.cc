@@ -1,10 +1,10 @@
 #include "apps/startable.h"
 
 #include <filesystem>
-#include <string_view>
+#include <string>
+#include <system_error>
 
-#include <unistd.h>
-
+#include "base/environment.h"
 #include "base/format.h"
 
 namespace lockstep {
@@ -16,8 +16,6 @@ bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
 }
-
-bool is_program(const fs::path& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
 
 Result<void> check_folder(const fs::path& folder) {
   std::error_code failure;
@@ -41,15 +39,6 @@ Result<void> check_path(const std::string& name, const fs::path& path) {
                       name)};
 }
 
-bool is_in_path(std::string_view name, const fs::path& folder, std::string_view folders) {
-  for (std::size_t begin = 0; begin <= folders.size();) {
-    std::size_t end = std::min(folders.find(':', begin), folders.size());
-    if (is_program(folder / folders.substr(begin, end - begin) / name)) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
 Error not_in_path(const std::string& name, const fs::path& folder) {
   if (is_file(folder / name))
     return {Code::invalid, format("command: there is no program '{0}' in PATH; for the file of "
@@ -67,8 +56,7 @@ Result<void> check_startable(const RunSpec& spec) {
   const std::string& name = spec.command.front();
   TRY(check_folder(folder));
   if (name.find('/') != std::string::npos) return check_path(name, folder / name);
-  auto path = spec.env.find("PATH");
-  if (is_in_path(name, folder, path == spec.env.end() ? "/usr/bin:/bin" : path->second)) return {};
+  if (find_program(name, spec.env, folder)) return {};
   return not_in_path(name, folder);
 }
 

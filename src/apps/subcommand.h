@@ -10,8 +10,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/exit_codes.h"
-#include "apps/terminal.h"
 #include "base/result.h"
 #include "platform/api/messages.h"
 
@@ -28,38 +26,36 @@ inline constexpr auto kFileValue = "FILE";
 inline constexpr auto kFolderValue = "FOLDER";
 inline constexpr auto kCommandValue = "COMMAND";
 
-void add_agent(CLI::App &app, Action &action);
-void add_completion(CLI::App &app, Action &action);
-void add_help(CLI::App &app, Action &action);
-void add_kill(CLI::App &app, Action &action);
-void add_logs(CLI::App &app, Action &action);
-void add_map(CLI::App &app, Action &action);
-void add_metrics(CLI::App &app, Action &action);
-void add_plot(CLI::App &app, Action &action);
-void add_ps(CLI::App &app, Action &action);
-void add_resume(CLI::App &app, Action &action);
-void add_run(CLI::App &app, Action &action);
-void add_serve(CLI::App &app, Action &action);
-void add_show(CLI::App &app, Action &action);
-void add_stop(CLI::App &app, Action &action);
-void add_version(CLI::App &app, Action &action);
-void add_watch(CLI::App &app, Action &action);
+void add_agent(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
+void add_kill(CLI::App& app, Action& action);
+void add_logs(CLI::App& app, Action& action);
+void add_map(CLI::App& app, Action& action);
+void add_metrics(CLI::App& app, Action& action);
+void add_plot(CLI::App& app, Action& action);
+void add_ps(CLI::App& app, Action& action);
+void add_resume(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
+void add_show(CLI::App& app, Action& action);
+void add_stop(CLI::App& app, Action& action);
+void add_version(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action);
 
 // A run as users name it: demo/42, or 42 in the project `default`.
-Result<RunId> run_argument(const std::string &words);
+Result<RunId> run_argument(const std::string& words);
 // The positional argument that run_argument reads.
-CLI::Option *add_run_argument(CLI::App &command, std::string &words);
+CLI::Option* add_run_argument(CLI::App& command, std::string& words);
 // Several of them, and the argument for that. All are read before any is acted
 // on.
-Result<std::vector<RunId>> run_arguments(const std::vector<std::string> &words);
-CLI::Option *add_run_arguments(CLI::App &command,
-                               std::vector<std::string> &words);
+Result<std::vector<RunId>> run_arguments(const std::vector<std::string>& words);
+CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& words);
 // For numbers, with a message that says what was expected.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 // An error when the run has no such rank.
-Result<void> check_rank(const api::RunView &run, std::optional<int> rank);
+Result<void> check_rank(const api::RunView& run, std::optional<int> rank);
 // As parse_duration; errors name the option.
-Result<Duration> duration_option(std::string_view option,
-                                 const std::string &words);
+Result<Duration> duration_option(std::string_view option, const std::string& words);
 
-} // namespace lockstep
+}  // namespace lockstep

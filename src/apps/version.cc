@@ -1,5 +1,7 @@
+#include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "text/convert.h"
 #include "text/json.h"
 

@@ -3,10 +3,12 @@
 
 #include <unistd.h>
 
+#include "apps/exit_codes.h"
 #include "apps/follow.h"
 #include "apps/own_daemon.h"
 #include "apps/present.h"
 #include "apps/subcommand.h"
+#include "apps/terminal.h"
 #include "base/clock.h"
 #include "text/plot.h"
 

@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -21,11 +20,6 @@ LogLevel level_from_environment() {
   return LogLevel::info;
 }
 
-std::atomic<LogLevel>& level_setting() {
-  static std::atomic<LogLevel> level = level_from_environment();
-  return level;
-}
-
 std::string& name_setting() {
   static std::string name;
   return name;
@@ -38,8 +32,10 @@ LogSink& sink_setting() {
 
 }  // namespace
 
-void set_log_level(LogLevel level) { level_setting() = level; }
-bool log_enabled(LogLevel level) { return level >= level_setting(); }
+bool log_enabled(LogLevel level) {
+  static const LogLevel least = level_from_environment();
+  return level >= least;
+}
 void set_log_name(std::string_view name) { name_setting() = name; }
 void set_log_sink(LogSink sink) { sink_setting() = std::move(sink); }
 

@@ -11,9 +11,7 @@ namespace lockstep {
 
 enum class LogLevel { debug, info, warning, error };
 
-// The least level that is written; info at first, or what LOCKSTEP_LOG (debug|info|warning|error)
-// says.
-void set_log_level(LogLevel level);
+// From info on, or from the level that LOCKSTEP_LOG (debug|info|warning|error) says.
 bool log_enabled(LogLevel level);
 // A word at the start of each line, such as "agent demo/1.1/0". Set once, at the start of a
 // program.

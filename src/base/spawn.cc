@@ -25,26 +25,13 @@ struct Failure {
   int error;
 };
 
-bool is_program(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-}
-
-// What execvp would find, but with the child's own PATH and folder.
-Result<std::filesystem::path> find_program(const Program& program) {
+Result<std::filesystem::path> path_of(const Program& program) {
   const std::string& name = program.command.front();
   if (name.find('/') != std::string::npos) return program.folder / name;
-  auto path = program.environment.find("PATH");
-  std::string folders = path == program.environment.end() ? "/usr/bin:/bin" : path->second;
-  for (std::size_t begin = 0; begin <= folders.size();) {
-    std::size_t end = std::min(folders.find(':', begin), folders.size());
-    auto candidate = program.folder / folders.substr(begin, end - begin) / name;
-    if (is_program(candidate)) return candidate;
-    begin = end + 1;
-  }
+  if (auto found = find_program(name, program.environment, program.folder)) return *found;
   return Error{Code::not_found, format("no program '{}' in PATH ({}): install it on this host, or "
                                        "give its full path",
-                                       name, folders)};
+                                       name, search_path(program.environment))};
 }
 
 // A copy that stands clear of 0, 1 and 2, which the child replaces.
@@ -72,7 +59,7 @@ struct Layout {
 
 Result<Layout> lay_out(const Program& program, int failure) {
   Layout layout;
-  layout.program = TRY(find_program(program)).string();
+  layout.program = TRY(path_of(program)).string();
   layout.folder = program.folder.string();
   layout.command = program.command;
   for (const auto& [name, value] : program.environment)
@@ -186,17 +173,6 @@ Result<void> spawn_detached(const Program& program) {
   layout.failure.reset();
   reap(pid);
   return await_exec(layout, failures.read);
-}
-
-std::map<std::string, std::string> own_environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view words = *entry;
-    const auto equals = words.find('=');
-    if (equals != std::string_view::npos)
-      variables.emplace(words.substr(0, equals), words.substr(equals + 1));
-  }
-  return variables;
 }
 
 Result<Pipe> make_pipe() {

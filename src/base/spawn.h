@@ -7,12 +7,12 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -21,7 +21,7 @@ namespace lockstep {
 struct Program {
   // Not empty; a name without '/' is sought in the environment's PATH.
   std::vector<std::string> command;
-  std::map<std::string, std::string> environment;  // all of it
+  Environment environment;  // all of it
   std::filesystem::path folder;
   int output = -1;  // where standard output and error go, so that their order is kept; borrowed
 };
@@ -37,9 +37,6 @@ Result<pid_t> spawn(const Program& program, Bond bond);
 
 // In a session of its own and nobody's child here: whoever is init reaps it.
 Result<void> spawn_detached(const Program& program);
-
-// This process's own.
-std::map<std::string, std::string> own_environment();
 
 // Two ends; neither is inherited by programs.
 struct Pipe {

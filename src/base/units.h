@@ -72,9 +72,6 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
   return Bytes(static_cast<std::int64_t>(n << 30));
 }
 // Decimal, as networks are sold: 10_Gbit is 1.25e9 bytes a second.
-constexpr Bandwidth operator""_Mbit(unsigned long long n) {
-  return Bandwidth(static_cast<std::int64_t>(n * 125'000));
-}
 constexpr Bandwidth operator""_Gbit(unsigned long long n) {
   return Bandwidth(static_cast<std::int64_t>(n * 125'000'000));
 }

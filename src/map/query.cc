@@ -116,11 +116,6 @@ const Host* find_host(const Map& map, std::string_view id) {
   return place ? place->host : nullptr;
 }
 
-const Pod* pod_of(const Map& map, std::string_view host) {
-  auto place = find_place(map, host);
-  return place ? place->pod : nullptr;
-}
-
 const std::string& name_of(const Host& host) { return host.name.empty() ? host.id : host.name; }
 
 const std::string& address_of(const Host& host) {
@@ -129,10 +124,6 @@ const std::string& address_of(const Host& host) {
 
 Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& b) {
   return level_between(TRY(place_of(map, a)), TRY(place_of(map, b)));
-}
-
-Result<LinkSpeed> link_between_hosts(const Map& map, std::string_view a, std::string_view b) {
-  return link_of(map, TRY(place_of(map, a)), TRY(place_of(map, b)));
 }
 
 Result<LinkSpeed> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b) {

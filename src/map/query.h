@@ -37,7 +37,6 @@ std::size_t device_count(const Map& map);
 
 // Null if there is none.
 const Host* find_host(const Map& map, std::string_view id);
-const Pod* pod_of(const Map& map, std::string_view host);
 
 // What people call it, and where others reach it.
 const std::string& name_of(const Host& host);
@@ -47,8 +46,7 @@ Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& 
 
 // From the one to the other: least bandwidth and summed latency of the links on the way (host to
 // leaf, leaf to leaf of the same or of another pod, leaf to host); unknown where any of them is. A
-// host with itself: the link between its islands. A device with itself: no latency, no bandwidth.
-Result<LinkSpeed> link_between_hosts(const Map& map, std::string_view a, std::string_view b);
+// device with itself: no latency, no bandwidth.
 Result<LinkSpeed> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b);
 
 }  // namespace lockstep

@@ -77,9 +77,7 @@ std::string host_label(const Host& host) {
 }
 
 std::string link_text(std::string_view what, const LinkSpeed& link) {
-  if (!link.bandwidth && !link.latency) return format("{} unknown", what);
-  return format("{} {}, {}", what, link.bandwidth ? text(*link.bandwidth) : "unknown bandwidth",
-                link.latency ? text(*link.latency) : "unknown latency");
+  return format("{} {}", what, text(link));
 }
 
 // Collects the lines from the root down; links that join fewer than two things are left out.
@@ -175,6 +173,12 @@ class Tree {
 
 std::string text(const Map& map, TreeStyle style) {
   return Tree(style == TreeStyle::utf8 ? kUtf8 : kAscii).draw(map);
+}
+
+std::string text(const LinkSpeed& link) {
+  if (!link.bandwidth && !link.latency) return "unknown";
+  return format("{}, {}", link.bandwidth ? text(*link.bandwidth) : "unknown bandwidth",
+                link.latency ? text(*link.latency) : "unknown latency");
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The Map as a tree for the terminal, one line a part, with sums of what is below it.
+// The Map for the terminal: as a tree, one line a part, with sums of what is below it.
 #pragma once
 
 #include <string>
@@ -11,5 +11,7 @@ enum class TreeStyle { utf8, ascii };
 
 // Ends with a newline. What is unknown says so.
 std::string text(const Map& map, TreeStyle style = TreeStyle::utf8);
+// "10.0 Gbit/s, 5us"; "unknown".
+std::string text(const LinkSpeed& link);
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ Result<Fd> bind_any(int family) {
 }
 
 // The port stands at the same place in both families' addresses.
-Result<int> port_of(const Fd& socket) {
+Result<std::uint16_t> port_of(const Fd& socket) {
   sockaddr_in6 address{};
   socklen_t size = sizeof address;
   if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
@@ -38,7 +38,7 @@ Result<ReservedPort> ReservedPort::open() {
   auto socket = bind_any(AF_INET6);
   if (!socket) socket = bind_any(AF_INET);
   if (!socket) return std::move(socket).error();
-  int number = TRY(port_of(*socket));
+  const auto number = TRY(port_of(*socket));
   return ReservedPort(std::move(*socket), number);
 }
 

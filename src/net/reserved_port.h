@@ -6,6 +6,9 @@
 // and every usual server sets, can still bind and listen there.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -15,12 +18,12 @@ class ReservedPort {
  public:
   // For IPv6 and IPv4 both, where the host has IPv6.
   static Result<ReservedPort> open();
-  int number() const { return number_; }
+  std::uint16_t number() const { return number_; }
 
  private:
-  ReservedPort(Fd socket, int number) : socket_(std::move(socket)), number_(number) {}
+  ReservedPort(Fd socket, std::uint16_t number) : socket_(std::move(socket)), number_(number) {}
   Fd socket_;
-  int number_;
+  std::uint16_t number_;
 };
 
 }  // namespace lockstep

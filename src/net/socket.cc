@@ -86,6 +86,11 @@ Result<Socket> connect_to(const Address& address, const std::string& name, Deadl
   return Socket(std::move(fd));
 }
 
+struct BoundPort {
+  Fd fd;
+  std::uint16_t port = 0;
+};
+
 // Bound, with the port that it got.
 Result<BoundPort> bind_tcp(const std::string& host, std::uint16_t port) {
   auto address = TRY(resolve(host, port, AI_PASSIVE));
@@ -113,9 +118,21 @@ Error closed_by_peer() { return {Code::peer_lost, "the peer closed the connectio
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
-union FdMessage {
-  char bytes[CMSG_SPACE(sizeof(int))];
-  cmsghdr align;
+// One byte, and room for a descriptor beside it.
+struct FdMessage {
+  FdMessage() {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  FdMessage(const FdMessage&) = delete;  // it points to itself
+  FdMessage& operator=(const FdMessage&) = delete;
+
+  char mark = 'F';
+  iovec part{&mark, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
 };
 
 }  // namespace
@@ -180,28 +197,15 @@ Result<std::optional<std::size_t>> Socket::try_recv(std::span<std::byte> bytes) 
   }
 }
 
-bool Socket::peer_closed() const {
-  std::byte byte;
-  const auto got = ::recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got == 0 || (got < 0 && !would_block(errno) && errno != EINTR);
-}
-
 Result<void> Socket::send_fd(int sent_fd, Deadline deadline) {
-  char mark = 'F';
-  iovec part{&mark, 1};
-  FdMessage control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  auto* head = CMSG_FIRSTHDR(&message);
+  FdMessage message;
+  auto* head = CMSG_FIRSTHDR(&message.header);
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
   head->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(head), &sent_fd, sizeof(int));
   for (;;) {
-    if (::sendmsg(fd(), &message, MSG_NOSIGNAL) == 1) return {};
+    if (::sendmsg(fd(), &message.header, MSG_NOSIGNAL) == 1) return {};
     if (errno == EPIPE || errno == ECONNRESET) return closed_by_peer();
     if (!would_block(errno) && errno != EINTR) return os_error("passing a descriptor", errno);
     TRY(wait_ready(fd(), POLLOUT, deadline, "passing a descriptor"));
@@ -210,18 +214,11 @@ Result<void> Socket::send_fd(int sent_fd, Deadline deadline) {
 
 Result<Fd> Socket::recv_fd(Deadline deadline) {
   TRY(wait_ready(fd(), POLLIN, deadline, "waiting for a descriptor"));
-  char mark = 0;
-  iovec part{&mark, 1};
-  FdMessage control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  const auto got = ::recvmsg(fd(), &message, MSG_CMSG_CLOEXEC);
+  FdMessage message;
+  const auto got = ::recvmsg(fd(), &message.header, MSG_CMSG_CLOEXEC);
   if (got < 0) return os_error("receiving a descriptor", errno);
   if (got == 0) return closed_by_peer();
-  const auto* head = CMSG_FIRSTHDR(&message);
+  const auto* head = CMSG_FIRSTHDR(&message.header);
   if (head == nullptr || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int)))
     return Error{Code::corrupt, "a descriptor was expected, and other data came"};
   int received = -1;
@@ -261,14 +258,6 @@ Result<Listener> Listener::unix_socket(const std::string& name) {
   return listener;
 }
 
-Result<Socket> Listener::accept(Deadline deadline) {
-  for (;;) {
-    auto socket = TRY(try_accept());
-    if (socket) return std::move(*socket);
-    TRY(wait_ready(fd(), POLLIN, deadline, "waiting for a connection"));
-  }
-}
-
 Result<std::optional<Socket>> Listener::try_accept() {
   Fd accepted(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (accepted) return std::optional(Socket(std::move(accepted)));
@@ -276,8 +265,6 @@ Result<std::optional<Socket>> Listener::try_accept() {
   if (would_block(errno) || errno == EINTR || errno == ECONNABORTED) return std::optional<Socket>();
   return os_error("accepting a connection", errno);
 }
-
-Result<BoundPort> reserve_tcp_port(const std::string& host) { return bind_tcp(host, 0); }
 
 Result<HostPort> parse_host_port(std::string_view words) {
   const auto bad = [&] { return Error{Code::invalid, format("'{}' is not host:port", words)}; };
@@ -295,18 +282,6 @@ Result<HostPort> parse_host_port(std::string_view words) {
 std::string text(const HostPort& address) {
   const bool bracket = address.host.find(':') != std::string::npos;
   return format("{}{}{}:{}", bracket ? "[" : "", address.host, bracket ? "]" : "", address.port);
-}
-
-Result<std::string> local_address_towards(const std::string& host) {
-  const auto target = TRY(resolve(host, 9, 0));
-  const Fd fd(::socket(target.family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd || ::connect(fd.get(), target.get(), target.size) != 0)
-    return os_error("finding the way to " + host, errno);
-  Address own;
-  own.size = sizeof own.storage;
-  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) != 0)
-    return os_error("finding the way to " + host, errno);
-  return numeric(own.get(), own.size);
 }
 
 std::string first_address() {

@@ -30,8 +30,6 @@ class Socket {
   Result<void> recv_all(std::span<std::byte> bytes, Deadline deadline);
   // What is there now, at most bytes.size(); nothing when nothing is there; 0 when the peer closed.
   Result<std::optional<std::size_t>> try_recv(std::span<std::byte> bytes);
-  // True once the peer has closed or died and all that it sent has been read.
-  bool peer_closed() const;
 
   // One byte with a descriptor beside it, over a Unix socket. The sender keeps its own.
   Result<void> send_fd(int fd, Deadline deadline);
@@ -55,7 +53,6 @@ class Listener {
   static Result<Listener> tcp(const std::string& host, std::uint16_t port);
   static Result<Listener> unix_socket(const std::string& name);
 
-  Result<Socket> accept(Deadline deadline);
   // Accepts when a connection is waiting, else nothing.
   Result<std::optional<Socket>> try_accept();
 
@@ -67,14 +64,6 @@ class Listener {
   std::uint16_t port_ = 0;
 };
 
-// A TCP port that is bound and does not listen: nobody else gets it as a free port, while a program
-// of ours that sets SO_REUSEADDR may listen on it.
-struct BoundPort {
-  Fd fd;
-  std::uint16_t port = 0;
-};
-Result<BoundPort> reserve_tcp_port(const std::string& host);
-
 // "host:port" or "[v6]:port" in two.
 struct HostPort {
   std::string host;
@@ -83,8 +72,6 @@ struct HostPort {
 Result<HostPort> parse_host_port(std::string_view text);
 std::string text(const HostPort& address);
 
-// The address of this machine from which `host` is reached (no packet is sent).
-Result<std::string> local_address_towards(const std::string& host);
 // This machine's first address that is up and not loopback, IPv4 before IPv6; 127.0.0.1 if none.
 std::string first_address();
 

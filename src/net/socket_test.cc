@@ -5,10 +5,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/crypto.h"
+#include "net/reserved_port.h"
 
 namespace lockstep {
 namespace {
@@ -19,17 +21,22 @@ struct Pair {
   Socket client, server;
 };
 
+Socket accept(Listener& listener) {
+  EXPECT_TRUE(wait_ready(listener.fd(), POLLIN, soon(), "waiting for a connection"));
+  return listener.try_accept().value().value();
+}
+
 Pair tcp_pair() {
   auto listener = Listener::tcp("127.0.0.1", 0).value();
   auto client = Socket::connect_tcp("127.0.0.1", listener.port(), soon()).value();
-  return {std::move(client), listener.accept(soon()).value()};
+  return {std::move(client), accept(listener)};
 }
 
 Pair unix_pair() {
   const auto name = "@lockstep-test-" + random_hex(8);
   auto listener = Listener::unix_socket(name).value();
   auto client = Socket::connect_unix(name, soon()).value();
-  return {std::move(client), listener.accept(soon()).value()};
+  return {std::move(client), accept(listener)};
 }
 
 TEST(Socket, CarriesMoreThanTheKernelBuffers) {
@@ -44,9 +51,7 @@ TEST(Socket, CarriesMoreThanTheKernelBuffers) {
 
 TEST(Socket, AClosedPeerIsNamedAsSuchAndRaisesNoSignal) {
   auto pair = unix_pair();
-  EXPECT_FALSE(pair.server.peer_closed());
   pair.client.close();
-  EXPECT_TRUE(pair.server.peer_closed());
   std::byte byte{};
   auto got = pair.server.recv_all({&byte, 1}, soon());
   ASSERT_FALSE(got.has_value());
@@ -65,17 +70,17 @@ TEST(Socket, EveryWaitEndsAtItsDeadline) {
 }
 
 TEST(Socket, NobodyListeningIsUnavailable) {
-  auto reserved = reserve_tcp_port("127.0.0.1").value();
-  auto socket = Socket::connect_tcp("127.0.0.1", reserved.port, soon());
+  auto reserved = ReservedPort::open().value();
+  auto socket = Socket::connect_tcp("127.0.0.1", reserved.number(), soon());
   ASSERT_FALSE(socket.has_value());
   EXPECT_EQ(socket.error().code, Code::unavailable);
 }
 
 TEST(Socket, AReservedPortMayBeListenedOnByWhomItWasReservedFor) {
-  auto reserved = reserve_tcp_port("127.0.0.1").value();
-  auto listener = Listener::tcp("127.0.0.1", reserved.port);
+  auto reserved = ReservedPort::open().value();
+  auto listener = Listener::tcp("127.0.0.1", reserved.number());
   ASSERT_TRUE(listener.has_value()) << listener.error().message;
-  EXPECT_TRUE(Socket::connect_tcp("127.0.0.1", reserved.port, soon()).has_value());
+  EXPECT_TRUE(Socket::connect_tcp("127.0.0.1", reserved.number(), soon()).has_value());
 }
 
 TEST(Socket, ADescriptorPassesOverAUnixSocket) {
@@ -100,10 +105,7 @@ TEST(HostPort, BothFormsComeBack) {
     EXPECT_FALSE(parse_host_port(bad).has_value()) << bad;
 }
 
-TEST(Address, TheWayToLoopbackIsLoopback) {
-  EXPECT_EQ(local_address_towards("127.0.0.1").value(), "127.0.0.1");
-  EXPECT_FALSE(first_address().empty());
-}
+TEST(Address, AMachineHasAFirstOne) { EXPECT_FALSE(first_address().empty()); }
 
 }  // namespace
 }  // namespace lockstep

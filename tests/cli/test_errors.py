@@ -109,6 +109,24 @@ def test_secrets_are_printed_nowhere(cluster: Cluster) -> None:
 def test_the_map_is_printed_as_a_tree(cluster: Cluster) -> None:
     tree = cluster.ok("map")
     assert "2 hosts: 4 shared cores" in tree and tree.count("─ host ") == 2
+    written = cluster.home / "written.yaml"
+    written.write_text(cluster.ok("map", "--yaml"))
+    assert cluster.ok("map", "--file", str(written)) == tree
     broken = cluster.home / "cluster.yaml"
     broken.write_text("cluster: x\npods:\n  - nonsense: 1\n")
     assert "cluster.yaml:" in one_line(cluster, "map", "--file", str(broken))
+
+
+def test_the_link_between_two_devices_is_told(idle: Cluster) -> None:
+    file = idle.home / "cluster.yaml"
+    link = "to_leaf: {bandwidth: 10 Gbit/s, latency: 5us}"
+    hosts = "".join(
+        f"          - {{id: {name}, {link}, islands: [{{devices: [{{kind: core, count: 2}}]}}]}}\n"
+        for name in ("a", "b")
+    )
+    file.write_text(f"pods:\n  - leaves:\n      - hosts:\n{hosts}")
+    between = ("map", "--file", str(file), "--between")
+    assert idle.ok(*between, "a", "b:1") == "nearest in common: leaf\nlink: 10.0 Gbit/s, 10us\n"
+    assert "nearest in common: island\nlink: unknown" in idle.ok(*between, "a:0", "a:1")
+    assert "has no device 2" in one_line(idle, *between, "a", "b:2")
+    assert "HOST:DEVICE" in one_line(idle, *between, "a", "b:x")

@@ -55,6 +55,7 @@ def tree(tmp_path: Path) -> Tree:
     made.write("src/comm/ring.cc", '#include "comm/detail/wire.h"', '#include "net/http.h"')
     made.write("src/comm/detail/wire.h", '#include "base/result.h"')
     made.write("src/train/unit.cc", "#include <torch/torch.h>", '#include "comm/ring.h"')
+    made.write("src/train/unit_test.cc", '#include "base/clock.h"')
     made.write("src/comm/ring.h", "#pragma once")
     made.write("src/platform/core/model/run.h", '#include "base/result.h"')
     return made
@@ -74,6 +75,29 @@ def test_a_layer_that_is_not_in_deps_is_refused_where_it_is_included(tree: Tree)
 def test_a_layer_that_only_another_brings_along_must_be_named_too(tree: Tree) -> None:
     tree.write("src/train/mesh.cc", '#include "net/http.h"')
     assert "not in the DEPS of train" in tree.finding()
+
+
+def test_a_layer_in_deps_of_which_nothing_is_included_is_refused(tree: Tree) -> None:
+    tree.write("src/comm/ring.cc", '#include "comm/detail/wire.h"')
+    assert tree.finding() == (
+        "src/CMakeLists.txt:3: comm names net in DEPS, but includes nothing of it; drop it"
+    )
+
+
+def test_what_only_a_layers_tests_include_is_in_its_deps_too(tree: Tree) -> None:
+    tree.write("src/comm/ring.cc", '#include "comm/detail/wire.h"')
+    tree.write("src/comm/ring_test.cc", '#include "net/http.h"')
+    assert tree.findings() == []
+
+
+def test_a_library_in_uses_of_which_nothing_is_included_is_refused(tree: Tree) -> None:
+    tree.write("src/net/http.h", '#include "base/result.h"')
+    assert "net names boost in USES, but includes nothing of it" in tree.finding()
+
+
+def test_a_library_without_headers_of_its_own_may_be_in_uses(tree: Tree) -> None:
+    tree.write("src/CMakeLists.txt", LAYERS.replace("USES fmt", "USES fmt threads"))
+    assert tree.findings() == []
 
 
 def test_a_third_party_header_is_refused_outside_the_layers_that_use_it(tree: Tree) -> None:
@@ -158,11 +182,12 @@ def test_the_same_words_outside_the_core_are_fine(tree: Tree) -> None:
 
 def test_a_circle_of_layers_is_named_in_full(tree: Tree) -> None:
     tree.write("src/CMakeLists.txt", LAYERS.replace("layer(base ", "layer(base DEPS comm "))
+    tree.write("src/base/meet.h", '#include "comm/ring.h"')
     assert "in a circle: base > comm > base" in tree.finding()
 
 
 def test_a_layer_without_a_folder_is_refused(tree: Tree) -> None:
-    tree.write("src/CMakeLists.txt", LAYERS, "layer(data DEPS base)")
+    tree.write("src/CMakeLists.txt", LAYERS, "layer(data)")
     assert tree.finding().startswith("src/CMakeLists.txt:7: layer data has no folder")
 
 

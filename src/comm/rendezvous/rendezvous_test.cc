@@ -13,6 +13,7 @@
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/local.h"
 #include "comm/rendezvous/server.h"
+#include "net/reserved_port.h"
 
 namespace lockstep {
 namespace {
@@ -114,8 +115,9 @@ TEST(Rendezvous, WithoutAFreeFileDescriptorTheServerRestsAndThenGoesOn) {
 }
 
 TEST(Rendezvous, NobodyListeningEndsAtTheDeadline) {
-  auto reserved = reserve_tcp_port("127.0.0.1").value();
-  auto client = RendezvousClient::connect("127.0.0.1", reserved.port, Secret::random(), at_once());
+  auto reserved = ReservedPort::open().value();
+  auto client =
+      RendezvousClient::connect("127.0.0.1", reserved.number(), Secret::random(), at_once());
   ASSERT_FALSE(client.has_value());
   EXPECT_EQ(client.error().code, Code::unavailable);
 }

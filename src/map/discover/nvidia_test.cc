@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/format.h"
 
 namespace lockstep {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/file_limit.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "platform/agent/agent_loop.h"
@@ -36,14 +36,6 @@ Result<void> check(const Launch& launch) {
   if (launch.command.empty()) return Error{Code::invalid, "the launch names no command"};
   if (launch.devices.empty()) return Error{Code::invalid, "the launch has no devices"};
   return {};
-}
-
-// No file when another process holds it.
-Result<Fd> take_lock(const path& file) {
-  Fd lock = TRY(open_file(file, O_RDWR | O_CREAT));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno == EWOULDBLOCK) return Fd();
-  return os_error("locking " + file.string(), errno);
 }
 
 Result<void> redirect(const path& log) {
@@ -93,7 +85,7 @@ Result<int> run_agent(const Launch& launch, DaemonLink& link) {
   TRY(check(launch));
   NodeId node = TRY(parse_node_id(launch.node));
   TRY(make_folders(launch.node_folder));
-  Fd lock = TRY(take_lock(NodeFiles{launch.node_folder}.lock()));
+  Fd lock = TRY(try_lock(NodeFiles{launch.node_folder}.lock()));
   if (!lock) return 0;
   TRY(become_agent(launch));
   if (auto served = serve(launch, node, link); !served) {

@@ -1,27 +1,15 @@
 #include "platform/agent/rank_environment.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include <utility>
 
-#include "base/spawn.h"
+#include "base/environment.h"
+#include "base/format.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
-namespace {
-
-constexpr std::array<std::string_view, 7> kBase = {"PATH", "HOME",  "USER",       "LANG",
-                                                   "TZ",   "SHELL", "VIRTUAL_ENV"};
-
-bool is_base(std::string_view name) {
-  return std::ranges::find(kBase, name) != kBase.end() || name.starts_with("LC_");
-}
-
-}  // namespace
-
 Environment base_environment() {
   Environment base = own_environment();
-  std::erase_if(base, [](const auto& variable) { return !is_base(variable.first); });
+  std::erase_if(base, [](const auto& variable) { return !is_of_user(variable.first); });
   base["TERM"] = "dumb";
   return base;
 }

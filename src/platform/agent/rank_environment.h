@@ -1,15 +1,13 @@
-// The environment of a rank: docs/design/first-slice.md has the list and what each variable means.
+// The environment of a rank: docs/design/agent.md has the list and what each variable means.
 #pragma once
 
-#include <map>
 #include <string>
 
+#include "base/environment.h"
 #include "platform/core/model/ids.h"
 #include "platform/engine/launch.h"
 
 namespace lockstep {
-
-using Environment = std::map<std::string, std::string>;
 
 // What a rank learns from its agent beyond the launch.
 struct Meeting {

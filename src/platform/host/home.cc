@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "text/convert.h"
 #include "text/json.h"
@@ -22,6 +23,8 @@ Result<Home> Home::find() {
   return Error{Code::invalid,
                "neither LOCKSTEP_HOME nor HOME is set; set LOCKSTEP_HOME to a folder"};
 }
+
+bool is_served(const Home& home) { return is_locked(home.lock_file()); }
 
 Result<DaemonFile> read_daemon_file(const std::filesystem::path& path) {
   std::string content = TRY(read_file(path));

@@ -1,4 +1,5 @@
-// Home: the daemon's folder on this machine, and the file in it that says where the daemon is.
+// Home: the daemon's folder on this machine, the files in it by name, and the one that says where
+// the daemon is. What its nodes leave: node_files.h.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,14 @@ struct Home {
   std::filesystem::path daemon_file() const { return folder / "daemon.json"; }
   std::filesystem::path token_file() const { return folder / "token"; }
   std::filesystem::path log_file() const { return folder / "daemon.log"; }
-  std::filesystem::path runs() const { return folder / "runs"; }
+  std::filesystem::path lock_file() const { return folder / "lock"; }  // the daemon holds it
+  std::filesystem::path key_file() const { return folder / "key"; }
+  std::filesystem::path installation_file() const { return folder / "installation"; }
+  std::filesystem::path served_file() const { return folder / "served.json"; }
 };
+
+// A daemon holds the folder, though it may not answer yet.
+bool is_served(const Home& home);
 
 struct DaemonFile {
   std::string url;  // http://127.0.0.1:41234

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
+#include "platform/host/home.h"
 
 namespace lockstep {
 namespace {
@@ -35,15 +36,16 @@ Result<std::string> read_or_make(const fs::path& path, const std::string& fresh)
 
 }  // namespace
 
-Result<Keys> Keys::open(const fs::path& home) {
-  TRY(make_folders(home));
-  const auto digits = TRY(read_or_make(home / "key", Secret::random().hex()));
+Result<Keys> Keys::open(const fs::path& folder) {
+  const Home home{folder};
+  TRY(make_folders(home.folder));
+  const auto digits = TRY(read_or_make(home.key_file(), Secret::random().hex()));
   auto key = Secret::from_hex(digits);
-  if (!key) return std::move(key).error().within("reading " + (home / "key").string());
-  auto token = TRY(read_or_make(home / "token", random_hex(kTokenBytes)));
+  if (!key) return std::move(key).error().within("reading " + home.key_file().string());
+  auto token = TRY(read_or_make(home.token_file(), random_hex(kTokenBytes)));
   if (token.size() < 2 * kTokenBytes)
     return Error{Code::corrupt, format("{} is too short to be a token; remove it to get a new one",
-                                       (home / "token").string())};
+                                       home.token_file().string())};
   return Keys(*std::move(key), std::move(token));
 }
 

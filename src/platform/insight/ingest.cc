@@ -10,8 +10,6 @@
 namespace lockstep::insight {
 namespace {
 
-std::int64_t stamp(Time time) { return time.time_since_epoch().count(); }
-
 // How many old chunks go for the new ones of a call: more than came, so that the log gets back
 // below its limit after that was lowered, and few enough for one call.
 std::int64_t chunks_to_cut(std::span<const Item> items) {
@@ -88,7 +86,7 @@ Result<void> Insight::put_progress(const NodeId& node, const Item& item) {
       ":number, :epoch, :step, :steps, :time) on conflict do update set epoch = excluded.epoch, "
       "step = excluded.step, steps = excluded.steps, time = excluded.time "
       "where (excluded.epoch, excluded.step) >= (epoch, step)",
-      run.project, run.number, node.attempt.epoch, item.step, item.steps, stamp(item.time));
+      run.project, run.number, node.attempt.epoch, item.step, item.steps, item.time);
 }
 
 Result<void> Insight::put_checkpoint(const NodeId& node, const Item& item) {
@@ -97,7 +95,7 @@ Result<void> Insight::put_checkpoint(const NodeId& node, const Item& item) {
       "insert into checkpoints (project, number, step, epoch, path, time) values (:project, "
       ":number, :step, :epoch, :path, :time) on conflict do update set epoch = excluded.epoch, "
       "path = excluded.path, time = excluded.time where excluded.epoch >= epoch",
-      run.project, run.number, item.step, node.attempt.epoch, item.text, stamp(item.time));
+      run.project, run.number, item.step, node.attempt.epoch, item.text, item.time);
 }
 
 }  // namespace lockstep::insight

@@ -2,6 +2,7 @@
 
 #include <system_error>
 
+#include "base/file_lock.h"
 #include "base/log.h"
 #include "platform/host/node_files.h"
 #include "platform/janitor/chores.h"
@@ -85,7 +86,7 @@ Janitor::Found Janitor::go_round() {
 
 void Janitor::see_to(const NodeId& node) {
   const NodeFiles files{node_folder(setup_.home, node)};
-  if (!is_there(files.launch_file()) || is_held(files)) return;
+  if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
   std::error_code none;
   const auto size = fs::file_size(files.spool(), none);
   if (none || size == 0) return sweep(node);

@@ -1,14 +1,11 @@
 #include "platform/janitor/janitor.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file_lock.h"
 #include "base/files.h"
-#include "platform/host/daemon_log.h"
 #include "platform/host/node_files.h"
 #include "platform/janitor/chores.h"
 #include "platform/spool/spool.h"
@@ -186,8 +183,8 @@ TEST_F(JanitorTest, ANodeThatMayStillRunIsLeftAlone) {
 
 TEST_F(JanitorTest, ANodeWhoseAgentHoldsItsLockIsLeftAlone) {
   leave(kNode, {"line"});
-  auto lock = open_file(files().lock(), O_RDWR).value();
-  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  auto lock = try_lock(files().lock()).value();
+  ASSERT_TRUE(lock);
   auto janitor = this->janitor();
   for (int i = 0; i < 10; ++i) janitor->slice();
   EXPECT_TRUE(fs::exists(files().launch_file()));

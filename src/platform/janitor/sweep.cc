@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -40,11 +38,6 @@ bool is_rank_log(const fs::path& file) {
 }
 
 }  // namespace
-
-bool is_held(const NodeFiles& files) {
-  const auto lock = open_file(files.lock(), O_RDWR);
-  return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
 
 Result<void> sweep_left(const NodeFiles& files, std::span<const fs::path> socket_folders) {
   TRY(remove_file(files.spool()));

@@ -10,9 +10,6 @@
 
 namespace lockstep {
 
-// An agent's process still holds the node's lock.
-bool is_held(const NodeFiles& files);
-
 // What a killed agent left besides its spool's content: the spool, the secret, the folders of its
 // sockets and last, since it says that there is work to do, the launch file.
 Result<void> sweep_left(const NodeFiles& files,

@@ -35,8 +35,4 @@ Result<NodeId> node_of(const std::vector<std::string>& words) {
   return node ? node : not_found(node.error());
 }
 
-Duration patience_of(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 }  // namespace lockstep

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/units.h"
 #include "net/http_server.h"
 #include "platform/api/routes.h"
 #include "platform/core/model/ids.h"
@@ -67,7 +66,5 @@ class Reply {
 Result<RunId> run_of(const std::vector<std::string>& words);
 // ... and {epoch} and {index}.
 Result<NodeId> node_of(const std::vector<std::string>& words);
-// Of a wait that was read, and so is within its bounds.
-Duration patience_of(double seconds);
 
 }  // namespace lockstep

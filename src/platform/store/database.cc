@@ -6,14 +6,15 @@
 #include <fcntl.h>
 #include <soci/soci.h>  // IWYU pragma: keep
 #include <soci/sqlite3/soci-sqlite3.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/check.h"
 #include "base/fd.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "platform/host/home.h"
 #include "platform/store/detail/sql_error.h"
 #include "platform/store/migrations.h"
 
@@ -128,11 +129,9 @@ Error unusable(const Error& error) {
 
 Result<Fd> lock_folder(const fs::path& folder) {
   if (auto made = make_folders(folder); !made) return unusable(made.error());
-  const auto path = folder / "lock";
-  auto fd = open_file(path, O_RDWR | O_CREAT);
-  if (!fd) return unusable(fd.error());
-  if (::flock(fd->get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK) return os_error("locking " + path.string(), errno);
+  auto lock = try_lock(Home{folder}.lock_file());
+  if (!lock) return unusable(lock.error());
+  if (*lock) return lock;
   return Error{Code::already_exists,
                format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
                       folder.string())};

@@ -1,7 +1,6 @@
 // Agents that are not heard, or could not be while the daemon was away.
 #include <gtest/gtest.h>
 
-#include "platform/core/step/step.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep {

@@ -9,13 +9,15 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 
+#include "base/environment.h"
 #include "base/fd.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/processes.h"
 #include "base/spawn.h"
+#include "platform/host/home.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 
@@ -34,18 +36,13 @@ std::string random_name() {
 
 Result<std::string> installation_of(const path& home) {
   TRY(make_folders(home));
-  const path file = home / "installation";
+  const path file = Home{home}.installation_file();
   auto name = read_file(file);
   if (name && !name->empty()) return name;
   if (!name && name.error().code != Code::not_found) return name;
   std::string fresh = random_name();
   TRY(write_file(file, fresh));
   return fresh;
-}
-
-bool is_locked(const path& file) {
-  auto lock = open_file(file, O_RDWR);
-  return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 // Those with the mark and all below them, ancestors first.

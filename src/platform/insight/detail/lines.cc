@@ -56,8 +56,7 @@ class Appender {
     TRY(database_.execute(
         "insert into log_chunks (tally, first, lines, bytes, epoch, rank, time, text) values "
         "(:tally, :first, :lines, :bytes, :epoch, :rank, :time, :text)",
-        tally_.id, tally_.next, lines_, bytes, epoch_, item_.rank,
-        item_.time.time_since_epoch().count(), chunk_));
+        tally_.id, tally_.next, lines_, bytes, epoch_, item_.rank, item_.time, chunk_));
     tally_.next += lines_;
     tally_.bytes += bytes;
     chunk_.clear();
@@ -107,9 +106,9 @@ template <class... Args>
 Result<std::vector<Chunk>> chunks(Database& database, std::string_view sql, const Args&... args) {
   std::vector<Chunk> all;
   for (auto& [first, epoch, rank, time, text] :
-       TRY(database.rows<std::int64_t, std::int64_t, int, std::int64_t, std::string>(sql, args...,
-                                                                                     kRowsAtOnce)))
-    all.push_back({first, epoch, rank, Time(Duration(time)), std::move(text)});
+       TRY(database.rows<std::int64_t, std::int64_t, int, Time, std::string>(sql, args...,
+                                                                             kRowsAtOnce)))
+    all.push_back({first, epoch, rank, time, std::move(text)});
   return all;
 }
 
@@ -181,11 +180,11 @@ Result<std::optional<Line>> gap(Database& database, const Tally& tally, std::int
   if (tally.cut + tally.expired == 0) return std::optional<Line>();
   Line line{.cursor = tally.next - 1, .text = words_of_gap(tally)};
   for (const auto& [first, epoch, rank, time] :
-       TRY(database.rows<std::int64_t, std::int64_t, int, std::int64_t>(
+       TRY(database.rows<std::int64_t, std::int64_t, int, Time>(
            "select first, epoch, rank, time from log_chunks where tally = :tally order by first "
            "limit 1",
            tally.id)))
-    line = {first - 1, epoch, rank, Time(Duration(time)), std::move(line.text)};
+    line = {first - 1, epoch, rank, time, std::move(line.text)};
   return after < line.cursor ? std::optional(std::move(line)) : std::nullopt;
 }
 

@@ -22,20 +22,17 @@ constexpr Int kRowsAlways = 64;
 constexpr Int kStepMin = std::numeric_limits<Int>::min();
 constexpr Int kStepMax = std::numeric_limits<Int>::max();
 
-Int stamp(Time time) { return time.time_since_epoch().count(); }
-Time time_of(Int stamp) { return Time(Duration(stamp)); }
-
 // SQLite has no NaN: it is NULL in these columns, which mean nothing else by it.
 Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(value); }
 double value_of(Real sql) { return sql.value_or(std::numeric_limits<double>::quiet_NaN()); }
 
-Point point_of(Int step, Int time, Real value) { return {step, time_of(time), value_of(value)}; }
+Point point_of(Int step, Time time, Real value) { return {step, time, value_of(value)}; }
 
 // Those from `first` to `last`, both included.
 Result<std::vector<Point>> points_between(Database& database, Int series, Int first, Int last,
                                           Int most = kStepMax) {
   std::vector<Point> points;
-  for (const auto& [step, time, value] : TRY(database.rows<Int, Int, Real>(
+  for (const auto& [step, time, value] : TRY(database.rows<Int, Time, Real>(
            "select step, time, value from points where series = :series and "
            "step between :first and :last order by step limit :most",
            series, first, last, most)))
@@ -51,13 +48,14 @@ struct Summary {
 // Blocks from `first` to `last`, both included.
 Result<std::vector<Summary>> summaries_between(Database& database, Int series, int level, Int first,
                                                Int last) {
-  using Stamp = std::optional<Int>;
+  using MaybeInt = std::optional<Int>;
+  using MaybeTime = std::optional<Time>;
   std::vector<Summary> all;
   for (const auto& [place, count, first_step, first_time, first_value, last_step, last_time,
                     last_value, min_step, min_time, min_value, max_step, max_time, max_value,
                     nan_step, nan_time] :
-       TRY(database.rows<Int, Int, Int, Int, Real, Int, Int, Real, Stamp, Stamp, Real, Stamp, Stamp,
-                         Real, Stamp, Stamp>(
+       TRY(database.rows<Int, Int, Int, Time, Real, Int, Time, Real, MaybeInt, MaybeTime, Real,
+                         MaybeInt, MaybeTime, Real, MaybeInt, MaybeTime>(
            "select place, count, first_step, first_time, first_value, last_step, last_time, "
            "last_value, min_step, min_time, min_value, max_step, max_time, max_value, nan_step, "
            "nan_time from summaries where series = :series and level = :level and "
@@ -69,9 +67,9 @@ Result<std::vector<Summary>> summaries_between(Database& database, Int series, i
                 .min = {},
                 .max = {},
                 .nan = {}};
-    if (min_step) piece.min = point_of(*min_step, min_time.value_or(0), min_value);
-    if (max_step) piece.max = point_of(*max_step, max_time.value_or(0), max_value);
-    if (nan_step) piece.nan = point_of(*nan_step, nan_time.value_or(0), std::nullopt);
+    if (min_step) piece.min = point_of(*min_step, min_time.value_or(Time{}), min_value);
+    if (max_step) piece.max = point_of(*max_step, max_time.value_or(Time{}), max_value);
+    if (nan_step) piece.nan = point_of(*nan_step, nan_time.value_or(Time{}), std::nullopt);
     all.push_back({place, piece});
   }
   return all;
@@ -80,8 +78,8 @@ Result<std::vector<Summary>> summaries_between(Database& database, Int series, i
 std::optional<Int> step_of(const std::optional<Point>& point) {
   return point ? std::optional(point->step) : std::nullopt;
 }
-std::optional<Int> stamp_of(const std::optional<Point>& point) {
-  return point ? std::optional(stamp(point->time)) : std::nullopt;
+std::optional<Time> time_of(const std::optional<Point>& point) {
+  return point ? std::optional(point->time) : std::nullopt;
 }
 Real sql_value(const std::optional<Point>& point) {
   return point ? sql_value(point->value) : std::nullopt;
@@ -94,11 +92,10 @@ Result<void> put_summary(Database& database, Int series, int level, Int place, c
       "max_time, max_value, nan_step, nan_time) values (:series, :level, :place, :count, "
       ":first_step, :first_time, :first_value, :last_step, :last_time, :last_value, :min_step, "
       ":min_time, :min_value, :max_step, :max_time, :max_value, :nan_step, :nan_time)",
-      series, level, place, piece.count, piece.first.step, stamp(piece.first.time),
-      sql_value(piece.first.value), piece.last.step, stamp(piece.last.time),
-      sql_value(piece.last.value), step_of(piece.min), stamp_of(piece.min), sql_value(piece.min),
-      step_of(piece.max), stamp_of(piece.max), sql_value(piece.max), step_of(piece.nan),
-      stamp_of(piece.nan));
+      series, level, place, piece.count, piece.first.step, piece.first.time,
+      sql_value(piece.first.value), piece.last.step, piece.last.time, sql_value(piece.last.value),
+      step_of(piece.min), time_of(piece.min), sql_value(piece.min), step_of(piece.max),
+      time_of(piece.max), sql_value(piece.max), step_of(piece.nan), time_of(piece.nan));
 }
 
 Int first_of(Int place) { return place << kShift; }
@@ -159,11 +156,11 @@ Result<void> save(Database& database, const SeriesRow& row) {
   return database.execute(
       "update series set epoch = :epoch, step = :step, time = :time, value = :value, "
       "summarized = :summarized, pending = :pending where id = :id",
-      row.epoch, row.latest.step, stamp(row.latest.time), sql_value(row.latest.value),
-      row.summarized, row.pending, row.id);
+      row.epoch, row.latest.step, row.latest.time, sql_value(row.latest.value), row.summarized,
+      row.pending, row.id);
 }
 
-using RawSeries = std::tuple<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>;
+using RawSeries = std::tuple<Int, std::string, int, Int, Int, Time, Real, std::optional<Int>, Int>;
 
 SeriesRow row_of(RawSeries raw) {
   auto& [id, name, rank, epoch, step, time, value, summarized, pending] = raw;
@@ -229,7 +226,7 @@ Result<void> PointsWriter::add(const Item& item, const std::string& name, double
       "insert into points (series, step, epoch, time, value) values (:series, :step, :epoch, "
       ":time, :value) on conflict do update set epoch = excluded.epoch, time = excluded.time, "
       "value = excluded.value where excluded.epoch >= epoch",
-      row->id, point.step, epoch_, stamp(point.time), sql_value(value));
+      row->id, point.step, epoch_, point.time, sql_value(value));
 }
 
 Result<SeriesRow*> PointsWriter::series_of(const std::string& name, int rank) {
@@ -238,7 +235,7 @@ Result<SeriesRow*> PointsWriter::series_of(const std::string& name, int rank) {
       "select id, name, rank, epoch, step, time, value, summarized, pending from series where "
       "project = :project and number = :number and name = :name and rank = :rank";
   const auto find = [&] {
-    return database_.rows<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>(
+    return database_.rows<Int, std::string, int, Int, Int, Time, Real, std::optional<Int>, Int>(
         kFind, run_.project, run_.number, name, rank);
   };
   auto found = TRY(find());
@@ -273,7 +270,7 @@ Result<void> PointsWriter::finish() {
 
 Result<bool> summarize_some(Database& database) {
   auto waiting =
-      TRY((database.rows<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>(
+      TRY((database.rows<Int, std::string, int, Int, Int, Time, Real, std::optional<Int>, Int>(
           "select id, name, rank, epoch, step, time, value, summarized, pending from series "
           "where pending >= 64 limit 1")));
   if (waiting.empty()) return false;
@@ -291,7 +288,7 @@ Result<std::vector<SeriesRow>> find_series(Database& database, const RunId& run,
                                            const SeriesQuery& query, std::int64_t most) {
   std::vector<SeriesRow> rows;
   for (auto& raw :
-       TRY((database.rows<Int, std::string, int, Int, Int, Int, Real, std::optional<Int>, Int>(
+       TRY((database.rows<Int, std::string, int, Int, Int, Time, Real, std::optional<Int>, Int>(
            "select id, name, rank, epoch, step, time, value, summarized, pending from series "
            "where project = :project and number = :number and (:any_name or name = :name) and "
            "(:any_rank or rank = :rank) order by name, rank limit :most",
