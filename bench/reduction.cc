@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kSmall = 64 * 1024, kLarge = 64 * 1024 * 1024;
 constexpr std::size_t kBlock = 4096;
+constexpr std::size_t kSources[] = {2, 4, 8};
 constexpr int kRounds = 7;
 constexpr std::size_t kRoundBytes =
     128 * 1024 * 1024;  // at least, so that the clock's steps vanish
@@ -104,8 +105,8 @@ void measure_all() {
   for (int i = 0; i < 8; ++i) memory.push_back(buffer_of(kLarge));
   for (const auto bytes : {kSmall, kLarge})
     for (const auto type : {DataType::float32, DataType::bfloat16, DataType::float16})
-      for (const std::size_t sources : {2, 4, 8})
-        for (const std::size_t destinations : {std::size_t{1}, sources})
+      for (const auto sources : kSources)
+        for (const auto destinations : {std::size_t{1}, sources})
           for (const auto set : instruction_sets()) {
             Case buffers = {type, bytes, {}, {}};
             for (std::size_t k = 0; k < sources; ++k) buffers.sources.push_back(memory[k].get());
