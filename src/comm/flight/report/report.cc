@@ -1,0 +1,77 @@
+#include "comm/flight/report/report.h"
+
+#include "comm/flight/report/verdict.h"
+
+namespace lockstep {
+namespace {
+
+Time micro(FlightTime time) { return std::chrono::time_point_cast<Duration>(time); }
+
+std::optional<Time> micro(const std::optional<FlightTime>& time) {
+  return time ? std::optional(micro(*time)) : std::nullopt;
+}
+
+double seconds(Nanoseconds span) { return std::chrono::duration<double>(span).count(); }
+
+FlightPart part_of(int rank, const FlightOperation& call) {
+  FlightPart part;
+  part.rank = rank;
+  part.state = call.state;
+  part.enqueued = micro(call.enqueued);
+  part.started = micro(call.started);
+  if (call.started && call.ended) part.lasted_seconds = seconds(*call.ended - *call.started);
+  part.came_bytes = call.came.count();
+  if (!call.wait) return part;
+  part.waits_for = call.wait->peer;
+  part.waits_purpose = call.wait->purpose;
+  part.waits_since = micro(call.wait->since);
+  return part;
+}
+
+FlightCollective collective_of(const FlightGroup& group, const FlightRow& row) {
+  const FlightOperation& call = row.any();
+  FlightCollective collective{.sequence = row.sequence,
+                              .operation = call.name,
+                              .label = call.label,
+                              .type = call.type,
+                              .reduction = call.reduction,
+                              .bytes = call.bytes.count(),
+                              .root = call.root,
+                              .last_rank = {},
+                              .skew_seconds = {},
+                              .ranks = {}};
+  if (const auto skew = skew_of(group, row)) {
+    collective.last_rank = skew->rank;
+    collective.skew_seconds = seconds(skew->behind);
+  }
+  for (std::size_t i = 0; i < row.calls.size(); ++i)
+    if (row.calls[i] != nullptr)
+      collective.ranks.push_back(part_of(group.logs[i].rank, *row.calls[i]));
+  return collective;
+}
+
+FlightRank rank_of(const FlightLog& log) {
+  return {.rank = log.rank,
+          .host = log.host,
+          .pid = log.pid,
+          .process = log.process,
+          .last_seen = micro(log.last_seen()),
+          .dropped = log.dropped,
+          .unreadable = log.unreadable};
+}
+
+}  // namespace
+
+FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, FlightTime now) {
+  FlightGroupReport report{.group = group.name,
+                           .size = group.size,
+                           .verdict = verdict_of(group, now),
+                           .ranks = {},
+                           .collectives = {}};
+  for (const FlightLog& log : group.logs) report.ranks.push_back(rank_of(log));
+  for (const FlightRow& row : flight_rows(group, newest))
+    report.collectives.push_back(collective_of(group, row));
+  return report;
+}
+
+}  // namespace lockstep

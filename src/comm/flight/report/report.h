@@ -1,0 +1,128 @@
+// FlightReport: all that a folder of flight records says, for programs (`lockstep flight --json`).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/flight/report/group.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+constexpr auto enum_names(FlightState) {
+  return names<FlightState>({{FlightState::queued, "queued"},
+                             {FlightState::started, "started"},
+                             {FlightState::done, "done"},
+                             {FlightState::failed, "failed"}});
+}
+
+constexpr auto enum_names(ProcessState) {
+  return names<ProcessState>({{ProcessState::unknown, "unknown"},
+                              {ProcessState::runs, "runs"},
+                              {ProcessState::ended, "ended"}});
+}
+
+// One rank's part in a collective.
+struct FlightPart {
+  int rank = 0;
+  FlightState state = FlightState::queued;
+  Time enqueued;
+  std::optional<Time> started;
+  std::optional<double> lasted_seconds;
+  std::int64_t came_bytes = 0;
+  std::optional<int> waits_for;
+  std::string waits_purpose;
+  std::optional<Time> waits_since;
+  static constexpr auto fields() {
+    return record<FlightPart>(
+        field("rank", &FlightPart::rank, "in the group"),
+        field("state", &FlightPart::state, "how far it came"),
+        field("enqueued", &FlightPart::enqueued, "when it was called"),
+        field("started", &FlightPart::started, "when the rank entered it"),
+        field("lasted_seconds", &FlightPart::lasted_seconds, "from then to its end"),
+        field("came_bytes", &FlightPart::came_bytes, "that had come from others"),
+        field("waits_for", &FlightPart::waits_for, "the rank that it waits for"),
+        field("waits_purpose", &FlightPart::waits_purpose, "what that one is to do"),
+        field("waits_since", &FlightPart::waits_since, "since when"));
+  }
+};
+
+struct FlightCollective {
+  std::uint64_t sequence = 0;
+  std::string operation;
+  std::string label;
+  std::string type;
+  std::string reduction;
+  std::int64_t bytes = 0;
+  std::optional<int> root;
+  std::optional<int> last_rank;
+  std::optional<double> skew_seconds;
+  std::vector<FlightPart> ranks;
+  static constexpr auto fields() {
+    return record<FlightCollective>(
+        field("sequence", &FlightCollective::sequence, "its number in the group"),
+        field("operation", &FlightCollective::operation, "such as all_gather"),
+        field("label", &FlightCollective::label, "what it was for"),
+        field("type", &FlightCollective::type, "of the elements; empty: bytes"),
+        field("reduction", &FlightCollective::reduction, "such as sum; empty: none"),
+        field("bytes", &FlightCollective::bytes, "of a rank's share"),
+        field("root", &FlightCollective::root, "of a broadcast and the like"),
+        field("last_rank", &FlightCollective::last_rank, "who entered it last"),
+        field("skew_seconds", &FlightCollective::skew_seconds, "how long after the first"),
+        field("ranks", &FlightCollective::ranks, "those that called it"));
+  }
+};
+
+struct FlightRank {
+  int rank = 0;
+  std::string host;
+  int pid = 0;
+  ProcessState process = ProcessState::unknown;
+  Time last_seen;
+  std::uint64_t dropped = 0;
+  std::uint64_t unreadable = 0;
+  static constexpr auto fields() {
+    return record<FlightRank>(
+        field("rank", &FlightRank::rank, "in the group"),
+        field("host", &FlightRank::host, "where it ran"), field("pid", &FlightRank::pid, "there"),
+        field("process", &FlightRank::process, "whether it runs; unknown: on another machine"),
+        field("last_seen", &FlightRank::last_seen, "the last moment that it recorded"),
+        field("dropped", &FlightRank::dropped, "operations for which it had no room"),
+        field("unreadable", &FlightRank::unreadable, "operations half-written or damaged"));
+  }
+};
+
+struct FlightGroupReport {
+  std::string group;
+  int size = 1;
+  std::string verdict;
+  std::vector<FlightRank> ranks;
+  std::vector<FlightCollective> collectives;
+  static constexpr auto fields() {
+    return record<FlightGroupReport>(
+        field("group", &FlightGroupReport::group, "its name"),
+        field("size", &FlightGroupReport::size, "how many ranks it has"),
+        field("verdict", &FlightGroupReport::verdict, "who holds it up"),
+        field("ranks", &FlightGroupReport::ranks, "those with a record"),
+        field("collectives", &FlightGroupReport::collectives, "the newest, oldest first"));
+  }
+};
+
+struct FlightReport {
+  Time viewed_at;
+  std::vector<FlightGroupReport> groups;
+  std::vector<std::string> refused;
+  static constexpr auto fields() {
+    return record<FlightReport>(
+        field("viewed_at", &FlightReport::viewed_at, "from when ages count"),
+        field("groups", &FlightReport::groups, "by name"),
+        field("refused", &FlightReport::refused, "files that are no flight records, and why"));
+  }
+};
+
+FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, FlightTime now);
+
+}  // namespace lockstep

@@ -1,0 +1,73 @@
+#include "comm/flight/report/table.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/format.h"
+#include "comm/flight/report/words.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kColumns = 8;
+
+// Places in group.logs.
+std::vector<std::size_t> shown_ranks(const FlightGroup& group) {
+  std::vector<std::size_t> shown(group.logs.size());
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  std::ranges::stable_sort(shown, {}, [&](std::size_t i) {
+    const auto* newest = newest_entered(group.logs[i]);
+    return newest == nullptr ? 0 : newest->sequence;
+  });
+  shown.resize(std::min(shown.size(), kColumns));
+  std::ranges::sort(shown);
+  return shown;
+}
+
+bool called_later(const FlightLog& log, std::uint64_t sequence) {
+  return std::ranges::any_of(log.operations, [&](const FlightOperation& operation) {
+    return operation.is_collective() && operation.sequence > sequence;
+  });
+}
+
+std::string cell(const FlightOperation& call, FlightTime now) {
+  switch (call.state) {
+    case FlightState::queued:
+      return "queued";
+    case FlightState::failed:
+      return "failed";
+    case FlightState::done:
+      return span_text(*call.ended - *call.started);
+    case FlightState::started:
+      break;
+  }
+  if (call.wait)
+    return format("waits {} for {}", span_text(now - call.wait->since), call.wait->peer);
+  return format("inside {}", span_text(now - *call.started));
+}
+
+std::string skew_text(const std::optional<FlightSkew>& skew) {
+  return skew ? format("rank {}, {} later", skew->rank, span_text(skew->behind)) : "-";
+}
+
+}  // namespace
+
+Table flight_table(const FlightGroup& group, std::size_t newest, FlightTime now) {
+  const auto shown = shown_ranks(group);
+  std::vector<std::string> header = {"OPERATION"};
+  for (const std::size_t i : shown) header.push_back(format("RANK {}", group.logs[i].rank));
+  header.emplace_back("ENTERED LAST");
+  Table table(std::move(header));
+  for (const FlightRow& row : flight_rows(group, newest)) {
+    std::vector<std::string> cells = {brief_call(row.any())};
+    for (const std::size_t i : shown)
+      cells.push_back(row.calls[i] != nullptr                     ? cell(*row.calls[i], now)
+                      : called_later(group.logs[i], row.sequence) ? "?"
+                                                                  : "-");
+    cells.push_back(skew_text(skew_of(group, row)));
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,209 @@
+#include "comm/flight/report/verdict.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/format.h"
+#include "comm/flight/report/words.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kWaitsTold = 4;
+
+// Where a rank is: the newest collective that it entered, or none.
+struct Standing {
+  const FlightLog* log;
+  const FlightOperation* at;
+
+  std::uint64_t place() const { return at == nullptr ? 0 : at->sequence; }
+  bool waits() const { return at != nullptr && at->wait; }
+  bool is_inside() const { return at != nullptr && at->state != FlightState::done; }
+};
+using Standings = std::vector<Standing>;
+
+Standings standings_of(const FlightGroup& group) {
+  Standings standings;
+  for (const FlightLog& log : group.logs) standings.push_back({&log, newest_entered(log)});
+  return standings;
+}
+
+template <class Wanted>
+Standings those(const Standings& all, Wanted wanted) {
+  Standings found;
+  std::ranges::copy_if(all, std::back_inserter(found), wanted);
+  return found;
+}
+
+std::string ranks_of(const Standings& standings) {
+  std::vector<int> ranks;
+  for (const Standing& standing : standings) ranks.push_back(standing.log->rank);
+  return ranks_text(ranks);
+}
+
+std::string_view verb(const Standings& standings, std::string_view one, std::string_view several) {
+  return standings.size() == 1 ? one : several;
+}
+
+bool match(const FlightOperation& a, const FlightOperation& b) {
+  const auto essence = [](const FlightOperation& call) {
+    return std::tie(call.name, call.type, call.reduction, call.bytes, call.root);
+  };
+  return essence(a) == essence(b);
+}
+
+// Empty when all calls match.
+std::string mismatch(const FlightGroup& group) {
+  for (const FlightRow& row : flight_rows(group, std::numeric_limits<std::size_t>::max())) {
+    const auto& first = row.any();
+    const auto other = std::ranges::find_if(
+        row.calls, [&](const auto* call) { return call != nullptr && !match(*call, first); });
+    if (other == row.calls.end()) continue;
+    const auto rank = [&](auto call) {
+      return group.logs[static_cast<std::size_t>(call - row.calls.begin())].rank;
+    };
+    return format("the ranks' calls do not match at #{}: rank {} called {}, rank {} called {}",
+                  row.sequence, rank(std::ranges::find(row.calls, &first)), exact_call(first),
+                  rank(other), exact_call(**other));
+  }
+  return {};
+}
+
+std::string wait_text(const FlightWait& wait) {
+  return format("waiting for rank {} {}", wait.peer, wait.purpose);
+}
+
+// " in #810 barrier, waiting for rank 0 to send data"
+std::string last_act(const Standing& standing) {
+  if (standing.at == nullptr) return " before its first collective";
+  const auto call = brief_call(*standing.at);
+  if (standing.at->state == FlightState::done) return format(" after {}", call);
+  const auto failed = standing.at->state == FlightState::failed ? ", which failed" : "";
+  const auto wait = standing.at->wait ? ", " + wait_text(*standing.at->wait) : "";
+  return format(" in {}{}{}", call, wait, failed);
+}
+
+std::string process_text(const FlightLog& log) {
+  if (log.process != ProcessState::ended) return {};
+  return format("; its process {} on {} has ended", log.pid, log.host);
+}
+
+// What the ranks call at this place, by whoever recorded it.
+std::string call_at(const FlightGroup& group, std::uint64_t sequence) {
+  for (const FlightLog& log : group.logs)
+    for (const FlightOperation& operation : log.operations)
+      if (operation.is_collective() && operation.sequence == sequence) return brief_call(operation);
+  return format("#{}", sequence);
+}
+
+// Of those that are behind, who waits for another is rather held up than holding up.
+Standings to_blame(const Standings& behind) {
+  auto idle = those(behind, [](const Standing& standing) { return !standing.waits(); });
+  return idle.empty() ? behind : idle;
+}
+
+std::string told_apart(const FlightGroup& group, const Standings& all, std::uint64_t least,
+                       std::uint64_t most, FlightTime now) {
+  const auto ahead = those(all, [&](const Standing& one) { return one.place() == most; });
+  const auto behind =
+      to_blame(those(all, [&](const Standing& one) { return one.place() == least; }));
+  const auto front = format("{} {} at {}", ranks_of(ahead), verb(ahead, "is", "are"),
+                            brief_call(*ahead.front().at));
+  const auto late = format("{} {} not entered {}", ranks_of(behind), verb(behind, "has", "have"),
+                           call_at(group, least + 1));
+  const auto& first = behind.front();
+  const auto seen =
+      format("last seen {} ago{}", span_text(now - first.log->last_seen()), last_act(first));
+  return format("{}; {}, {}{}{}", front, late,
+                behind.size() == 1 ? "" : format("rank {} ", first.log->rank), seen,
+                process_text(*first.log));
+}
+
+Nanoseconds waited(const Standing& one, FlightTime now) {
+  return one.at->ended.value_or(now) - one.at->wait->since;
+}
+
+// "ranks 0 and 2 wait for rank 1 to send data (31s)"
+std::string wait_of(const Standings& waiters, FlightTime now) {
+  Nanoseconds longest{};
+  for (const Standing& one : waiters) longest = std::max(longest, waited(one, now));
+  const bool over = waiters.front().at->ended.has_value();
+  const FlightWait& wait = *waiters.front().at->wait;
+  return format("{} {} for rank {} {} ({})", ranks_of(waiters),
+                over ? "waited" : verb(waiters, "waits", "wait"), wait.peer, wait.purpose,
+                span_text(longest));
+}
+
+std::string waits_text(const Standings& inside, FlightTime now) {
+  std::map<std::pair<int, std::string>, Standings> by_wait;
+  for (const Standing& one : inside)
+    if (one.waits()) by_wait[{one.at->wait->peer, one.at->wait->purpose}].push_back(one);
+  std::vector<std::string> waits;
+  for (const auto& [wait, waiters] : by_wait)
+    if (waits.size() < kWaitsTold) waits.push_back(wait_of(waiters, now));
+  return joined(waits, ", ");
+}
+
+std::string idle_text(const Standings& idle, FlightTime now) {
+  const auto& log = *idle.front().log;
+  return format("{} {} for nobody{}, last seen {} ago{}", ranks_of(idle),
+                verb(idle, "waits", "wait"), idle.size() == 1 ? "" : format("; rank {}", log.rank),
+                span_text(now - log.last_seen()), process_text(log));
+}
+
+std::string all_ended(const Standings& all, FlightTime now) {
+  FlightTime last;
+  for (const Standing& one : all) last = std::max(last, one.at->ended.value_or(last));
+  return format("{} {} ended {}, the last {} ago; nothing is under way", ranks_of(all),
+                verb(all, "has", "have"), brief_call(*all.front().at), span_text(now - last));
+}
+
+std::string told_together(const Standings& all, FlightTime now) {
+  const auto inside = those(all, [](const Standing& one) { return one.is_inside(); });
+  if (inside.empty()) return all_ended(all, now);
+  const bool failed = std::ranges::all_of(
+      inside, [](const Standing& one) { return one.at->state == FlightState::failed; });
+  std::vector<std::string> parts;
+  if (auto waits = waits_text(inside, now); !waits.empty()) parts.push_back(std::move(waits));
+  const auto idle = those(inside, [](const Standing& one) { return !one.waits(); });
+  if (!idle.empty()) parts.push_back(idle_text(idle, now));
+  const auto over = those(all, [](const Standing& one) { return !one.is_inside(); });
+  if (!over.empty())
+    parts.push_back(format("{} {} ended it", ranks_of(over), verb(over, "has", "have")));
+  return format("{} {} {}: {}", ranks_of(inside),
+                failed ? "failed in" : verb(inside, "is in", "are in"),
+                brief_call(*inside.front().at), joined(parts, ", "));
+}
+
+std::string missing_text(const FlightGroup& group) {
+  const auto missing = group.size - static_cast<int>(group.logs.size());
+  if (missing == 0) return {};
+  std::vector<int> ranks;
+  auto log = group.logs.begin();
+  for (int rank = 0; rank < group.size; ++rank) {
+    if (log != group.logs.end() && log->rank == rank)
+      ++log;
+    else
+      ranks.push_back(rank);
+  }
+  return format("; there is no record of {}", ranks_text(ranks));
+}
+
+}  // namespace
+
+std::string verdict_of(const FlightGroup& group, FlightTime now) {
+  auto words = mismatch(group);
+  const auto all = standings_of(group);
+  const auto [first, last] = std::ranges::minmax_element(all, {}, &Standing::place);
+  if (last == all.end() || last->place() == 0)
+    words = "no collective was called";
+  else if (words.empty())
+    words = first->place() < last->place()
+                ? told_apart(group, all, first->place(), last->place(), now)
+                : told_together(all, now);
+  return words + missing_text(group);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// Operations, ranks and spans of time, in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/flight/log.h"
+
+namespace lockstep {
+
+// "#812 reduce_scatter(layers.7, 4.2 MiB)"
+std::string brief_call(const FlightOperation& operation);
+// All that must be the same on all ranks: "reduce_scatter(layers.7, float32 sum, 4404019 bytes)"
+std::string exact_call(const FlightOperation& operation);
+// "rank 3"; "ranks 0, 1 and 3"; "ranks 0, 1, 2, 3 and 60 more"
+std::string ranks_text(const std::vector<int>& ranks);
+// "0s", "740ns", "12.4ms", "31.0s"; never negative: clocks of two hosts differ a little.
+std::string span_text(Nanoseconds span);
+
+}  // namespace lockstep
