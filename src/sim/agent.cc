@@ -14,6 +14,7 @@ constexpr Duration kObey = milliseconds(50);
 constexpr Duration kBackOffFirst = milliseconds(50);
 constexpr Duration kBackOffMost = seconds(1);
 constexpr Duration kStopAlone = seconds(5);
+constexpr Duration kHungAlone = std::chrono::minutes(1);
 constexpr Duration kClear = milliseconds(20);
 constexpr Duration kReap = milliseconds(1);
 constexpr int kMasterPort = 4000;
@@ -50,7 +51,10 @@ std::vector<int> Agent::running_ranks() const {
 
 // --- Talking ---
 
-void Agent::begin(Duration delay) { plan_call(delay); }
+void Agent::begin(Duration delay) {
+  answered_ = world_.scene.timeline.now();
+  plan_call(delay);
+}
 
 // News are sent at once, unless a call is under way or the daemon is away.
 void Agent::tell() {
@@ -65,6 +69,8 @@ void Agent::plan_call(Duration delay) {
 }
 
 void Agent::call() {
+  watch();
+  if (calling_) return;  // what was seen is told already
   calling_ = true;
   sent_ = version_;
   world_.network.call(host(), report(), [weak = weak_from_this()](Result<Command> answer) {
@@ -77,9 +83,11 @@ void Agent::hear(const Result<Command>& answer) {
   calling_ = false;
   if (!answer) return plan_call(back_off(++failures_));
   failures_ = 0;
+  answered_ = world_.scene.timeline.now();
   known_ = sent_;
   const bool fresh = *answer != orders_;
   orders_ = *answer;
+  if (fresh) world_.scene.tell("agent " + launch_.node, "is told: {}", text(orders_.kind));
   obey(orders_);
   if (may_leave()) return leave();
   if (!calling_) plan_call(fresh ? kObey : kPace);
@@ -113,20 +121,44 @@ NodeReport Agent::report() const {
   report.agent_pid = id_;
   report.message = message_;
   report.ranks = ranks_;
-  report_progress(report.ranks);
   return report;
 }
 
-void Agent::report_progress(std::vector<Rank>& ranks) const {
+// --- Watching its ranks ---
+
+// How far they are, and whether they hang. What to do about that is the daemon's to decide, unless
+// that does not answer.
+void Agent::watch() {
   const Progress progress = world_.training.progress(node_.attempt);
   const bool stalled = progress.step >= 0 && launch_.hang_after > Duration(0) &&
                        progress.since_step >= launch_.hang_after;
-  for (Rank& rank : ranks) {
+  const bool known = hangs();
+  for (Rank& rank : ranks_) {
     if (rank.state != RankState::running) continue;
     rank.step = progress.step;
-    rank.activity = Activity::sleeping;
+    rank.stalled_since.reset();
     if (stalled) rank.stalled_since = world_.scene.clock.now() - progress.since_step;
   }
+  if (hangs() != known) look();
+  if (phase_ == Phase::running && hangs() && patience() <= Duration(0))
+    begin_stop("a rank hangs, and the daemon does not answer");
+}
+
+bool Agent::hangs() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) {
+    return rank.state == RankState::running && rank.stalled_since.has_value();
+  });
+}
+
+// With a daemon that does not answer while a rank hangs.
+Duration Agent::patience() const {
+  return answered_ + std::min(launch_.hang_after, kHungAlone) - world_.scene.timeline.now();
+}
+
+void Agent::look() {
+  for (int local : running_ranks())
+    ranks_.at(static_cast<std::size_t>(local)).activity =
+        standing_.contains(local) ? Activity::stopped : Activity::sleeping;
 }
 
 // --- Its ranks ---
@@ -146,7 +178,9 @@ void Agent::start_ranks() {
                          [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
   if (launch_.time_left > Duration(0))
     later(launch_.time_left, [](Agent& agent) {
-      if (agent.phase_ == Phase::running) agent.begin_stop("time-out");
+      if (agent.phase_ != Phase::running) return;
+      agent.world_.truth.out_of_time(agent.node_.attempt);
+      agent.begin_stop("time-out");
     });
   tell();
 }
@@ -175,7 +209,7 @@ void Agent::make_end() {
 }
 
 void Agent::signal_ranks(int signal, Duration delay) {
-  signalled_ = true;
+  if (!std::exchange(signalled_, true)) look();
   for (int local : running_ranks())
     later(delay, [=](Agent& agent) { agent.end_rank(local, {RankState::killed, signal}); });
 }
@@ -184,18 +218,46 @@ void Agent::kill_rank(int local_rank, int signal) {
   end_rank(local_rank, {RankState::killed, signal});
 }
 
+void Agent::stop_rank(int local_rank) {
+  const Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
+  if (rank.state != RankState::running || !standing_.emplace(local_rank, std::nullopt).second)
+    return;
+  const bool has_stepped = world_.training.progress(node_.attempt).step >= 0;
+  world_.truth.rank_stopped(launch_, rank.rank, has_stepped);
+  world_.training.hold(node_.attempt, rank.rank);
+}
+
+void Agent::continue_rank(int local_rank) {
+  const auto standing = standing_.find(local_rank);
+  if (standing == standing_.end()) return;
+  const auto end = standing->second;
+  standing_.erase(standing);
+  const int rank = ranks_.at(static_cast<std::size_t>(local_rank)).rank;
+  world_.truth.rank_continued(launch_, rank);
+  world_.training.let_go(node_.attempt, rank);
+  if (end) end_rank(local_rank, *end);
+}
+
 void Agent::end_rank(int local_rank, RankEnd how) {
   Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
   if (rank.state != RankState::running) return;
+  const bool by_force = how.state == RankState::killed && how.code == SIGKILL;
+  if (const auto standing = standing_.find(local_rank); standing != standing_.end()) {
+    if (!by_force && !standing->second) standing->second = how;
+    if (!by_force) return;
+    standing_.erase(standing);
+  }
   rank.state = how.state;
   rank.code = how.code;
   rank.signalled_by_us = signalled_;
   rank.ended = world_.scene.clock.now();
+  if (!signalled_) rank.stalled_since.reset();
   const bool well = how.state == RankState::exited && how.code == 0;
   world_.scene.tell("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),
                     how.code, signalled_ ? " after a signal of ours" : "");
   world_.truth.rank_ended(node_.attempt, rank.rank, how.state, how.code);
   world_.training.leave(node_.attempt, rank.rank, well);
+  if (!well && !signalled_) look();
   if (!well && !signalled_ && !std::exchange(ended_badly_, true))
     later(kStopAlone, [](Agent& agent) {
       if (agent.phase_ == Phase::running) agent.begin_stop("");
@@ -216,6 +278,7 @@ void Agent::reaped() {
 
 void Agent::die() {
   phase_ = Phase::gone;
+  standing_.clear();
   for (Rank& rank : ranks_) {
     if (rank.state != RankState::running) continue;
     rank.state = RankState::killed;

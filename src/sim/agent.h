@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,12 +40,18 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void die();
   // A signal from outside ends the rank.
   void kill_rank(int local_rank, int signal);
+  // SIGSTOP from outside: it lives, makes no step, and of all signals only SIGKILL ends it; and
+  // SIGCONT, of which nothing comes unless it stands still.
+  void stop_rank(int local_rank);
+  void continue_rank(int local_rank);
 
   const NodeId& node() const { return node_; }
   const std::string& host() const { return launch_.host; }
   const Program& program() const { return program_; }
   const Launch& launch() const { return launch_; }
   std::vector<int> running_ranks() const;  // local numbers
+  // It ends ranks that have not ended by themselves.
+  bool stops() const { return phase_ == Phase::stopping; }
 
  private:
   enum class Phase { waiting, running, stopping, clearing, ended, gone };
@@ -61,7 +68,12 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool may_leave() const;
   void leave();
   NodeReport report() const;
-  void report_progress(std::vector<Rank>& ranks) const;
+
+  // Watching its ranks
+  void watch();
+  void look();
+  bool hangs() const;
+  Duration patience() const;
 
   // Its ranks
   void start_ranks();
@@ -82,12 +94,14 @@ class Agent : public std::enable_shared_from_this<Agent> {
   NodeState state_ = NodeState::ready;
   std::string message_;
   std::vector<Rank> ranks_;
-  bool signalled_ = false;    // what ends from here on ends by our doing
-  bool ended_badly_ = false;  // a rank, before that
+  std::map<int, std::optional<RankEnd>> standing_;  // local numbers, and how they end if they go on
+  bool signalled_ = false;                          // what ends from here on ends by our doing
+  bool ended_badly_ = false;                        // a rank, before that
 
   Command orders_;
   bool calling_ = false;
   int failures_ = 0;          // in a row
+  Duration answered_{};       // on the timeline
   std::int64_t planned_ = 0;  // the newest call that is planned; older ones are void
   std::int64_t version_ = 1;  // of what there is to tell
   std::int64_t sent_ = 0;     // the version in the call under way

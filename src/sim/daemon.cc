@@ -4,14 +4,28 @@ namespace lockstep::sim {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
+// After a tick that took long: all who called in vain meanwhile call again within that time.
+constexpr Duration kCatchUp = std::chrono::seconds(2);
 constexpr Duration kStartAgain = std::chrono::seconds(5);  // after a start that failed
+
+// Sets the mark for as long as it lives.
+class Busy {
+ public:
+  explicit Busy(bool& mark) : mark_(mark) { mark_ = true; }
+  ~Busy() { mark_ = false; }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  bool& mark_;
+};
 
 }  // namespace
 
 void Daemon::start() {
   life_.begin_again();
   awake_ = Duration(0);
-  auto opened = Controller::open(setup_);
+  auto opened = keep_busy([this] { return Controller::open(setup_); });
   if (opened) controller_ = *std::move(opened);
   if (buried()) return;
   if (!controller_) {
@@ -34,27 +48,36 @@ bool Daemon::buried() {
 }
 
 void Daemon::die(const std::string& where) {
-  if (!controller_) return;
+  if (!life_.alive() || !(controller_ || busy_)) return;
   life_.die(where);
-  buried();
+  if (!busy_) buried();
+}
+
+template <class Act>
+auto Daemon::keep_busy(Act act) -> decltype(act()) {
+  const Busy busy(busy_);
+  return act();
 }
 
 void Daemon::stand_still(Duration duration) { awake_ = scene_.timeline.now() + duration; }
 
 void Daemon::tick(std::int64_t life) {
   if (!controller_ || life != lives_) return;
+  bool took_time = false;
   if (serves()) {
-    controller_->tick();
+    const Duration began = scene_.timeline.now();
+    keep_busy([this] { controller_->tick(); });
     if (buried()) return;
-    if (look_) look_();
+    took_time = scene_.timeline.now() != began;
+    if (look_ && !took_time) look_();
   }
-  scene_.timeline.after(kTick, [this, life] { tick(life); });
+  scene_.timeline.after(took_time ? kCatchUp : kTick, [this, life] { tick(life); });
 }
 
 template <class Act>
 auto Daemon::serve(Act act) -> decltype(act(std::declval<Controller&>())) {
   if (!serves()) return Error{Code::unavailable, "the daemon does not answer"};
-  auto result = act(*controller_);
+  auto result = keep_busy([&] { return act(*controller_); });
   if (buried()) return Error{Code::unavailable, "the daemon is gone"};
   return result;
 }
@@ -63,8 +86,8 @@ Result<Command> Daemon::report(const NodeReport& report) {
   return serve([&](Controller& controller) { return controller.report(report); });
 }
 
-Result<RunId> Daemon::submit(const RunSpec& spec) {
-  return serve([&](Controller& controller) { return controller.submit(spec, {}); });
+Result<RunId> Daemon::submit(const RunSpec& spec, const std::string& request_id) {
+  return serve([&](Controller& controller) { return controller.submit(spec, {}, request_id); });
 }
 
 Result<void> Daemon::stop(const RunId& run) {

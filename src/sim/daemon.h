@@ -22,27 +22,32 @@ class Daemon {
       : scene_(scene), life_(life), setup_(std::move(setup)), absence_(std::move(absence)) {}
 
   void start();
-  // It dies at the boundary that it comes to next, or at once when it is idle.
+  // At once: also while it waits for its engine.
   void die(const std::string& where);
   // It stands still for that long, as on a machine that sleeps: nobody is answered.
   void stand_still(Duration duration);
-  bool serves() const { return controller_ != nullptr && scene_.timeline.now() >= awake_; }
+  bool serves() const {
+    return controller_ != nullptr && !busy_ && scene_.timeline.now() >= awake_;
+  }
   // Null while it is dead.
   const State* state() const { return controller_ ? &controller_->state() : nullptr; }
 
   // As a client calls them: while nobody serves, or when the daemon dies over it, an error comes
   // back, and whether it was done is open.
   Result<Command> report(const NodeReport& report);
-  Result<RunId> submit(const RunSpec& spec);
+  Result<RunId> submit(const RunSpec& spec, const std::string& request_id);
   Result<void> stop(const RunId& run);
   Result<void> resume(const RunId& run);
 
-  // Called after each tick.
+  // Called after each tick that took no time, so that all that was due is decided.
   void on_tick(std::function<void()> look) { look_ = std::move(look); }
 
  private:
   template <class Act>
   auto serve(Act act) -> decltype(act(std::declval<Controller&>()));
+  // A call into the controller, during which nobody else is served.
+  template <class Act>
+  auto keep_busy(Act act) -> decltype(act());
   bool buried();
   void tick(std::int64_t life);
 
@@ -53,6 +58,7 @@ class Daemon {
   std::function<void()> look_;
   std::unique_ptr<Controller> controller_;
   Duration awake_{};        // from this moment on
+  bool busy_ = false;       // a call into the controller has not returned
   std::int64_t lives_ = 0;  // ticks of earlier ones are void
 };
 

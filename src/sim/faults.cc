@@ -15,15 +15,19 @@ constexpr int kPercentOfKinds = 40;  // of the kinds of faults come in one seed
 }  // namespace
 
 std::span<const Faults::Kind> Faults::kinds() {
-  static constexpr std::array<Kind, 12> kKinds = {{
+  static constexpr std::array<Kind, 16> kKinds = {{
       {"the daemon dies", minutes(1), &Faults::daemon_dies},
+      {"the daemon dies, and words come twice", minutes(2), &Faults::words_echo_over_a_death},
+      {"the daemon dies, and answers are lost", minutes(2), &Faults::answers_are_lost_over_a_death},
       {"the daemon stands still", minutes(4), &Faults::daemon_stands_still},
       {"the disk fills", minutes(4), &Faults::disk_fills},
       {"launches fail", minutes(3), &Faults::launches_fail},
       {"the engine is blind", minutes(3), &Faults::engine_is_blind},
+      {"the engine is slow", minutes(3), &Faults::engine_is_slow},
       {"kills take long", minutes(3), &Faults::kills_take_long},
       {"an agent dies", minutes(2), &Faults::agent_dies},
       {"a rank dies", minutes(2), &Faults::rank_dies},
+      {"a rank stands still", minutes(1), &Faults::rank_stands_still},
       {"a host dies", minutes(3), &Faults::host_dies},
       {"a host is cut off", minutes(2), &Faults::host_is_cut_off},
       {"the network is bad", minutes(3), &Faults::network_is_bad},
@@ -49,9 +53,11 @@ void Faults::plan(const Kind& kind) {
 }
 
 template <class Undo>
-void Faults::undo_after(Duration duration, Undo undo) {
-  world_.scene.timeline.after(duration, [this, undo] {
-    if (!ceased_) undo();
+void Faults::undo_after(Duration duration, std::string over, Undo undo) {
+  world_.scene.timeline.after(duration, [this, over = std::move(over), undo] {
+    if (ceased_) return;
+    world_.scene.tell("fault", "{}", over);
+    undo();
   });
 }
 
@@ -63,8 +69,12 @@ void Faults::cease() {
   world_.store.set_full(false);
   world_.engine.set_launch_fault(LaunchFault::none);
   world_.engine.set_blind(false);
+  world_.engine.set_slow(Duration(0));
   world_.hosts.set_stuck(Duration(0));
   world_.network.set_weather({});
+  world_.network.set_mute(false);
+  for (const auto& [id, agent] : world_.hosts.agents())
+    for (int rank : agent->running_ranks()) agent->continue_rank(rank);
   for (const std::string& host : world_.hosts.names()) {
     world_.hosts.boot(host);
     world_.network.heal(host);
@@ -77,16 +87,43 @@ Duration Faults::absence() {
                            : dice_.from_to(seconds(20), minutes(4));
 }
 
-void Faults::touch_host(const std::string& host) {
-  for (const auto& [id, agent] : world_.hosts.agents())
-    if (agent->host() == host) world_.truth.touch(agent->node().attempt.run);
+// With its ranks.
+void Faults::lose_agent(const Agent& agent) {
+  const NodeId& node = agent.node();
+  if (agent.stops()) return world_.truth.touch(node.attempt);
+  const auto who = format("node {} on host {}", node.index, agent.host());
+  world_.truth.befalls(node.attempt, {{Cause::node_lost, Cause::launch_failed}, who});
 }
 
 // --- The daemon's side. None of these may cost a run anything. ---
 
 void Faults::daemon_dies() {
   if (dice_.percent(30)) return world_.daemon.die("while it waits");
-  world_.life.doom_at(world_.life.passed() + dice_.below(30));
+  doom_daemon();
+}
+
+// At one of the boundaries that come next.
+void Faults::doom_daemon() { world_.life.doom_at(world_.life.passed() + dice_.below(30)); }
+
+// The next daemon, and the next attempts, hear what was said to earlier ones.
+void Faults::words_echo_over_a_death() {
+  const int doubled = dice_.from_to(20, 100);
+  const Duration duration = dice_.from_to(seconds(2), minutes(1));
+  world_.scene.tell("fault", "for {}, {}% of the words come twice, and the daemon is about to die",
+                    text(duration), doubled);
+  world_.network.set_weather({.doubled = doubled});
+  doom_daemon();
+  undo_after(duration, "the network is good again", [this] { world_.network.set_weather({}); });
+}
+
+// Shorter than the silence after which a node is lost: agents ask again after 10 s without answer.
+void Faults::answers_are_lost_over_a_death() {
+  const Duration duration = dice_.from_to(milliseconds(100), seconds(8));
+  world_.scene.tell("fault", "for {}, all answers are lost, and the daemon is about to die",
+                    text(duration));
+  world_.network.set_mute(true);
+  doom_daemon();
+  undo_after(duration, "answers arrive again", [this] { world_.network.set_mute(false); });
 }
 
 void Faults::daemon_stands_still() {
@@ -99,21 +136,32 @@ void Faults::disk_fills() {
   const Duration duration = dice_.from_to(seconds(1), minutes(2));
   world_.scene.tell("fault", "the disk is full for {}", text(duration));
   world_.store.set_full(true);
-  undo_after(duration, [this] { world_.store.set_full(false); });
+  undo_after(duration, "the disk has room again", [this] { world_.store.set_full(false); });
 }
 
 void Faults::engine_is_blind() {
   const Duration duration = dice_.from_to(seconds(1), minutes(2));
   world_.scene.tell("fault", "the engine lists nothing for {}", text(duration));
   world_.engine.set_blind(true);
-  undo_after(duration, [this] { world_.engine.set_blind(false); });
+  undo_after(duration, "the engine can list again", [this] { world_.engine.set_blind(false); });
+}
+
+void Faults::engine_is_slow() {
+  const Duration most = dice_.from_to(milliseconds(100), seconds(20));
+  const Duration duration = dice_.from_to(seconds(1), minutes(2));
+  world_.scene.tell("fault", "for {}, each call to the engine takes up to {}", text(duration),
+                    text(most));
+  world_.engine.set_slow(most);
+  undo_after(duration, "the engine is quick again",
+             [this] { world_.engine.set_slow(Duration(0)); });
 }
 
 void Faults::kills_take_long() {
   const Duration resists = dice_.from_to(seconds(1), minutes(2));
   world_.scene.tell("fault", "for a minute, killed processes end after {}", text(resists));
   world_.hosts.set_stuck(resists);
-  undo_after(minutes(1), [this] { world_.hosts.set_stuck(Duration(0)); });
+  undo_after(minutes(1), "killed processes end at once again",
+             [this] { world_.hosts.set_stuck(Duration(0)); });
 }
 
 // --- The nodes' side. ---
@@ -124,14 +172,15 @@ void Faults::launches_fail() {
   world_.scene.tell("fault", "launches fail for {}{}", text(duration),
                     fault == LaunchFault::refused ? "" : ", but the agents do start");
   world_.engine.set_launch_fault(fault);
-  undo_after(duration, [this] { world_.engine.set_launch_fault(LaunchFault::none); });
+  undo_after(duration, "launches work again",
+             [this] { world_.engine.set_launch_fault(LaunchFault::none); });
 }
 
 void Faults::agent_dies() {
   if (world_.hosts.agents().empty()) return;
   const auto& [id, agent] = dice_.one_of(world_.hosts.agents());
   world_.scene.tell("fault", "the agent of {} is killed", text(agent->node()));
-  world_.truth.touch(agent->node().attempt.run);
+  lose_agent(*agent);
   world_.hosts.kill_agent(id);
 }
 
@@ -140,9 +189,35 @@ void Faults::rank_dies() {
   const auto agent = dice_.one_of(world_.hosts.agents()).second;
   auto running = agent->running_ranks();
   if (running.empty()) return;
-  world_.scene.tell("fault", "a rank of {} is killed", text(agent->node()));
-  world_.truth.touch(agent->node().attempt.run);
-  agent->kill_rank(dice_.one_of(running), SIGKILL);
+  const int local = dice_.one_of(running);
+  const int rank = agent->launch().first_rank + local;
+  const AttemptId attempt = agent->node().attempt;
+  world_.scene.tell("fault", "rank {} of {} is killed", rank, text(attempt));
+  if (agent->stops())
+    world_.truth.touch(attempt);
+  else
+    world_.truth.befalls(attempt, {{Cause::rank_lost}, format("rank {} on host", rank)});
+  agent->kill_rank(local, SIGKILL);
+}
+
+// Half of them for so short a time that nobody minds.
+void Faults::rank_stands_still() {
+  if (world_.hosts.agents().empty()) return;
+  const auto agent = dice_.one_of(world_.hosts.agents()).second;
+  auto running = agent->running_ranks();
+  if (running.empty()) return;
+  const int local = dice_.one_of(running);
+  const Duration duration = dice_.percent(50) ? dice_.from_to(milliseconds(100), seconds(15))
+                                              : dice_.from_to(seconds(15), minutes(15));
+  const int rank = agent->launch().first_rank + local;
+  const AttemptId attempt = agent->node().attempt;
+  world_.scene.tell("fault", "rank {} of {} is stopped (SIGSTOP) for {}", rank, text(attempt),
+                    text(duration));
+  agent->stop_rank(local);
+  undo_after(duration, format("rank {} of {} may go on (SIGCONT)", rank, text(attempt)),
+             [weak = std::weak_ptr(agent), local] {
+               if (const auto there = weak.lock()) there->continue_rank(local);
+             });
 }
 
 void Faults::host_dies() {
@@ -150,9 +225,10 @@ void Faults::host_dies() {
   const Duration duration = dice_.from_to(seconds(1), minutes(5));
   if (!world_.hosts.is_up(host)) return;
   world_.scene.tell("fault", "host {} dies and is back after {}", host, text(duration));
-  touch_host(host);
+  for (const auto& [id, agent] : world_.hosts.agents())
+    if (agent->host() == host) lose_agent(*agent);
   world_.hosts.crash(host);
-  undo_after(duration, [this, host] { world_.hosts.boot(host); });
+  undo_after(duration, format("host {} is back", host), [this, host] { world_.hosts.boot(host); });
 }
 
 void Faults::host_is_cut_off() {
@@ -162,7 +238,8 @@ void Faults::host_is_cut_off() {
   if (!world_.network.reaches(host)) return;
   world_.scene.tell("fault", "host {} is cut off ({}) for {}", host, name_of(cut), text(duration));
   world_.network.cut_off(host, cut);
-  undo_after(duration, [this, host] { world_.network.heal(host); });
+  undo_after(duration, format("host {} is reached again", host),
+             [this, host] { world_.network.heal(host); });
 }
 
 void Faults::network_is_bad() {
@@ -171,7 +248,7 @@ void Faults::network_is_bad() {
   world_.scene.tell("fault", "for {}, of all words {}% are lost, {}% doubled, {}% late",
                     text(duration), weather.lost, weather.doubled, weather.late);
   world_.network.set_weather(weather);
-  undo_after(duration, [this] { world_.network.set_weather({}); });
+  undo_after(duration, "the network is good again", [this] { world_.network.set_weather({}); });
 }
 
 void Faults::clock_jumps() {

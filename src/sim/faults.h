@@ -47,20 +47,26 @@ class Faults {
 
   void daemon_dies();
   void daemon_stands_still();
+  void words_echo_over_a_death();
+  void answers_are_lost_over_a_death();
   void disk_fills();
   void launches_fail();
   void engine_is_blind();
+  void engine_is_slow();
   void kills_take_long();
   void agent_dies();
   void rank_dies();
+  void rank_stands_still();
   void host_dies();
   void host_is_cut_off();
   void network_is_bad();
   void clock_jumps();
 
+  // `over`: what is told then.
   template <class Undo>
-  void undo_after(Duration duration, Undo undo);
-  void touch_host(const std::string& host);
+  void undo_after(Duration duration, std::string over, Undo undo);
+  void doom_daemon();
+  void lose_agent(const Agent& agent);
 
   const World world_;
   Dice dice_;

@@ -29,8 +29,11 @@ std::vector<Holding> holdings(const State& state) {
 
 void Invariants::check(const State& state, const State& durable) {
   if (state.runs != durable.runs || state.attempts != durable.attempts ||
-      state.nodes != durable.nodes || state.open != durable.open)
+      state.nodes != durable.nodes || state.open != durable.open ||
+      state.requests != durable.requests)
     scene_.violate("the store does not hold what the controller believes");
+  if (state.requests.size() != state.runs.size())
+    scene_.violate("a run was made twice, though its user repeated himself under one id");
   std::map<Device, NodeId> held;
   std::map<RunId, int> live;
   for (const auto& [id, attempt] : state.attempts) {

@@ -8,8 +8,9 @@ using std::chrono::seconds;
 
 constexpr Duration kFast = milliseconds(1);
 constexpr Duration kSlow = milliseconds(20);
-constexpr Duration kLate = seconds(40);      // at most; well beyond the moment of giving up
-constexpr Duration kPatience = seconds(10);  // of the agent, as platform/agent has it
+constexpr Duration kLate = seconds(40);              // at most; well beyond the moment of giving up
+constexpr Duration kEcho = std::chrono::minutes(5);  // likewise: attempts may have ended by then
+constexpr Duration kPatience = seconds(10);          // of the agent, as platform/agent has it
 
 }  // namespace
 
@@ -21,29 +22,37 @@ Cut Network::cut_of(const std::string& host) const {
 // Words that are doubled must do no harm; those that are lost or late may cost the run an attempt.
 Duration Network::delay(const NodeReport& report) {
   if (!dice_.percent(weather_.late)) return dice_.from_to(kFast, kSlow);
-  truth_.touch(report.node.attempt.run);
-  return dice_.from_to(kSlow, kLate);
+  const Duration delay = dice_.from_to(kSlow, kLate);
+  truth_.touch(report.node.attempt);
+  scene_.tell("network", "a word between {} and the daemon takes {}", text(report.node),
+              text(delay));
+  return delay;
 }
 
-void Network::lose(const NodeReport& report) { truth_.touch(report.node.attempt.run); }
+void Network::lose(const NodeReport& report, std::string_view what) {
+  truth_.touch(report.node.attempt);
+  scene_.tell("network", "{} {} is lost", what, text(report.node));
+}
 
 void Network::call(const std::string& host, const NodeReport& report, Hear hear) {
   const CallId call = ++calls_;
   waiting_.emplace(call, std::move(hear));
   answer_later(call, kPatience, Error{Code::timeout, "no answer"});
-  if (dice_.percent(weather_.lost)) return lose(report);
+  if (dice_.percent(weather_.lost)) return lose(report, "a word of");
   const auto deliver_later = [&](Duration after) {
     scene_.timeline.after(after, [=, this] { deliver(call, host, report); });
   };
   deliver_later(delay(report));
-  if (dice_.percent(weather_.doubled)) deliver_later(dice_.from_to(kFast, kLate));
+  if (dice_.percent(weather_.doubled)) deliver_later(dice_.from_to(kFast, kEcho));
 }
 
 void Network::deliver(CallId call, const std::string& host, const NodeReport& report) {
   const Cut cut = cut_of(host);
-  if (cut == Cut::words || cut == Cut::both) return lose(report);
+  if (cut == Cut::words || cut == Cut::both) return lose(report, "a word of");
+  truth_.heard(report.node, report.agent_pid);
   auto answer = daemon_(report);
-  if (cut == Cut::answers || dice_.percent(weather_.lost)) return lose(report);
+  if (cut == Cut::answers || dice_.percent(weather_.lost)) return lose(report, "the answer to");
+  if (mute_) return scene_.tell("network", "the answer to {} is lost", text(report.node));
   answer_later(call, delay(report), std::move(answer));
 }
 

@@ -14,6 +14,8 @@ std::string words_of(const Program& program) {
   if (program.misfortune != Misfortune::none)
     words += format("; rank {} {} after step {} of attempts 1 to {}", program.bad_rank,
                     name_of(program.misfortune), program.bad_step, program.bad_attempts);
+  if (program.patience > Duration(0))
+    words += format("; ranks give up after {} without a step", text(program.patience));
   return words;
 }
 

@@ -31,6 +31,7 @@ struct Program {
   Duration stop_time = std::chrono::milliseconds(100);  // from SIGTERM to its end
   Duration left_behind{};     // its children outlive a killed agent by this; zero: there are none
   bool notices_peers = true;  // exits with 1 when a peer is gone; else it waits for ever
+  Duration patience{};        // gives up when a step takes so much longer; zero: never
 
   static constexpr auto fields() {
     return record<Program>(
@@ -43,7 +44,8 @@ struct Program {
         field("bad_attempts", &Program::bad_attempts, "the attempts, from the first, that have it"),
         field("stop_time", &Program::stop_time, "from SIGTERM to its end"),
         field("left_behind", &Program::left_behind, "how long its children outlive the agent"),
-        field("notices_peers", &Program::notices_peers, "exits when a peer is gone"));
+        field("notices_peers", &Program::notices_peers, "exits when a peer is gone"),
+        field("patience", &Program::patience, "for a step that a peer holds up; zero: for ever"));
   }
 
   Duration whole_time() const { return step_time * steps; }

@@ -13,7 +13,8 @@ Result<void> SimEngine::launch(const Launch& launch) {
   auto started = start(launch);
   world_.scene.tell("engine", "launches {} on {}{}{}", launch.node, launch.host,
                     started ? "" : ": ", started ? "" : started.error().message);
-  if (!started) world_.truth.touch(parse_node_id(launch.node).value().attempt.run);
+  if (!started) world_.truth.touch(parse_node_id(launch.node).value().attempt);
+  take_time();
   world_.life.pass("after a launch");
   return started;
 }
@@ -30,9 +31,11 @@ Result<void> SimEngine::start(const Launch& launch) {
 
 Result<void> SimEngine::kill(const NodeId& node) {
   if (!world_.life.pass("before a kill")) return kDead;
+  world_.truth.killing(node);
   auto killed = find_and_kill(node);
   world_.scene.tell("engine", "kills {}{}{}", text(node), killed ? "" : ": ",
                     killed ? "" : killed.error().message);
+  take_time();
   world_.life.pass("after a kill");
   return killed;
 }
@@ -47,9 +50,16 @@ Result<void> SimEngine::find_and_kill(const NodeId& node) {
 
 Result<std::vector<NodeId>> SimEngine::list() {
   if (!world_.life.pass("before a look")) return kDead;
-  if (blind_) return Error{Code::unavailable, "the engine does not answer"};
   const auto nodes = world_.hosts.nodes();
+  take_time();
+  if (!world_.life.pass("after a look")) return kDead;
+  if (blind_) return Error{Code::unavailable, "the engine does not answer"};
   return std::vector<NodeId>(nodes.begin(), nodes.end());
+}
+
+// The world goes on meanwhile; the daemon, which waits for the answer, hears and does nothing.
+void SimEngine::take_time() {
+  if (slow_ > Duration(0)) world_.scene.timeline.pass(dice_.from_to(Duration(0), slow_));
 }
 
 }  // namespace lockstep::sim

@@ -25,7 +25,7 @@ class SimEngine : public Engine {
     Truth& truth;
   };
 
-  explicit SimEngine(const World& world) : world_(world) {}
+  SimEngine(const World& world, std::uint64_t seed) : world_(world), dice_(seed, "engine") {}
 
   Result<void> launch(const Launch& launch) override;
   Result<void> kill(const NodeId& node) override;
@@ -33,14 +33,19 @@ class SimEngine : public Engine {
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
   void set_blind(bool blind) { blind_ = blind; }  // list() fails
+  // Each call does its work and then takes up to that long to answer; zero: it answers at once.
+  void set_slow(Duration most) { slow_ = most; }
 
  private:
   Result<void> start(const Launch& launch);
   Result<void> find_and_kill(const NodeId& node);
+  void take_time();
 
   const World world_;
+  Dice dice_;
   LaunchFault launch_fault_ = LaunchFault::none;
   bool blind_ = false;
+  Duration slow_{};
 };
 
 }  // namespace lockstep::sim

@@ -12,9 +12,19 @@ using std::chrono::seconds;
 constexpr Duration kEndSpread = milliseconds(300);   // between the ends of ranks that are done
 constexpr Duration kNoticeLeast = milliseconds(50);  // from a peer's death to the echo
 constexpr Duration kNoticeMost = seconds(5);
+constexpr Duration kGiveUpSpread = seconds(2);  // between the ends of peers that lose patience
 
 bool meets_misfortune(const Program& program, const AttemptId& id) {
   return program.misfortune != Misfortune::none && id.epoch <= program.bad_attempts;
+}
+
+// Nobody can tell which of the ranks hangs that only make no step.
+Blow blow_of(const Program& program, int rank) {
+  const auto who = format("rank {} on host", rank);
+  if (program.misfortune == Misfortune::exits) return {{Cause::user_exit}, who};
+  if (program.misfortune == Misfortune::crashes) return {{Cause::rank_lost}, who};
+  if (program.patience == Duration(0)) return {{Cause::hung}};
+  return {{Cause::hung, Cause::user_exit, Cause::rank_lost}};
 }
 
 }  // namespace
@@ -39,9 +49,27 @@ void Training::leave(const AttemptId& id, int rank, bool well) {
   if (!well && !gang.broken && !gang.done && gang.program.notices_peers)
     for (const auto& [peer, end] : gang.ranks)
       end_later(id, peer, dice_.from_to(kNoticeLeast, kNoticeMost), {RankState::exited, 1});
-  if (!well && !gang.broken) stop_stepping(gang);
+  if (!well && !gang.broken) stop_stepping(gang, scene_.timeline.now());
   gang.broken = gang.broken || !well;
   if (gang.ranks.empty()) gangs_.erase(found);
+}
+
+void Training::hold(const AttemptId& id, int rank) {
+  const auto found = gangs_.find(id);
+  if (found == gangs_.end()) return;
+  Gang& gang = found->second;
+  gang.held.insert(rank);
+  if (!gang.goes_on) return;
+  stop_stepping(gang, scene_.timeline.now());
+  lose_patience_later(id, gang);
+}
+
+void Training::let_go(const AttemptId& id, int rank) {
+  const auto found = gangs_.find(id);
+  if (found == gangs_.end()) return;
+  found->second.held.erase(rank);
+  const Gang* gang = whole_gang(id);
+  if (gang && gang->held.empty() && !gang->done && !gang->stuck) go_on(id);
 }
 
 // Null once a rank is gone.
@@ -56,21 +84,23 @@ void Training::go_on(const AttemptId& id) {
   Gang& gang = gangs_.at(id);
   const Program& program = gang.program;
   gang.stepped = scene_.timeline.now();
+  const std::int64_t plan = ++gang.plan;
+  if (!gang.held.empty()) return lose_patience_later(id, gang);
   gang.goes_on = true;
-  int next = std::min(program.steps,
-                      (gang.step / program.checkpoint_every + 1) * program.checkpoint_every);
+  gang.next = std::min(program.steps,
+                       (gang.step / program.checkpoint_every + 1) * program.checkpoint_every);
   if (meets_misfortune(program, id) && gang.step < program.bad_step)
-    next = std::min(next, program.bad_step);
-  const Duration time = program.step_time * (next - gang.step);
-  scene_.timeline.after(time, [this, id, next] { arrive(id, next); });
+    gang.next = std::min(gang.next, program.bad_step);
+  const Duration time = program.step_time * (gang.next - gang.step);
+  scene_.timeline.after(time, [this, id, plan] { arrive(id, plan); });
 }
 
-void Training::arrive(const AttemptId& id, int step) {
+void Training::arrive(const AttemptId& id, std::int64_t plan) {
   Gang* gang = whole_gang(id);
-  if (!gang) return;
+  if (!gang || gang->plan != plan) return;
   const Program& program = gang->program;
   const bool was_done = gang->step >= program.steps;
-  gang->step = step;
+  const int step = gang->step = gang->next;
   gang->stepped = scene_.timeline.now();
   gang->goes_on = false;
   if (meets_misfortune(program, id) && step == program.bad_step) return suffer(id, *gang);
@@ -84,13 +114,34 @@ void Training::arrive(const AttemptId& id, int step) {
 }
 
 void Training::suffer(const AttemptId& id, Gang& gang) {
-  const int rank = gang.program.bad_rank % gang.world_size;
-  scene_.tell("ranks " + text(id), "rank {} {} after step {}", rank,
-              name_of(gang.program.misfortune), gang.step);
-  if (gang.program.misfortune == Misfortune::exits)
-    gang.ranks.at(rank)({RankState::exited, 3});
-  else if (gang.program.misfortune == Misfortune::crashes)
-    gang.ranks.at(rank)({RankState::killed, SIGSEGV});
+  const Program& program = gang.program;
+  const int rank = program.bad_rank % gang.world_size;
+  scene_.tell("ranks " + text(id), "rank {} {} after step {}", rank, name_of(program.misfortune),
+              gang.step);
+  truth_.befalls(id, blow_of(program, rank));
+  if (program.misfortune == Misfortune::exits) return gang.ranks.at(rank)({RankState::exited, 3});
+  if (program.misfortune == Misfortune::crashes)
+    return gang.ranks.at(rank)({RankState::killed, SIGSEGV});
+  gang.stuck = rank;
+  lose_patience_later(id, gang);
+}
+
+// As collectives do whose time-out is over: they cannot tell who holds them up.
+void Training::lose_patience_later(const AttemptId& id, const Gang& gang) {
+  if (gang.program.patience == Duration(0)) return;
+  scene_.timeline.after(gang.program.patience, [this, id, plan = gang.plan] {
+    const Gang* held_up = whole_gang(id);
+    if (held_up && held_up->plan == plan && !held_up->goes_on) give_up(id, *held_up);
+  });
+}
+
+void Training::give_up(const AttemptId& id, const Gang& gang) {
+  scene_.tell("ranks " + text(id), "lose patience: no step for {}", text(gang.program.patience));
+  const RankEnd how =
+      dice_.percent(50) ? RankEnd{RankState::exited, 1} : RankEnd{RankState::killed, SIGABRT};
+  for (const auto& [rank, end] : gang.ranks)
+    if (!gang.held.contains(rank) && gang.stuck != rank)
+      end_later(id, rank, dice_.from_to(Duration(0), kGiveUpSpread), how);
 }
 
 void Training::finish(const AttemptId& id, Gang& gang) {
@@ -110,9 +161,12 @@ Progress Training::progress(const AttemptId& id) const {
   return {step, passed - more * gang.program.step_time};
 }
 
-void Training::stop_stepping(Gang& gang) {
+// The step under way is not completed.
+void Training::stop_stepping(Gang& gang, Duration now) {
+  ++gang.plan;
   if (!std::exchange(gang.goes_on, false)) return;
-  const auto more = (scene_.timeline.now() - gang.stepped) / gang.program.step_time;
+  const auto whole = (now - gang.stepped) / gang.program.step_time;
+  const auto more = std::clamp<std::int64_t>(gang.next - gang.step - 1, 0, whole);
   gang.step += static_cast<int>(more);
   gang.stepped += more * gang.program.step_time;
 }

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "platform/core/model/attempt.h"
 #include "sim/dice.h"
@@ -36,6 +38,9 @@ class Training {
             EndRank end);
   // Its process is gone. `well`: with exit code 0.
   void leave(const AttemptId& attempt, int rank, bool well);
+  // Its process stands still, or goes on: no step is completed without it.
+  void hold(const AttemptId& attempt, int rank);
+  void let_go(const AttemptId& attempt, int rank);
   // Of each of its ranks: they step together.
   Progress progress(const AttemptId& attempt) const;
 
@@ -43,20 +48,26 @@ class Training {
   struct Gang {
     Program program;
     int world_size = 1;
-    int first_step = 0;    // from which the attempt went on
-    int step = 0;          // all of which have been taken by `stepped`
-    Duration stepped{};    // on the timeline
-    bool goes_on = false;  // more steps follow it, each in its time
-    bool done = false;     // all steps are: whoever ends now is not missed
-    bool broken = false;   // a rank is gone: no step is completed any more
+    int first_step = 0;     // from which the attempt went on
+    int step = 0;           // all of which have been taken by `stepped`
+    Duration stepped{};     // on the timeline
+    int next = 0;           // the step that is planned, while they go on
+    bool goes_on = false;   // more steps follow it, each in its time
+    bool done = false;      // all steps are: whoever ends now is not missed
+    bool broken = false;    // a rank is gone: no step is completed any more
+    std::int64_t plan = 0;  // what was planned under an earlier one is void
     std::map<int, EndRank> ranks;
+    std::set<int> held;        // these stand still
+    std::optional<int> stuck;  // this one goes on for ever without a step
   };
 
   void go_on(const AttemptId& id);
-  void stop_stepping(Gang& gang);
-  void arrive(const AttemptId& id, int step);
+  static void stop_stepping(Gang& gang, Duration now);
+  void arrive(const AttemptId& id, std::int64_t plan);
   void suffer(const AttemptId& id, Gang& gang);
   void finish(const AttemptId& id, Gang& gang);
+  void lose_patience_later(const AttemptId& id, const Gang& gang);
+  void give_up(const AttemptId& id, const Gang& gang);
   void end_later(const AttemptId& id, int rank, Duration delay, RankEnd how);
   Gang* whole_gang(const AttemptId& id);
 

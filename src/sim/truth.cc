@@ -7,6 +7,8 @@ namespace {
 
 // A clean run may take this much longer than its steps: agents that start, news on their way.
 constexpr Duration kOverhead = std::chrono::seconds(20);
+// After hang_after: an agent that nobody answers waits a minute before it stops a rank that hangs.
+constexpr Duration kFindHang = std::chrono::seconds(90);
 
 int attempts_allowed(const RunSpec& spec) { return 1 + spec.retries + spec.rank_loss_retries; }
 
@@ -40,11 +42,41 @@ void Truth::rank_began(const AttemptId& attempt, int rank) {
                             epoch, attempt.epoch));
   if (!alive.emplace(attempt.epoch, rank).second)
     scene_.violate(format("rank {} of {} runs twice", rank, text(attempt)));
+  check_gang_is_there(attempt);
+}
+
+void Truth::check_gang_is_there(const AttemptId& attempt) const {
+  for (const Node* node : nodes_of(durable_, attempt))
+    if (node->address.empty())
+      scene_.violate(format("ranks of {} start before {} is ready", text(attempt), text(node->id)));
 }
 
 void Truth::rank_ended(const AttemptId& attempt, int rank, RankState state, int code) {
   ranks_[attempt.run].erase({attempt.epoch, rank});
   if (state == RankState::exited && code == 0) exited_well_[attempt].insert(rank);
+  causes_.rank_ended(attempt);
+  if (standing_[attempt].erase(rank) > 0) touched_.insert(attempt.run);
+}
+
+void Truth::rank_stopped(const Launch& launch, int rank, bool has_stepped) {
+  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  standing_[attempt].emplace(rank, scene_.timeline.now());
+  const bool watched = has_stepped && launch.hang_after > Duration(0);
+  causes_.befalls(attempt, {.causes = {Cause::hung},
+                            .who = format("rank {} on host {}", rank, launch.host),
+                            .found = watched ? launch.hang_after + kFindHang : Duration::max()});
+}
+
+// One that stands still for a moment costs its run that moment and the step under way.
+void Truth::rank_continued(const Launch& launch, int rank) {
+  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  const Program program = program_of(launch.command);
+  Duration& sum = held_up_[attempt.run];
+  sum += scene_.timeline.now() - standing_[attempt].at(rank) + 2 * program.step_time;
+  standing_[attempt].erase(rank);
+  const auto within = [&](Duration limit) { return limit == Duration(0) || sum < limit; };
+  if (within(launch.hang_after) && within(program.patience)) return causes_.spare(attempt);
+  touch(attempt);
 }
 
 int Truth::checkpoint_of(const RunId& run) const {
@@ -71,15 +103,37 @@ void Truth::launching(const Launch& launch) {
   const Attempt* attempt = live_attempt(durable_, id.attempt.run);
   if (row == durable_.nodes.end() || !attempt || attempt->id != id.attempt)
     return scene_.violate(format("{} is launched, but its attempt is not live", launch.node));
-  const bool lives =
-      std::ranges::any_of(processes_, [&](const auto& entry) { return entry.second.node == id; });
-  if (lives) scene_.violate(format("{} is launched while it is there", launch.node));
+  if (lives(id)) scene_.violate(format("{} is launched while it is there", launch.node));
   if (!launched_.insert(id).second && row->second.state != NodeState::allocated)
     scene_.violate(format("{} is launched again after it was heard", launch.node));
+  const Run& run = durable_.runs.at(id.attempt.run);
+  if (const Duration left = run.spec.timeout - Ledger::charged(durable_, run);
+      launch.time_left != left)
+    scene_.violate(format("{} is given {}, its run has {} left", launch.node,
+                          text(launch.time_left), text(left)));
+}
+
+bool Truth::lives(const NodeId& node) const {
+  return std::ranges::any_of(processes_,
+                             [&](const auto& entry) { return entry.second.node == node; });
+}
+
+void Truth::killing(const NodeId& node) const {
+  const Attempt* attempt = live_attempt(durable_, node.attempt.run);
+  if (attempt && attempt->id == node.attempt && attempt->state != AttemptState::draining)
+    scene_.violate(format("{} is killed while its attempt goes on", text(node)));
+}
+
+// What a dead agent had said before it died hides when it died.
+void Truth::heard(const NodeId& node, ProcessId agent) {
+  if (!processes_.contains(agent)) causes_.blur(node.attempt);
 }
 
 void Truth::committing(std::span<const Change> changes) {
+  ledger_.committing(changes);
   for (const Change& change : changes) {
+    if (const auto* attempt = std::get_if<Attempt>(&change))
+      if (attempt->state == AttemptState::ended) causes_.check(*attempt);
     if (const auto* node = std::get_if<Node>(&change)) {
       if (!durable_.nodes.contains(node->id)) check_placement(*node);
       if (node->state == NodeState::released) check_release(*node);
@@ -95,6 +149,9 @@ void Truth::check_run(const Run& run) {
   const bool resumed = known && is_final(before->second.state) && !is_final(run.state);
   if (resumed && !resumable_.contains(run.id))
     scene_.violate(format("{} had ended, and nobody asked to resume it", text(run.id)));
+  if (resumed) stoppable_.erase(run.id);
+  if (run.state == RunState::cancelled && !stoppable_.contains(run.id))
+    scene_.violate(format("{} is cancelled, and nobody asked to stop it", text(run.id)));
   if (!known || resumed)
     granted_[run.id] = (known ? before->second.epoch : 0) + attempts_allowed(run.spec);
   if (run.epoch > granted_[run.id])
@@ -104,6 +161,22 @@ void Truth::check_run(const Run& run) {
 
 void Truth::promised(const RunId& run) {
   if (!promised_.insert(run).second) scene_.violate(format("{} is given out twice", text(run)));
+}
+
+void Truth::asks_to_resume(const RunId& run) {
+  resumable_.insert(run);
+  touched_.insert(run);
+}
+
+void Truth::asks_to_stop(const RunId& run) {
+  stoppable_.insert(run);
+  touch(run);
+}
+
+void Truth::promised_to_stop(const RunId& run) const {
+  const Run& row = durable_.runs.at(run);
+  if (!row.stop_requested && !is_final(row.state))
+    scene_.violate(format("{} was promised to be stopped and is {}", text(run), text(row.state)));
 }
 
 void Truth::check_placement(const Node& node) const {
@@ -130,8 +203,23 @@ void Truth::check_success(const Run& run) const {
                           checkpoint_of(run.id), steps));
 }
 
+void Truth::touch(const RunId& run) {
+  touched_.insert(run);
+  if (const Attempt* attempt = live_attempt(durable_, run)) causes_.blur(attempt->id);
+}
+
+void Truth::touch(const AttemptId& attempt) {
+  touched_.insert(attempt.run);
+  causes_.blur(attempt);
+}
+
 void Truth::touch_all() {
   for (const RunId& run : durable_.open) touch(run);
+}
+
+void Truth::befalls(const AttemptId& attempt, Blow blow) {
+  touched_.insert(attempt.run);
+  causes_.befalls(attempt, std::move(blow));
 }
 
 void Truth::judge_the_end() const {
@@ -149,7 +237,9 @@ bool Truth::has_time(const Run& run) const {
   const auto began = began_.find({run.id, 1});
   const Beginning beginning = began == began_.end() ? Beginning{} : began->second;
   if (beginning.ranks % (run.spec.nodes * run.spec.devices) != 0) return false;
-  const Duration waited = beginning.last - beginning.first;
+  const auto held_up = held_up_.find(run.id);
+  const Duration waited = beginning.last - beginning.first +
+                          (held_up == held_up_.end() ? Duration(0) : held_up->second);
   return program_of(run.spec.command).whole_time() + waited + kOverhead < run.spec.timeout;
 }
 

@@ -12,6 +12,8 @@
 
 #include "platform/core/model/state.h"
 #include "platform/engine/launch.h"
+#include "sim/causes.h"
+#include "sim/ledger.h"
 #include "sim/program.h"
 #include "sim/scene.h"
 
@@ -38,18 +40,34 @@ class Truth {
   void checkpointed(const AttemptId& attempt, int step);
   int checkpoint_of(const RunId& run) const;
 
+  // SIGSTOP to a rank that has taken a step, or not; and SIGCONT. Both come from outside.
+  void rank_stopped(const Launch& launch, int rank, bool has_stepped);
+  void rank_continued(const Launch& launch, int rank);
+
   // The engine is asked for this.
   void launching(const Launch& launch);
+  void killing(const NodeId& node) const;
+  // The daemon hears what this agent said.
+  void heard(const NodeId& node, ProcessId agent);
+  // The agent ends its ranks, because its time is up.
+  void out_of_time(const AttemptId& attempt) { causes_.out_of_time(attempt); }
   // The rows are about to become durable.
   void committing(std::span<const Change> changes);
   // The user was told that his run is there.
   void promised(const RunId& run);
-  // The user asks, and may not be heard.
-  void asked_to_resume(const RunId& run) { resumable_.insert(run); }
+  // The user asks, and may not be heard. What he asked for in vain does not come later.
+  void asks_to_resume(const RunId& run);
+  void has_asked_to_resume(const RunId& run) { resumable_.erase(run); }
+  void asks_to_stop(const RunId& run);
+  // The user was told that it is being stopped.
+  void promised_to_stop(const RunId& run) const;
 
   // A fault that may rightly cost the run an attempt, or make it end otherwise than its program.
-  void touch(const RunId& run) { touched_.insert(run); }
+  void touch(const RunId& run);
+  void touch(const AttemptId& attempt);
   void touch_all();
+  // One that ends the attempt, if it alone befalls it.
+  void befalls(const AttemptId& attempt, Blow blow);
   // When the faults are over and the world has come to rest: all promises are kept.
   void judge_the_end() const;
 
@@ -60,6 +78,8 @@ class Truth {
     int ranks = 0;
   };
 
+  bool lives(const NodeId& node) const;
+  void check_gang_is_there(const AttemptId& attempt) const;
   void check_placement(const Node& node) const;
   void check_release(const Node& node) const;
   void check_run(const Run& run);
@@ -69,6 +89,8 @@ class Truth {
 
   Scene& scene_;
   const State& durable_;
+  Ledger ledger_{scene_, durable_};
+  Causes causes_{scene_, durable_};
   std::map<ProcessId, Process> processes_;
   std::map<RunId, std::set<std::pair<std::int64_t, int>>> ranks_;  // epoch and rank, alive now
   std::map<AttemptId, std::set<int>> exited_well_;
@@ -77,8 +99,11 @@ class Truth {
   std::set<NodeId> launched_;
   std::set<RunId> promised_;
   std::set<RunId> resumable_;
+  std::set<RunId> stoppable_;
   std::map<RunId, std::int64_t> granted_;  // attempts that its retries allow, with all resumptions
   std::set<RunId> touched_;
+  std::map<AttemptId, std::map<int, Duration>> standing_;  // ranks, since when on the timeline
+  std::map<RunId, Duration> held_up_;                      // by ranks that stood still for a moment
 };
 
 }  // namespace lockstep::sim

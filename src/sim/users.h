@@ -19,8 +19,10 @@ class Users {
   void begin(int runs, Duration span);
 
  private:
-  void submit(const RunSpec& spec);
+  void submit(const RunSpec& spec, const std::string& request_id);
   void change_a_mind();
+  Result<void> stop(const RunId& run);
+  Result<void> resume(const RunId& run);
   RunSpec any_spec();
   Program any_program();
 
@@ -29,6 +31,7 @@ class Users {
   Truth& truth_;
   Dice dice_;
   std::vector<RunId> mine_;
+  int requests_ = 0;
 };
 
 }  // namespace lockstep::sim

@@ -48,6 +48,7 @@ World::World(const WorldSetup& setup)
       network_(scene_, truth_, setup.seed,
                [this](const NodeReport& report) { return daemon_.report(report); }),
       hosts_(map_, {scene_, network_, training_, truth_}, setup.seed),
+      engine_({scene_, life_, hosts_, network_, truth_}, setup.seed),
       daemon_(
           scene_, life_,
           {setup.wrap_store ? setup.wrap_store(store_) : store_,

@@ -37,6 +37,8 @@ struct Verdict {
   int runs = 0;
   int attempts = 0;
   int succeeded = 0;
+
+  bool operator==(const Verdict&) const = default;
 };
 
 class World {
@@ -56,6 +58,9 @@ class World {
   Life& life() { return life_; }
   Daemon& daemon() { return daemon_; }
   Truth& truth() { return truth_; }
+  Hosts& hosts() { return hosts_; }
+  Network& network() { return network_; }
+  SimEngine& engine() { return engine_; }
   const State& durable() const { return durable_; }
   void begin();
   bool pass_time(Duration most, const std::function<bool()>& done);
@@ -76,7 +81,7 @@ class World {
   Network network_;
   Hosts hosts_;
   SimStore store_{scene_, life_, truth_, durable_};
-  SimEngine engine_{{scene_, life_, hosts_, network_, truth_}};
+  SimEngine engine_;
   Daemon daemon_;
   Faults faults_;
   Users users_;

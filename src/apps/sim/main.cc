@@ -5,7 +5,10 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
+#include "sim/seed_range.h"
+#include "sim/trace_filter.h"
 #include "sim/world.h"
 
 namespace lockstep::sim {
@@ -24,34 +27,68 @@ std::string summary(std::uint64_t seed, const Verdict& verdict) {
       verdict.succeeded, verdict.attempts, verdict.deaths, verdict.commits, verdict.events);
 }
 
-bool replay(std::uint64_t seed) {
-  const Verdict verdict = World({.seed = seed, .trace = print}).run();
+bool replay(std::uint64_t seed, const std::string& run) {
+  const TraceFilter filter(run);
+  const auto trace = [&](std::string_view line) {
+    if (filter.shows(line)) print(line);
+  };
+  const Verdict verdict = World({.seed = seed, .trace = trace}).run();
   print(summary(seed, verdict));
   return !verdict.violation;
 }
 
-bool search(std::uint64_t first, int count) {
-  int broken = 0;
-  for (int i = 0; i < count; ++i) {
-    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
-    const Verdict verdict = World({.seed = seed}).run();
-    if (!verdict.violation) continue;
-    ++broken;
-    print(summary(seed, verdict));
+// Written over itself on a terminal, a line for each tenth elsewhere.
+class Progress {
+ public:
+  explicit Progress(std::uint64_t all) : all_(all) {}
+  void show(std::uint64_t done, int broken) const {
+    const bool due = terminal_ ? done % 50 == 0 : done * 10 / all_ != (done - 1) * 10 / all_;
+    if (!due && done != all_) return;
+    std::fprintf(stderr, "%s%llu of %llu seeds, %d break a promise%s", terminal_ ? "\r" : "",
+                 static_cast<unsigned long long>(done), static_cast<unsigned long long>(all_),
+                 broken, terminal_ && done != all_ ? "" : "\n");
   }
-  print(format("{} seeds from {}, {} break a promise", count, first, broken));
+
+ private:
+  const std::uint64_t all_;
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+bool search(const SeedRange& range) {
+  int broken = 0;
+  const Progress progress(range.count());
+  for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
+    if (const Verdict verdict = World({.seed = seed}).run(); verdict.violation) {
+      ++broken;
+      print(summary(seed, verdict));
+      print(format("  the whole trace: lockstep-sim --seed {}", seed));
+    }
+    progress.show(seed - range.first + 1, broken);
+  }
+  print(format("seeds {}: {} break a promise", text(range), broken));
   return broken == 0;
 }
 
 int run(int argc, char** argv) {
   CLI::App app("Replays a seed of the simulated world with a trace, or tries many without.");
   std::uint64_t seed = 1;
-  int count = 1;
-  app.add_option("--seed", seed, "the seed, or the first of them")->capture_default_str();
-  app.add_option("--count", count, "how many to try; only those that break a promise are shown")
-      ->check(CLI::PositiveNumber);
+  std::string seeds;
+  std::string only;
+  app.add_option("--seed", seed, "the seed whose trace is shown")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--run", only,
+                 "show of the trace what concerns this run (demo/3), and the faults");
+  app.add_option("--seeds", seeds, "FROM..TO: try them all, and show those that break a promise")
+      ->excludes("--seed")
+      ->excludes("--run")
+      ->check([](const std::string& words) {
+        const auto range = parse_seed_range(words);
+        return range ? std::string() : range.error().message;
+      });
   CLI11_PARSE(app, argc, argv);
-  return (count == 1 ? replay(seed) : search(seed, count)) ? 0 : 1;
+  const bool holds = seeds.empty() ? replay(seed, only) : search(parse_seed_range(seeds).value());
+  return holds ? 0 : 1;
 }
 
 }  // namespace

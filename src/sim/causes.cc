@@ -1,0 +1,57 @@
+#include "sim/causes.h"
+
+namespace lockstep::sim {
+namespace {
+
+// Agents mind the time by their own clock, which runs from the start of their own ranks: at most
+// since the attempt was made.
+constexpr Duration kSlack = std::chrono::seconds(10);
+
+std::string words_of(const Blow& blow) {
+  std::vector<std::string> causes;
+  for (Cause cause : blow.causes) causes.emplace_back(text(cause));
+  return format("what befell it is {}{}{}", joined(causes, " or "), blow.who.empty() ? "" : " of ",
+                blow.who);
+}
+
+}  // namespace
+
+void Causes::befalls(const AttemptId& id, Blow blow) {
+  const Attempt* attempt = live_attempt(durable_, id.run);
+  if (!attempt || attempt->id != id) return;
+  blow.at = scene_.timeline.now();
+  const bool first = blows_.emplace(id, std::move(blow)).second;
+  if (!first || attempt->state == AttemptState::draining) blur(id);
+}
+
+void Causes::rank_ended(const AttemptId& attempt) {
+  first_end_.try_emplace(attempt, scene_.timeline.now());
+}
+
+void Causes::check(const Attempt& attempt) const {
+  if (blurred_.contains(attempt.id)) return;
+  const auto found = blows_.find(attempt.id);
+  const Blow* blow = found == blows_.end() ? nullptr : &found->second;
+  if (excuses(attempt, blow)) return;
+  const bool named = !blow || attempt.reason.find(blow->who) != std::string::npos;
+  if (blow && blow->causes.contains(attempt.cause) && named) return;
+  scene_.violate(format("{} ends with cause {} ({}), but {}", text(attempt.id), text(attempt.cause),
+                        attempt.reason, blow ? words_of(*blow) : "it met no fault"));
+}
+
+// Ends that are judged elsewhere, and a time-out that came first.
+bool Causes::excuses(const Attempt& attempt, const Blow* blow) const {
+  if (attempt.cause == Cause::ok || attempt.cause == Cause::cancelled) return true;
+  if (!time_is_up(attempt)) return false;
+  if (!blow && out_of_time_.contains(attempt.id)) return true;
+  if (attempt.cause != Cause::timeout) return false;
+  const auto end = first_end_.find(attempt.id);
+  return !blow || end == first_end_.end() || end->second - blow->at <= blow->found;
+}
+
+bool Causes::time_is_up(const Attempt& attempt) const {
+  const Run& run = durable_.runs.at(attempt.id.run);
+  return run.charged + (*attempt.draining - attempt.created) + kSlack >= run.spec.timeout;
+}
+
+}  // namespace lockstep::sim

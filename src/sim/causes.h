@@ -1,0 +1,54 @@
+// Causes: what befell each attempt, and of what it must therefore have ended, whatever befell the
+// daemon meanwhile.
+//
+// An attempt that met nothing ends well, or because its time is up, or because its user stops it.
+// One that met a single blow ends of that, and its reason names the place. Of one that met more, or
+// whose words were lost, nothing is demanded.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "platform/core/model/state.h"
+#include "sim/scene.h"
+
+namespace lockstep::sim {
+
+// What alone ends an attempt.
+struct Blow {
+  std::set<Cause> causes{};         // any of them may rightly be found
+  std::string who{};                // is named in the reason
+  Duration found{Duration::max()};  // if it goes on for longer, its time-out is no excuse
+  Duration at{};                    // on the timeline; set when it befalls
+};
+
+class Causes {
+ public:
+  Causes(Scene& scene, const State& durable) : scene_(scene), durable_(durable) {}
+
+  void befalls(const AttemptId& attempt, Blow blow);
+  // It has passed, and did no harm.
+  void spare(const AttemptId& attempt) { blows_.erase(attempt); }
+  // Anything may come of it.
+  void blur(const AttemptId& attempt) { blurred_.insert(attempt); }
+  void rank_ended(const AttemptId& attempt);
+  // An agent ends its ranks because of that; their peers may fail before theirs do.
+  void out_of_time(const AttemptId& attempt) { out_of_time_.insert(attempt); }
+
+  // It is about to be stored that this attempt has ended.
+  void check(const Attempt& ended) const;
+
+ private:
+  bool excuses(const Attempt& attempt, const Blow* blow) const;
+  bool time_is_up(const Attempt& attempt) const;
+
+  Scene& scene_;
+  const State& durable_;
+  std::map<AttemptId, Blow> blows_;
+  std::set<AttemptId> blurred_;
+  std::set<AttemptId> out_of_time_;
+  std::map<AttemptId, Duration> first_end_;  // of a rank, on the timeline
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,216 @@
+#include "sim/ledger.h"
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::seconds;
+
+// As docs/design/platform.md promises: none before the first retry, then 2 s, 4 s, up to a minute.
+Duration pause_before(int retry) {
+  if (retry <= 1) return Duration(0);
+  return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));
+}
+
+Duration charge_of(const Attempt& attempt) {
+  if (!attempt.started || !attempt.draining) return Duration(0);
+  return std::max(Duration(0), *attempt.draining - *attempt.started);
+}
+
+bool may_give_way(Cause cause) {
+  return cause == Cause::user_exit || cause == Cause::rank_lost || cause == Cause::hung;
+}
+
+template <class Rows, class Id>
+auto row(const Rows& rows, const Id& id) -> decltype(&rows.begin()->second) {
+  const auto found = rows.find(id);
+  return found == rows.end() ? nullptr : &found->second;
+}
+
+// The attempt of the run that ends in this commit, if one does.
+template <class Attempts>
+const Attempt* ended_in(const Attempts& attempts, const Run& before) {
+  const auto found = attempts.find(AttemptId{before.id, before.epoch});
+  if (found == attempts.end()) return nullptr;
+  return found->second->state == AttemptState::ended ? found->second : nullptr;
+}
+
+}  // namespace
+
+void Ledger::committing(std::span<const Change> changes) {
+  Commit commit;
+  for (const Change& change : changes) {
+    if (const auto* run = std::get_if<Run>(&change)) commit.runs.emplace(run->id, run);
+    if (const auto* attempt = std::get_if<Attempt>(&change))
+      commit.attempts.emplace(attempt->id, attempt);
+    if (const auto* node = std::get_if<Node>(&change)) commit.nodes.emplace(node->id, node);
+  }
+  for (const auto& [id, node] : commit.nodes) check_node(*node);
+  for (const auto& [id, attempt] : commit.attempts) check_attempt(commit, *attempt);
+  for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+  check_versions(commit);
+}
+
+Duration Ledger::charged(const State& state, const Run& run) {
+  Duration sum{};
+  for (std::int64_t epoch = 1; epoch <= run.epoch; ++epoch) {
+    const Attempt& attempt = state.attempts.at({run.id, epoch});
+    if (attempt.created >= run.queued && attempt.state == AttemptState::ended)
+      sum += charge_of(attempt);
+  }
+  return sum;
+}
+
+// --- Nodes and ranks ---
+
+void Ledger::check_node(const Node& after) {
+  const Node* before = row(durable_.nodes, after.id);
+  if (!before) return;
+  if (before->host != after.host || before->devices != after.devices)
+    scene_.violate(text(after.id) + " is moved to other devices");
+  const bool ends = before->state == NodeState::lost && after.state == NodeState::released;
+  if (before->state == NodeState::released || (after.state < before->state && !ends))
+    scene_.violate(
+        format("{} was {} and is {}", text(after.id), text(before->state), text(after.state)));
+  check_ranks(*before, after);
+}
+
+void Ledger::check_ranks(const Node& before, const Node& after) {
+  for (const Rank& was : before.ranks) {
+    const auto is = std::ranges::find(after.ranks, was.rank, &Rank::rank);
+    if (is == after.ranks.end())
+      scene_.violate(format("rank {} of {} is forgotten", was.rank, text(after.id)));
+    else if (was.state != RankState::running && *is != was)
+      scene_.violate(format("rank {} of {} had ended and changes", was.rank, text(after.id)));
+  }
+}
+
+// --- Attempts ---
+
+void Ledger::check_attempt(const Commit& commit, const Attempt& after) {
+  if (const Attempt* before = row(durable_.attempts, after.id))
+    check_moves(*before, after);
+  else
+    check_new_attempt(commit, after);
+}
+
+void Ledger::check_moves(const Attempt& before, const Attempt& after) {
+  if (before.state == AttemptState::ended || after.state < before.state)
+    scene_.violate(
+        format("{} was {} and is {}", text(after.id), text(before.state), text(after.state)));
+  if ((before.started && before.started != after.started) ||
+      (before.draining && before.draining != after.draining) || before.created != after.created)
+    scene_.violate(text(after.id) + " changes when it began");
+  if (before.cause != Cause::none && before.cause != after.cause && !may_give_way(before.cause))
+    scene_.violate(format("{} ended with cause {}, and now it is {}", text(after.id),
+                          text(before.cause), text(after.cause)));
+}
+
+void Ledger::check_new_attempt(const Commit& commit, const Attempt& attempt) {
+  const auto run = commit.runs.find(attempt.id.run);
+  if (run == commit.runs.end() || run->second->epoch != attempt.id.epoch)
+    return scene_.violate(text(attempt.id) + " begins without its run");
+  if (run->second->stop_requested)
+    scene_.violate(text(attempt.id) + " begins though its run is to stop");
+  check_pause(commit, *run->second, attempt);
+  check_turn(commit, *run->second);
+}
+
+// Between attempts of one run, unless somebody resumed it between them.
+void Ledger::check_pause(const Commit& commit, const Run& run, const Attempt& attempt) {
+  const AttemptId id{run.id, attempt.id.epoch - 1};
+  const auto ends = commit.attempts.find(id);
+  const Attempt* before = ends == commit.attempts.end() ? row(durable_.attempts, id) : ends->second;
+  if (!before || !before->ended || run.queued >= *before->ended) return;
+  const int retry = before->cause == Cause::user_exit ? run.user_exits : run.losses;
+  if (attempt.created - *before->ended < pause_before(retry))
+    scene_.violate(format("{} follows after {}, retry {} is to wait {}", text(attempt.id),
+                          text(attempt.created - *before->ended), retry,
+                          text(pause_before(retry))));
+}
+
+// First come, first served; one that pauses is passed over.
+void Ledger::check_turn(const Commit& commit, const Run& run) {
+  for (const RunId& id : durable_.open) {
+    const auto found = commit.runs.find(id);
+    const Run& other = found == commit.runs.end() ? durable_.runs.at(id) : *found->second;
+    if (other.state == RunState::queued && !other.not_before && other.queued < run.queued)
+      scene_.violate(
+          format("{} starts before {}, which stands ahead of it", text(run.id), text(id)));
+  }
+}
+
+// --- Runs ---
+
+void Ledger::check_run(const Commit& commit, const Run& after) {
+  if (const Run* before = row(durable_.runs, after.id)) check_known_run(commit, *before, after);
+}
+
+void Ledger::check_known_run(const Commit& commit, const Run& before, const Run& after) {
+  if (before.spec != after.spec || before.submitted != after.submitted)
+    scene_.violate(text(after.id) + " is not what was submitted any more");
+  if (after.version != before.version + 1)
+    scene_.violate(
+        format("{} goes from version {} to {}", text(after.id), before.version, after.version));
+  if (is_final(before.state)) return check_resumed(after);
+  if (after.queued != before.queued) scene_.violate(text(after.id) + " loses its turn");
+  if (before.stop_requested && !after.stop_requested)
+    scene_.violate(text(after.id) + " forgets that it is to stop");
+  const Attempt* ended = ended_in(commit.attempts, before);
+  check_use(before, after, ended);
+  if (is_final(after.state)) check_end(after, ended);
+}
+
+void Ledger::check_resumed(const Run& after) {
+  if (after.charged != Duration(0) || after.losses != 0 || after.user_exits != 0 ||
+      after.stop_requested || after.not_before)
+    scene_.violate(text(after.id) + " is resumed without its whole time and all its retries");
+}
+
+// An attempt uses up its running time, and a retry if another follows it.
+void Ledger::check_use(const Run& before, const Run& after, const Attempt* ended) {
+  const Duration charge = ended ? charge_of(*ended) : Duration(0);
+  if (after.charged != before.charged + charge)
+    scene_.violate(format("{} is charged {} for an attempt of {}", text(after.id),
+                          text(after.charged - before.charged), text(charge)));
+  const bool retried = ended && !is_final(after.state);
+  const int exits = retried && ended->cause == Cause::user_exit ? 1 : 0;
+  const int losses = retried && ended->cause != Cause::user_exit ? 1 : 0;
+  if (after.user_exits != before.user_exits + exits || after.losses != before.losses + losses)
+    scene_.violate(format("{} had used {} and {} retries; after {} it is {} and {}", text(after.id),
+                          before.user_exits, before.losses,
+                          retried ? text(ended->cause) : "no retry", after.user_exits,
+                          after.losses));
+}
+
+// A run that ends has reached what it ends for.
+void Ledger::check_end(const Run& run, const Attempt* ended) {
+  const Cause cause = ended ? ended->cause : Cause::cancelled;
+  const bool exited = cause == Cause::user_exit;
+  const bool spent =
+      exited ? run.user_exits == run.spec.retries : run.losses == run.spec.rank_loss_retries;
+  const bool right = run.state == RunState::succeeded   ? cause == Cause::ok
+                     : run.state == RunState::cancelled ? run.stop_requested
+                     : run.state == RunState::timed_out
+                         ? cause == Cause::timeout || run.charged >= run.spec.timeout
+                         : spent && cause != Cause::ok && cause != Cause::timeout;
+  if (!right)
+    scene_.violate(format("{} ends as {} after cause {}, with {} and {} retries used", text(run.id),
+                          text(run.state), text(cause), run.user_exits, run.losses));
+}
+
+// Whoever watches a run hears of each change of it.
+void Ledger::check_versions(const Commit& commit) {
+  std::set<RunId> changed;
+  for (const auto& [id, attempt] : commit.attempts) changed.insert(id.run);
+  for (const auto& [id, node] : commit.nodes) {
+    const Node* before = row(durable_.nodes, id);
+    if (!before || has_news(*before, *node)) changed.insert(id.attempt.run);
+  }
+  for (const RunId& id : changed)
+    if (!commit.runs.contains(id)) scene_.violate(text(id) + " changes, but not its version");
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,49 @@
+// Ledger: whether each change of the rows may follow what they were before. What is written down of
+// states, turns, retries, pauses and running time must add up, whatever happens in the world.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "platform/core/model/state.h"
+#include "sim/scene.h"
+
+namespace lockstep::sim {
+
+class Ledger {
+ public:
+  Ledger(Scene& scene, const State& durable) : scene_(scene), durable_(durable) {}
+
+  // The rows are about to become durable.
+  void committing(std::span<const Change> changes);
+  // By the attempts since it was submitted or last resumed.
+  static Duration charged(const State& state, const Run& run);
+
+ private:
+  // The rows of one commit.
+  struct Commit {
+    std::map<RunId, const Run*> runs{};
+    std::map<AttemptId, const Attempt*> attempts{};
+    std::map<NodeId, const Node*> nodes{};
+  };
+
+  void check_node(const Node& after);
+  void check_ranks(const Node& before, const Node& after);
+  void check_attempt(const Commit& commit, const Attempt& after);
+  void check_moves(const Attempt& before, const Attempt& after);
+  void check_new_attempt(const Commit& commit, const Attempt& attempt);
+  void check_pause(const Commit& commit, const Run& run, const Attempt& attempt);
+  void check_turn(const Commit& commit, const Run& run);
+  void check_run(const Commit& commit, const Run& after);
+  void check_known_run(const Commit& commit, const Run& before, const Run& after);
+  void check_use(const Run& before, const Run& after, const Attempt* ended);
+  void check_end(const Run& after, const Attempt* ended);
+  void check_resumed(const Run& after);
+  void check_versions(const Commit& commit);
+
+  Scene& scene_;
+  const State& durable_;
+};
+
+}  // namespace lockstep::sim
