@@ -43,11 +43,16 @@ class LS_THREAD_ANNOTATION(scoped_lockable) Lock {
   Mutex& mutex_;
 };
 
-// Takes the mutex if nobody holds it; false otherwise.
+// Takes the mutex if nobody holds it, or as long as keep_trying() says so; false otherwise.
 class LS_THREAD_ANNOTATION(scoped_lockable) TryLock {
  public:
   explicit TryLock(Mutex& mutex) LS_THREAD_ANNOTATION(no_thread_safety_analysis)
       : mutex_(mutex), held_(mutex.try_lock()) {}
+  template <class KeepTrying>
+  TryLock(Mutex& mutex, KeepTrying keep_trying) LS_THREAD_ANNOTATION(no_thread_safety_analysis)
+      : mutex_(mutex), held_(mutex.try_lock()) {
+    while (!held_ && keep_trying()) held_ = mutex_.try_lock();
+  }
   ~TryLock() LS_THREAD_ANNOTATION(no_thread_safety_analysis) {
     if (held_) mutex_.unlock();
   }
@@ -57,7 +62,7 @@ class LS_THREAD_ANNOTATION(scoped_lockable) TryLock {
 
  private:
   Mutex& mutex_;
-  const bool held_;
+  bool held_;
 };
 
 // A condition variable whose every wait has a bound.

@@ -13,6 +13,8 @@ namespace lockstep {
 namespace {
 
 constexpr int kSpins = 100;
+// About 20 us.
+constexpr int kBatonTries = 1000;
 constexpr auto kYieldBound = std::chrono::microseconds(100);
 // How often lifelines and time-outs are looked at while there is no time to sleep.
 constexpr auto kCheckPause = std::chrono::milliseconds(1);
@@ -90,7 +92,11 @@ Pending ProgressEngine::queue(const Call& call) {
 }
 
 std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
-  const TryLock baton(baton_);
+  // The progress thread, when it has just ended a call of ours, gives the baton away in a moment.
+  int tries = 0;
+  ++callers_waiting_;
+  const TryLock baton(baton_, [&] { return resting_.load() && ++tries < kBatonTries; });
+  --callers_waiting_;
   if (!baton) return std::nullopt;
   {
     Lock lock(mutex_);
@@ -98,6 +104,7 @@ std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
     if (!collectives_.empty()) return std::nullopt;
     call.header.sequence = ++sequence_;
   }
+  if (!driven_by_callers_.load(std::memory_order_relaxed)) driven_by_callers_ = true;
   auto done = drive(call);
   if (!done) break_down(done.error());
   return done;
@@ -149,6 +156,7 @@ Result<void> ProgressEngine::serve_next() {
   if (!queued) return {};
   auto done = drive(queued->call);
   if (!done) break_down(done.error());  // sets the cause before the caller can go on
+  resting_ = queued_.load() == 0 && !point_to_point_.has_calls();
   queued->completer.complete(done);
   return done;
 }
@@ -159,19 +167,24 @@ Result<void> ProgressEngine::await_work() {
   while (queued_.load() == 0) {
     if (TRY(progress())) continue;
     if (point_to_point_.has_calls()) {
+      resting_ = false;
       TRY(wait([&] { return has_work() || !point_to_point_.has_calls(); },
                Deadline::after(kForever)));
       continue;
     }
+    resting_ = true;
     const auto stirs = [&] { return has_work() || point_to_point_.has_arrivals(); };
-    if (!endpoint_->lie_down(stirs)) continue;
+    const bool callers_drive = driven_by_callers_.exchange(false) || callers_waiting_.load() > 0;
+    const auto how = callers_drive ? Endpoint::Doze::deaf : Endpoint::Doze::light;
+    if (!endpoint_->lie_down(how, stirs)) continue;
     baton_.unlock();
-    endpoint_->doze();
+    endpoint_->doze(how);
     baton_.lock();
     TRY(endpoint_->get_up());
     Lock lock(mutex_);
     if (broken_) return *broken_;
   }
+  resting_ = false;
   return {};
 }
 

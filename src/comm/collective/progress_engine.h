@@ -113,7 +113,11 @@ class ProgressEngine : private Exchange {
   std::optional<Header> last_;           // the collective before
   std::optional<Deadline> next_checks_;  // of what costs system calls
 
-  std::atomic<bool> has_news_ = false;   // submissions, an abort or the stop wait to be seen
+  // Since the progress thread last lay down: it need not wake for what comes to them.
+  std::atomic<bool> driven_by_callers_ = false;
+  std::atomic<int> callers_waiting_ = 0;  // for the baton
+  std::atomic<bool> resting_ = false;   // the progress thread has no work, or will find out at once
+  std::atomic<bool> has_news_ = false;  // submissions, an abort or the stop wait to be seen
   std::atomic<std::size_t> queued_ = 0;  // collectives
   Mutex mutex_;                          // guards what follows
   std::deque<QueuedCall> collectives_ LS_GUARDED_BY(mutex_);

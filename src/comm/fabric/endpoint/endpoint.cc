@@ -22,8 +22,11 @@ constexpr auto kNapLimit = std::chrono::seconds(60);
 
 }  // namespace
 
-Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd epoll)
-    : self_(std::move(self)), bell_(std::move(bell)), epoll_(std::move(epoll)) {
+Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd people, Fd epoll)
+    : self_(std::move(self)),
+      bell_(std::move(bell)),
+      people_(std::move(people)),
+      epoll_(std::move(epoll)) {
   const auto count = static_cast<std::size_t>(size);
   links_.resize(count);
   lifelines_.resize(count);
@@ -39,11 +42,11 @@ const Peer& Endpoint::peer(int rank) const {
   return rank == self_.rank ? self_ : lifelines_[static_cast<std::size_t>(rank)]->peer();
 }
 
-Result<void> Endpoint::watch(int fd) {
+Result<void> Endpoint::watch(const Fd& epoll, int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return os_error("watching a descriptor", errno);
   return {};
 }
@@ -82,7 +85,7 @@ Result<void> Endpoint::listen() {
 Result<void> Endpoint::heard(int peer, const Notice& notice) {
   const auto index = static_cast<std::size_t>(peer);
   auto& lifeline = *lifelines_[index];
-  if (lifeline.over()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, lifeline.fd(), nullptr);
+  if (lifeline.over()) ::epoll_ctl(people_.get(), EPOLL_CTL_DEL, lifeline.fd(), nullptr);
   switch (notice.kind) {
     case Notice::Kind::leaving:
       leaving_[index] = Leaving{{notice.sent[0], notice.sent[1]}};
@@ -130,11 +133,11 @@ void Endpoint::set_sleeping(Lane lane, bool sleeping) {
     if (link != nullptr) link->set_sleeping(lane, sleeping);
 }
 
-void Endpoint::wait_for_events(Duration bound) const {
+void Endpoint::wait_for_events(const Fd& epoll, Duration bound) const {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(bound);
   if (ofi_) left = std::min(left, kOfiNap);
   std::array<epoll_event, 8> events;
-  ::epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(left.count()));
+  ::epoll_wait(epoll.get(), events.data(), events.size(), static_cast<int>(left.count()));
 }
 
 // The flag of the point-to-point lane is taken back by who rings, and by nobody else: a thread that
@@ -143,22 +146,24 @@ Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& rea
   ++sleeping_;
   for (const auto lane : kLanes) set_sleeping(lane, true);
   if (!ready() && (!ofi_ || ofi_->may_sleep()))
-    wait_for_events(std::min<Duration>(deadline.left(), kNapLimit));
+    wait_for_events(epoll_, std::min<Duration>(deadline.left(), kNapLimit));
   set_sleeping(Lane::collective, false);
   --sleeping_;
   bell_.quiet();
   return poll_all();
 }
 
-bool Endpoint::lie_down(const std::function<bool()>& ready) {
+bool Endpoint::lie_down(Doze how, const std::function<bool()>& ready) {
   ++sleeping_;
   set_sleeping(Lane::point_to_point, true);
-  if (!ready() && (!ofi_ || ofi_->may_sleep())) return true;
+  if (!ready() && (!ofi_ || how == Doze::deaf || ofi_->may_sleep())) return true;
   --sleeping_;
   return false;
 }
 
-void Endpoint::doze() const { wait_for_events(kNapLimit); }
+void Endpoint::doze(Doze how) const {
+  wait_for_events(how == Doze::deaf ? people_ : epoll_, kNapLimit);
+}
 
 Result<void> Endpoint::get_up() {
   --sleeping_;

@@ -80,8 +80,11 @@ class Endpoint {
   // The same in three parts, for a thread that has no work: between lie_down() and get_up() it does
   // nothing but doze(), and another thread may use the endpoint. Peers do not ring for it when they
   // move in a collective, as none is under way. lie_down() is false when something is ready.
-  bool lie_down(const std::function<bool()>& ready);
-  void doze() const;
+  // Deaf, it does not wake for what comes over libfabric, which then is another thread's business,
+  // and looks after it only now and then.
+  enum class Doze { light, deaf };
+  bool lie_down(Doze how, const std::function<bool()>& ready);
+  void doze(Doze how) const;
   Result<void> get_up();
   void wake();  // ends a sleep or a doze; from any thread
 
@@ -97,13 +100,13 @@ class Endpoint {
 
  private:
   friend class EndpointMeeting;
-  Endpoint(Peer self, int size, Doorbell bell, Fd epoll);
-  Result<void> watch(int fd);
+  Endpoint(Peer self, int size, Doorbell bell, Fd people, Fd epoll);
+  static Result<void> watch(const Fd& epoll, int fd);
   Result<void> listen();
   Result<void> heard(int peer, const Notice& notice);
   void answer_leaving();
   void set_sleeping(Lane lane, bool sleeping);
-  void wait_for_events(Duration bound) const;
+  void wait_for_events(const Fd& epoll, Duration bound) const;
 
   struct Leaving {
     std::uint64_t sent[kLaneCount];
@@ -111,7 +114,8 @@ class Endpoint {
 
   Peer self_;
   Doorbell bell_;
-  Fd epoll_;
+  Fd people_;                                       // an epoll of the bell and the lifelines
+  Fd epoll_;                                        // of those and libfabric
   std::unique_ptr<OfiTransport> ofi_;               // only where a peer needs it
   std::vector<std::unique_ptr<Link>> owned_links_;  // the shared-memory ones
   std::vector<Link*> links_;

@@ -59,10 +59,10 @@ class EndpointMeeting {
   Result<std::unique_ptr<Endpoint>> hold() {
     if (options_.address.empty()) options_.address = first_address();
     auto bell = TRY(Doorbell::create());
-    Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll) return os_error("making an epoll", errno);
+    Fd people(::epoll_create1(EPOLL_CLOEXEC)), epoll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!people || !epoll) return os_error("making an epoll", errno);
     endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
-                                 std::move(bell), std::move(epoll)));
+                                 std::move(bell), std::move(people), std::move(epoll)));
     auto met = meet_all();
     if (met) met = settle_hosts();
     if (!met) {
@@ -123,10 +123,10 @@ class EndpointMeeting {
     }
   }
 
-  // Or for a word of somebody met already: the endpoint's epoll holds the lifelines.
+  // Or for a word of somebody met already: the endpoint's epoll of people holds the lifelines.
   Result<void> wait_for_caller(const Listener& local, const Listener& remote) {
     const Fd any(::epoll_create1(EPOLL_CLOEXEC));
-    for (const int fd : {local.fd(), remote.fd(), endpoint_->epoll_.get()}) {
+    for (const int fd : {local.fd(), remote.fd(), endpoint_->people_.get()}) {
       epoll_event event{};
       event.events = EPOLLIN;
       if (::epoll_ctl(any.get(), EPOLL_CTL_ADD, fd, &event) != 0)
@@ -233,7 +233,7 @@ class EndpointMeeting {
   Result<void> keep(Socket socket, const Peer& peer) {
     socket.tune_for_lifeline();
     endpoint_->fork_guard_.add(socket.fd());
-    TRY(endpoint_->watch(socket.fd()));
+    TRY(Endpoint::watch(endpoint_->people_, socket.fd()));
     endpoint_->lifelines_[static_cast<std::size_t>(peer.rank)] =
         std::make_unique<Lifeline>(std::move(socket), peer);
     return {};
@@ -249,7 +249,7 @@ class EndpointMeeting {
       if (endpoint_->gone(*missing))
         return Error{Code::peer_lost, format("rank {} left while the group met", *missing)};
       if (endpoint_->together_[static_cast<std::size_t>(*missing)]) continue;
-      TRY(wait_ready(endpoint_->epoll_.get(), EPOLLIN, deadline_,
+      TRY(wait_ready(endpoint_->people_.get(), EPOLLIN, deadline_,
                      format("waiting for what rank {} shares with its host", *missing)));
     }
     divide_into_hosts();
@@ -282,8 +282,9 @@ class EndpointMeeting {
   }
 
   Result<void> watch_all() {
-    TRY(endpoint_->watch(endpoint_->bell_.fd()));
-    if (endpoint_->ofi_) TRY(endpoint_->watch(endpoint_->ofi_->wait_fd()));
+    TRY(Endpoint::watch(endpoint_->people_, endpoint_->bell_.fd()));
+    TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->people_.get()));
+    if (endpoint_->ofi_) TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->ofi_->wait_fd()));
     return {};
   }
 
