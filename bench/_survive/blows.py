@@ -155,13 +155,13 @@ class Blows(threading.Thread):
         return blow is self._plan.blows[-1]
 
     def _measure_state(self, member: Member) -> None:
-        """From a rank's death to its state in `lockstep show`."""
+        """From a rank's death to its state in `lockstep show`, where an agent saw it."""
         began = time.monotonic()
         state = ""
         while state != "killed" and time.monotonic() < began + SHOW_SECONDS:
             asked = time.monotonic()
             state = self._state_of(member)
-            if state == "exited":  # it had ended when it was killed
+            if state in ("exited", "lost"):  # it had ended when it was killed, or its agent had
                 return
             self._world.timeline.add(f"`lockstep show`, {asked - began:.3f} s on: {state}")
         if state != "killed":

@@ -61,11 +61,13 @@ constexpr auto enum_names(NodeState) {
                            {NodeState::lost, "lost"}});
 }
 
-enum class RankState { running, exited, killed };
+// lost: its node is gone, and nobody saw how it ended.
+enum class RankState { running, exited, killed, lost };
 constexpr auto enum_names(RankState) {
   return names<RankState>({{RankState::running, "running"},
                            {RankState::exited, "exited"},
-                           {RankState::killed, "killed"}});
+                           {RankState::killed, "killed"},
+                           {RankState::lost, "lost"}});
 }
 
 // What a rank's process does, by the letter that /proc/PID/stat gives it. unknown: nobody looked;

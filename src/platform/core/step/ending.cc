@@ -107,7 +107,10 @@ void kill_node(Draft& draft, const NodeId& id) {
 }
 
 void release_node(Draft& draft, const NodeId& id) {
-  draft.nodes.edit(id).state = NodeState::released;
+  Node& released = draft.nodes.edit(id);
+  released.state = NodeState::released;
+  for (Rank& rank : released.ranks)
+    if (rank.state == RankState::running) rank.state = RankState::lost;
   const auto nodes = draft.nodes_of(id.attempt);
   const bool all = std::ranges::all_of(
       nodes, [](const Node* node) { return node->state == NodeState::released; });

@@ -25,6 +25,20 @@ TEST_F(StepSilenceTest, ASilentAgentLosesItsNodeAndIsFenced) {
   EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).state, NodeState::lost);
 }
 
+TEST_F(StepSilenceTest, WhenALostNodesProcessesAreGoneItsRanksCountAsLostAndAsNobodysFault) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  const NodeId lost = world.node(run, 1);
+  ASSERT_EQ(world.state.nodes.at(lost).ranks.size(), 1u);
+  world.now += seconds(29);
+  world.must(world.running(world.node(run, 0)));
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.state.nodes.at(lost).ranks[0].state, RankState::running);  // it may be
+  world.must(NodeGone{lost});
+  EXPECT_EQ(world.state.nodes.at(lost).ranks[0].state, RankState::lost);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
 TEST_F(StepSilenceTest, NobodyCountsAsSilentForTheTimeThatTheDaemonWasAway) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);

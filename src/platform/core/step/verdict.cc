@@ -37,7 +37,7 @@ std::optional<Suspect> first_bad_end(const Attempt& attempt, const Suspects& ran
 
 // It runs, or would if its agent had let it.
 bool has_not_ended_itself(const Rank& rank) {
-  return rank.state == RankState::running || rank.signalled_by_us;
+  return rank.state == RankState::running || rank.state == RankState::lost || rank.signalled_by_us;
 }
 
 // Who is most likely to hold up the others comes first.
