@@ -52,6 +52,7 @@ Result<void> Insight::put(const NodeId& node, std::span<const Item> items) {
   Tally tally = TRY(find_or_make_tally(database_, attempt.run));
   PointsWriter points(database_, attempt.run, attempt.epoch, tally, limits_);
   for (const Item& item : items) TRY(put(node, item, tally, points));
+  TRY(put_step_of_metrics(node, items));
   TRY(points.finish());
   if (!points.complaint().empty())
     TRY(append_note(database_, tally, attempt.epoch, items.back(), points.complaint(), limits_));
@@ -85,8 +86,25 @@ Result<void> Insight::put_progress(const NodeId& node, const Item& item) {
       "insert into progress (project, number, epoch, step, steps, time) values (:project, "
       ":number, :epoch, :step, :steps, :time) on conflict do update set epoch = excluded.epoch, "
       "step = excluded.step, steps = excluded.steps, time = excluded.time "
-      "where (excluded.epoch, excluded.step) >= (epoch, step)",
+      "where (excluded.epoch, excluded.step) >= (epoch, step) or (steps = 0 and excluded.steps > "
+      "0)",
       run.project, run.number, node.attempt.epoch, item.step, item.steps, item.time);
+}
+
+// Of a program that never says how far it is, the steps of its metrics tell; what it says counts
+// more.
+Result<void> Insight::put_step_of_metrics(const NodeId& node, std::span<const Item> items) {
+  const Item* newest = nullptr;
+  for (const Item& item : items)
+    if (item.kind == ItemKind::metrics && (!newest || item.step >= newest->step)) newest = &item;
+  if (!newest) return {};
+  const RunId& run = node.attempt.run;
+  return database_.execute(
+      "insert into progress (project, number, epoch, step, steps, time) values (:project, "
+      ":number, :epoch, :step, 0, :time) on conflict do update set epoch = excluded.epoch, "
+      "step = excluded.step, time = excluded.time where excluded.epoch > epoch or "
+      "(excluded.epoch = epoch and steps = 0 and excluded.step >= step)",
+      run.project, run.number, node.attempt.epoch, newest->step, newest->time);
 }
 
 Result<void> Insight::put_checkpoint(const NodeId& node, const Item& item) {

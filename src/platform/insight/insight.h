@@ -146,6 +146,7 @@ class Insight {
   Result<void> put(const NodeId& node, std::span<const Item> items);
   Result<void> put(const NodeId& node, const Item& item, Tally& tally, PointsWriter& points);
   Result<void> put_progress(const NodeId& node, const Item& item);
+  Result<void> put_step_of_metrics(const NodeId& node, std::span<const Item> items);
   Result<void> put_checkpoint(const NodeId& node, const Item& item);
 
   Database& database_;

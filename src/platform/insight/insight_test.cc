@@ -219,5 +219,17 @@ TEST_F(InsightTest, ProgressAndCheckpointsAreThoseOfTheNewestAttempt) {
   EXPECT_EQ(checkpoints[1].epoch, 2);
 }
 
+TEST_F(InsightTest, TheStepsOfMetricsTellHowFarAProgramIsThatDoesNotSay) {
+  ingest(kNode, {loss(1, 7, 1.0), loss(2, 9, 1.0), loss(3, 8, 1.0, 1)});
+  EXPECT_EQ(insight_.summary(kRun).value().progress->step, 9);
+  EXPECT_EQ(insight_.summary(kRun).value().progress->steps, 0);
+  ingest(kLater, {loss(1, 5, 1.0)});
+  EXPECT_EQ(insight_.summary(kRun).value().progress->step, 5);  // it went on from a checkpoint
+  ingest(kLater, {{.sequence = 2, .kind = ItemKind::progress, .step = 2, .steps = 10}});
+  ingest(kLater, {loss(3, 6, 1.0)});
+  EXPECT_EQ(insight_.summary(kRun).value().progress->step, 2);
+  EXPECT_EQ(insight_.summary(kRun).value().progress->steps, 10);
+}
+
 }  // namespace
 }  // namespace lockstep::insight
