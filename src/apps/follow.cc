@@ -1,5 +1,8 @@
 #include "apps/follow.h"
 
+#include <string_view>
+#include <utility>
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,7 +12,19 @@ namespace lockstep {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;
-void on_interrupt(int) { interrupted = 1; }
+
+// What the handler says and returns; set while no handler is.
+std::string_view last_words;
+int last_code = kDone;
+
+// Only calls that a signal handler may make.
+void on_interrupt(int) {
+  if (interrupted != 0) {
+    [[maybe_unused]] auto written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
+    ::_exit(last_code);
+  }
+  interrupted = 1;
+}
 
 // A second at most passes between Ctrl-C and the answer to it.
 constexpr auto kWait = std::chrono::seconds(1);
@@ -43,8 +58,10 @@ class States {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::string words, int code) : last_words_(std::move(words) + "\n") {
   interrupted = 0;
+  last_words = last_words_;
+  last_code = code;
   struct sigaction action{};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
@@ -82,7 +99,6 @@ void print_lines(const std::vector<api::LogLine>& lines, bool with_rank) {
 }
 
 Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
-  Interrupt interrupt;
   WaitingLine waiting;
   std::int64_t version = -1;
   while (!Interrupt::requested()) {
@@ -96,7 +112,6 @@ Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
 
 Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options) {
-  Interrupt interrupt;
   States states(options.states);
   api::LogsQuery query{
       .after = options.after, .rank = options.rank, .tail = {}, .wait_seconds = in_seconds(kWait)};

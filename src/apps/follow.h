@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/exit_codes.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -13,14 +14,18 @@
 
 namespace lockstep {
 
-// While one lives, Ctrl-C sets a flag instead of ending the program.
+// While one lives, the first Ctrl-C sets a flag instead of ending the program. The second ends it
+// at once, whatever it waits for, with these last words on standard error and this exit code.
 class Interrupt {
  public:
-  Interrupt();
+  explicit Interrupt(std::string last_words, int code = kDone);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   static bool requested();
+
+ private:
+  std::string last_words_;  // where the handler finds them
 };
 
 // Waits a moment, then makes `client` one of the daemon that is there now, if any.
@@ -45,11 +50,12 @@ struct FollowOptions {
   bool states = true;       // say on standard error when the state changes
 };
 
-// Waits until the run has ended and says how it ended; nothing when Ctrl-C came first.
+// Waits until the run has ended and says how it ended; nothing when Ctrl-C came first. The caller
+// has an Interrupt.
 Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id);
 
 // Prints lines until the run has ended, and gives the run as it ended; nothing when Ctrl-C came
-// first.
+// first. The caller has an Interrupt.
 Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options);
 

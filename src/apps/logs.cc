@@ -44,8 +44,10 @@ Result<int> show_logs(const LogsFlags& flags) {
     if (all) break;
   }
   if (!flags.follow) return kDone;
+  const auto farewell = "\n" + how_to_come_back(run.id);
+  Interrupt interrupt(farewell);
   auto end = TRY(follow(client, id, {.rank = flags.rank, .after = query.after}));
-  if (!end) say("\n" + how_to_come_back(run.id));
+  if (!end) say(farewell);
   return kDone;
 }
 

@@ -23,9 +23,11 @@ Result<int> resume_and_follow(const RunId& id) {
   Client client = TRY(connect());
   const std::int64_t after = TRY(last_line(client, id));
   api::RunView run = TRY(client.resume(id));
+  const auto detached = "\ndetached: " + how_to_come_back(run.id);
+  Interrupt interrupt(detached);
   auto end = TRY(follow(client, id, {.rank = {}, .after = after}));
   if (end) return exit_code_for(*end);
-  say("\ndetached: " + how_to_come_back(run.id));
+  say(detached);
   return kDone;
 }
 

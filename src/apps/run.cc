@@ -42,9 +42,11 @@ Result<int> submit_and_follow(const Choice& choice) {
   }
   say(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id, run.name,
              size_text(spec)));
+  const auto detached = "\ndetached: " + how_to_come_back(run.id);
+  Interrupt interrupt(detached);
   auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
   if (end) return exit_code_for(*end);
-  say("\ndetached: " + how_to_come_back(run.id));
+  say(detached);
   return kDone;
 }
 

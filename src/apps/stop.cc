@@ -9,6 +9,8 @@
 namespace lockstep {
 namespace {
 
+constexpr auto kNoLongerWaiting = "no longer waiting; the runs are being stopped";
+
 struct StopFlags {
   std::vector<std::string> runs;
   std::string reason;
@@ -17,9 +19,10 @@ struct StopFlags {
 
 // Each that has ended, in the order in which they were named.
 Result<int> await_all(Client& client, const std::vector<RunId>& runs) {
+  Interrupt interrupt(format("\nlockstep: {}", kNoLongerWaiting), kCancelled);
   for (const RunId& id : runs) {
     auto end = TRY(await_end(client, id));
-    if (!end) return Error{Code::cancelled, "no longer waiting; the runs are being stopped"};
+    if (!end) return Error{Code::cancelled, kNoLongerWaiting};
     print(state_line(*end));
   }
   return kDone;

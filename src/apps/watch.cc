@@ -91,7 +91,8 @@ class Turns {
 Result<int> watch(const std::string& words) {
   RunId id = TRY(run_argument(words));
   Client client = TRY(connect());
-  Interrupt interrupt;
+  const auto farewell = "\n" + how_to_come_back(words);
+  Interrupt interrupt(farewell);
   bool live = is_terminal(STDOUT_FILENO);
   Pace pace;
   Turns turns;
@@ -110,7 +111,7 @@ Result<int> watch(const std::string& words) {
     }
     TRY(patiently(client, [&] { return client.run(id, run.version, kPoll); }));
   }
-  print("\n" + how_to_come_back(words));
+  print(farewell);
   return kDone;
 }
 
