@@ -1,15 +1,47 @@
 #include "apps/served.h"
 
+#include <set>
+#include <string>
+
 #include "base/files.h"
 #include "base/format.h"
 #include "map/discover/discover.h"
 #include "map/file.h"
 #include "map/grid.h"
+#include "map/query.h"
+#include "net/socket.h"
 #include "net/url.h"
 #include "text/convert.h"
 #include "text/json.h"
 
 namespace lockstep {
+namespace {
+
+// The one engine there is starts nodes on this machine, whatever the map says of their hosts. So a
+// host's address must be this machine's: then its ranks are reached where they are.
+Result<void> check_is_here(const Map& map, const std::string& file) {
+  std::set<std::string> known;
+  for (const Host* host : hosts(map)) {
+    const std::string& address = address_of(*host);
+    if (!known.insert(address).second) continue;
+    const auto bound = Listener::tcp(address, 0);
+    if (bound || bound.error().code == Code::exhausted) continue;  // of ports: it is ours
+    return Error{Code::invalid,
+                 format("{}: the host '{}' is at {}, which is not this machine, and nodes can be "
+                        "started on this machine alone; leave the host out, or give it the "
+                        "address 127.0.0.1 to have this machine stand for it",
+                        file, host->id, address)};
+  }
+  return {};
+}
+
+Result<Map> map_of_file(const std::string& file) {
+  Map map = TRY(parse_map(TRY(read_file(file)), file));
+  TRY(check_is_here(map, file));
+  return map;
+}
+
+}  // namespace
 
 Result<Served> served_before(const Home& home) {
   auto content = read_file(home.served_file());
@@ -25,14 +57,14 @@ Result<void> keep_served(const Home& home, const Served& served) {
 }
 
 Result<Map> wanted_map(const Served& served) {
-  if (!served.map_file.empty()) return parse_map(TRY(read_file(served.map_file)), served.map_file);
+  if (!served.map_file.empty()) return map_of_file(served.map_file);
   Map machine = TRY(discover_local());
   if (served.hosts.empty()) return machine;
   return present_as(machine, TRY(parse_host_grid(served.hosts)));
 }
 
 Result<void> check_map(const Served& served) {
-  if (!served.map_file.empty()) TRY(parse_map(TRY(read_file(served.map_file)), served.map_file));
+  if (!served.map_file.empty()) TRY(map_of_file(served.map_file));
   if (!served.hosts.empty()) TRY(parse_host_grid(served.hosts));
   return {};
 }
