@@ -163,7 +163,7 @@ class NoEngine : public Engine {
  public:
   Result<void> launch(const Launch&) override { return {}; }
   Result<void> kill(const NodeId&) override { return {}; }
-  Result<std::vector<NodeId>> list() override { return std::vector<NodeId>(); }
+  Result<std::vector<Present>> list() override { return std::vector<Present>(); }
 };
 
 void open_controller(Store& store, const std::filesystem::path& folder) {

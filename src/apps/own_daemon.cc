@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apps/exit_codes.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
 #include "base/environment.h"
@@ -40,6 +41,11 @@ Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const Home& ho
                   .output = log.get()};
   program.environment["LOCKSTEP_HOME"] = home.folder.string();  // it may have been relative
   return spawn(program, Bond::session);
+}
+
+// The kind of failure that makes this program end as the daemon did.
+Code code_of_end(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == kWrongUsage ? Code::invalid : Code::internal;
 }
 
 // The daemon's answer, once it gives one; an error when it did not within its time to start.
@@ -87,9 +93,11 @@ Result<Client> start_daemon(const Home& home, const std::vector<std::string>& ar
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {
     auto file = read_daemon_file(home.daemon_file());  // it may be that of another daemon
     if (auto client = Client::open(home); client && file && file->pid == child) return client;
-    if (::waitpid(child, nullptr, WNOHANG) == child)
-      return Error{Code::invalid, format("the daemon did not start: {} (all of it: {})",
-                                         last_words(home.log_file()), home.log_file().string())};
+    int status = 0;
+    if (::waitpid(child, &status, WNOHANG) == child)
+      return Error{code_of_end(status),
+                   format("the daemon did not start: {} (all of it: {})",
+                          last_words(home.log_file()), home.log_file().string())};
     waiting.show("waiting for the daemon to answer");
   }
   return Error{Code::timeout, format("the daemon did not answer within {}; see {}",

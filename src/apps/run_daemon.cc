@@ -1,7 +1,9 @@
 #include "apps/run_daemon.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 
 #include <signal.h>
 #include <unistd.h>
@@ -14,8 +16,8 @@
 #include "net/loop.h"
 #include "platform/controller/controller.h"
 #include "platform/engine/local/local_engine.h"
-#include "platform/host/daemon_log.h"
 #include "platform/host/keys.h"
+#include "platform/host/own_log.h"
 #include "platform/insight/insight.h"
 #include "platform/janitor/janitor.h"
 #include "platform/server/server.h"
@@ -32,15 +34,22 @@ struct Ticking {
   Controller& controller;
   Janitor& janitor;
   std::filesystem::path log;
-  Timer timer{};
+  Timer timer{}, acting{};
 };
+
+// What is decided for a large gang takes a while: others have their turns in between.
+void act_in_turns(Ticking& ticking) {
+  if (ticking.controller.act())
+    ticking.acting = ticking.loop.after(Duration(0), [&] { act_in_turns(ticking); });
+}
 
 void tick_for_ever(Ticking& ticking) {
   // First, so that an exception, which the loop logs, does not end time-outs for good.
   ticking.timer = ticking.loop.after(kTick, [&] { tick_for_ever(ticking); });
   ticking.controller.tick();
+  act_in_turns(ticking);
   ticking.janitor.slice();
-  if (auto bounded = bound_daemon_log(ticking.log); !bounded)
+  if (auto bounded = bound_own_log(ticking.log, kDaemonLogMax); !bounded)
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
@@ -74,15 +83,21 @@ Result<int> run_daemon(const Home& home, const Served& served) {
                    .keep_logs = served.keep_logs});
   controller->subscribe([&](const RunId& run, std::int64_t) { janitor.look_at(run); });
   Loop loop;
-  auto started = Server::start(loop, {.controller = *controller,
-                                      .insight = insight,
-                                      .keys = keys,
-                                      .clock = clock,
-                                      .home = home,
-                                      .version = LOCKSTEP_VERSION,
-                                      .host = served.listen,
-                                      .host_names = served.names,
-                                      .port = served.port});
+  auto started =
+      Server::start(loop, {.controller = *controller,
+                           .insight = insight,
+                           .keys = keys,
+                           .clock = clock,
+                           .home = home,
+                           .version = LOCKSTEP_VERSION,
+                           .host = served.listen,
+                           .host_names = served.names,
+                           .port = served.port,
+                           .troubles = [&] {
+                             auto all = controller->troubles();
+                             std::ranges::move(janitor.troubles(), std::back_inserter(all));
+                             return all;
+                           }});
   if (!started) return not_listening(started.error(), served);
   auto server = *std::move(started);
   TRY(keep_served(home, served));

@@ -11,6 +11,7 @@
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/format.h"
 #include "base/units.h"
 #include "text/exact.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::int64_t kPortMost = 65535;
 constexpr auto kStopPatience = std::chrono::seconds(15);
+constexpr auto kSignPatience = std::chrono::seconds(2);
 
 struct ServeFlags {
   Served served;
@@ -71,24 +73,36 @@ Result<Duration> keep_logs_of(const ServeFlags& flags) {
   return kept;
 }
 
+// Who holds the folder's lock, and nobody else, though its number may be in the daemon's file too.
+// A daemon that has just begun signs the lock in a moment.
+Result<pid_t> running_daemon(const Home& home) {
+  for (Deadline deadline = Deadline::after(kSignPatience); is_served(home); ::usleep(20'000)) {
+    if (const auto pid = holder_of_lock(home.lock_file())) return *pid;
+    if (deadline.passed())
+      return Error{Code::unavailable,
+                   format("a daemon holds {}, but is no process of this machine; end it where it "
+                          "runs",
+                          home.lock_file().string())};
+  }
+  return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
+}
+
 // Ends the daemon, not the runs: their agents go on and wait for the next one.
 Result<int> stop_daemon() {
   Home home = TRY(find_home());
-  auto daemon = read_daemon_file(home.daemon_file());
-  // The file alone says little: a daemon that was killed leaves it behind.
-  if (!daemon || !is_served(home))
-    return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
-  if (::kill(static_cast<pid_t>(daemon->pid), SIGTERM) != 0 && errno != ESRCH)
-    return os_error(format("stopping the daemon (process {})", daemon->pid), errno);
+  const pid_t daemon = TRY(running_daemon(home));
+  if (::kill(daemon, SIGTERM) != 0 && errno != ESRCH)
+    return os_error(format("stopping the daemon (process {})", daemon), errno);
   WaitingLine waiting;
-  for (Deadline deadline = Deadline::after(kStopPatience); is_served(home); ::usleep(20'000)) {
+  for (Deadline deadline = Deadline::after(kStopPatience);
+       holder_of_lock(home.lock_file()) == daemon; ::usleep(20'000)) {
     if (deadline.passed())
       return Error{Code::timeout,
-                   format("the daemon (process {}) did not end within {}; see {}", daemon->pid,
+                   format("the daemon (process {}) did not end within {}; see {}", daemon,
                           text(Duration(kStopPatience)), home.log_file().string())};
     waiting.show("waiting for the daemon to end");
   }
-  print(format("stopped the daemon (process {})", daemon->pid));
+  print(format("stopped the daemon (process {})", daemon));
   return kDone;
 }
 

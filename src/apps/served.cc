@@ -71,8 +71,9 @@ Result<void> check_map(const Served& served) {
 
 Error not_listening(const Error& error, const Served& served) {
   const bool taken = served.port != 0 && error.code == Code::already_exists;
-  return {error.code, format("{}; choose another {}", error.message,
-                             taken ? "by --port, or 0 for any that is free" : "by --listen")};
+  const Code code = error.code == Code::exhausted ? error.code : Code::invalid;
+  return {code, format("{}; choose another {}", error.message,
+                       taken ? "by --port, or 0 for any that is free" : "by --listen")};
 }
 
 std::optional<std::string> warning_about(const Served& served) {

@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-// `lockstep version`: of this program, and of the daemon when one runs (none is started for it).
+// `lockstep version`: of this program, and of the daemon when one runs (none is started for it),
+// with what goes wrong in that.
 void add_version(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("version", "Print the version of this program and the daemon");
   auto json = std::make_shared<bool>(false);
@@ -16,10 +17,12 @@ void add_version(CLI::App& app, Action& action) {
   command->callback([&action, json] {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
+      std::vector<std::string> troubles;
       if (auto client = Client::open(TRY(find_home())); client) {
         api::Version daemon = TRY(client->version());
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();
+        troubles = std::move(daemon.troubles);
       }
       if (*json) {
         print(dump_json(versions));
@@ -33,6 +36,7 @@ void add_version(CLI::App& app, Action& action) {
                      versions["daemon"]["pid"].get<std::int64_t>()));
       else
         print("daemon   none is running");
+      for (const std::string& trouble : troubles) print("trouble  " + trouble);
       return kDone;
     };
   });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <memory>
 #include <set>
 
@@ -22,42 +21,69 @@ std::optional<pid_t> pid_of(std::string_view name) {
   return pid;
 }
 
+std::uint64_t number_of(std::string_view word) {
+  std::uint64_t number = 0;
+  std::from_chars(word.data(), word.data() + word.size(), number);
+  return number;
+}
+
+// Counted as in proc(5), from the third on, which is the state.
+std::vector<std::string_view> fields_of(std::string_view words) {
+  std::vector<std::string_view> fields;
+  while (!words.empty()) {
+    const auto end = std::min(words.find_first_of(" \n"), words.size());
+    if (end > 0) fields.push_back(words.substr(0, end));
+    words.remove_prefix(std::min(words.size(), end + 1));
+  }
+  return fields;
+}
+
 // "123 (name) S 1 123 ...": the name may hold blanks and parentheses, so read from the last one.
-std::optional<Process> parse_stat(pid_t pid, const std::string& words) {
-  auto name_end = words.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  Process process{.pid = pid};
-  if (std::sscanf(words.c_str() + name_end + 1, " %c %d %d", &process.state, &process.parent,
-                  &process.group) != 3)
-    return std::nullopt;
+std::optional<Process> parse_stat(pid_t pid, std::string_view words) {
+  const auto name_end = words.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  const auto fields = fields_of(words.substr(name_end + 1));
+  if (fields.size() < 48) return std::nullopt;
+  const auto field = [&](std::size_t number) { return fields[number - 3]; };
+  const Process process{.pid = pid,
+                        .parent = static_cast<pid_t>(number_of(field(4))),
+                        .group = static_cast<pid_t>(number_of(field(5))),
+                        .session = static_cast<pid_t>(number_of(field(6))),
+                        .state = field(3).front(),
+                        .started = number_of(field(22)),
+                        .environment = number_of(field(50))};
   if (process.state == 'Z' || process.state == 'X') return std::nullopt;
   return process;
 }
 
-std::optional<Process> process_of_user(pid_t pid) {
-  std::string folder = format("/proc/{}", pid);
-  struct stat status{};
-  if (::stat(folder.c_str(), &status) != 0 || status.st_uid != ::geteuid()) return std::nullopt;
-  auto words = read_file(folder + "/stat");
-  return words ? parse_stat(pid, *words) : std::nullopt;
-}
-
-template <class Visit>
-void for_each_pid(Visit&& visit) {
+// By pid.
+template <class Counts>
+std::vector<Process> processes_that(Counts&& counts) {
+  std::vector<Process> found;
   std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
   while (dirent* entry = folder ? ::readdir(folder.get()) : nullptr)
-    if (auto pid = pid_of(entry->d_name)) visit(*pid);
+    if (const auto pid = pid_of(entry->d_name); pid && counts(*pid))
+      if (auto process = find_process(*pid)) found.push_back(*process);
+  std::ranges::sort(found, {}, &Process::pid);
+  return found;
 }
 
 }  // namespace
 
+std::optional<Process> find_process(pid_t pid) {
+  auto words = read_file(format("/proc/{}/stat", pid));
+  return words ? parse_stat(pid, *words) : std::nullopt;
+}
+
 std::vector<Process> processes_of_user() {
-  std::vector<Process> all;
-  for_each_pid([&](pid_t pid) {
-    if (auto process = process_of_user(pid)) all.push_back(*process);
+  return processes_that([](pid_t pid) {
+    struct stat status{};
+    return ::stat(format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == ::geteuid();
   });
-  std::ranges::sort(all, {}, &Process::pid);
-  return all;
+}
+
+std::vector<Process> all_processes() {
+  return processes_that([](pid_t) { return true; });
 }
 
 std::optional<std::string> environment_of(pid_t pid, std::string_view variable) {
@@ -71,15 +97,6 @@ std::optional<std::string> environment_of(pid_t pid, std::string_view variable) 
       return std::string(entry.substr(variable.size() + 1));
   }
   return std::nullopt;
-}
-
-// What is another's, or has ended, shows none.
-std::map<pid_t, std::string> processes_with(std::string_view variable) {
-  std::map<pid_t, std::string> found;
-  for_each_pid([&](pid_t pid) {
-    if (auto value = environment_of(pid, variable)) found.emplace(pid, *std::move(value));
-  });
-  return found;
 }
 
 std::vector<Process> descendants(const std::vector<Process>& all, pid_t ancestor) {

@@ -97,6 +97,7 @@ void Agent::obey(const Command& command) {
   const bool leave = command.kind == CommandKind::leave;
   if (leave && phase_ < Phase::clearing) make_end();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks();
+  if (command.kind == CommandKind::none && phase_ == Phase::running) count_running_time();
   if (command.kind == CommandKind::stop) begin_stop("");
 }
 
@@ -176,13 +177,18 @@ void Agent::start_ranks() {
   for (const Rank& rank : ranks_)
     world_.training.join(node_.attempt, rank.rank, launch_.world_size, program_,
                          [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
-  if (launch_.time_left > Duration(0))
-    later(launch_.time_left, [](Agent& agent) {
-      if (agent.phase_ != Phase::running) return;
-      agent.world_.truth.out_of_time(agent.node_.attempt);
-      agent.begin_stop("time-out");
-    });
+  if (launch_.nodes == 1) count_running_time();
   tell();
+}
+
+// Once all nodes' ranks run. Repeats change nothing.
+void Agent::count_running_time() {
+  if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
+  later(launch_.time_left, [](Agent& agent) {
+    if (agent.phase_ != Phase::running) return;
+    agent.world_.truth.out_of_time(agent.node_.attempt);
+    agent.begin_stop("time-out");
+  });
 }
 
 // Repeats change nothing.

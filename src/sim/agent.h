@@ -77,6 +77,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   // Its ranks
   void start_ranks();
+  void count_running_time();
   void begin_stop(std::string message);
   void make_end();
   void signal_ranks(int signal, Duration delay);
@@ -97,6 +98,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   std::map<int, std::optional<RankEnd>> standing_;  // local numbers, and how they end if they go on
   bool signalled_ = false;                          // what ends from here on ends by our doing
   bool ended_badly_ = false;                        // a rank, before that
+  bool counts_time_ = false;                        // all nodes' ranks run
 
   Command orders_;
   bool calling_ = false;

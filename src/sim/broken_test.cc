@@ -50,7 +50,7 @@ class OtherEngine : public Engine {
   OtherEngine(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
   Result<void> launch(const Launch& launch) override { return real_.launch(launch); }
   Result<void> kill(const NodeId& node) override { return real_.kill(node); }
-  Result<std::vector<NodeId>> list() override { return real_.list(); }
+  Result<std::vector<Present>> list() override { return real_.list(); }
 
  protected:
   Engine& real_;
@@ -77,7 +77,7 @@ class LaunchesNothing : public OtherEngine {
 class ForgetsALiveNode : public OtherEngine {
  public:
   using OtherEngine::OtherEngine;
-  Result<std::vector<NodeId>> list() override {
+  Result<std::vector<Present>> list() override {
     auto nodes = TRY(real_.list());
     if (++looks_ % 50 == 0 && !nodes.empty()) nodes.pop_back();
     return nodes;
@@ -90,9 +90,11 @@ class ForgetsALiveNode : public OtherEngine {
 class RemembersTheDead : public OtherEngine {
  public:
   using OtherEngine::OtherEngine;
-  Result<std::vector<NodeId>> list() override {
-    for (const NodeId& node : TRY(real_.list())) seen_.insert(node);
-    return std::vector<NodeId>(seen_.begin(), seen_.end());
+  Result<std::vector<Present>> list() override {
+    for (const Present& present : TRY(real_.list())) seen_.insert(present.node);
+    std::vector<Present> all;
+    for (const NodeId& node : seen_) all.push_back({node});
+    return all;
   }
 
  private:
@@ -103,8 +105,8 @@ class KillsAnother : public OtherEngine {
  public:
   using OtherEngine::OtherEngine;
   Result<void> kill(const NodeId& node) override {
-    for (const NodeId& other : TRY(real_.list()))
-      if (other != node) return real_.kill(other);
+    for (const Present& other : TRY(real_.list()))
+      if (other.node != node) return real_.kill(other.node);
     return {};
   }
 };

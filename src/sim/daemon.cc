@@ -69,9 +69,19 @@ void Daemon::tick(std::int64_t life) {
     keep_busy([this] { controller_->tick(); });
     if (buried()) return;
     took_time = scene_.timeline.now() != began;
-    if (look_ && !took_time) look_();
+    if (look_ && !took_time && controller_->is_ready()) look_();
+    go_on(life);
   }
   scene_.timeline.after(took_time ? kCatchUp : kTick, [this, life] { tick(life); });
+}
+
+// Does what was decided, in turns.
+void Daemon::go_on(std::int64_t life) {
+  scene_.timeline.after(Duration(0), [this, life] {
+    if (!controller_ || life != lives_ || !serves()) return;
+    const bool more = keep_busy([this] { return controller_->act(); });
+    if (!buried() && more) go_on(life);
+  });
 }
 
 template <class Act>

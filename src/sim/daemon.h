@@ -39,7 +39,8 @@ class Daemon {
   Result<void> stop(const RunId& run);
   Result<void> resume(const RunId& run);
 
-  // Called after each tick that took no time, so that all that was due is decided.
+  // Called after each tick that took no time, so that all that was due is decided, of a daemon that
+  // knows what runs.
   void on_tick(std::function<void()> look) { look_ = std::move(look); }
 
  private:
@@ -50,6 +51,7 @@ class Daemon {
   auto keep_busy(Act act) -> decltype(act());
   bool buried();
   void tick(std::int64_t life);
+  void go_on(std::int64_t life);
 
   Scene& scene_;
   Life& life_;

@@ -1,5 +1,7 @@
 #include "sim/hosts.h"
 
+#include <algorithm>
+
 #include "map/query.h"
 
 namespace lockstep::sim {
@@ -46,6 +48,11 @@ std::set<NodeId> Hosts::nodes() const {
   for (const auto& [id, agent] : agents_) nodes.insert(agent->node());
   for (const auto& [id, process] : left_behind_) nodes.insert(process.node);
   return nodes;
+}
+
+bool Hosts::has_agent(const NodeId& node) const {
+  return std::ranges::any_of(agents_,
+                             [&](const auto& entry) { return entry.second->node() == node; });
 }
 
 void Hosts::kill_agent(ProcessId id) {

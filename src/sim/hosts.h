@@ -24,6 +24,7 @@ class Hosts {
   void kill(const NodeId& node);
   // Nodes of which a process is left.
   std::set<NodeId> nodes() const;
+  bool has_agent(const NodeId& node) const;
 
   // What may befall them.
   void crash(const std::string& host);

@@ -48,13 +48,15 @@ Result<void> SimEngine::find_and_kill(const NodeId& node) {
   return {};
 }
 
-Result<std::vector<NodeId>> SimEngine::list() {
+Result<std::vector<Present>> SimEngine::list() {
   if (!world_.life.pass("before a look")) return kDead;
-  const auto nodes = world_.hosts.nodes();
+  std::vector<Present> present;
+  for (const NodeId& node : world_.hosts.nodes())
+    present.push_back({node, world_.hosts.has_agent(node)});
   take_time();
   if (!world_.life.pass("after a look")) return kDead;
   if (blind_) return Error{Code::unavailable, "the engine does not answer"};
-  return std::vector<NodeId>(nodes.begin(), nodes.end());
+  return present;
 }
 
 // The world goes on meanwhile; the daemon, which waits for the answer, hears and does nothing.

@@ -29,7 +29,7 @@ class SimEngine : public Engine {
 
   Result<void> launch(const Launch& launch) override;
   Result<void> kill(const NodeId& node) override;
-  Result<std::vector<NodeId>> list() override;
+  Result<std::vector<Present>> list() override;
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
   void set_blind(bool blind) { blind_ = blind; }  // list() fails

@@ -7,8 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
-from tests.conftest import PATIENCE, PROGRAM, Cluster
+import pytest
+
+from tests.conftest import PATIENCE, PROGRAM, Cluster, wait_until
 
 
 def start(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
@@ -40,6 +44,94 @@ def test_stopping_leaves_alone_who_has_the_number_of_a_daemon_that_was_killed(
         assert stopped.returncode != 0 and "no daemon is running" in stopped.stderr
         stranger.communicate(b"\n", timeout=PATIENCE)
     assert stranger.returncode == 0
+
+
+def test_stopping_ends_who_holds_the_folder_whatever_its_file_says(idle: Cluster) -> None:
+    idle.serve("1x1")
+    daemon = idle.daemon_pid()
+    file = idle.home / "daemon.json"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        file.write_text(json.dumps({**json.loads(file.read_text()), "pid": stranger.pid}))
+        assert f"process {daemon}" in idle.ok("serve", "--stop")
+        stranger.communicate(b"\n", timeout=PATIENCE)
+    assert stranger.returncode == 0
+    assert not file.exists()  # the daemon took it along
+
+
+def test_who_looks_for_a_daemon_keeps_none_from_starting(idle: Cluster) -> None:
+    idle.serve("1x1")
+    idle.ok("serve", "--stop")
+    lookers = [start(idle, "serve", "--stop") for _ in range(20)]
+    idle.serve("1x1")
+    for looker in lookers:
+        looker.communicate(timeout=PATIENCE)
+    if not (idle.home / "daemon.json").exists():  # the last of them found it
+        idle.serve("1x1")
+
+
+def test_the_second_interrupt_leaves_at_once_and_says_how_to_come_back(cluster: Cluster) -> None:
+    run = cluster.submit("--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done")
+    cluster.running_ranks(run)
+    for words in (("logs", "-f", run), ("watch", run), ("stop", "--wait", run)):
+        with start(cluster, *words) as follower:
+            assert follower.stdout is not None and follower.stderr is not None
+            if words[0] == "stop":
+                wait_until("it is told to stop", lambda: "draining" in cluster.ok("show", run))
+            else:
+                assert follower.stdout.readline()
+            ended = interrupted_while_the_daemon_hangs(cluster, follower)
+            said = follower.stderr.read()
+        if words[0] == "stop":
+            assert ended == 130 and "no longer waiting" in said, said
+        else:
+            assert ended == 0 and f"`lockstep logs -f {run}`" in said, said
+
+
+def interrupted_while_the_daemon_hangs(
+    cluster: Cluster, follower: subprocess.Popen[str]
+) -> int | None:
+    """The exit code; none if it has not ended after five seconds of interrupts."""
+    os.kill(cluster.daemon_pid(), signal.SIGSTOP)
+    try:
+        wait_until("it waits for an answer", lambda: is_waiting_for(follower.pid))
+        deadline = time.monotonic() + 5
+        while follower.poll() is None and time.monotonic() < deadline:
+            follower.send_signal(signal.SIGINT)
+            time.sleep(0.05)  # two at once would be one
+        return follower.poll()
+    finally:
+        os.kill(cluster.daemon_pid(), signal.SIGCONT)
+
+
+def is_waiting_for(pid: int) -> bool:
+    """It sleeps: it has said what it wanted, and waits for an answer."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+ON_LOOPBACK_ALONE = """
+import fcntl, socket, struct, subprocess, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+    up = struct.pack("16sh", b"lo", 1)
+    fcntl.ioctl(any_socket, 0x8914, up)  # SIOCSIFFLAGS, IFF_UP
+for words in (["serve", "--listen", "0.0.0.0", "--detach"], ["serve", "--stop"]):
+    subprocess.run([sys.argv[1], *words], check=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
+def test_an_address_that_others_reach_is_warned_of(idle: Cluster) -> None:
+    """In a network of its own, where nobody else is."""
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", ON_LOOPBACK_ALONE, str(PROGRAM)],
+        env=idle.environment,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0.0.0.0 can be reached from other machines" in done.stderr
+    assert "can be reached from other machines" in (idle.home / "daemon.log").read_text()
 
 
 def test_the_daemon_keeps_nothing_of_its_callers_open(idle: Cluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -70,6 +71,19 @@ def test_stop_ends_every_process_even_those_that_left_their_session(cluster: Clu
     view = cluster.ended(run)
     assert view["state"] == "cancelled" and "enough" in view["reason"]
     assert cluster.processes() == []
+
+
+def test_what_a_killed_agent_leaves_behind_is_ended_within_moments(cluster: Cluster) -> None:
+    run = cluster.submit("--", "sh", "-c", "setsid sleep 1000 & sleep 1000")
+    cluster.running_ranks(run)
+    left = set(wait_until("agent, rank and child", lambda: len(cluster.processes()) > 3
+                          and cluster.processes()))  # fmt: skip
+    os.kill(cluster.show(run)["attempts"][0]["nodes"][0]["agent_pid"], signal.SIGKILL)
+    # Far below the 30 s after which an agent counts as silent.
+    wait_until("nothing is left", lambda: not left & set(cluster.processes()), patience=10)
+    attempt = wait_until("it is known", lambda: cluster.show(run)["attempts"][0]["ended"]
+                         and cluster.show(run)["attempts"][0])  # fmt: skip
+    assert attempt["cause"] == "node_lost" and "ended without a word" in attempt["reason"]
 
 
 def test_a_user_exit_is_retried_only_as_often_as_asked(cluster: Cluster) -> None:

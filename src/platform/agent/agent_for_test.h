@@ -93,6 +93,10 @@ class FakeDaemon {
     Lock lock(mutex_);
     keep_ = true;
   }
+  void set_whole(bool whole) {  // the ranks of all nodes run
+    Lock lock(mutex_);
+    whole_ = whole;
+  }
   void set_grace(double grace_seconds) {
     Lock lock(mutex_);
     grace_ = grace_seconds;
@@ -186,8 +190,9 @@ class FakeDaemon {
     if (over && (!last_.ranks.empty() || last_.state == NodeState::stopping))
       return keep_ ? CommandKind::stop : CommandKind::leave;
     if (stop_) return CommandKind::stop;
-    const bool offers = last_.state == NodeState::ready || last_.state == NodeState::running;
-    return offers ? CommandKind::start : CommandKind::none;
+    const bool starts =
+        last_.state == NodeState::ready || (last_.state == NodeState::running && !whole_);
+    return starts ? CommandKind::start : CommandKind::none;
   }
 
   Fd socket_;
@@ -196,6 +201,7 @@ class FakeDaemon {
   Mood mood_ LS_GUARDED_BY(mutex_) = Mood::up;
   bool stop_ LS_GUARDED_BY(mutex_) = false;
   bool keep_ LS_GUARDED_BY(mutex_) = false;
+  bool whole_ LS_GUARDED_BY(mutex_) = true;
   double grace_ LS_GUARDED_BY(mutex_) = 5;
   int calls_away_ LS_GUARDED_BY(mutex_) = 0;
   int refusals_ LS_GUARDED_BY(mutex_) = 0;

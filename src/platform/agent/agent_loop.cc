@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -13,6 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "net/crypto.h"
+#include "platform/host/own_log.h"
 
 namespace lockstep {
 namespace {
@@ -35,6 +37,7 @@ constexpr Duration kClearMax = seconds(10);
 constexpr Duration kLeaveMax = hours(24);
 constexpr Duration kLastItemsMax = minutes(5);
 constexpr Duration kPatienceMax = seconds(1);
+constexpr Duration kLogLook = seconds(1);
 constexpr Duration kPollAgain = milliseconds(10);  // when the kernel has no memory for it
 constexpr int kReadsAtOnce = 4;  // of 64 KiB; then the other ranks have their turn
 
@@ -85,7 +88,7 @@ AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token
       port_(std::move(port)),
       sockets_(std::move(sockets)),
       signals_(std::move(signals)),
-      ranks_(launch.first_rank, token_, launch.hang_after) {}
+      ranks_(launch.first_rank, launch.hang_after) {}
 
 AgentLoop::~AgentLoop() { ::unlink(files_.secret().c_str()); }
 
@@ -202,16 +205,24 @@ void AgentLoop::follow_orders() {
   if (command.kind == CommandKind::start || command.kind == CommandKind::stop)
     grace_ = command.grace;
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
+  if (command.kind == CommandKind::none && phase_ == Phase::running) count_running_time();
   if (command.kind == CommandKind::stop) begin_stop("", Signaller::agent);
 }
 
 void AgentLoop::mind_time() {
+  if (log_look_.passed()) bound_log();
   if (passed(flush_)) flush();
   if (passed(time_out_)) begin_stop("time-out", Signaller::agent);
   if (passed(stop_alone_)) begin_stop("", Signaller::agent);
   if (phase_ == Phase::stopping && passed(force_)) make_end();
   if (phase_ == Phase::clearing && passed(clear_look_)) clear();
   if (phase_ == Phase::running) mind_progress();
+}
+
+void AgentLoop::bound_log() {
+  log_look_ = Deadline::after(kLogLook);
+  if (auto bounded = bound_own_log(files_.agent_log(), kAgentLogMax); !bounded)
+    LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
 // What to do about a rank that hangs is the daemon's to decide. While that is away, devices are not
@@ -245,9 +256,16 @@ void AgentLoop::start_ranks(const Command& command) {
   }
   phase_ = Phase::running;
   state_ = NodeState::running;
-  if (launch_.time_left > Duration(0)) time_out_ = Deadline::after(launch_.time_left);
+  if (launch_.nodes == 1) count_running_time();
   LS_LOG(info, "started {} ranks", sources_.size());
   tell();
+}
+
+// From the moment at which all nodes' ranks run, as the daemon counts it too: a daemon that goes
+// away when it has told half of a gang to start costs the run no time. Repeats change nothing.
+void AgentLoop::count_running_time() {
+  if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
+  time_out_ = Deadline::after(launch_.time_left);
 }
 
 Result<void> AgentLoop::start_rank(const Command& command, Source& source, int local_rank) {
@@ -317,7 +335,8 @@ void AgentLoop::clear() {
   if (!clear_end_) clear_end_ = Deadline::after(kClearMax);
   const std::vector<pid_t> left = ranks_.processes();
   for (pid_t pid : left) ::kill(pid, SIGKILL);
-  if (!clear_end_->passed() && (!left.empty() || !sources_silent())) {
+  const bool nothing_before = std::exchange(nothing_left_, left.empty() && sources_silent());
+  if (!clear_end_->passed() && !(nothing_left_ && nothing_before)) {
     clear_look_ = Deadline::after(kClearLook);
     return;
   }

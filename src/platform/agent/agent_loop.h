@@ -66,10 +66,12 @@ class AgentLoop {
   void follow_orders();
   void mind_time();
   void mind_progress();
+  void bound_log();
   bool may_leave() const;
 
   void start_ranks(const Command& command);
   Result<void> start_rank(const Command& command, Source& source, int local_rank);
+  void count_running_time();
   void begin_stop(std::string message, Signaller signaller);
   void make_end();
   void reaped();
@@ -100,13 +102,16 @@ class AgentLoop {
   Orders orders_;
   bool told_to_leave_ = false;
   Duration grace_ = kGrace;
+  bool counts_time_ = false;            // all nodes' ranks run
   std::optional<Deadline> time_out_;    // of the running time
   std::optional<Deadline> stop_alone_;  // a rank ended badly and no word of the daemon came
   std::optional<Deadline> force_;       // when SIGKILL is (again) due
   std::optional<Deadline> flush_;       // lines wait for company
-  std::optional<Deadline> clear_look_;  // when to look again for what is left
-  std::optional<Deadline> clear_end_;   // when to give up on it
-  std::optional<Deadline> leave_;       // when to go without the daemon's leave
+  Deadline log_look_ = Deadline::after(Duration(0));  // when to look how large the log is
+  std::optional<Deadline> clear_look_;                // when to look again for what is left
+  std::optional<Deadline> clear_end_;                 // when to give up on it
+  bool nothing_left_ = false;                         // at the last look
+  std::optional<Deadline> leave_;                     // when to go without the daemon's leave
 };
 
 }  // namespace lockstep

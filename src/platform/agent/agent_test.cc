@@ -233,6 +233,23 @@ TEST_F(AgentTest, TheTimeOutIsKeptWhileTheDaemonIsAway) {
   EXPECT_GE(*last.ranks[1].ended - *last.ranks[0].ended, milliseconds(250));
 }
 
+TEST_F(AgentTest, TheRunningTimeCountsFromWhenAllNodesRunThoughTheDaemonGoesAwayBefore) {
+  launch_.nodes = 2;
+  launch_.time_left = milliseconds(300);
+  daemon_.set_whole(false);
+  shell("exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return !marked().empty() && daemon_.last().ranks.size() == 1; }));
+  daemon_.set(Mood::away);
+  // Repeated more and more slowly: some 750 ms.
+  ASSERT_TRUE(eventually([&] { return daemon_.calls_while_away() >= 5; }));
+  EXPECT_FALSE(marked().empty());
+  daemon_.set_whole(true);
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message, "time-out");
+}
+
 TEST_F(AgentTest, ANodeThatIsRefusedKillsItsRanksAndLeaves) {
   shell("trap '' TERM; echo up; while :; do sleep 0.05; done");
   start();
@@ -277,6 +294,18 @@ TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   EXPECT_EQ(of_kind(ItemKind::checkpoint).text, "/c/step-100");
   EXPECT_NE(agent_log().find("rank 0 reported a line that cannot be read"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path(socket_path).parent_path()));
+}
+
+TEST_F(AgentTest, ItsLogIsKeptToItsSizeAndOneOlderFile) {
+  const path log = root_ / "node/agent.log";
+  ASSERT_TRUE(make_folders(log.parent_path()));
+  ASSERT_TRUE(write_file(log, std::string(2 << 20, 'x')));
+  shell("exit 0");
+  start();
+  ASSERT_EQ(finish(), 0);
+  EXPECT_LT(std::filesystem::file_size(log), 1u << 20);
+  EXPECT_NE(agent_log().find("leaving"), std::string::npos);
+  EXPECT_GT(std::filesystem::file_size(log.string() + ".1"), 2u << 20);
 }
 
 TEST_F(AgentTest, ASecondAgentOfTheNodeLeavesQuietly) {

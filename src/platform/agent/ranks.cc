@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,7 +13,6 @@
 #include "base/log.h"
 #include "base/processes.h"
 #include "platform/core/model/attempt.h"
-#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {
@@ -79,13 +77,10 @@ bool Ranks::reap(Time now) {
 }
 
 std::vector<pid_t> Ranks::processes() const {
-  const std::vector<Process> all = processes_of_user();
-  std::set<pid_t> ours;
-  for (const Process& process : descendants(all, ::getpid())) ours.insert(process.pid);
-  for (const Process& process : all)
-    if (environment_of(process.pid, kNodeToken) == token_) ours.insert(process.pid);
-  ours.erase(::getpid());
-  return {ours.begin(), ours.end()};
+  std::vector<pid_t> ours;
+  for (const Process& process : descendants(processes_of_user(), ::getpid()))
+    ours.push_back(process.pid);
+  return ours;
 }
 
 // First what has ended on its own, so that it is not taken for ended by this signal. By pid and not

@@ -1,8 +1,8 @@
 // Ranks: the processes of a node, how far they are, and all that they leave behind.
 //
 // Each rank leads a process group. A rank's children may leave group and session and outlive their
-// rank; they are found as descendants of the agent, which is their subreaper, or by the node's
-// token in their environment.
+// rank; they are found as descendants of the agent, which is their subreaper. Nothing here reads
+// the memory of a process, for which the agent might have to wait.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,7 @@ enum class Signaller { agent, other };
 
 class Ranks {
  public:
-  Ranks(int first_rank, std::string token, Duration hang_after)
-      : first_rank_(first_rank), token_(std::move(token)), watch_(hang_after) {}
+  Ranks(int first_rank, Duration hang_after) : first_rank_(first_rank), watch_(hang_after) {}
 
   // Starts the next rank; the end of a pipe with all its output, which does not block. Only from a
   // thread that lives as long as the agent.
@@ -48,7 +47,8 @@ class Ranks {
   // waits for, the one that most explains a hang counts: stopped, blocked, running, sleeping.
   void look();
 
-  // All living processes of the node but the agent.
+  // All living processes of the node but the agent. One whose parent ends during the look may be
+  // missing: who must be sure looks twice.
   std::vector<pid_t> processes() const;
 
   bool any_running() const;
@@ -57,7 +57,6 @@ class Ranks {
 
  private:
   int first_rank_;
-  std::string token_;
   ProgressWatch watch_;
   std::vector<Rank> reports_;  // by local rank
   bool signalled_ = false;     // by the agent's own decision

@@ -359,11 +359,14 @@ struct Version {
   std::string version;
   std::string home;  // the daemon's folder
   std::int64_t pid = 0;
+  std::vector<std::string> troubles;
 
   static constexpr auto fields() {
-    return record<Version>(field("version", &Version::version, "the daemon's version"),
-                           field("home", &Version::home, "the daemon's folder"),
-                           field("pid", &Version::pid, "the daemon's process id"));
+    return record<Version>(
+        field("version", &Version::version, "the daemon's version"),
+        field("home", &Version::home, "the daemon's folder"),
+        field("pid", &Version::pid, "the daemon's process id"),
+        field("troubles", &Version::troubles, "what goes wrong just now, a line for each cause"));
   }
 };
 

@@ -18,6 +18,14 @@ constexpr Duration kLookInterval = std::chrono::seconds(1);
 // hung), or the clock was set, which it may be backwards too. Well below the silence after which a
 // node counts as lost.
 constexpr Duration kStandstill = std::chrono::seconds(10);
+// The loop answers others in between.
+constexpr Duration kActAtOnce = std::chrono::milliseconds(20);
+// Before an engine that did not answer at the start is asked again; twice as long each time.
+constexpr Duration kAskFirst = std::chrono::seconds(1);
+constexpr Duration kAskMost = std::chrono::seconds(30);
+
+// What complaints are about.
+constexpr auto kStore = "store", kEngine = "engine", kKill = "kill";
 
 bool starts(const Attempt* attempt, const NodeId& node) {
   return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
@@ -46,21 +54,45 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   State state = TRY(setup.store.load());
   state.map = setup.map;
   auto controller = std::unique_ptr<Controller>(new Controller(std::move(setup), std::move(state)));
-  TRY(controller->recover());
+  TRY(controller->take_up());
   return controller;
+}
+
+// --- Until the engine has answered ---
+
+bool Controller::time_to_ask() const {
+  const Time now = setup_.clock.now();
+  return !looked_ || now < *looked_ || now - *looked_ >= pause_;
+}
+
+// An error only when the store takes no changes.
+Result<void> Controller::take_up() {
+  const auto there = ask_engine();
+  pause_ = std::clamp(pause_ * 2, kAskFirst, kAskMost);
+  if (!there) return {};
+  launch_what_is_missing(*there);
+  ready_ = true;
+  return listen_again();
 }
 
 // Between the commit of a placement and the start of its agents the daemon may have died: what is
 // allocated, not yet heard and not in the engine's list is launched now.
-Result<void> Controller::recover() {
-  const auto there = TRY(setup_.engine.list());
+void Controller::launch_what_is_missing(const std::vector<Present>& there) {
   for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
     if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
-    if (std::ranges::find(there, node.id) != there.end()) return;
+    if (launching_.contains(node.id)) return;  // placed since, when an agent was heard
+    if (std::ranges::find(there, node.id, &Present::node) != there.end()) return;
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });
-  return listen_again();
+}
+
+Result<void> Controller::check_ready() const {
+  if (ready_) return {};
+  return Error{Code::unavailable,
+               format("{}; until it can, nothing is started, stopped or resumed, and it is asked "
+                      "again every {}",
+                      joined(complaints_.current(), "; "), text(pause_))};
 }
 
 // Agents could not be heard, and can be from now on.
@@ -70,7 +102,10 @@ Result<void> Controller::listen_again() {
   return {};
 }
 
+// --- What happens ---
+
 Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string& request_id) {
+  TRY(check_ready());
   const auto changes = TRY(handle(SubmitRun{std::move(spec), std::move(origin), request_id}));
   if (const auto made = state_.requests.find(request_id); made != state_.requests.end())
     return made->second;
@@ -81,11 +116,13 @@ Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string&
 }
 
 Result<void> Controller::stop(const RunId& run, const std::string& reason) {
+  TRY(check_ready());
   TRY(handle(StopRun{run, reason}));
   return {};
 }
 
 Result<void> Controller::resume(const RunId& run) {
+  TRY(check_ready());
   TRY(handle(ResumeRun{run}));
   return {};
 }
@@ -96,6 +133,8 @@ Result<Command> Controller::report(const NodeReport& report) {
 }
 
 void Controller::tick() {
+  if (!ready_ && time_to_ask()) (void)take_up();  // what it could not store, it says itself
+  if (!ready_) return;
   const Time now = setup_.clock.now();
   const bool jumped = ticked_ && (now < *ticked_ || now - *ticked_ >= kStandstill);
   if ((jumped || unheard_) && !listen_again()) return;
@@ -103,7 +142,7 @@ void Controller::tick() {
   unheard_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
-  for (const NodeId& node : gone_nodes()) (void)handle(NodeGone{node});
+  look();
   // While the engine took its time nobody could be heard.
   if (setup_.clock.now() - now >= kStandstill && !listen_again()) return;
   (void)handle(Tick{listening_since_});
@@ -135,22 +174,27 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
 Result<void> Controller::commit(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   auto committed = setup_.store.commit(changes);
-  if (committed && complaints_.over(Trouble::store)) LS_LOG(info, "the store takes changes again");
+  if (committed && complaints_.over(kStore)) LS_LOG(info, "the store takes changes again");
   if (committed) return {};
   unheard_ = true;
-  if (complaints_.due(Trouble::store))
-    LS_LOG(error, "nothing starts, ends or is resumed until it can be stored: {}",
-           committed.error().message);
+  const auto words = format("nothing starts, ends or is resumed until it can be stored: {}",
+                            committed.error().message);
+  if (complaints_.due(kStore, words)) LS_LOG(error, "{}", words);
   return committed;
 }
 
 // A launch that fails is an event of its own, whose effects join the queue.
-void Controller::act() {
+bool Controller::act() {
+  if (!ready_) return false;
+  const Time begun = setup_.clock.now();
   while (!effects_.empty()) {
     const Effect effect = std::move(effects_.front());
     effects_.pop_front();
     std::visit([&](const auto& what) { carry_out(what); }, effect);
+    const Time now = setup_.clock.now();
+    if (now < begun || now - begun >= kActAtOnce) break;
   }
+  return !effects_.empty();
 }
 
 void Controller::carry_out(const LaunchNode& effect) {
@@ -177,9 +221,15 @@ Result<void> Controller::launch(const Node& node) {
 }
 
 void Controller::carry_out(const KillNode& effect) {
+  const auto killed = setup_.engine.kill(effect.node);
+  if (killed) {
+    complaints_.over(kKill);
+    return;
+  }
   // Not repeated here: step() asks again every few seconds for as long as the node is there.
-  if (auto killed = setup_.engine.kill(effect.node); !killed && complaints_.due(Trouble::kill))
-    LS_LOG(warning, "ending {} by force failed: {}", text(effect.node), killed.error().message);
+  const auto words =
+      format("ending {} by force failed: {}", text(effect.node), killed.error().message);
+  if (complaints_.due(kKill, words)) LS_LOG(warning, "{}", words);
 }
 
 // While an attempt drains its end is awaited, so look at every tick; else once a second.
@@ -191,24 +241,33 @@ bool Controller::time_to_look() const {
   });
 }
 
-std::vector<NodeId> Controller::gone_nodes() {
-  if (!time_to_look()) return {};
-  std::vector<NodeId> gone;
-  for_each_live_node(state_, [&](const Attempt&, const Node& node) {
-    if (!launching_.contains(node.id)) gone.push_back(node.id);
-  });
-  if (gone.empty()) return gone;
+Result<std::vector<Present>> Controller::ask_engine() {
   looked_ = setup_.clock.now();
-  const auto there = setup_.engine.list();
-  if (!there) {
-    if (complaints_.due(Trouble::list))
-      LS_LOG(warning, "the engine cannot say what runs: {}", there.error().message);
-    return {};
+  auto there = setup_.engine.list();
+  if (there && complaints_.over(kEngine)) LS_LOG(info, "the engine says again what runs");
+  if (there) return there;
+  const auto words = format("the engine cannot say what runs: {}", there.error().message);
+  if (complaints_.due(kEngine, words)) LS_LOG(warning, "{}", words);
+  return there;
+}
+
+// What is gone, and whose agent is.
+void Controller::look() {
+  if (!time_to_look()) return;
+  std::vector<NodeId> awaited;
+  for_each_live_node(state_, [&](const Attempt&, const Node& node) {
+    if (!launching_.contains(node.id)) awaited.push_back(node.id);
+  });
+  if (awaited.empty()) return;
+  const auto there = ask_engine();
+  if (!there) return;
+  for (const NodeId& node : awaited) {
+    const auto found = std::ranges::find(*there, node, &Present::node);
+    if (found == there->end())
+      (void)handle(NodeGone{node});
+    else if (!found->has_agent)
+      (void)handle(AgentGone{node});
   }
-  if (complaints_.over(Trouble::list)) LS_LOG(info, "the engine says again what runs");
-  std::erase_if(
-      gone, [&](const NodeId& node) { return std::ranges::find(*there, node) != there->end(); });
-  return gone;
 }
 
 Launch Controller::launch_of(const Node& node) const {

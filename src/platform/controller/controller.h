@@ -5,12 +5,16 @@
 //   auto controller = TRY(Controller::open({...}));
 //   every 200 ms:        controller->tick();
 //   on an agent's call:  Command command = TRY(controller->report(report));
+//   at each turn of the loop while work is left:  controller->act();
 //
 // When a commit fails nothing has happened: the caller of submit(), stop(), resume() or report()
 // gets the error, and what a tick decided is decided again at the next one. Reports that could not
 // be stored count as unheard, so once commits succeed again nobody is silent since before. When the
-// daemon dies between commit and effect, open() finds by the state and by what the engine has what
-// is left to launch, and step() asks again for kills.
+// daemon dies between commit and effect, the next one finds by the state and by what the engine has
+// what is left to launch, and step() asks again for kills.
+//
+// Until the engine has first said what is there, the controller only answers and hears agents: it
+// starts and ends nothing, and users' wishes are refused (Code::unavailable).
 #pragma once
 
 #include <deque>
@@ -23,7 +27,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "platform/controller/complaints.h"
+#include "base/complaints.h"
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
@@ -48,8 +52,8 @@ class Controller {
   // Called after a run, its attempt or a node of it changed. May call state(), nothing else.
   using Watcher = std::function<void(const RunId& run, std::int64_t version)>;
 
-  // Loads the state and takes up what was going on: launches the nodes that were reserved but not
-  // started.
+  // Loads the state and takes up what was going on, as soon as the engine says what is there:
+  // launches the nodes that were reserved but not started.
   static Result<std::unique_ptr<Controller>> open(ControllerSetup setup);
 
   // Under a request id that a run was submitted under before, answers that run: a call may be
@@ -66,8 +70,15 @@ class Controller {
   // Lets time pass. Call it every 200 ms or so; it asks the engine what is gone. After a long gap
   // nobody counts as silent: there was nobody to hear them.
   void tick();
+  // Does what was decided, in that order, for 20 ms or so, at least one thing; each call above does
+  // as well. True: more is left, so call it again once others had their turn.
+  bool act();
 
   const State& state() const { return state_; }
+  // The engine has said what is there.
+  bool is_ready() const { return ready_; }
+  // What goes wrong just now, a line each, for operators.
+  std::vector<std::string> troubles() const { return complaints_.current(); }
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 
   // Where the run's checkpoints are: its own wish, or a folder below the daemon's.
@@ -76,17 +87,20 @@ class Controller {
  private:
   Controller(ControllerSetup setup, State state);
 
-  Result<void> recover();
+  bool time_to_ask() const;
+  Result<void> take_up();
+  void launch_what_is_missing(const std::vector<Present>& there);
   Result<void> listen_again();
+  Result<void> check_ready() const;
   Result<std::vector<Change>> handle(const Event& event);
   Result<std::vector<Change>> decide(const Event& event);
   Result<void> commit(const std::vector<Change>& changes);
-  void act();
   void carry_out(const LaunchNode& effect);
   void carry_out(const KillNode& effect);
   Result<void> launch(const Node& node);
   bool time_to_look() const;
-  std::vector<NodeId> gone_nodes();
+  void look();
+  Result<std::vector<Present>> ask_engine();
   Launch launch_of(const Node& node) const;
   void notify(const std::vector<Change>& changes) const;
 
@@ -95,6 +109,8 @@ class Controller {
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;  // committed, not yet carried out
   std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
+  bool ready_ = false;          // the engine has said what is there
+  Duration pause_{};            // between two questions to it, until then
   std::optional<Time> ticked_;  // the last tick
   Time listening_since_{};      // without a break
   std::optional<Time> looked_;  // when the engine was last asked

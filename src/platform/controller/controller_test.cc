@@ -25,7 +25,9 @@ class SetClock : public Clock {
 // An engine whose processes are names in a set.
 class FakeEngine : public Engine {
  public:
+  explicit FakeEngine(SetClock& set_clock) : clock(set_clock) {}
   Result<void> launch(const Launch& launch) override {
+    clock.time += launch_time;
     if (refuse_launch) return Error{Code::unavailable, "no more processes"};
     const NodeId node = parse_node_id(launch.node).value();
     launches.push_back(launch);
@@ -37,17 +39,24 @@ class FakeEngine : public Engine {
     if (!lose_kills) there.erase(node);
     return {};
   }
-  Result<std::vector<NodeId>> list() override {
+  Result<std::vector<Present>> list() override {
+    ++looks;
     if (while_listing) while_listing();
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
-    return std::vector<NodeId>(there.begin(), there.end());
+    std::vector<Present> present;
+    for (const NodeId& node : there) present.push_back({node, !agentless.contains(node)});
+    return present;
   }
 
   bool refuse_launch = false;
   bool refuse_list = false;
   bool lose_kills = false;
   std::function<void()> while_listing;
+  int looks = 0;
+  SetClock& clock;
+  Duration launch_time{};
   std::set<NodeId> there;
+  std::set<NodeId> agentless;
   std::vector<Launch> launches;
   std::vector<NodeId> kills;
 };
@@ -125,7 +134,7 @@ class ControllerTest : public ::testing::Test {
 
   fs::path home_;
   SetClock clock_;
-  FakeEngine engine_;
+  FakeEngine engine_{clock_};
   MemoryStore store_;
   Store* used_store_ = &store_;
   std::unique_ptr<Controller> controller_;
@@ -282,7 +291,10 @@ TEST_F(ControllerTest, WhatATickCouldNotStoreTheNextOneDecidesAgain) {
   tick(std::chrono::seconds(21));
   EXPECT_EQ(run(id).state, RunState::running);
   store_.fail_with(std::nullopt);
-  for (int i = 0; i < 15; ++i) tick();  // agents had the time to say that they were quicker
+  for (int i = 0; i < 15; ++i) {  // agents had the time to say that they were quicker
+    report(with_rank(nodes(id)[0], RankState::running));
+    tick();
+  }
   EXPECT_EQ(live_attempt(controller_->state(), id)->cause, Cause::timeout);
 }
 
@@ -312,6 +324,7 @@ TEST_F(ControllerTest, AFullDiskIsSaidOnceAMinuteAndCostsNoRunOnceThereIsRoom) {
   EXPECT_EQ(controller_->submit(spec_of(1, 1), {}).error().code, Code::exhausted);
   store_.fail_with(std::nullopt);
   tick();
+  report(with_rank(nodes(id)[0], RankState::running));
   EXPECT_THAT(log.lines.back(), HasSubstr("takes changes again"));
   EXPECT_EQ(run(id).state, RunState::running);
   EXPECT_EQ(run(id).epoch, 1);
@@ -363,6 +376,108 @@ TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
   engine_.there.clear();
   tick();
   EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::node_lost);
+}
+
+TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNothing) {
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  engine_.there.erase(nodes(id)[1]);  // as if the daemon had died before its launch
+  engine_.launches.pop_back();
+  engine_.refuse_list = true;
+  restart();
+  EXPECT_EQ(run(id).state, RunState::starting);
+  for (const auto& refused : {controller_->submit(spec_of(1, 1), {}).error(),
+                              controller_->stop(id, "").error(), controller_->resume(id).error()}) {
+    EXPECT_EQ(refused.code, Code::unavailable);
+    EXPECT_THAT(refused.message, HasSubstr("the engine cannot say what runs: cannot look"));
+  }
+  EXPECT_THAT(controller_->troubles(), ElementsAre(HasSubstr("cannot look")));
+  for (int i = 0; i < 120; ++i) {
+    EXPECT_EQ(report(with_rank(nodes(id)[0], RankState::running)).kind, CommandKind::none);
+    tick(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(engine_.launches.size(), 1u);
+  EXPECT_EQ(run(id).epoch, 1);
+  engine_.refuse_list = false;
+  for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
+  ASSERT_EQ(engine_.launches.size(), 2u);
+  EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
+  EXPECT_THAT(controller_->troubles(), ElementsAre());
+  EXPECT_TRUE(controller_->submit(spec_of(1, 1), {}));
+}
+
+TEST_F(ControllerTest, AnEngineThatCannotLookAtTheStartIsAskedEverMoreSeldom) {
+  engine_.refuse_list = true;
+  restart();
+  engine_.looks = 0;
+  for (int i = 0; i < 600; ++i) tick(std::chrono::seconds(1));
+  EXPECT_GE(engine_.looks, 20);
+  EXPECT_LE(engine_.looks, 25);
+}
+
+TEST_F(ControllerTest, ManyLaunchesAreTriedInTurnsSoThatOthersAreAnsweredInBetween) {
+  engine_.launch_time = std::chrono::milliseconds(30);
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  ASSERT_EQ(engine_.launches.size(), 1u);
+  EXPECT_EQ(engine_.launches[0].node, "demo/1.1/0");
+  EXPECT_TRUE(controller_->state().runs.contains(id));
+  EXPECT_FALSE(controller_->act());
+  ASSERT_EQ(engine_.launches.size(), 2u);
+  EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
+  EXPECT_FALSE(controller_->act());
+  EXPECT_EQ(engine_.launches.size(), 2u);
+}
+
+TEST_F(ControllerTest, WhatWaitsForItsTurnIsNotTakenForGoneAndSurvivesARestart) {
+  engine_.launch_time = std::chrono::milliseconds(30);
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  ASSERT_EQ(engine_.launches.size(), 1u);
+  restart();
+  ASSERT_EQ(engine_.launches.size(), 2u);
+  tick();
+  EXPECT_EQ(engine_.launches.size(), 2u);
+  EXPECT_EQ(run(id).epoch, 1);
+}
+
+TEST_F(ControllerTest, ARunThatIsStoppedBeforeItsTurnStartsNoFurtherNode) {
+  engine_.launch_time = std::chrono::milliseconds(30);
+  const RunId id = controller_->submit(spec_of(2, 1), {}).value();
+  ASSERT_TRUE(controller_->stop(id, ""));
+  EXPECT_EQ(engine_.launches.size(), 1u);
+  engine_.there.clear();
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(run(id).state, RunState::cancelled);
+  EXPECT_EQ(engine_.launches.size(), 1u);
+}
+
+TEST_F(ControllerTest, WhatADeadAgentLeftIsKilledAtOnce) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const NodeId node = nodes(id)[0];
+  report(with_rank(node, RankState::running));
+  engine_.agentless.insert(node);
+  tick();
+  EXPECT_THAT(engine_.kills, ElementsAre(node));
+  EXPECT_EQ(controller_->state().attempts.at({id, 1}).cause, Cause::node_lost);
+  tick();
+  EXPECT_EQ(run(id).epoch, 2);
+}
+
+// The machine lost its power, and was switched on again much later.
+TEST_F(ControllerTest, TheTimeThatTheDaemonWasAwayIsNotChargedToARunWhoseNodesDiedMeanwhile) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  const auto word = with_rank(nodes(id)[0], RankState::running);
+  report(word);
+  for (int i = 0; i < 4; ++i) {
+    tick(std::chrono::seconds(10));
+    report(word);
+  }
+  engine_.there.clear();
+  clock_.time += std::chrono::hours(8);
+  restart();
+  tick();
+  EXPECT_EQ(run(id).epoch, 2);
+  EXPECT_EQ(run(id).state, RunState::starting);
+  EXPECT_EQ(run(id).charged, Duration(std::chrono::seconds(40)));
 }
 
 TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {

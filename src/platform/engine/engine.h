@@ -1,13 +1,25 @@
 // Engine: what starts agents on hosts and ends them: this machine, Slurm, Kubernetes, Ansible.
+// Calls come from the daemon's one thread, so none may wait for long.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "platform/core/model/ids.h"
 #include "platform/engine/launch.h"
 
 namespace lockstep {
+
+// A node of which any process is left.
+struct Present {
+  NodeId node;
+  // False: its agent is certainly not among them, though it was launched. One that has just been
+  // launched may be said to have none.
+  bool has_agent = true;
+
+  bool operator==(const Present&) const = default;
+};
 
 class Engine {
  public:
@@ -18,8 +30,8 @@ class Engine {
   virtual Result<void> launch(const Launch& launch) = 0;
   // Ends all processes of the node by force; returns at once, list() tells when they are gone.
   virtual Result<void> kill(const NodeId& node) = 0;
-  // Nodes of which any process is left.
-  virtual Result<std::vector<NodeId>> list() = 0;
+  // In the order of the nodes.
+  virtual Result<std::vector<Present>> list() = 0;
 };
 
 }  // namespace lockstep

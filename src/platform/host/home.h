@@ -21,7 +21,7 @@ struct Home {
   std::filesystem::path daemon_file() const { return folder / "daemon.json"; }
   std::filesystem::path token_file() const { return folder / "token"; }
   std::filesystem::path log_file() const { return folder / "daemon.log"; }
-  std::filesystem::path lock_file() const { return folder / "lock"; }  // the daemon holds it
+  std::filesystem::path lock_file() const { return folder / "lock"; }  // the daemon's, signed
   std::filesystem::path key_file() const { return folder / "key"; }
   std::filesystem::path installation_file() const { return folder / "installation"; }
   std::filesystem::path served_file() const { return folder / "served.json"; }

@@ -20,6 +20,17 @@ constexpr Duration kRetry = std::chrono::minutes(1);
 constexpr std::size_t kQueueMost = 10'000;  // nodes; those beyond are found by the next round
 constexpr std::int64_t kPagesAtOnce = 64;
 
+// What may fail, in the words of the complaint.
+constexpr auto kClearing = "clearing up after ended nodes";
+constexpr auto kExpiring = "removing the lines of old runs";
+constexpr auto kSumming = "summing up metrics";
+constexpr auto kShrinking = "giving back unused space of the store";
+
+template <class T>
+std::optional<Error> error_of(const Result<T>& result) {
+  return result ? std::nullopt : std::optional(result.error());
+}
+
 bool is_there(const fs::path& file) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(file, ignored));
@@ -68,8 +79,9 @@ Janitor::Found Janitor::see_to_queue() {
 Janitor::Found Janitor::go_round() {
   if (glean_ || setup_.clock.now() < next_round_) return Found::nothing;
   if (expiring_) {
-    const auto more = setup_.insight.expire_log(*expiring_);  // a failure waits for the next round
-    if (!more || !*more) expiring_.reset();
+    const auto more = setup_.insight.expire_log(*expiring_);
+    // What failed waits for the next round.
+    if (!went_well(kExpiring, error_of(more)) || !*more) expiring_.reset();
     return Found::work;
   }
   at_ = next_node(setup_.state, at_);
@@ -97,7 +109,8 @@ void Janitor::see_to(const NodeId& node) {
 void Janitor::sweep(const NodeId& node) {
   const auto swept =
       sweep_left({node_folder(setup_.home, node)}, socket_folders(setup_.token_of(node)));
-  if (!swept) try_later(node, swept.error());
+  if (!swept) return try_later(node, swept.error());
+  if (failed_.empty() && queue_.empty()) (void)went_well(kClearing, std::nullopt);
 }
 
 void Janitor::see_to_age(const NodeId& node) {
@@ -110,7 +123,7 @@ void Janitor::see_to_age(const NodeId& node) {
 }
 
 void Janitor::try_later(const NodeId& node, const Error& error) {
-  LS_LOG(warning, "clearing up after {}: {}; it is tried again", text(node), error.message);
+  (void)went_well(kClearing, Error(error).within(text(node)));
   if (failed_.empty()) retry_ = setup_.clock.now() + kRetry;
   if (failed_.size() < kQueueMost) failed_.insert(node);
 }
@@ -119,13 +132,27 @@ void Janitor::try_later(const NodeId& node, const Error& error) {
 
 Janitor::Found Janitor::catch_up() {
   const auto more = setup_.insight.catch_up();
-  return more && *more ? Found::work : Found::nothing;
+  return went_well(kSumming, error_of(more)) && *more ? Found::work : Found::nothing;
 }
 
 Janitor::Found Janitor::shrink() {
   const auto unused = setup_.database.unused();
-  if (!unused || *unused <= setup_.unused_most) return Found::nothing;
-  return setup_.database.give_back(kPagesAtOnce) ? Found::work : Found::nothing;
+  if (!went_well(kShrinking, error_of(unused)) || *unused <= setup_.unused_most)
+    return Found::nothing;
+  return went_well(kShrinking, error_of(setup_.database.give_back(kPagesAtOnce))) ? Found::work
+                                                                                  : Found::nothing;
+}
+
+// --- What goes wrong ---
+
+bool Janitor::went_well(const char* what, const std::optional<Error>& error) {
+  if (!error) {
+    if (complaints_.over(what)) LS_LOG(info, "{} goes well again", what);
+    return true;
+  }
+  const auto words = format("{}: {}; it is tried again", what, error->message);
+  if (complaints_.due(what, words)) LS_LOG(warning, "{}", words);
+  return false;
 }
 
 }  // namespace lockstep

@@ -14,8 +14,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/complaints.h"
 #include "platform/core/model/state.h"
 #include "platform/insight/insight.h"
 #include "platform/janitor/glean.h"
@@ -37,12 +39,14 @@ struct JanitorSetup {
 
 class Janitor {
  public:
-  explicit Janitor(JanitorSetup setup) : setup_(std::move(setup)) {}
+  explicit Janitor(JanitorSetup setup) : setup_(std::move(setup)), complaints_(setup_.clock) {}
 
   // Something of this run changed: its nodes that have ended come first.
   void look_at(const RunId& run);
   // Call it at every tick. It ends after some 5 ms, or when nothing is left to do.
   void slice();
+  // What goes wrong just now, a line for each cause, for operators; the rest goes on.
+  std::vector<std::string> troubles() const { return complaints_.current(); }
 
  private:
   enum class Found { work, nothing };
@@ -57,8 +61,10 @@ class Janitor {
   void see_to_age(const NodeId& node);
   void sweep(const NodeId& node);
   void try_later(const NodeId& node, const Error& error);
+  bool went_well(const char* what, const std::optional<Error>& error);
 
   JanitorSetup setup_;
+  Complaints complaints_;
   std::set<NodeId> queue_;         // ended just now
   std::unique_ptr<Glean> glean_;   // the one that is under way
   NodeId gleaned_;                 // its node

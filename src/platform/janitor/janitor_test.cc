@@ -6,6 +6,7 @@
 
 #include "base/file_lock.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "platform/host/node_files.h"
 #include "platform/janitor/chores.h"
 #include "platform/spool/spool.h"
@@ -15,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -65,9 +67,9 @@ class JanitorTest : public ::testing::Test {
     const NodeFiles left = files(node);
     ASSERT_TRUE(make_folders(left.folder));
     for (const auto& file :
-         {left.launch_file(), left.secret(), left.lock(), left.agent_log(), left.rank_log(0),
-          left.rank_log(17), fs::path(left.rank_log(17).string() + ".1"),
-          fs::path(left.spool().string() + ".tmp")})
+         {left.launch_file(), left.secret(), left.lock(), left.agent_log(),
+          fs::path(left.agent_log().string() + ".1"), left.rank_log(0), left.rank_log(17),
+          fs::path(left.rank_log(17).string() + ".1"), fs::path(left.spool().string() + ".tmp")})
       ASSERT_TRUE(write_file(file, "x"));
     ASSERT_TRUE(make_folders(sockets(node)));
     ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
@@ -117,8 +119,8 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
   auto janitor = this->janitor();
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("one", "two"));
-  EXPECT_THAT(names_in(files().folder),
-              ElementsAre("agent.lock", "agent.log", "rank-0.log", "rank-17.log", "rank-17.log.1"));
+  EXPECT_THAT(names_in(files().folder), ElementsAre("agent.lock", "agent.log", "agent.log.1",
+                                                    "rank-0.log", "rank-17.log", "rank-17.log.1"));
   EXPECT_FALSE(fs::exists(sockets()));
 }
 
@@ -277,6 +279,45 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
                    .unused_most = 1_MiB});
   for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.slice();
   EXPECT_LE(database->unused().value(), 1_MiB);
+}
+
+// What is logged while it lives.
+class LogLines {
+ public:
+  LogLines() {
+    set_log_sink([this](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  }
+  ~LogLines() { set_log_sink({}); }
+  std::vector<std::string> lines;
+};
+
+TEST_F(JanitorTest, WhatFailsIsSaidOnceForEachCauseAndTheRestGoesOn) {
+  leave(kNode, {"a line"});
+  for (const auto* table : {"drop table summaries", "drop table points", "drop table series"})
+    ASSERT_TRUE(database_->execute(table));
+  LogLines log;
+  const auto janitor = this->janitor();
+  work(*janitor);
+  for (int i = 0; i < 50; ++i) janitor->slice();
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("summing up metrics: ")));
+  EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("summing up metrics: ")));
+  clock_.pass(std::chrono::minutes(1));
+  for (int i = 0; i < 50; ++i) janitor->slice();
+  EXPECT_THAT(log.lines, SizeIs(2));
+  EXPECT_FALSE(fs::exists(files().launch_file()));
+}
+
+TEST_F(JanitorTest, LinesThatCannotBeRemovedAreComplainedOf) {
+  leave(kNode, {"a line"});
+  const auto janitor = this->janitor();
+  work(*janitor);
+  for (int i = 0; i < 10; ++i) janitor->slice();  // to the end of its first round
+  ASSERT_TRUE(database_->execute("drop table log_chunks"));
+  clock_.pass(31 * kDay);
+  LogLines log;
+  for (int i = 0; i < 50; ++i) janitor->slice();
+  EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("removing the lines of old runs: ")));
+  EXPECT_THAT(log.lines, SizeIs(1));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "platform/host/own_log.h"
 
 namespace lockstep {
 namespace {
@@ -52,6 +53,7 @@ Result<void> sweep_logs(const NodeFiles& files) {
   for (const fs::path& file : TRY(files_in(files.folder)))
     if (is_rank_log(file)) TRY(remove_file(file));
   TRY(remove_file(files.agent_log()));
+  TRY(remove_file(older_log(files.agent_log())));
   TRY(remove_file(files.lock()));
   ::rmdir(files.folder.c_str());  // the node's and the attempt's, unless something else is there
   ::rmdir(files.folder.parent_path().c_str());

@@ -76,8 +76,10 @@ Result<api::Health> Handlers::health(const Ask<api::kHealth>& ask) {
 Result<Json> Handlers::openapi(const Ask<api::kOpenapi>&) { return api::openapi(); }
 
 Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
-  return api::Version{
-      .version = setup_.version, .home = setup_.home.folder.string(), .pid = ::getpid()};
+  return api::Version{.version = setup_.version,
+                      .home = setup_.home.folder.string(),
+                      .pid = ::getpid(),
+                      .troubles = setup_.troubles ? setup_.troubles() : std::vector<std::string>()};
 }
 
 Result<Map> Handlers::map(const Ask<api::kMap>&) { return state().map; }

@@ -30,6 +30,8 @@ struct ServerSetup {
   std::string host = "127.0.0.1";         // the address to listen on
   std::vector<std::string> host_names{};  // further names by which callers reach it
   int port = 0;                           // 0: any free one
+  // What goes wrong in the daemon just now, a line for each cause; empty: nobody knows.
+  std::function<std::vector<std::string>()> troubles{};
 };
 
 class Server {

@@ -38,7 +38,11 @@ class FakeEngine : public Engine {
     std::erase(there, node);
     return {};
   }
-  Result<std::vector<NodeId>> list() override { return there; }
+  Result<std::vector<Present>> list() override {
+    std::vector<Present> present;
+    for (const NodeId& node : there) present.push_back({node});
+    return present;
+  }
 
   std::vector<NodeId> there;
 };
@@ -74,7 +78,8 @@ class ServerTest : public ::testing::Test {
                                     .keys = *keys_,
                                     .clock = clock_,
                                     .home = home_,
-                                    .version = "1.2.3"})
+                                    .version = "1.2.3",
+                                    .troubles = [] { return std::vector<std::string>{"oh"}; }})
                   .value();
     url_ = parse_url(server_->url()).value();
     user_token_ = read_file(home_.token_file()).value();
@@ -333,6 +338,7 @@ TEST_F(ServerTest, WhatHttpRefusesHasTheFormOfAllRefusals) {
 TEST_F(ServerTest, VersionAndMapAreSaid) {
   EXPECT_EQ(get("/api/v1/version")["version"], "1.2.3");
   EXPECT_EQ(get("/api/v1/version")["pid"], ::getpid());
+  EXPECT_EQ(get("/api/v1/version")["troubles"], Json({"oh"}));
   EXPECT_THAT(dump_json(get("/api/v1/map")), HasSubstr("10.0.0.1"));
 }
 

@@ -49,9 +49,8 @@ RunSpec without_secrets(RunSpec spec) {
 // Charged for ended attempts, and what the live one has run so far.
 double running_seconds(const State& state, const Run& run, Time now) {
   Duration total = run.charged;
-  const Attempt* attempt = live_attempt(state, run.id);
-  if (attempt != nullptr && attempt->started)
-    total += std::max(Duration(0), attempt->draining.value_or(now) - *attempt->started);
+  if (const Attempt* attempt = live_attempt(state, run.id))
+    total += running_time(*attempt, nodes_of(state, attempt->id), now);
   return in_seconds(total);
 }
 

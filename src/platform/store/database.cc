@@ -131,7 +131,10 @@ Result<Fd> lock_folder(const fs::path& folder) {
   if (auto made = make_folders(folder); !made) return unusable(made.error());
   auto lock = try_lock(Home{folder}.lock_file());
   if (!lock) return unusable(lock.error());
-  if (*lock) return lock;
+  if (*lock) {
+    TRY(sign_lock(*lock));
+    return lock;
+  }
   return Error{Code::already_exists,
                format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
                       folder.string())};

@@ -3,6 +3,25 @@
 #include <algorithm>
 
 namespace lockstep {
+namespace {
+
+std::optional<Time> first_bad_end(const std::vector<const Node*>& nodes) {
+  std::optional<Time> first;
+  for (const Node* node : nodes)
+    for (const Rank& rank : node->ranks)
+      if (ended_badly(rank) && rank.ended)
+        first = std::min(first.value_or(*rank.ended), *rank.ended);
+  return first;
+}
+
+// A node whose ranks have all ended goes on calling, which says nothing of them.
+Time last_sign_of_life(const std::vector<const Node*>& nodes) {
+  Time last{};
+  for (const Node* node : nodes) last = std::max(last, last_end(*node).value_or(node->last_heard));
+  return last;
+}
+
+}  // namespace
 
 std::string_view text(AttemptState state) { return name_of(state); }
 std::string_view text(Cause cause) { return name_of(cause); }
@@ -27,6 +46,25 @@ bool all_ranks_ended(const Node& node) {
   return node.ranks.size() == node.devices.size() &&
          std::ranges::none_of(node.ranks,
                               [](const Rank& r) { return r.state == RankState::running; });
+}
+
+std::optional<Time> last_end(const Node& node) {
+  if (!all_ranks_ended(node)) return std::nullopt;
+  std::optional<Time> last;
+  for (const Rank& rank : node.ranks) {
+    if (!rank.ended) return std::nullopt;
+    last = std::max(last, rank.ended);
+  }
+  return last;
+}
+
+Duration running_time(const Attempt& attempt, const std::vector<const Node*>& nodes, Time now) {
+  if (!attempt.started) return Duration(0);
+  if (!attempt.draining) return std::max(Duration(0), now - *attempt.started);
+  const bool by_a_rank = attempt.cause == Cause::user_exit || attempt.cause == Cause::rank_lost;
+  const auto first = by_a_rank ? first_bad_end(nodes) : std::nullopt;
+  const Time end = std::min(*attempt.draining, first.value_or(last_sign_of_life(nodes)));
+  return std::max(Duration(0), end - *attempt.started);
 }
 
 }  // namespace lockstep

@@ -159,5 +159,13 @@ bool has_news(const Node& before, const Node& after);
 
 // All of the node's ranks were started and have ended.
 bool all_ranks_ended(const Node& node);
+// When the last of them did; nothing before that, and of a node that was lost with its ranks.
+std::optional<Time> last_end(const Node& node);
+
+// How long all ranks of the attempt ran, from `started` to when draining began, or `now`; these are
+// its nodes. Less when it turns out that it ran no longer than to an earlier moment, because the
+// daemon was away when that came: up to the rank's end that began the attempt's, by its agent's
+// clock; else up to the last sign of life of any node, a rank's end or a call.
+Duration running_time(const Attempt& attempt, const std::vector<const Node*>& nodes, Time now);
 
 }  // namespace lockstep

@@ -50,9 +50,9 @@ Command command_for(const State& state, const NodeId& id) {
     return leave;
   const Nodes nodes = nodes_of(state, attempt->id);
   if (attempt->state == AttemptState::draining) return draining(nodes);
-  // An attempt that runs keeps saying start, so that an answer which got lost is given again.
-  if (attempt->state == AttemptState::running || std::ranges::all_of(nodes, offers_addresses))
-    return start(*nodes.front());
+  // Repeated until all nodes have said that their ranks run, since an answer may get lost.
+  const bool starts = attempt->state < AttemptState::running;
+  if (starts && std::ranges::all_of(nodes, offers_addresses)) return start(*nodes.front());
   return {.grace = kGrace};
 }
 

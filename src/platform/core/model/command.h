@@ -21,8 +21,9 @@ std::string_view text(CommandKind kind);
 // Between the signal that asks ranks to end and the one that makes them.
 inline constexpr Duration kGrace = std::chrono::seconds(10);
 
-// none: carry on. start: start the ranks with these addresses (once; it is repeated while they
-// run). stop: start no ranks any more, signal those there are, kill them after the grace period,
+// none: carry on; after `start` it says that the ranks of all nodes run, from when on the running
+// time counts. start: start the ranks with these addresses (once; it is repeated until all run).
+// stop: start no ranks any more, signal those there are, kill them after the grace period,
 // report state `stopping` and the ranks' ends, then wait for leave. leave: everything is known, or
 // the node is fenced; end what is left and exit.
 struct Command {

@@ -52,10 +52,13 @@ TEST_F(CommandTest, NoneWhileANodeIsNotReady) {
   EXPECT_EQ(command(1).kind, CommandKind::none);
 }
 
-TEST_F(CommandTest, StartIsRepeatedWhileTheAttemptRuns) {
-  attempt().state = AttemptState::running;
-  node(0).state = node(1).state = NodeState::running;
+TEST_F(CommandTest, StartIsRepeatedUntilAllRanksRun) {
+  node(1).state = NodeState::running;
   EXPECT_EQ(command(1).kind, CommandKind::start);
+  node(0).state = NodeState::running;
+  attempt().state = AttemptState::running;
+  EXPECT_EQ(command(0).kind, CommandKind::none);
+  EXPECT_EQ(command(1).kind, CommandKind::none);
 }
 
 TEST_F(CommandTest, StopUntilEveryNodesRanksAreKnownToHaveEnded) {

@@ -44,6 +44,10 @@ struct LaunchFailed {
 struct NodeGone {
   NodeId node;
 };
+// The engine sees processes of the node, and that its agent is not among them any more.
+struct AgentGone {
+  NodeId node;
+};
 // Time passes: time-outs, silent agents, waiting runs.
 struct Tick {
   Time listening_since{};  // agents could be heard from then on, without a break
@@ -52,8 +56,8 @@ struct Tick {
 // counts as silent.
 struct DaemonStarted {};
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, NodeReport, LaunchFailed, NodeGone, Tick,
-                           DaemonStarted>;
+using Event = std::variant<SubmitRun, StopRun, ResumeRun, NodeReport, LaunchFailed, NodeGone,
+                           AgentGone, Tick, DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {

@@ -56,9 +56,8 @@ void retry_or_fail(Run& run, const Attempt& attempt, Time now) {
   run.reason = format("{}; {}", attempt.reason, what_follows(run, attempt.cause, pause));
 }
 
-void settle(Run& run, const Attempt& attempt, Time now) {
-  if (attempt.started && attempt.draining)
-    run.charged += std::max(Duration(0), *attempt.draining - *attempt.started);
+void settle(Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes, Time now) {
+  run.charged += running_time(attempt, nodes, now);
   if (attempt.cause == Cause::ok) return end_run(run, RunState::succeeded, attempt.reason, now);
   if (run.stop_requested || attempt.cause == Cause::cancelled)
     return end_run(run, RunState::cancelled, attempt.reason, now);
@@ -118,7 +117,7 @@ void release_node(Draft& draft, const NodeId& id) {
   Attempt& attempt = draft.attempts.edit(id.attempt);
   attempt.state = AttemptState::ended;
   attempt.ended = draft.now();
-  settle(draft.runs.edit(id.attempt.run), attempt, draft.now());
+  settle(draft.runs.edit(id.attempt.run), attempt, nodes, draft.now());
 }
 
 std::string what_follows(const Run& run, Cause cause, Duration pause) {

@@ -15,6 +15,7 @@ inline constexpr Duration kSilenceLimit = std::chrono::seconds(30);  // between 
 inline constexpr Duration kStopMargin = std::chrono::seconds(5);     // after the grace period
 inline constexpr Duration kHearAgain = std::chrono::seconds(15);     // all agents, after a break
 inline constexpr Duration kShipLimit = std::chrono::minutes(5);      // to send the last logs
+inline constexpr Duration kStuckLimit = std::chrono::minutes(1);     // draining; then it is said
 inline constexpr Duration kKillInterval = std::chrono::seconds(5);   // between kills of a node
 
 // The attempt is to end, for this reason. Of one that already drains nothing changes.

@@ -11,6 +11,7 @@ Result<void> handle(Draft& draft, const ResumeRun& event);
 Result<void> handle(Draft& draft, const NodeReport& event);
 Result<void> handle(Draft& draft, const LaunchFailed& event);
 Result<void> handle(Draft& draft, const NodeGone& event);
+Result<void> handle(Draft& draft, const AgentGone& event);
 Result<void> handle(Draft& draft, const Tick& event);
 Result<void> handle(Draft& draft, const DaemonStarted& event);
 

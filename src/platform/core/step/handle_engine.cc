@@ -27,6 +27,16 @@ void lose_and_kill(Draft& draft, const NodeId& id, Cause cause, std::string reas
   kill_node(draft, id);
 }
 
+// The agent ended; unless by our doing, as one did that we killed and that had been heard, obeying
+// too slowly, since draining began.
+void lose_agent(Draft& draft, const Node& node) {
+  const Attempt& attempt = *draft.attempts.find(node.id.attempt);
+  if (accounted(node) || (node.killed && attempt.draining && node.last_heard > *attempt.draining))
+    return;
+  lose_node(draft, node.id, Cause::node_lost,
+            format("the agent of {} ended without a word", place_of(node)));
+}
+
 // While the daemon was away nobody could be heard.
 Duration silence_of(const Draft& draft, const Node& node, Time listening_since) {
   return draft.now() - std::max(node.last_heard, listening_since);
@@ -58,11 +68,17 @@ void check_ready(Draft& draft, const Attempt& attempt, Time listening_since) {
                                    short_text(kReadyLimit), place_of(*node), text(node->state)));
 }
 
+bool any_was_heard(const Draft& draft, const Attempt& attempt, Time since) {
+  return std::ranges::any_of(draft.nodes_of(attempt.id),
+                             [&](const Node* node) { return node->last_heard >= since; });
+}
+
 // Agents mind the running time themselves. After a break their word comes first: the ranks may have
-// ended in time while nobody could be told.
+// ended in time while nobody could be told, or with the host, if no agent is heard again.
 void check_timeout(Draft& draft, const Attempt& attempt, Time listening_since) {
   if (attempt.state != AttemptState::running) return;
   if (draft.now() - listening_since < kHearAgain) return;
+  if (!any_was_heard(draft, attempt, listening_since)) return;
   const Run& run = *draft.runs.find(attempt.id.run);
   if (run.charged + (draft.now() - *attempt.started) >= run.spec.timeout)
     begin_draining(draft, attempt.id, Cause::timeout,
@@ -79,18 +95,20 @@ bool overstays(const Draft& draft, const Attempt& attempt, const Node& node, Tim
   return silence_of(draft, node, listening_since) >= kSilenceLimit;
 }
 
+std::string held_by(const Attempt& attempt, const Node& node, std::size_t more) {
+  const auto others = more == 0 ? "" : format(" and {} more", more);
+  return format("{}; its devices stay held until the last processes of {}{} have ended",
+                attempt.reason, place_of(node), others);
+}
+
 void check_draining(Draft& draft, const Attempt& attempt, Time listening_since) {
-  bool stuck = false;
-  for (const Node* node : draft.nodes_of(attempt.id)) {
-    if (node->state == NodeState::released) continue;
-    if (!overstays(draft, attempt, *node, listening_since)) continue;
-    kill_node(draft, node->id);
-    stuck = stuck || draft.now() - *attempt.draining >= std::chrono::minutes(1);
-    if (stuck)
-      draft.runs.edit(attempt.id.run).reason =
-          format("{}; its devices stay held until the last processes of {} have ended",
-                 attempt.reason, place_of(*node));
-  }
+  std::vector<const Node*> stuck;
+  for (const Node* node : draft.nodes_of(attempt.id))
+    if (node->state != NodeState::released && overstays(draft, attempt, *node, listening_since))
+      stuck.push_back(node);
+  for (const Node* node : stuck) kill_node(draft, node->id);
+  if (!stuck.empty() && draft.now() - *attempt.draining >= kStuckLimit)
+    draft.runs.edit(attempt.id.run).reason = held_by(attempt, *stuck.front(), stuck.size() - 1);
 }
 
 void check_attempt(Draft& draft, const AttemptId& id, Time listening_since) {
@@ -119,17 +137,23 @@ Result<void> handle(Draft& draft, const NodeGone& event) {
   const Node* node = current(draft, event.node);
   if (!node) return {};
   const Attempt& attempt = *draft.attempts.find(event.node.attempt);
-  if (node->state == NodeState::allocated) {
-    if (attempt.state < AttemptState::draining)
-      lose_node(draft, event.node, Cause::launch_failed,
-                format("the agent of {} ended before it called; its agent.log may say why",
-                       place_of(*node)));
-  } else if (!accounted(*node) && !(node->killed && node->last_heard > *attempt.draining)) {
-    // Not our doing: one that we killed had been heard, obeying too slowly, since draining began.
-    lose_node(draft, event.node, Cause::node_lost,
-              format("the agent of {} ended without a word", place_of(*node)));
-  }
+  if (node->state != NodeState::allocated)
+    lose_agent(draft, *node);
+  else if (attempt.state < AttemptState::draining)
+    lose_node(draft, event.node, Cause::launch_failed,
+              format("the agent of {} ended before it called; its agent.log may say why",
+                     place_of(*node)));
   release_node(draft, event.node);
+  return {};
+}
+
+// Its ranks died with it; what had set itself apart from them is left, and ends by force at once.
+// One that was never heard may be about to begin.
+Result<void> handle(Draft& draft, const AgentGone& event) {
+  const Node* node = current(draft, event.node);
+  if (!node || node->state == NodeState::allocated) return {};
+  lose_agent(draft, *node);
+  kill_node(draft, event.node);
   return {};
 }
 
@@ -142,15 +166,15 @@ Result<void> handle(Draft& draft, const Tick& event) {
   return {};
 }
 
-// While an attempt drains, when its nodes were heard is kept: it tells one that died before its
-// peers failed from one that died later.
+// When nodes were heard is kept: it says until when they ran, and tells one that died before its
+// peers failed from one that died later. Ticks say that nobody counts as silent since. But if the
+// clock was set back, nobody was heard in what is now the future.
 Result<void> handle(Draft& draft, const DaemonStarted&) {
-  for (const RunId& run : draft.open_runs()) {
-    const Attempt* attempt = draft.live_attempt(run);
-    if (!attempt || attempt->state == AttemptState::draining) continue;
-    for (const Node* node : draft.nodes_of(attempt->id))
-      if (node->state != NodeState::released) draft.nodes.edit(node->id).last_heard = draft.now();
-  }
+  for (const RunId& run : draft.open_runs())
+    if (const Attempt* attempt = draft.live_attempt(run))
+      for (const Node* node : draft.nodes_of(attempt->id))
+        if (node->state != NodeState::released && node->last_heard > draft.now())
+          draft.nodes.edit(node->id).last_heard = draft.now();
   return {};
 }
 

@@ -106,9 +106,10 @@ void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node) {
   if (node.ranks.size() < node.devices.size())
     return begin_draining(draft, attempt.id, Cause::launch_failed,
                           with_message(place_of(node) + " could not start its ranks"));
-  // By its own clock, which runs from the start of its ranks. Of that we may have heard late, when
-  // the daemon was away or its disk full, so the attempt's age is what bounds it.
-  const Duration used = run.charged + (draft.now() - attempt.created);
+  // By its own clock, which runs from the start of its ranks to their end. Of either we may have
+  // heard late, when the daemon was away or its disk full, so the attempt's age is what bounds it.
+  const Time until = std::min(draft.now(), last_end(node).value_or(draft.now()));
+  const Duration used = run.charged + (until - attempt.created);
   if (used + kTimeoutSlack >= run.spec.timeout)
     return begin_draining(draft, attempt.id, Cause::timeout,
                           format("reached its time-out of {}", text(run.spec.timeout)));

@@ -118,7 +118,9 @@ class Chaos {
   NodeReport honest_report(const NodeId& node) {
     switch (command_for(world_.state, node).kind) {
       case CommandKind::none:
-        return world_.report(node, NodeState::ready);
+        if (world_.state.nodes.at(node).state < NodeState::running)
+          return world_.report(node, NodeState::ready);
+        [[fallthrough]];
       case CommandKind::start:
         return below(3) == 0 ? world_.ended(node, RankState::exited, 0) : world_.running(node);
       case CommandKind::stop:
@@ -141,7 +143,9 @@ class Chaos {
   Event any_event() {
     if (world_.state.runs.empty() || below(12) == 0) return SubmitRun{any_spec(), {}};
     if (world_.state.nodes.empty()) return Tick{};
-    switch (below(21)) {
+    switch (below(22)) {
+      case 21:
+        return AgentGone{any_node()};
       case 20:
         return ResumeRun{any_run()};
       case 0:

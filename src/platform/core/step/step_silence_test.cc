@@ -84,6 +84,7 @@ TEST_F(StepSilenceTest, ATimeOutThatPassedWhileTheDaemonWasAwayIsFoundSoonAfter)
   world.now += std::chrono::minutes(2);
   world.must(DaemonStarted{});
   const Tick tick{.listening_since = world.now};
+  world.must(world.running(world.node(run, 0)));
   world.now += seconds(15);
   world.must(tick);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
@@ -121,6 +122,83 @@ TEST_F(StepSilenceTest, ANodeThatDiedWithTheDaemonHidesThePeersThatFailedBecause
   world.must(DaemonStarted{});
   world.must(NodeGone{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+}
+
+TEST_F(StepSilenceTest, WhoIsNotHeardAfterABreakIsLostAndNotTimedOut) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += std::chrono::hours(2);
+  world.must(DaemonStarted{});
+  const Tick tick{.listening_since = world.now};
+  world.now += seconds(30);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).charged, Duration(0));  // it was last heard when it began
+}
+
+TEST_F(StepSilenceTest, OnlyTheTimeThatRanksRanIsChargedThoughTheirEndIsHeardMuchLater) {
+  auto spec = spec_of(2, 1);
+  spec.timeout = std::chrono::hours(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += seconds(10);
+  const auto word = world.ended(world.node(run, 0), RankState::killed, 9);
+  world.now += std::chrono::hours(2);
+  world.must(DaemonStarted{});
+  world.must(word);
+  world.must(world.ended(world.node(run, 1), RankState::killed, 15, true));
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).charged, Duration(seconds(10)));
+}
+
+TEST_F(StepSilenceTest, ANodeThatStoppedOnItsOwnWhileTheDaemonWasAwayHasNotReachedItsTimeOut) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::hours(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += seconds(10);
+  auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
+  word.state = NodeState::stopping;
+  word.message = "somebody ended the agent by signal 15";
+  world.now += std::chrono::hours(2);
+  world.must(DaemonStarted{});
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).charged, Duration(seconds(10)));
+}
+
+TEST_F(StepSilenceTest, WhatAnAgentThatDiedLeftIsKilledWithoutWaitingForItsSilence) {
+  const RunId run = world.submit(spec_of(2, 1));
+  const NodeId node = world.node(run, 1);
+  world.must(AgentGone{node});  // not heard yet: it may be about to begin
+  EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
+  world.all_running(run);
+  world.must(AgentGone{node});
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
+  EXPECT_EQ(world.run(run).reason, "the agent of node 1 on host b ended without a word");
+  EXPECT_EQ(world.effects.back(), Effect(KillNode{node}));
+  world.must(AgentGone{node});
+  EXPECT_EQ(world.count<KillNode>(), 1);
+  world.now += seconds(5);
+  world.must(AgentGone{node});
+  EXPECT_EQ(world.count<KillNode>(), 2);
+}
+
+TEST_F(StepSilenceTest, AnAgentThatLeftProcessesWhenAllWasToldIsNoLoss) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 0));
+  world.must(AgentGone{world.node(run, 0)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::ok);
+  EXPECT_EQ(world.count<KillNode>(), 1);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).state, RunState::succeeded);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST_F(StepTest, ARunGoesFromQueuedToSucceeded) {
   world.now += seconds(60);
   world.must(world.ended(world.node(run, 0), RankState::exited, 0));
   EXPECT_EQ(world.attempt(run).state, AttemptState::running);
-  EXPECT_EQ(command(run, 0), CommandKind::start);
+  EXPECT_EQ(command(run, 0), CommandKind::none);
   world.must(world.ended(world.node(run, 1), RankState::exited, 0));
   EXPECT_EQ(world.attempt(run).state, AttemptState::draining);
   EXPECT_EQ(command(run, 0), CommandKind::leave);

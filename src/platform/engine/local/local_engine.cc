@@ -1,10 +1,7 @@
 #include "platform/engine/local/local_engine.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +12,6 @@
 #include "base/fd.h"
 #include "base/file_lock.h"
 #include "base/files.h"
-#include "base/processes.h"
 #include "base/spawn.h"
 #include "platform/host/home.h"
 #include "platform/host/node_files.h"
@@ -25,8 +21,6 @@ namespace lockstep {
 namespace {
 
 using std::filesystem::path;
-
-constexpr int kStopRounds = 10;  // against what forks while it is stopped
 
 std::string random_name() {
   std::uint64_t number = 0;
@@ -45,28 +39,17 @@ Result<std::string> installation_of(const path& home) {
   return fresh;
 }
 
-// Those with the mark and all below them, ancestors first.
-std::vector<pid_t> processes_of(const std::string& token) {
-  const std::vector<Process> all = processes_of_user();
-  std::vector<std::pair<std::size_t, pid_t>> found;  // larger families come first
-  for (const auto& [pid, mark] : processes_with(kNodeToken)) {
-    if (mark != token) continue;
-    const std::vector<Process> family = descendants(all, pid);
-    found.emplace_back(family.size(), pid);
-    for (const Process& child : family) found.emplace_back(0, child.pid);
-  }
-  std::ranges::stable_sort(found, std::greater(), &std::pair<std::size_t, pid_t>::first);
-  std::vector<pid_t> pids;
-  for (const auto& [size, pid] : found)
-    if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
-  return pids;
-}
-
 }  // namespace
+
+LocalEngine::LocalEngine(path program, path home, std::string installation)
+    : program_(std::move(program)),
+      home_(std::move(home)),
+      installation_(std::move(installation)),
+      watch_(kNodeToken) {}
 
 Result<LocalEngine> LocalEngine::open(path program, const path& home) {
   std::string installation = TRY(installation_of(home));
-  return LocalEngine(std::move(program), std::move(installation));
+  return LocalEngine(std::move(program), home, std::move(installation));
 }
 
 std::string LocalEngine::token(const NodeId& node) const {
@@ -87,42 +70,29 @@ Result<void> LocalEngine::launch(const Launch& launch) {
                 .output = log.get()};
   agent.environment[std::string(kNodeToken)] = token(node);
   TRY(spawn_detached(agent));
-  last_seen_.insert(node);
+  watch_.expect(token(node));
   return {};
 }
 
-// First all are stopped, until a look finds no other: what is stopped starts nothing, and what has
-// cleared its environment is found below its ancestors for as long as they are there. The agent is
-// the first, so that it reports nothing of this. Then all are killed.
 Result<void> LocalEngine::kill(const NodeId& node) {
-  std::set<pid_t> stopped;
-  for (int round = 0; round < kStopRounds; ++round) {
-    const std::size_t before = stopped.size();
-    for (pid_t pid : processes_of(token(node)))
-      if (stopped.insert(pid).second) ::kill(pid, SIGSTOP);
-    if (stopped.size() == before) break;
-  }
-  for (pid_t pid : stopped) ::kill(pid, SIGKILL);
+  watch_.kill(token(node));
   return {};
 }
 
-std::set<NodeId> LocalEngine::marked_nodes() const {
-  std::set<NodeId> nodes;
+Result<std::vector<Present>> LocalEngine::list() {
+  std::vector<Present> present;
+  std::set<NodeId> agentless;
   const std::string prefix = installation_ + ":";
-  for (const auto& [pid, mark] : processes_with(kNodeToken)) {
+  for (const std::string& mark : TRY(watch_.marks())) {
     if (!mark.starts_with(prefix)) continue;
-    if (auto node = parse_node_id(std::string_view(mark).substr(prefix.size())))
-      nodes.insert(*node);
+    const auto node = parse_node_id(std::string_view(mark).substr(prefix.size()));
+    if (!node) continue;
+    if (!is_locked(NodeFiles{node_folder(home_, *node)}.lock())) agentless.insert(*node);
+    present.push_back({*node, !agentless.contains(*node) || !agentless_.contains(*node)});
   }
-  return nodes;
-}
-
-Result<std::vector<NodeId>> LocalEngine::list() {
-  std::set<NodeId> seen = marked_nodes();
-  std::set<NodeId> present = seen;
-  present.merge(last_seen_);
-  last_seen_ = std::move(seen);
-  return std::vector<NodeId>(present.begin(), present.end());
+  agentless_ = std::move(agentless);
+  std::ranges::sort(present, {}, &Present::node);
+  return present;
 }
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 // An agent is detached (a session of its own, no file of the daemon's open), so that it outlives
 // the daemon. Nobody keeps its pid: the node's agent holds a lock on a file in the node's folder,
 // and all processes of the node carry LOCKSTEP_NODE_TOKEN=<installation>:<node> in their
-// environment. What is there is seen from these two alone, also by a daemon that was started later.
+// environment. What is there is seen from these two alone, also by a daemon that was started later;
+// a thread of its own looks (process_watch.h).
 #pragma once
 
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "platform/engine/engine.h"
+#include "platform/engine/local/process_watch.h"
 
 namespace lockstep {
 
@@ -24,21 +26,22 @@ class LocalEngine : public Engine {
 
   Result<void> launch(const Launch& launch) override;
   Result<void> kill(const NodeId& node) override;
-  // A node stays in the list for one scan after its last process was seen: a process that is in the
-  // midst of exec shows no environment for a moment. Costs a look at each process of the user.
-  Result<std::vector<NodeId>> list() override;
+  // A node stays in the list for one look after its last process was seen. Its agent is missed once
+  // two lists in a row have found its lock free. Code::unavailable when nobody could look for
+  // seconds.
+  Result<std::vector<Present>> list() override;
 
   // By which the node's processes and sockets are known: <installation>:<node>.
   std::string token(const NodeId& node) const;
 
  private:
-  LocalEngine(std::filesystem::path program, std::string installation)
-      : program_(std::move(program)), installation_(std::move(installation)) {}
-  std::set<NodeId> marked_nodes() const;
+  LocalEngine(std::filesystem::path program, std::filesystem::path home, std::string installation);
 
   std::filesystem::path program_;
+  std::filesystem::path home_;
   std::string installation_;
-  std::set<NodeId> last_seen_;
+  ProcessWatch watch_;
+  std::set<NodeId> agentless_;  // at the last list
 };
 
 }  // namespace lockstep

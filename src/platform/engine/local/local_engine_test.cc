@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/processes.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 namespace {
@@ -39,8 +40,8 @@ class LocalEngineTest : public testing::Test {
   }
   ~LocalEngineTest() override {
     for (auto& engine : engines_) {
-      const std::vector<NodeId> left = *engine.list();
-      for (const NodeId& node : left) EXPECT_TRUE(engine.kill(node));
+      const std::vector<Present> left = *engine.list();
+      for (const Present& present : left) EXPECT_TRUE(engine.kill(present.node));
     }
     std::filesystem::remove_all(root_);
   }
@@ -57,13 +58,15 @@ class LocalEngineTest : public testing::Test {
     result.node = node;
     result.host = "h";
     result.command = {"true"};
-    result.node_folder = root_ / "nodes" / node;
+    result.node_folder = folder(node);
     result.daemon_file = root_ / "daemon.json";
     result.token = "token";
     result.secret = std::string(64, 'a');
     return result;
   }
-  path folder(const std::string& node) const { return root_ / "nodes" / node; }
+  path folder(const std::string& node) const {
+    return node_folder(root_ / "home", *parse_node_id(node));
+  }
 
   path root_;
   std::deque<LocalEngine> engines_;
@@ -80,13 +83,19 @@ exec sleep 600
 
 NodeId node(const std::string& words) { return *parse_node_id(words); }
 
+std::vector<NodeId> nodes_of(const Result<std::vector<Present>>& list) {
+  std::vector<NodeId> nodes;
+  for (const Present& present : *list) nodes.push_back(present.node);
+  return nodes;
+}
+
 std::string content(const path& file) { return read_file(file).value_or(std::string()); }
 
 TEST_F(LocalEngineTest, AnAgentIsListedFromItsLaunchUntilItsEnd) {
   LocalEngine& local = engine("home", kAgent);
   EXPECT_TRUE(local.list()->empty());
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
-  EXPECT_EQ(*local.list(), std::vector{node("demo/1.1/0")});
+  EXPECT_EQ(nodes_of(local.list()), std::vector{node("demo/1.1/0")});
   ASSERT_TRUE(local.kill(node("demo/1.1/0")));
   EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
 }
@@ -138,6 +147,25 @@ TEST_F(LocalEngineTest, WhatClearedItsEnvironmentAndForksIsKilledWithItsAgent) {
   EXPECT_TRUE(eventually([&] { return processes_with_argument(root_.string()) == 0; }));
 }
 
+TEST_F(LocalEngineTest, AnAgentThatDiedBeforeWhatItStartedIsMissed) {
+  LocalEngine& local = engine("home", R"(
+folder=$(dirname "$2")
+setsid sleep 600 &
+exec 9>"$folder/agent.lock"
+flock -n 9 || exit 0
+echo $$ > "$folder/agent.pid"
+exec sleep 600
+)");
+  ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  const path file = folder("demo/1.1/0") / "agent.pid";
+  ASSERT_TRUE(eventually([&] { return content(file).ends_with('\n'); }));
+  for (int i = 0; i < 4; ++i) (void)local.list();
+  EXPECT_EQ(*local.list(), (std::vector<Present>{{node("demo/1.1/0"), true}}));
+  ::kill(std::stoi(content(file)), SIGKILL);
+  EXPECT_TRUE(eventually(
+      [&] { return *local.list() == std::vector<Present>{{node("demo/1.1/0"), false}}; }));
+}
+
 TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
   LocalEngine& one = engine("one", kAgent);
   LocalEngine& two = engine("two", kAgent);
@@ -151,7 +179,8 @@ TEST_F(LocalEngineTest, ADaemonThatWasStartedLaterSeesTheNodes) {
   ASSERT_TRUE(engine("home", kAgent).launch(launch("demo/1.1/1")));
   // Its exec closes the pipe on which the launch waits a moment before its environment can be read.
   LocalEngine& later = engine("home", kAgent);
-  EXPECT_TRUE(eventually([&] { return *later.list() == std::vector{node("demo/1.1/1")}; }));
+  EXPECT_TRUE(
+      eventually([&] { return nodes_of(later.list()) == std::vector{node("demo/1.1/1")}; }));
 }
 
 TEST_F(LocalEngineTest, AMissingProgramIsNamed) {

@@ -1,4 +1,4 @@
-#include "platform/host/daemon_log.h"
+#include "platform/host/own_log.h"
 
 #include <cerrno>
 
@@ -26,14 +26,16 @@ Result<void> rename_file(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-Result<void> bound_daemon_log(const fs::path& log, Bytes most) {
+fs::path older_log(const fs::path& log) { return log.string() + ".1"; }
+
+Result<void> bound_own_log(const fs::path& log, Bytes most) {
   struct stat file{};
   if (::stat(log.c_str(), &file) != 0 || !goes_to(STDERR_FILENO, file)) return {};
   if (file.st_size <= most.count()) return {};
-  const fs::path older = log.string() + ".1", fresh = log.string() + ".new";
+  const fs::path fresh = log.string() + ".new";
   // The new one is there before the old one moves: without a file left to open, nothing changes.
   const Fd opened = TRY(open_file(fresh, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC));
-  TRY(rename_file(log, older));
+  TRY(rename_file(log, older_log(log)));
   TRY(rename_file(fresh, log));
   for (int fd : {STDOUT_FILENO, STDERR_FILENO})
     if (goes_to(fd, file) && ::dup2(opened.get(), fd) < 0)

@@ -1,4 +1,4 @@
-#include "platform/host/daemon_log.h"
+#include "platform/host/own_log.h"
 
 #include <filesystem>
 #include <string>
@@ -17,19 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path temporary_folder() {
-  std::string pattern = (fs::temp_directory_path() / "daemon-log-XXXXXX").string();
+  std::string pattern = (fs::temp_directory_path() / "own-log-XXXXXX").string();
   return ::mkdtemp(pattern.data());
 }
 
 // Standard error goes to the log for as long as a test runs.
-class DaemonLogTest : public ::testing::Test {
+class OwnLogTest : public ::testing::Test {
  protected:
-  DaemonLogTest()
+  OwnLogTest()
       : home_(temporary_folder()), log_(home_ / "daemon.log"), kept_(::dup(STDERR_FILENO)) {
     const auto file = open_file(log_, O_WRONLY | O_CREAT | O_APPEND).value();
     ::dup2(file.get(), STDERR_FILENO);
   }
-  ~DaemonLogTest() override {
+  ~OwnLogTest() override {
     ::dup2(kept_.get(), STDERR_FILENO);
     fs::remove_all(home_);
   }
@@ -39,10 +39,10 @@ class DaemonLogTest : public ::testing::Test {
   Fd kept_;
 };
 
-TEST_F(DaemonLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
+TEST_F(OwnLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
   for (int i = 0; i < 50; ++i) {
     say(std::string(300, static_cast<char>('a' + i % 26)));
-    ASSERT_TRUE(bound_daemon_log(log_, 1_KiB));
+    ASSERT_TRUE(bound_own_log(log_, 1_KiB));
   }
   say("last");
   EXPECT_LE(fs::file_size(log_), 1324u);
@@ -54,10 +54,10 @@ TEST_F(DaemonLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
   EXPECT_EQ(logs, 2u);
 }
 
-TEST_F(DaemonLogTest, AFileThatStandardErrorDoesNotGoToIsNotTouched) {
+TEST_F(OwnLogTest, AFileThatStandardErrorDoesNotGoToIsNotTouched) {
   const fs::path other = home_ / "other.log";
   ASSERT_TRUE(write_file(other, std::string(5000, 'x')));
-  ASSERT_TRUE(bound_daemon_log(other, 1_KiB));
+  ASSERT_TRUE(bound_own_log(other, 1_KiB));
   EXPECT_EQ(fs::file_size(other), 5000u);
   EXPECT_FALSE(fs::exists(other.string() + ".1"));
 }

@@ -1,0 +1,224 @@
+#include "platform/engine/local/process_watch.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/mutex.h"
+#include "base/processes.h"
+#include "base/spawn.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::string_view kMark = "LOCKSTEP_WATCH_TEST";
+
+bool eventually(const std::function<bool()>& holds) {
+  for (auto deadline = Deadline::after(seconds(10)); !deadline.passed(); ::poll(nullptr, 0, 10))
+    if (holds()) return true;
+  return holds();
+}
+
+// Shells in sessions of their own, which end with the test.
+class ProcessWatchTest : public ::testing::Test {
+ protected:
+  ProcessWatchTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "watch-test-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    mark_ = folder_.filename();
+    EXPECT_EQ(::mkfifo((folder_ / "go").c_str(), 0600), 0);
+  }
+  ~ProcessWatchTest() override {
+    for (const pid_t pid : started_) {
+      ::kill(-pid, SIGKILL);  // a session's leader leads its group
+      ::waitpid(pid, nullptr, 0);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+
+  enum class With { mark, nothing };
+  pid_t start(const std::string& script, With with) {
+    const Fd log = open_file(folder_ / "log", O_WRONLY | O_CREAT | O_APPEND).value();
+    Program program{.command = {"/bin/sh", "-c", script},
+                    .environment = {{"PATH", "/usr/bin:/bin"}},
+                    .folder = folder_,
+                    .output = log.get()};
+    if (with == With::mark) program.environment[std::string(kMark)] = mark_;
+    started_.push_back(spawn(program, Bond::session).value());
+    return started_.back();
+  }
+  void end(pid_t pid) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    std::erase(started_, pid);
+  }
+  // Lets the script go on that reads a word from the file `go`.
+  void go() const {
+    const Fd file = open_file(folder_ / "go", O_WRONLY).value();
+    EXPECT_TRUE(write_all(file.get(), "on\n"));
+  }
+  bool sees(ProcessWatch& watch) const {
+    const auto marks = watch.marks();
+    return marks && marks->contains(mark_);
+  }
+
+  std::filesystem::path folder_;
+  std::string mark_;
+  std::vector<pid_t> started_;
+};
+
+TEST_F(ProcessWatchTest, AMarkIsSeenFromTheStartOfAProcessToTheEndOfItsLastChild) {
+  ProcessWatch watch(kMark);
+  EXPECT_FALSE(sees(watch));
+  const pid_t parent = start("setsid sleep 600 & echo $! > child; wait", With::mark);
+  EXPECT_TRUE(eventually([&] { return sees(watch); }));
+  ASSERT_TRUE(eventually([&] { return read_file(folder_ / "child").value_or("") != ""; }));
+  end(parent);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(sees(watch));
+  ::kill(std::stoi(read_file(folder_ / "child").value()), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !sees(watch); }));
+}
+
+TEST_F(ProcessWatchTest, WhatClearsItsEnvironmentKeepsTheMarkThatItWasSeenWith) {
+  ProcessWatch watch(kMark);
+  const pid_t pid = start("read word < go; exec env -i /bin/sleep 600", With::mark);
+  ASSERT_TRUE(eventually([&] { return sees(watch); }));
+  go();
+  const std::string command = format("/proc/{}/cmdline", pid);
+  ASSERT_TRUE(
+      eventually([&] { return read_file(command).value_or("").starts_with("/bin/sleep"); }));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(sees(watch));
+}
+
+TEST_F(ProcessWatchTest, EachProgramIsReadOnce) {
+  std::atomic<int> reads = 0;
+  ProcessWatch watch([&](pid_t pid) -> std::optional<std::string> {
+    if (pid == ::getpid()) ++reads;
+    return environment_of(pid, kMark);
+  });
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(watch.marks());
+  EXPECT_EQ(reads, 1);
+}
+
+TEST_F(ProcessWatchTest, WhatIsExpectedCountsUntilTwoLooksHaveNotSeenIt) {
+  ProcessWatch watch(kMark);
+  ASSERT_TRUE(watch.marks());
+  watch.expect(mark_);
+  EXPECT_TRUE(sees(watch));
+  EXPECT_TRUE(eventually([&] { return !sees(watch); }));
+}
+
+TEST_F(ProcessWatchTest, KillEndsAllThatCarryTheMarkAndWhatIsBelowThem) {
+  ProcessWatch watch(kMark);
+  const pid_t pid = start("env -i /bin/sleep 600 & setsid sleep 600 & wait", With::mark);
+  ASSERT_TRUE(eventually([&] { return sees(watch); }));
+  watch.kill(mark_);
+  int status = 0;
+  EXPECT_TRUE(eventually([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }));
+  std::erase(started_, pid);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(eventually([&] { return !sees(watch); }));
+}
+
+// Reading the environment of the chosen process waits until the gate is opened.
+class Gate {
+ public:
+  std::optional<std::string> read(pid_t pid) {
+    const auto process = find_process(pid);
+    Lock lock(mutex_);
+    const bool is_held = process && (pid == held_ || process->parent == parent_of_held_);
+    const auto deadline = Deadline::after(seconds(30));
+    while (is_held && !open_ && !deadline.passed()) {
+      waits_ = true;
+      changed_.wait_until(mutex_, deadline);
+    }
+    return environment_of(pid, kMark);
+  }
+  void hold(pid_t pid) {
+    Lock lock(mutex_);
+    held_ = pid;
+  }
+  void hold_children_of(pid_t pid) {
+    Lock lock(mutex_);
+    parent_of_held_ = pid;
+  }
+  void open() {
+    Lock lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  bool is_waited_at() {
+    Lock lock(mutex_);
+    return waits_;
+  }
+
+ private:
+  Mutex mutex_;  // guards what follows
+  Condition changed_;
+  pid_t held_ LS_GUARDED_BY(mutex_) = -1;
+  pid_t parent_of_held_ LS_GUARDED_BY(mutex_) = -1;
+  bool open_ LS_GUARDED_BY(mutex_) = false;
+  bool waits_ LS_GUARDED_BY(mutex_) = false;
+};
+
+TEST_F(ProcessWatchTest, AProcessThatHangsHoldsUpNeitherTheCallerNorTheNextLooks) {
+  const auto gate = std::make_shared<Gate>();
+  ProcessWatch watch([gate](pid_t pid) { return gate->read(pid); });
+  const pid_t marked = start("exec sleep 600", With::mark);
+  ASSERT_TRUE(eventually([&] { return sees(watch); }));
+  const pid_t stranger = start("read word < go; exec sleep 600", With::nothing);
+  gate->hold(stranger);
+  go();  // its exec makes it another program
+  ASSERT_TRUE(eventually([&] { return (void)watch.marks(), gate->is_waited_at(); }));
+  end(marked);
+  EXPECT_TRUE(eventually([&] {
+    const auto before = std::chrono::steady_clock::now();
+    const bool seen = sees(watch);
+    EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(500));
+    return !seen;
+  }));
+  gate->open();
+  EXPECT_TRUE(eventually([&] { return watch.marks().has_value(); }));
+}
+
+TEST_F(ProcessWatchTest, AProcessThatDoesNotLetItselfBeReadCountsAsItsParentDoes) {
+  const auto gate = std::make_shared<Gate>();
+  ProcessWatch watch([gate](pid_t pid) { return gate->read(pid); });
+  const pid_t parent = start("read word < go; sleep 600 & echo $! > child; wait", With::mark);
+  ASSERT_TRUE(eventually([&] { return sees(watch); }));
+  gate->hold_children_of(parent);
+  go();
+  ASSERT_TRUE(eventually([&] { return read_file(folder_ / "child").value_or("") != ""; }));
+  ASSERT_TRUE(eventually([&] { return (void)watch.marks(), gate->is_waited_at(); }));
+  // Once it has been given up, looks come to their end again; the parent may end then.
+  const auto given_up = Deadline::after(milliseconds(2500));
+  ASSERT_TRUE(eventually([&] { return (void)watch.marks(), given_up.passed(); }));
+  end(parent);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(sees(watch));
+  ::kill(std::stoi(read_file(folder_ / "child").value()), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !sees(watch); }));
+  gate->open();
+}
+
+}  // namespace
+}  // namespace lockstep
