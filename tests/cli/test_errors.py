@@ -117,8 +117,8 @@ def test_the_map_is_printed_as_a_tree(cluster: Cluster) -> None:
     assert "cluster.yaml:" in one_line(cluster, "map", "--file", str(broken))
 
 
-def test_the_link_between_two_devices_is_told(idle: Cluster) -> None:
-    file = idle.home / "cluster.yaml"
+def test_the_link_between_two_devices_is_told(idle: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
     link = "to_leaf: {bandwidth: 10 Gbit/s, latency: 5us}"
     hosts = "".join(
         f"          - {{id: {name}, {link}, islands: [{{devices: [{{kind: core, count: 2}}]}}]}}\n"
