@@ -1,8 +1,12 @@
 """What the tests have in common: which layouts of ranks, and over which backend."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
+from ranks import Crew
+
+SIZE = 4  # ranks of the crew
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +18,10 @@ def backend() -> str:
 @pytest.fixture(scope="module", params=[1, 2], ids=["one_host", "two_hosts"])
 def hosts(request: pytest.FixtureRequest) -> int:
     return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def crew(hosts: int, backend: str) -> Iterator[Crew]:
+    crew = Crew(SIZE, hosts, backend)
+    yield crew
+    crew.dismiss()

@@ -1,7 +1,7 @@
 """Every collective of torch.distributed, against an answer computed by one process alone."""
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -253,13 +253,6 @@ def barrier_after_barrier(rank: int) -> None:
     work = dist.barrier(async_op=True)
     assert work is not None
     work.wait(datetime.timedelta(seconds=10))
-
-
-@pytest.fixture(scope="module")
-def crew(hosts: int, backend: str) -> Iterator[Crew]:
-    crew = Crew(SIZE, hosts, backend)
-    yield crew
-    crew.dismiss()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
@@ -74,14 +73,6 @@ std::shared_ptr<Communicator> Backend::communicator() {
   return communicator;
 }
 
-Backend::WorkPtr Backend::start(c10d::OpType type, Milliseconds timeout, CallParts parts) {
-  const std::uint64_t sequence = ++sequence_;
-  // Shared by the handle and, when nobody waits, the finisher.
-  auto call = std::make_shared<PendingCall>(std::move(parts));
-  return c10::make_intrusive<Work>(rank_, type, sequence, timeout, std::move(call),
-                                   group_->finisher());
-}
-
 void Backend::check_root(std::string_view what, std::int64_t root) const {
   TORCH_CHECK_VALUE(root >= 0 && root < size_, what, ": there is no rank ", root, " in a group of ",
                     size_);
@@ -94,42 +85,41 @@ void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::R
   const auto reduction = reduction_of(parts.what, tensor, op);
   at::Tensor carried = dense(tensor, reduction.carried);
   parts.pendings.push_back(
-      communicator()->all_reduce(bytes(carried), reduction.type, reduction.op));
+      communicator()->all_reduce(bytes(carried), reduction.type, reduction.op, parts.mode));
   parts.copy(tensor, carried);
   parts.outputs.push_back(tensor);
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_reduce"};
+  auto parts = begin("all_reduce", options);
   add_all_reduce(parts, the_only(parts.what, tensors), options.reduceOp);
-  return start(c10d::OpType::ALLREDUCE, options.timeout, std::move(parts));
+  return start(c10d::OpType::ALLREDUCE, std::move(parts));
 }
 
 Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
                                               const c10d::AllreduceCoalescedOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_reduce_coalesced"};
+  auto parts = begin("all_reduce_coalesced", options);
   for (const auto& tensor : tensors) check_reducible(parts.what, tensor, options.reduceOp);
   for (auto& tensor : tensors) add_all_reduce(parts, tensor, options.reduceOp);
-  return start(c10d::OpType::ALLREDUCE_COALESCED, options.timeout, std::move(parts));
+  return start(c10d::OpType::ALLREDUCE_COALESCED, std::move(parts));
 }
 
-// As an all-reduce, of which the root alone keeps the result.
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "reduce"};
+  auto parts = begin("reduce", options);
   check_root(parts.what, options.rootRank);
-  auto& tensor = the_only(parts.what, tensors);
-  if (rank_ == options.rootRank) {
-    add_all_reduce(parts, tensor, options.reduceOp);
-  } else {
-    check_dense(parts.what, tensor);
-    at::Tensor copy = tensor.clone();
-    add_all_reduce(parts, copy, options.reduceOp);
-    parts.memory.push_back(std::exchange(parts.outputs.front(), tensor));
-  }
-  return start(c10d::OpType::REDUCE, options.timeout, std::move(parts));
+  const auto& tensor = the_only(parts.what, tensors);
+  check_dense(parts.what, tensor);
+  const auto reduction = reduction_of(parts.what, tensor, options.reduceOp);
+  const at::Tensor carried = dense(tensor, reduction.carried);
+  parts.pendings.push_back(communicator()->reduce(bytes(carried), reduction.type, reduction.op,
+                                                  static_cast<int>(options.rootRank), parts.mode));
+  parts.memory.push_back(carried);
+  if (rank_ == options.rootRank) parts.copy(tensor, carried);
+  parts.outputs.push_back(tensor);
+  return start(c10d::OpType::REDUCE, std::move(parts));
 }
 
 void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at::Tensor& input,
@@ -140,8 +130,8 @@ void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at:
   const at::Tensor from = dense(input, reduction.carried);
   const at::Tensor to = dense_memory_for(
       output.scalar_type() == reduction.carried ? output : output.to(reduction.carried));
-  parts.pendings.push_back(
-      communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type, reduction.op));
+  parts.pendings.push_back(communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type,
+                                                          reduction.op, parts.mode));
   parts.memory.push_back(from);
   parts.copy(output, to);
   parts.outputs.push_back(output);
@@ -150,33 +140,29 @@ void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at:
 Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                          const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "reduce_scatter"};
+  auto parts = begin("reduce_scatter", options);
   auto& output = the_only(parts.what, outputs);
   check_dense(parts.what, output);
   check_pairs(parts.what, inputs.size(), 1);
   check_pairs(parts.what, inputs.front().size(), static_cast<std::size_t>(size_));
-  at::Tensor flat = at::empty({size_, output.numel()}, output.options());
-  for (int rank = 0; rank < size_; ++rank) {
-    const auto& input = inputs.front()[static_cast<std::size_t>(rank)];
+  for (const auto& input : inputs.front())
     check_like(parts.what, input, output.scalar_type(), output.numel());
-    flat[rank].view(input.sizes()).copy_(input);
-  }
-  add_reduce_scatter(parts, output, flat, options.reduceOp);
-  return start(c10d::OpType::REDUCE_SCATTER, options.timeout, std::move(parts));
+  add_reduce_scatter(parts, output, in_order(inputs.front()), options.reduceOp);
+  return start(c10d::OpType::REDUCE_SCATTER, std::move(parts));
 }
 
 Backend::WorkPtr Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "reduce_scatter_tensor"};
+  auto parts = begin("reduce_scatter_tensor", options);
   add_reduce_scatter(parts, output, input, options.reduceOp);
-  return start(c10d::OpType::_REDUCE_SCATTER_BASE, options.timeout, std::move(parts));
+  return start(c10d::OpType::_REDUCE_SCATTER_BASE, std::move(parts));
 }
 
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "reduce_scatter_tensor_coalesced"};
+  auto parts = begin("reduce_scatter_tensor_coalesced", options);
   check_pairs(parts.what, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_reducible(parts.what, outputs[i], options.reduceOp);
@@ -184,17 +170,17 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     add_reduce_scatter(parts, outputs[i], inputs[i], options.reduceOp);
-  return start(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, options.timeout, std::move(parts));
+  return start(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, std::move(parts));
 }
 
 // All-gather, broadcast, barrier
 
-void Backend::add_all_gather(CallParts& parts, at::Tensor& output, const at::Tensor& input) {
+void Backend::add_all_gather(CallParts& parts, const at::Tensor& output, const at::Tensor& input) {
   check_dense(parts.what, input);
   check_like(parts.what, output, input.scalar_type(), input.numel() * size_);
   const at::Tensor from = input.contiguous();
   const at::Tensor to = dense_memory_for(output);
-  parts.pendings.push_back(communicator()->all_gather(bytes(from), bytes(to)));
+  parts.pendings.push_back(communicator()->all_gather(bytes(from), bytes(to), parts.mode));
   parts.memory.push_back(from);
   parts.copy(output, to);
   parts.outputs.push_back(output);
@@ -203,65 +189,59 @@ void Backend::add_all_gather(CallParts& parts, at::Tensor& output, const at::Ten
 Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                     const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_gather"};
+  auto parts = begin("all_gather", options);
   const auto& input = the_only(parts.what, inputs);
   check_dense(parts.what, input);
   check_pairs(parts.what, outputs.size(), 1);
   check_pairs(parts.what, outputs.front().size(), static_cast<std::size_t>(size_));
   for (const auto& output : outputs.front())
     check_like(parts.what, output, input.scalar_type(), input.numel());
-  at::Tensor flat = at::empty({size_, input.numel()}, input.options());
-  add_all_gather(parts, flat, input);
-  parts.memory.push_back(flat);
+  add_all_gather(parts, parts.receive_into(outputs.front()), input);
   parts.outputs = outputs.front();
-  for (int rank = 0; rank < size_; ++rank) {
-    const auto& output = outputs.front()[static_cast<std::size_t>(rank)];
-    parts.copy(output, flat[rank].view(output.sizes()));
-  }
-  return start(c10d::OpType::ALLGATHER, options.timeout, std::move(parts));
+  return start(c10d::OpType::ALLGATHER, std::move(parts));
 }
 
 Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                           const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_gather_into_tensor"};
+  auto parts = begin("all_gather_into_tensor", options);
   add_all_gather(parts, output, input);
-  return start(c10d::OpType::_ALLGATHER_BASE, options.timeout, std::move(parts));
+  return start(c10d::OpType::_ALLGATHER_BASE, std::move(parts));
 }
 
 Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                           const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_gather_into_tensor_coalesced"};
+  auto parts = begin("all_gather_into_tensor_coalesced", options);
   check_pairs(parts.what, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     check_dense(parts.what, inputs[i]);
     check_like(parts.what, outputs[i], inputs[i].scalar_type(), inputs[i].numel() * size_);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) add_all_gather(parts, outputs[i], inputs[i]);
-  return start(c10d::OpType::COALESCED, options.timeout, std::move(parts));
+  return start(c10d::OpType::COALESCED, std::move(parts));
 }
 
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "broadcast"};
+  auto parts = begin("broadcast", options);
   check_root(parts.what, options.rootRank);
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
   const bool is_root = rank_ == options.rootRank;
   const at::Tensor carried = is_root ? tensor.contiguous() : dense_memory_for(tensor);
   parts.pendings.push_back(
-      communicator()->broadcast(bytes(carried), static_cast<int>(options.rootRank)));
+      communicator()->broadcast(bytes(carried), static_cast<int>(options.rootRank), parts.mode));
   parts.memory.push_back(carried);
   if (!is_root) parts.copy(tensor, carried);
   parts.outputs.push_back(tensor);
-  return start(c10d::OpType::BROADCAST, options.timeout, std::move(parts));
+  return start(c10d::OpType::BROADCAST, std::move(parts));
 }
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
-  CallParts parts{.what = "barrier"};
-  parts.pendings.push_back(communicator()->barrier());
-  return start(c10d::OpType::BARRIER, options.timeout, std::move(parts));
+  auto parts = begin("barrier", options);
+  parts.pendings.push_back(communicator()->barrier(parts.mode));
+  return start(c10d::OpType::BARRIER, std::move(parts));
 }
 
 }  // namespace lockstep

@@ -1,23 +1,28 @@
 // Backend: torch.distributed's backend "lockstep", for CPU tensors, over a Communicator.
 //
 // Collectives of a group run one after the other in the order of submission, which must be the same
-// on all its ranks; sends and receives run beside them. gather, scatter and all-to-all are made of
-// sends and receives. Every call returns at once with a Work; it raises at once only what is wrong
+// on all its ranks; sends and receives run beside them. A call raises at once only what is wrong
 // with its arguments. Tensors that are not contiguous travel as copies.
 //
-// Not supported: recv from any source, sparse tensors, coalescing managers (batches of sends and
-// receives need none), more than one tensor a rank.
+// A call whose options say that its caller waits (asyncOp is false, and no time-out of its own) is
+// over when it returns, and returns no Work: it is carried out by the caller's thread. All others
+// return a Work at once.
+//
+// Not supported: recv from any source, sparse tensors, more than one tensor a rank.
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "comm/collective/communicator.h"
 #include "comm/torch/group.h"
@@ -43,6 +48,13 @@ class Backend : public c10d::Backend {
   at::Tensor allocateTensor(long size, at::TensorOptions options = {}) override;
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
+
+  // What a thread calls between the two starts at once but returns no Work: the one that
+  // endCoalescing() returns stands for all of it. A batch that was begun and not ended, as torch
+  // does after an error, is given up with the thread's next: what it started goes on.
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
 
   // Ends what is under way and leaves the group, within two seconds; later calls are refused.
   void shutdown() override { group_->leave(); }
@@ -80,28 +92,43 @@ class Backend : public c10d::Backend {
                    const c10d::AllToAllOptions& options) override;
   WorkPtr send(Tensors& tensors, int peer, int tag) override;
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;  // refused
 
   // For intrusive_ptr only: use create().
   Backend(std::unique_ptr<Communicator> communicator, Duration timeout);
 
  private:
-  using Milliseconds = std::chrono::milliseconds;
-
   // Raises once the group was left.
   std::shared_ptr<Communicator> communicator();
-  WorkPtr start(c10d::OpType type, Milliseconds timeout, CallParts parts);
+  template <class Options>
+  CallParts begin(std::string_view what, const Options& options) {
+    const bool waits = !options.asyncOp && options.timeout.count() <= 0 && !in_batch();
+    return {.what = what,
+            .mode = waits ? CallMode::blocking : CallMode::nonblocking,
+            .allowed = options.timeout};
+  }
+  // The Work of what was begun; null for what is over, or part of a batch.
+  WorkPtr start(c10d::OpType type, CallParts parts);
+  WorkPtr work_of(c10d::OpType type, CallParts parts);
+
+  bool in_batch();
+  bool add_to_batch(CallParts& parts);  // false: this thread has begun none
+  std::optional<CallParts> take_batch();
 
   void add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op);
-  void add_all_gather(CallParts& parts, at::Tensor& output, const at::Tensor& input);
+  void add_all_gather(CallParts& parts, const at::Tensor& output, const at::Tensor& input);
   void add_reduce_scatter(CallParts& parts, at::Tensor& output, const at::Tensor& input,
                           const c10d::ReduceOp& op);
-  // Sends inputs[r] to and receives outputs[r] from each rank r. Undefined tensors are left out.
-  void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs, int tag);
+  void add_all_to_all(CallParts& parts, const at::Tensor& output, const at::Tensor& input);
+  // Sends inputs[r] to and receives outputs[r] from each rank r.
+  void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs);
   void check_root(std::string_view what, std::int64_t root) const;
 
   const Duration timeout_;
   const std::shared_ptr<Group> group_;  // shared with Group::leave_all()
   std::atomic<std::uint64_t> sequence_ = 0;
+  Mutex batches_mutex_;  // guards what follows
+  std::map<std::thread::id, CallParts> batches_ LS_GUARDED_BY(batches_mutex_);
 };
 
 }  // namespace lockstep

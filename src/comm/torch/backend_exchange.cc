@@ -1,8 +1,7 @@
-// What the backend makes of sends and receives: point to point, gather, scatter, all-to-all.
+// Calls in which each pair of ranks has data of its own: gather, scatter, all-to-all, send, recv.
 #include <numeric>
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include "comm/torch/backend.h"
@@ -13,8 +12,8 @@ namespace {
 
 using Tensors = Backend::Tensors;
 
-// One tag for each kind: a pair of ranks takes part in them in the same order on both sides.
-enum OwnTag : int { kGather = Backend::kTagLimit, kScatter, kAllToAll };
+// One tag is enough: a pair of ranks takes part in them in the same order on both sides.
+constexpr int kAllToAllTag = Backend::kTagLimit;
 
 void check_tag(std::string_view what, int tag) {
   TORCH_CHECK_VALUE(tag >= 0 && tag < Backend::kTagLimit, what, " needs a tag from 0 to ",
@@ -49,8 +48,7 @@ std::vector<std::int64_t> rows_of(std::string_view what, const at::Tensor& tenso
 
 }  // namespace
 
-void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs,
-                           int tag) {
+void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs) {
   const auto communicator = this->communicator();
   // Starting with the next rank: if all began with rank 0, it would serve them one by one.
   for (int step = 1; step < size_; ++step) {
@@ -58,13 +56,13 @@ void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tenso
     const int from = (rank_ - step + size_) % size_;
     if (const auto& output = outputs[static_cast<std::size_t>(from)]; output.defined()) {
       const at::Tensor memory = dense_memory_for(output);
-      parts.pendings.push_back(communicator->recv(bytes(memory), from, tag));
+      parts.pendings.push_back(communicator->recv(bytes(memory), from, kAllToAllTag));
       parts.memory.push_back(memory);
       parts.copy(output, memory);
     }
     if (const auto& input = inputs[static_cast<std::size_t>(to)]; input.defined()) {
       const at::Tensor memory = input.contiguous();
-      parts.pendings.push_back(communicator->send(bytes(memory), to, tag));
+      parts.pendings.push_back(communicator->send(bytes(memory), to, kAllToAllTag));
       parts.memory.push_back(memory);
     }
   }
@@ -76,41 +74,59 @@ void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tenso
 Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                  const c10d::GatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "gather"};
+  auto parts = begin("gather", options);
   check_root(parts.what, options.rootRank);
   const auto& input = the_only(parts.what, inputs);
   check_dense(parts.what, input);
-  const auto ranks = static_cast<std::size_t>(size_);
-  Tensors receives(ranks), sends(ranks);
-  sends[static_cast<std::size_t>(options.rootRank)] = input;
-  if (rank_ == options.rootRank)
-    parts.outputs = receives = of_root(parts.what, outputs, size_, input);
-  add_exchange(parts, receives, sends, kGather);
-  return start(c10d::OpType::GATHER, options.timeout, std::move(parts));
+  const at::Tensor from = input.contiguous();
+  at::Tensor to;
+  if (rank_ == options.rootRank) {
+    parts.outputs = of_root(parts.what, outputs, size_, input);
+    to = parts.receive_into(parts.outputs);
+  }
+  parts.pendings.push_back(communicator()->gather(bytes(from),
+                                                  to.defined() ? bytes(to) : std::span<std::byte>(),
+                                                  static_cast<int>(options.rootRank), parts.mode));
+  parts.memory = {from, to};
+  return start(c10d::OpType::GATHER, std::move(parts));
 }
 
 Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                   const c10d::ScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "scatter"};
+  auto parts = begin("scatter", options);
   check_root(parts.what, options.rootRank);
   const auto& output = the_only(parts.what, outputs);
   check_dense(parts.what, output);
-  const auto ranks = static_cast<std::size_t>(size_);
-  Tensors receives(ranks), sends(ranks);
-  receives[static_cast<std::size_t>(options.rootRank)] = output;
-  if (rank_ == options.rootRank) sends = of_root(parts.what, inputs, size_, output);
+  at::Tensor from;
+  if (rank_ == options.rootRank) from = in_order(of_root(parts.what, inputs, size_, output));
+  const at::Tensor to = dense_memory_for(output);
+  parts.pendings.push_back(
+      communicator()->scatter(from.defined() ? bytes(from) : std::span<std::byte>(), bytes(to),
+                              static_cast<int>(options.rootRank), parts.mode));
+  parts.memory = {from, to};
+  parts.copy(output, to);
   parts.outputs.push_back(output);
-  add_exchange(parts, receives, sends, kScatter);
-  return start(c10d::OpType::SCATTER, options.timeout, std::move(parts));
+  return start(c10d::OpType::SCATTER, std::move(parts));
 }
 
+void Backend::add_all_to_all(CallParts& parts, const at::Tensor& output, const at::Tensor& input) {
+  check_like(parts.what, output, input.scalar_type(), input.numel());
+  const at::Tensor to = dense_memory_for(output);
+  const at::Tensor from = dense_apart_from(to, input);
+  parts.pendings.push_back(communicator()->all_to_all(bytes(from), bytes(to), parts.mode));
+  parts.memory.push_back(from);
+  parts.copy(output, to);
+}
+
+// Ranks must choose alike between the collective and the exchange. Whether the parts are all alike
+// nobody knows of the others, but whether sizes are given is the same on all ranks.
 Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                         std::vector<std::int64_t>& output_sizes,
                                         std::vector<std::int64_t>& input_sizes,
                                         const c10d::AllToAllOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_to_all_single"};
+  auto parts = begin("all_to_all_single", options);
   check_dense(parts.what, output);
   check_dense(parts.what, input);
   TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), parts.what,
@@ -121,14 +137,17 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
   const auto self = static_cast<std::size_t>(rank_);
   check_like(parts.what, receives[self], sends[self].scalar_type(), sends[self].numel());
   parts.outputs.push_back(output);
-  add_exchange(parts, receives, sends, kAllToAll);
-  return start(c10d::OpType::ALLTOALL_BASE, options.timeout, std::move(parts));
+  if (output_sizes.empty() && input_sizes.empty())
+    add_all_to_all(parts, output, input);
+  else
+    add_exchange(parts, receives, sends);
+  return start(c10d::OpType::ALLTOALL_BASE, std::move(parts));
 }
 
 Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
                                    const c10d::AllToAllOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "all_to_all"};
+  auto parts = begin("all_to_all", options);
   const auto ranks = static_cast<std::size_t>(size_);
   TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, parts.what,
                     " needs one input and one output for each of the ", size_, " ranks");
@@ -139,8 +158,8 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
   const auto self = static_cast<std::size_t>(rank_);
   check_like(parts.what, outputs[self], inputs[self].scalar_type(), inputs[self].numel());
   parts.outputs = outputs;
-  add_exchange(parts, outputs, inputs, kAllToAll);
-  return start(c10d::OpType::ALLTOALL, options.timeout, std::move(parts));
+  add_exchange(parts, outputs, inputs);
+  return start(c10d::OpType::ALLTOALL, std::move(parts));
 }
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
@@ -152,7 +171,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
   const at::Tensor memory = tensor.contiguous();
   parts.pendings.push_back(communicator()->send(bytes(memory), peer, tag));
   parts.memory.push_back(memory);
-  return start(c10d::OpType::SEND, {}, std::move(parts));
+  return start(c10d::OpType::SEND, std::move(parts));
 }
 
 Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
@@ -166,7 +185,11 @@ Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
   parts.memory.push_back(memory);
   parts.copy(tensor, memory);
   parts.outputs.push_back(tensor);
-  return start(c10d::OpType::RECV, {}, std::move(parts));
+  return start(c10d::OpType::RECV, std::move(parts));
+}
+
+Backend::WorkPtr Backend::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "recv over lockstep needs to know its source: give src");
 }
 
 }  // namespace lockstep

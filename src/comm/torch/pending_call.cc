@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
 #include <sched.h>
 
 #include "base/format.h"
+#include "comm/torch/tensors.h"
 
 namespace lockstep {
 namespace {
@@ -42,7 +45,7 @@ bool wait_until_ready(const PendingCall& call, const Deadline& deadline) {
 }
 
 Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
-                  const std::string& what) {
+                  std::string_view what) {
   // Below autograd: the copies are part of the call, not of anybody's graph.
   at::AutoDispatchBelowADInplaceOrView guard;
   try {
@@ -53,10 +56,35 @@ Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
   }
 }
 
+template <class T>
+void move_to(std::vector<T>& all, std::vector<T>& more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+}
+
 }  // namespace
 
+at::Tensor CallParts::receive_into(const std::vector<at::Tensor>& tensors) {
+  if (auto lying = lying_in_order(tensors)) return *std::move(lying);
+  const auto& first = tensors.front();
+  const auto count = static_cast<std::int64_t>(tensors.size());
+  at::Tensor blocks = at::empty({count, first.numel()}, first.options());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto& tensor = tensors[static_cast<std::size_t>(i)];
+    copy(tensor, blocks[i].view(tensor.sizes()));
+  }
+  return blocks;
+}
+
+void CallParts::append(CallParts other) {
+  allowed = std::max(allowed, other.allowed);
+  move_to(outputs, other.outputs);
+  move_to(memory, other.memory);
+  move_to(pendings, other.pendings);
+  move_to(copies, other.copies);
+}
+
 PendingCall::PendingCall(CallParts parts)
-    : what_(std::move(parts.what)),
+    : what_(parts.what),
       outputs_(std::move(parts.outputs)),
       pendings_(std::move(parts.pendings)),
       copies_(std::move(parts.copies)),

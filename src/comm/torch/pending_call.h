@@ -3,9 +3,10 @@
 // nobody waits for it, by the thread that brings it to its end (finisher.h).
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,14 +15,17 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "comm/collective/call_mode.h"
 #include "comm/collective/pending.h"
 
 namespace lockstep {
 
 struct CallParts {
-  std::string what{};                 // "all_reduce", for errors
-  std::vector<at::Tensor> outputs{};  // what the caller finds in result() and in the future
-  std::vector<at::Tensor> memory{};   // what else must live until all is done
+  std::string_view what;  // "all_reduce", for errors: text that lives for ever
+  CallMode mode = CallMode::nonblocking;
+  std::chrono::milliseconds allowed{};  // how long to wait when nobody says; 0: as the group does
+  std::vector<at::Tensor> outputs{};    // what the caller finds in result() and in the future
+  std::vector<at::Tensor> memory{};     // what else must live until all is done
   std::vector<Pending> pendings{};
   std::vector<std::pair<at::Tensor, at::Tensor>> copies{};  // {to, from}, once all went well
 
@@ -29,13 +33,17 @@ struct CallParts {
   void copy(const at::Tensor& to, const at::Tensor& from) {
     if (!to.is_same(from)) copies.emplace_back(to, from);
   }
+  // Memory for what comes for these tensors of one size, in their order: their own if they lie so,
+  // else new, to be copied to them.
+  at::Tensor receive_into(const std::vector<at::Tensor>& tensors);
+  // Makes one call of both.
+  void append(CallParts other);
 };
 
 class PendingCall {
  public:
   explicit PendingCall(CallParts parts);
 
-  const std::string& what() const { return what_; }
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
 
   // All parts are done; settle() does not wait.
@@ -50,7 +58,7 @@ class PendingCall {
   void release();
 
  private:
-  const std::string what_;
+  const std::string_view what_;
   const std::vector<at::Tensor> outputs_;
   const std::vector<Pending> pendings_;
 

@@ -1,9 +1,10 @@
 #include "comm/torch/tensors.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 
+#include <ATen/MemoryOverlap.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
@@ -54,7 +55,7 @@ std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
     case RedOpType::BOR:
       return logical ? std::optional(ReduceOp::max) : std::nullopt;
     case RedOpType::SUM:
-      return logical ? std::nullopt : std::optional(ReduceOp::sum);
+      return logical ? ReduceOp::max : ReduceOp::sum;
     case RedOpType::AVG:
       return at::isFloatingType(type) ? std::optional(ReduceOp::average) : std::nullopt;
     default:
@@ -129,6 +130,32 @@ at::Tensor dense(const at::Tensor& tensor, at::ScalarType type) {
 at::Tensor dense_memory_for(const at::Tensor& tensor) {
   if (tensor.is_contiguous()) return tensor;
   return at::empty_like(tensor, tensor.options(), at::MemoryFormat::Contiguous);
+}
+
+at::Tensor dense_apart_from(const at::Tensor& other, const at::Tensor& tensor) {
+  const at::Tensor contents = tensor.contiguous();
+  return at::get_overlap_status(contents, other) == at::MemOverlapStatus::No ? contents
+                                                                             : contents.clone();
+}
+
+std::optional<at::Tensor> lying_in_order(const std::vector<at::Tensor>& tensors) {
+  const auto& first = tensors.front();
+  const auto* next = static_cast<const std::byte*>(first.const_data_ptr());
+  for (const auto& tensor : tensors) {
+    if (!tensor.is_contiguous() || tensor.const_data_ptr() != next ||
+        !tensor.storage().is_alias_of(first.storage()))
+      return std::nullopt;
+    next += tensor.nbytes();
+  }
+  return first.as_strided({static_cast<std::int64_t>(tensors.size()), first.numel()},
+                          {first.numel(), 1});
+}
+
+at::Tensor in_order(const std::vector<at::Tensor>& tensors) {
+  if (auto lying = lying_in_order(tensors)) return *std::move(lying);
+  std::vector<at::Tensor> rows;
+  for (const auto& tensor : tensors) rows.push_back(tensor.reshape({1, -1}));
+  return at::cat(rows);
 }
 
 std::span<std::byte> bytes(const at::Tensor& tensor) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,8 @@ struct ReductionPlan {
 };
 
 // Raises TypeError, naming what to do, for types and operations that cannot be reduced: complex
-// numbers, bitwise operations, averages of integers. Logical types know minimum (and), maximum (or)
-// and product (and); 8 and 16 bit integers travel as 32 bits, and wrap around as theirs do.
+// numbers, bitwise operations, averages of integers. Logical types know minimum and product (and),
+// maximum and sum (or); 8 and 16 bit integers travel as 32 bits, and wrap around as theirs do.
 ReductionPlan reduction_of(std::string_view what, const at::Tensor& tensor,
                            const c10d::ReduceOp& op);
 
@@ -39,6 +40,14 @@ at::Tensor& the_only(std::string_view what, std::vector<at::Tensor>& tensors);
 at::Tensor dense(const at::Tensor& tensor, at::ScalarType type);
 // The tensor itself if it is contiguous, else new memory of its shape.
 at::Tensor dense_memory_for(const at::Tensor& tensor);
+
+// The tensor's contents, contiguous, in memory that shares nothing with `other`.
+at::Tensor dense_apart_from(const at::Tensor& other, const at::Tensor& tensor);
+
+// Tensors of one type and size as the rows of one tensor: if each lies right behind the one before.
+std::optional<at::Tensor> lying_in_order(const std::vector<at::Tensor>& tensors);
+// The same of any, copied if they do not lie so.
+at::Tensor in_order(const std::vector<at::Tensor>& tensors);
 
 // The memory of a contiguous tensor.
 std::span<std::byte> bytes(const at::Tensor& tensor);
