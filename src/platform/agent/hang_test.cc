@@ -23,9 +23,12 @@ TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
   EXPECT_EQ(rank(1).activity, Activity::stopped);
   EXPECT_EQ(rank(1).step, -1);
 
+  // On a busy machine it may have fallen silent again before it is heard, but anew.
+  const auto before = rank(0).stalled_since;
   report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
-  ASSERT_TRUE(eventually([&] { return !rank(0).stalled_since; }));
-  EXPECT_EQ(rank(0).step, 8);
+  ASSERT_TRUE(eventually([&] {
+    return rank(0).step == 8 && (!rank(0).stalled_since || rank(0).stalled_since > before);
+  }));
   ::kill(static_cast<pid_t>(rank(1).pid), SIGCONT);
   daemon_.say_stop();
   ASSERT_EQ(finish(), 0);
