@@ -28,6 +28,7 @@ inline constexpr auto kCommandValue = "COMMAND";
 
 void add_agent(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
+void add_flight(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);
 void add_kill(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);

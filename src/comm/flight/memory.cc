@@ -1,6 +1,7 @@
 #include "comm/flight/memory.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include <fcntl.h>

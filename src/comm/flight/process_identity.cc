@@ -1,5 +1,6 @@
 #include "comm/flight/process_identity.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 

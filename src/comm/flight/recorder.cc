@@ -1,7 +1,10 @@
 #include "comm/flight/recorder.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 #include <unistd.h>

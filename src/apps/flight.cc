@@ -1,0 +1,82 @@
+#include <chrono>
+#include <memory>
+
+#include "apps/exit_codes.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "base/files.h"
+#include "comm/flight/log.h"
+#include "comm/flight/report/report.h"
+#include "comm/flight/report/table.h"
+#include "comm/flight/report/trace.h"
+#include "comm/flight/report/verdict.h"
+#include "text/convert.h"
+
+namespace lockstep {
+namespace {
+
+struct FlightFlags {
+  std::string folder;
+  std::string trace;
+  int last = 20;
+  bool json = false;
+};
+
+std::string as_text(const FlightGroup& group, std::size_t newest, FlightTime now) {
+  const std::string heading = format("group {}, {} {}: {}\n", group.name, group.size,
+                                     group.size == 1 ? "rank" : "ranks", verdict_of(group, now));
+  const Table table = flight_table(group, newest, now);
+  return table.empty() ? heading : format("{}\n{}", heading, table.text(0));
+}
+
+std::string as_json(const std::vector<FlightGroup>& groups, const std::vector<Error>& refused,
+                    std::size_t newest, FlightTime now) {
+  FlightReport report;
+  report.viewed_at = std::chrono::time_point_cast<Duration>(now);
+  for (const FlightGroup& group : groups)
+    report.groups.push_back(flight_report(group, newest, now));
+  for (const Error& error : refused) report.refused.push_back(error.message);
+  return dump_json(to_json(report), Indent::two);
+}
+
+Result<int> show_flight(const FlightFlags& flags) {
+  FlightFolder folder = TRY(read_flight_folder(flags.folder));
+  if (folder.logs.empty()) return folder.refused.front();
+  for (const Error& error : folder.refused) say(format("lockstep: left out: {}", error.message));
+  const FlightTime now = viewed_at(folder.logs, std::chrono::system_clock::now());
+  const auto groups = flight_groups(std::move(folder.logs));
+  const auto newest = static_cast<std::size_t>(flags.last);
+  if (!flags.trace.empty())
+    TRY(write_file(flags.trace, dump_json(flight_trace(groups, now)), 0644));
+  if (flags.json) {
+    print(as_json(groups, folder.refused, newest, now));
+    return kDone;
+  }
+  for (const FlightGroup& group : groups) print(as_text(group, newest, now));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep flight FOLDER`: what the ranks of a training recorded of their collectives, and who
+// holds up whom.
+void add_flight(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("flight", "Tell who holds up whom in a training's collectives");
+  auto flags = std::make_shared<FlightFlags>();
+  command->add_option("folder", flags->folder, "where LOCKSTEP_FLIGHT_DIR told the ranks to record")
+      ->required()
+      ->type_name(kFolderValue);
+  command->add_option("--last", flags->last, "show so many of the newest collectives")
+      ->capture_default_str()
+      ->check(whole_number(1, 4096));
+  command
+      ->add_option("--trace", flags->trace,
+                   "also write all calls to this file, for https://ui.perfetto.dev")
+      ->type_name(kFileValue);
+  command->add_flag("--json", flags->json, "print JSON");
+  command->footer("Example:\n  lockstep flight /dev/shm/flight --trace trace.json");
+  command->callback([&action, flags] { action = [flags] { return show_flight(*flags); }; });
+}
+
+}  // namespace lockstep
