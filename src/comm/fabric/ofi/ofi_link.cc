@@ -142,6 +142,7 @@ Result<bool> OfiLink::post_receive(std::size_t lane) {
         registration_ ? fi_mr_desc(registration_.get()) : nullptr, FI_ADDR_UNSPEC,
         tag(peer_, lane, slot), 0, &receives_[lane][slot].context);
     if (!TRY(posted(status, "receiving from"))) return false;
+    ++receiving_;
     ++state.reposted;
   }
   return true;
@@ -153,6 +154,7 @@ Result<bool> OfiLink::post_credit_receive(std::size_t slot) {
                registration_ ? fi_mr_desc(registration_.get()) : nullptr, FI_ADDR_UNSPEC,
                tag(peer_, kLaneCount, slot), 0, &credits_[slot].context);
   if (!TRY(posted(status, "receiving from"))) return false;
+  ++receiving_;
   credit_receives_waiting_ &= ~(std::uint64_t{1} << slot);
   return true;
 }
@@ -174,6 +176,12 @@ Result<bool> OfiLink::send_credit() {
   for (std::size_t lane = 0; lane < kLaneCount; ++lane) lanes_[lane].told = credit.released[lane];
   ++credits_sent_;
   return true;
+}
+
+void OfiLink::cancel_receives() {
+  for (auto& lane : receives_)
+    for (auto& operation : lane) (void)fi_cancel(&port_.endpoint->fid, &operation.context);
+  for (auto& operation : credits_) (void)fi_cancel(&port_.endpoint->fid, &operation.context);
 }
 
 Result<void> OfiLink::completed(Operation& operation, std::size_t bytes) {

@@ -48,8 +48,14 @@ class OfiLink : public Link {
   int peer() const { return peer_; }
   void forget() { forgotten_ = true; }
   bool forgotten() const { return forgotten_; }
-  // libfabric has ended this operation.
+  // libfabric has ended this operation, in whichever way; and, after that, that it went well.
+  void ended(const Operation& operation) {
+    if (operation.kind != Operation::Kind::send) --receiving_;
+  }
   Result<void> completed(Operation& operation, std::size_t bytes);
+  // Asks for the end of what is received, which comes at once, or when the message has come.
+  void cancel_receives();
+  bool receiving() const { return receiving_ > 0; }
   // Hands libfabric what it would not take before.
   Result<void> flush();
 
@@ -90,7 +96,8 @@ class OfiLink : public Link {
   std::byte* memory_ = nullptr;  // all slots; pages that are never used cost nothing
   FidPtr<fid_mr> registration_;
   std::array<LaneState, kLaneCount> lanes_{};
-  bool forgotten_ = false;  // nothing is given to libfabric any more
+  bool forgotten_ = false;     // nothing is given to libfabric any more
+  std::size_t receiving_ = 0;  // receives that libfabric has
   std::uint64_t credits_sent_ = 0;
   std::uint64_t credit_receives_waiting_ = 0;  // bit set of slots to post again
   std::array<std::array<Operation, kSlots>, kLaneCount> sends_{}, receives_{};

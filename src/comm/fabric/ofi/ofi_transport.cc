@@ -1,10 +1,14 @@
 #include "comm/fabric/ofi/ofi_transport.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
+#include <sched.h>
+
 #include "base/check.h"
+#include "base/clock.h"
 #include "comm/fabric/ofi/handles.h"
 #include "comm/fabric/ofi/ofi_link.h"
 #include "comm/fabric/ofi/signals.h"
@@ -14,6 +18,7 @@ namespace {
 
 constexpr auto kApiVersion = FI_VERSION(1, 15);
 constexpr std::size_t kAddressLimit = 256;
+constexpr auto kCloseBound = std::chrono::seconds(1);
 constexpr std::size_t kRanksLimit = 1 << 16;  // by the tag's layout
 
 // Before main, as soon as the libraries that took them are loaded.
@@ -45,6 +50,15 @@ Result<InfoPtr> choose_provider(const OfiOptions& options) {
 
 class OfiTransport::Impl {
  public:
+  // An endpoint that is closed while it fetches a message crashes libfabric's rxm (1.17): fetching
+  // ends first.
+  ~Impl() {
+    for (const auto& link : links_) link->cancel_receives();
+    const auto deadline = Deadline::after(kCloseBound);
+    while (receiving() && !deadline.passed())
+      if (!take_ended()) sched_yield();
+  }
+
   Result<void> open(const OfiOptions& options) {
     rank_ = options.rank;
     salt_ = options.salt;
@@ -132,8 +146,34 @@ class OfiTransport::Impl {
     return {};
   }
 
+  bool receiving() const {
+    return std::any_of(links_.begin(), links_.end(),
+                       [](const auto& link) { return link->receiving(); });
+  }
+
+  // While closing: whatever has ended, in whichever way. False if nothing has.
+  bool take_ended() {
+    fi_cq_tagged_entry entry{};
+    fi_cq_err_entry failure{};
+    const auto got = fi_cq_read(completions_.get(), &entry, 1);
+    if (got == 1)
+      count_end(entry.op_context);
+    else if (got == -FI_EAVAIL && fi_cq_readerr(completions_.get(), &failure, 0) == 1)
+      count_end(failure.op_context);
+    else
+      return false;
+    return true;
+  }
+
+  static void count_end(const void* context) {
+    if (context == nullptr) return;
+    const auto& operation = *static_cast<const OfiLink::Operation*>(context);
+    operation.link->ended(operation);
+  }
+
   static Result<void> take(const fi_cq_tagged_entry& entry) {
     if (entry.op_context == nullptr) return {};
+    count_end(entry.op_context);
     auto& operation = *static_cast<OfiLink::Operation*>(entry.op_context);
     return operation.link->completed(operation, entry.len);
   }
@@ -142,6 +182,7 @@ class OfiTransport::Impl {
     fi_cq_err_entry entry{};
     if (const auto got = fi_cq_readerr(completions_.get(), &entry, 0); got < 0)
       return ofi_error("reading a failed operation", got);
+    count_end(entry.op_context);
     const auto* operation = static_cast<const OfiLink::Operation*>(entry.op_context);
     if (operation != nullptr && operation->link->forgotten()) return {};
     const auto peer =
