@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 namespace lockstep::sim {
 namespace {
@@ -14,9 +15,9 @@ Duration pause_before(int retry) {
   return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));
 }
 
-Duration charge_of(const Attempt& attempt) {
-  if (!attempt.started || !attempt.draining) return Duration(0);
-  return std::max(Duration(0), *attempt.draining - *attempt.started);
+// At most from the start of all ranks to when draining began; less when it ran no longer than that.
+Duration charge_of(const Attempt& attempt, const std::vector<const Node*>& nodes) {
+  return attempt.draining ? running_time(attempt, nodes, *attempt.draining) : Duration(0);
 }
 
 bool may_give_way(Cause cause) {
@@ -58,7 +59,7 @@ Duration Ledger::charged(const State& state, const Run& run) {
   for (std::int64_t epoch = 1; epoch <= run.epoch; ++epoch) {
     const Attempt& attempt = state.attempts.at({run.id, epoch});
     if (attempt.created >= run.queued && attempt.state == AttemptState::ended)
-      sum += charge_of(attempt);
+      sum += charge_of(attempt, nodes_of(state, attempt.id));
   }
   return sum;
 }
@@ -159,7 +160,7 @@ void Ledger::check_known_run(const Commit& commit, const Run& before, const Run&
   if (before.stop_requested && !after.stop_requested)
     scene_.violate(text(after.id) + " forgets that it is to stop");
   const Attempt* ended = ended_in(commit.attempts, before);
-  check_use(before, after, ended);
+  check_use(commit, before, after, ended);
   if (is_final(after.state)) check_end(after, ended);
 }
 
@@ -170,8 +171,14 @@ void Ledger::check_resumed(const Run& after) {
 }
 
 // An attempt uses up its running time, and a retry if another follows it.
-void Ledger::check_use(const Run& before, const Run& after, const Attempt* ended) {
-  const Duration charge = ended ? charge_of(*ended) : Duration(0);
+void Ledger::check_use(const Commit& commit, const Run& before, const Run& after,
+                       const Attempt* ended) {
+  std::vector<const Node*> nodes =
+      ended ? nodes_of(durable_, ended->id) : std::vector<const Node*>();
+  for (const Node*& node : nodes)
+    if (const auto changed = commit.nodes.find(node->id); changed != commit.nodes.end())
+      node = changed->second;
+  const Duration charge = ended ? charge_of(*ended, nodes) : Duration(0);
   if (after.charged != before.charged + charge)
     scene_.violate(format("{} is charged {} for an attempt of {}", text(after.id),
                           text(after.charged - before.charged), text(charge)));

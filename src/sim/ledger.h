@@ -37,7 +37,7 @@ class Ledger {
   void check_turn(const Commit& commit, const Run& run);
   void check_run(const Commit& commit, const Run& after);
   void check_known_run(const Commit& commit, const Run& before, const Run& after);
-  void check_use(const Run& before, const Run& after, const Attempt* ended);
+  void check_use(const Commit& commit, const Run& before, const Run& after, const Attempt* ended);
   void check_end(const Run& after, const Attempt* ended);
   void check_resumed(const Run& after);
   void check_versions(const Commit& commit);
