@@ -22,7 +22,7 @@ constexpr Duration kStandstill = std::chrono::seconds(10);
 constexpr Duration kActAtOnce = std::chrono::milliseconds(20);
 // Before an engine that did not answer at the start is asked again; twice as long each time.
 constexpr Duration kAskFirst = std::chrono::seconds(1);
-constexpr Duration kAskMost = std::chrono::seconds(30);
+constexpr Duration kAskMost = std::chrono::seconds(5);
 
 // What complaints are about.
 constexpr auto kStore = "store", kEngine = "engine", kKill = "kill";

@@ -411,8 +411,8 @@ TEST_F(ControllerTest, AnEngineThatCannotLookAtTheStartIsAskedEverMoreSeldom) {
   restart();
   engine_.looks = 0;
   for (int i = 0; i < 600; ++i) tick(std::chrono::seconds(1));
-  EXPECT_GE(engine_.looks, 20);
-  EXPECT_LE(engine_.looks, 25);
+  EXPECT_GE(engine_.looks, 115);
+  EXPECT_LE(engine_.looks, 125);
 }
 
 TEST_F(ControllerTest, ManyLaunchesAreTriedInTurnsSoThatOthersAreAnsweredInBetween) {
