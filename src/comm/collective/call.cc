@@ -1,5 +1,8 @@
 #include "comm/collective/call.h"
 
+#include <string_view>
+#include <vector>
+
 #include "base/format.h"
 
 namespace lockstep {
@@ -34,6 +37,34 @@ std::string_view name(Operation operation) {
 }
 
 }  // namespace
+
+const FlightNames& flight_names() {
+  static const auto* all = [] {
+    static std::vector<std::string_view> operations, types, reductions;
+    for (int code = 0; code <= static_cast<int>(Operation::data); ++code)
+      operations.push_back(name(static_cast<Operation>(code)));
+    for (const auto type : kDataTypes) types.push_back(text(type));
+    for (const auto op : kReduceOps) reductions.push_back(text(op));
+    return new FlightNames{operations, types, reductions};
+  }();
+  return *all;
+}
+
+FlightCall flight_call(const Header& header) {
+  const auto operation = static_cast<Operation>(header.operation);
+  const bool reduces = operation == Operation::all_reduce || operation == Operation::reduce ||
+                       operation == Operation::reduce_scatter;
+  const bool rooted = operation == Operation::broadcast || operation == Operation::reduce ||
+                      operation == Operation::gather || operation == Operation::scatter;
+  FlightCall call;
+  call.sequence = header.sequence;
+  call.bytes = header.bytes;
+  call.operation = header.operation;
+  if (rooted) call.root = header.root;
+  if (reduces) call.type = header.type;
+  if (reduces) call.reduction = header.reduce;
+  return call;
+}
 
 Header make_header(Operation operation, std::uint64_t sequence, std::size_t bytes, DataType type,
                    ReduceOp reduce, int root) {

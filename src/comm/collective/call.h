@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm/fabric/link.h"
+#include "comm/flight/recorder.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
@@ -45,6 +46,11 @@ struct Call {
 // bytes: of a rank's share, as the operation defines it, equal on all ranks.
 Header make_header(Operation operation, std::uint64_t sequence, std::size_t bytes, DataType type,
                    ReduceOp reduce, int root);
+// The words for what headers hold, by their codes.
+const FlightNames& flight_names();
+// What a call is in the flight record.
+FlightCall flight_call(const Header& header);
+
 // Whether two headers belong to the same call.
 bool same_call(const Header& a, const Header& b);
 // "all_reduce #17 (float32 sum, 4096 bytes)", "broadcast #3 (root 1, 10 bytes)"

@@ -37,8 +37,10 @@ Result<void> check_options(const CommunicatorOptions& options) {
 
 class Communicator::Impl {
  public:
-  Impl(std::unique_ptr<Endpoint> endpoint, int rank, int size, Duration timeout)
-      : rank_(rank), size_(size), engine_(std::move(endpoint), timeout) {}
+  Impl(std::unique_ptr<Endpoint> endpoint, const CommunicatorOptions& options)
+      : rank_(options.rank),
+        size_(options.size),
+        engine_(std::move(endpoint), options.group, options.timeout) {}
 
   bool in_forked_child() const { return ::getpid() != pid_; }
   // A forked child has no progress thread, so nothing that it submits would ever be done; and the
@@ -102,7 +104,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   if (!endpoint)
     return std::move(endpoint).error().within(
         format("rank {} joining group '{}'", rank, options.group));
-  auto impl = std::make_unique<Impl>(std::move(*endpoint), rank, size, timeout);
+  auto impl = std::make_unique<Impl>(std::move(*endpoint), options);
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 

@@ -1,6 +1,7 @@
 #include "comm/collective/progress_engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <pthread.h>
 #include <sched.h>
@@ -45,11 +46,15 @@ void become_progress_thread() {
 
 }  // namespace
 
-ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, Duration timeout)
+ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group,
+                               Duration timeout)
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
       piece_bytes_(endpoint_->hosts().size() == 1 ? kLocalPieceBytes : kRemotePieceBytes),
+      recorder_(
+          {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
+          flight_names()),
       point_to_point_(*endpoint_) {
   if (endpoint_->share() != nullptr) host_.emplace(static_cast<Exchange&>(*this), *endpoint_);
   endpoint_->set_describe([this] { return describe(); });
@@ -74,7 +79,7 @@ Pending ProgressEngine::submit(Call call, CallMode mode) {
   return pending;
 }
 
-Pending ProgressEngine::queue(const Call& call) {
+Pending ProgressEngine::queue(Call call) {
   const Completer completer;
   {
     Lock lock(mutex_);
@@ -83,8 +88,8 @@ Pending ProgressEngine::queue(const Call& call) {
       return Pending::finished(Error{Code::exhausted,
                                      "too many collectives are queued; wait for "
                                      "some of them first"});
-    collectives_.push_back({call, completer});
-    collectives_.back().call.header.sequence = ++sequence_;
+    call.header.sequence = ++sequence_;
+    collectives_.push_back({call, completer, recorder_.begin(flight_call(call.header))});
     ++queued_;
   }
   endpoint_->wake();
@@ -98,14 +103,16 @@ std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
   const TryLock baton(baton_, [&] { return resting_.load() && ++tries < kBatonTries; });
   --callers_waiting_;
   if (!baton) return std::nullopt;
+  FlightTicket ticket;
   {
     Lock lock(mutex_);
     if (broken_) return Result<void>(*broken_);
     if (!collectives_.empty()) return std::nullopt;
     call.header.sequence = ++sequence_;
+    ticket = recorder_.start(flight_call(call.header));
   }
   if (!driven_by_callers_.load(std::memory_order_relaxed)) driven_by_callers_ = true;
-  auto done = drive(call);
+  auto done = drive(call, ticket);
   if (!done) break_down(done.error());
   return done;
 }
@@ -154,7 +161,8 @@ Result<void> ProgressEngine::serve_next() {
   TRY(await_work());
   auto queued = take_queued();
   if (!queued) return {};
-  auto done = drive(queued->call);
+  recorder_.started(queued->ticket);
+  auto done = drive(queued->call, queued->ticket);
   if (!done) break_down(done.error());  // sets the cause before the caller can go on
   resting_ = queued_.load() == 0 && !point_to_point_.has_calls();
   queued->completer.complete(done);
@@ -197,9 +205,11 @@ std::optional<ProgressEngine::QueuedCall> ProgressEngine::take_queued() {
   return call;
 }
 
-Result<void> ProgressEngine::drive(const Call& call) {
+Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
   current_ = call.header;
   in_collective_ = true;
+  ticket_ = ticket;
+  peer_wait_.reset();
   received_bytes_ = 0;
   silence_end_.reset();
   Result<void> done;
@@ -207,6 +217,7 @@ Result<void> ProgressEngine::drive(const Call& call) {
   if (done) done = carry_out(*this, call);
   if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
   in_collective_ = false;
+  recorder_.ended(ticket, done.has_value(), received_bytes_);
   if (done) last_ = current_;
   return done;
 }
@@ -270,7 +281,19 @@ Result<void> ProgressEngine::slow_checks() {
 }
 
 template <class Ready>
+Result<bool> ProgressEngine::wait_for_peer(int peer, std::string_view what, Ready ready) {
+  if (ready()) return true;
+  peer_wait_ = SlowWait{peer, what};
+  const bool in_time = TRY(wait(ready, silence_end()));
+  if (peer_wait_->recorded) recorder_.resumed(ticket_);
+  peer_wait_.reset();
+  return in_time;
+}
+
+template <class Ready>
 Result<void> ProgressEngine::nap(Ready ready, Deadline deadline) {
+  if (peer_wait_ && !std::exchange(peer_wait_->recorded, true))
+    recorder_.waiting(ticket_, peer_wait_->peer, peer_wait_->what, received_bytes_);
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
   TRY(point_to_point_.check());
@@ -286,7 +309,7 @@ Result<std::byte*> ProgressEngine::claim(int peer) {
     slot = link.claim(Lane::collective);
     return slot != nullptr || endpoint_->gone(peer);
   };
-  const bool in_time = ready() || TRY(wait(ready, silence_end()));
+  const bool in_time = TRY(wait_for_peer(peer, "to take data", ready));
   if (slot == nullptr) return missed(peer, in_time, "to take data");
   return slot;
 }
@@ -301,7 +324,7 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
 Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
   auto& link = endpoint_->link(peer);
   const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
-  const bool in_time = ready() || TRY(wait(ready, silence_end()));
+  const bool in_time = TRY(wait_for_peer(peer, "to send data", ready));
   const auto message = link.front(Lane::collective);
   if (!message) return missed(peer, in_time, "to send data");
   TRY(check_message(peer, message->header, piece, bytes));
@@ -313,7 +336,7 @@ Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, st
 Result<void> ProgressEngine::wait_for(int peer, std::string_view what,
                                       const std::function<bool()>& ready) {
   const auto over = [&] { return ready() || endpoint_->gone(peer); };
-  const bool in_time = TRY(wait(over, silence_end()));
+  const bool in_time = TRY(wait_for_peer(peer, what, over));
   if (!ready()) return missed(peer, in_time, what);
   silence_end_.reset();
   return {};
@@ -387,7 +410,10 @@ void ProgressEngine::break_down(const Error& error) {
   }
   if (!stop_seen_) endpoint_->tell_giving_up(error);
   point_to_point_.fail_all(error);
-  for (const auto& call : collectives) call.completer.complete(error);
+  for (const auto& call : collectives) {
+    recorder_.ended(call.ticket, false, 0);
+    call.completer.complete(error);
+  }
   for (const auto& call : submissions)
     std::visit([&](const auto& one) { one.completer.complete(error); }, call);
 }

@@ -30,12 +30,14 @@
 #include "comm/collective/pending.h"
 #include "comm/collective/point_to_point.h"
 #include "comm/fabric/endpoint/endpoint.h"
+#include "comm/flight/recorder.h"
 
 namespace lockstep {
 
 class ProgressEngine : private Exchange {
  public:
-  ProgressEngine(std::unique_ptr<Endpoint> endpoint, Duration timeout);
+  // group: for the flight record.
+  ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group, Duration timeout);
   ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
@@ -48,6 +50,7 @@ class ProgressEngine : private Exchange {
   struct QueuedCall {
     Call call;
     Completer completer;
+    FlightTicket ticket;
   };
   using Submission = std::variant<SendCall, RecvCall>;
 
@@ -70,11 +73,11 @@ class ProgressEngine : private Exchange {
   Result<void> serve_next() LS_REQUIRES(baton_);
   // Waits, without the baton when there is nothing to do, until a collective is queued.
   Result<void> await_work() LS_REQUIRES(baton_);
-  Pending queue(const Call& call);
+  Pending queue(Call call);
   // Nothing when somebody drives already, or calls are queued before this one.
   std::optional<Result<void>> carry_out_here(Call& call);
   std::optional<QueuedCall> take_queued();
-  Result<void> drive(const Call& call);
+  Result<void> drive(const Call& call, FlightTicket ticket);
   // Makes progress until ready(); false at the deadline.
   template <class Ready>
   Result<bool> wait(Ready ready, const Deadline& deadline);
@@ -85,6 +88,9 @@ class ProgressEngine : private Exchange {
   // Sleeps until ready() may be true, something comes, or the deadline.
   template <class Ready>
   Result<void> nap(Ready ready, Deadline deadline);
+  // Waits for a peer within the collective; the flight record tells of it when it takes long.
+  template <class Ready>
+  Result<bool> wait_for_peer(int peer, std::string_view what, Ready ready);
   Result<void> check_message(int peer, const Header& header, std::size_t piece,
                              std::size_t bytes) const;
   Error missed(int peer, bool in_time, std::string_view what);
@@ -102,11 +108,19 @@ class ProgressEngine : private Exchange {
   const std::vector<int> ring_;
   const std::size_t piece_bytes_;
 
+  FlightRecorder recorder_;
   Mutex baton_;  // what follows is the driver's; held while it waits, too
   std::optional<HostGroup> host_;
   PointToPoint point_to_point_;
   Header current_;  // valid while in_collective_
   bool in_collective_ = false;
+  FlightTicket ticket_;  // the current collective's
+  struct SlowWait {
+    int peer;
+    std::string_view what;
+    bool recorded = false;
+  };
+  std::optional<SlowWait> peer_wait_;
   bool stop_seen_ = false;
   std::uint64_t received_bytes_ = 0;     // in the current collective
   std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
