@@ -98,7 +98,7 @@ Result<void> Controller::check_ready() const {
 // Agents could not be heard, and can be from now on.
 Result<void> Controller::listen_again() {
   TRY(handle(DaemonStarted{}));
-  listening_since_ = setup_.clock.now();
+  ticked_ = listening_since_ = setup_.clock.now();  // it may stand still before its first tick
   return {};
 }
 

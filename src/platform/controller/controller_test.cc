@@ -491,6 +491,15 @@ TEST_F(ControllerTest, ADaemonThatStoodStillTakesNobodyForSilent) {
   EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
 }
 
+TEST_F(ControllerTest, ADaemonThatStoodStillBeforeItsFirstTickTakesNobodyForSilent) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  restart();
+  tick(std::chrono::seconds(90));
+  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_THAT(engine_.kills, ElementsAre());
+}
+
 TEST_F(ControllerTest, AnEngineThatTakesItsTimeMakesNobodySilent) {
   const RunId id = controller_->submit(spec_of(1, 1), {}).value();
   report(with_rank(nodes(id)[0], RankState::running));
@@ -522,7 +531,7 @@ TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {
   report(with_rank(node, RankState::running));
   ASSERT_TRUE(controller_->stop(id, "enough"));
   EXPECT_EQ(report(with_rank(node, RankState::running)).kind, CommandKind::stop);
-  tick(std::chrono::seconds(15));
+  for (int i = 0; i < 2; ++i) tick(std::chrono::milliseconds(7500));
   EXPECT_THAT(engine_.kills, ElementsAre(node));
   tick();
   EXPECT_EQ(run(id).state, RunState::cancelled);

@@ -24,11 +24,22 @@ Suspects all_ranks(const std::vector<const Node*>& nodes) {
   return all;
 }
 
-// Echoes of a hang left out. At equal times the lowest rank.
+// Its peers may fail because it is gone: agents end ranks by themselves while no daemon tells them.
+std::optional<Time> first_end_by_us(const Suspects& ranks) {
+  std::optional<Time> first;
+  for (const Suspect& suspect : ranks)
+    if (suspect.rank->signalled_by_us && suspect.rank->ended)
+      first = std::min(first.value_or(*suspect.rank->ended), *suspect.rank->ended);
+  return first;
+}
+
+// Echoes of a hang, and of what we did, left out. At equal times the lowest rank.
 std::optional<Suspect> first_bad_end(const Attempt& attempt, const Suspects& ranks) {
+  const auto by_us = first_end_by_us(ranks);
   std::optional<Suspect> first;
   for (const Suspect& suspect : ranks) {
     if (!ended_badly(*suspect.rank)) continue;
+    if (by_us && suspect.rank->ended > by_us) continue;
     if (attempt.cause == Cause::hung && suspect.rank->ended >= attempt.draining) continue;
     if (!first || suspect.rank->ended < first->rank->ended) first = suspect;
   }

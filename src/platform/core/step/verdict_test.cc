@@ -116,6 +116,15 @@ TEST_F(VerdictTest, WhatEndsBadlyWhileAHangDrainsIsAnEcho) {
   EXPECT_EQ(verdict().cause, Cause::rank_lost);
 }
 
+TEST_F(VerdictTest, WhatEndsBadlyAfterWeEndedAPeerIsAnEcho) {
+  stall(0);
+  end_by_us(1, seconds(-20));  // its agent, at the time-out, while no daemon was there
+  end(2, RankState::exited, 1, seconds(-19));
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  end(3, RankState::killed, SIGSEGV, seconds(-21));
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+}
+
 TEST_F(VerdictTest, AStoppedRankExplainsThePeersThatGaveUp) {
   end(0, RankState::exited, 1, seconds(-1));
   EXPECT_EQ(verdict().cause, Cause::user_exit);
