@@ -69,5 +69,8 @@ def test_an_unmodified_ddp_script_learns_the_same_over_lockstep_and_gloo(cluster
         # Gloo at times kills a rank that leaves while others still read from it: the last attempt.
         curves.append([line for line in cluster.logs(run, "--rank", "0") if "loss" in line][-20:])
     assert [line.split()[-3] for line in curves[0]] == [str(step) for step in range(20)]
+    told = cluster.ok("flight", run)  # the one over lockstep
+    assert "4 ranks: ranks 0, 1, 2 and 3 have ended" in told and "nothing is under way" in told
+    assert "all_reduce(" in told
     for ours, theirs in zip(curves[1], curves[0], strict=True):
         assert float(ours.split()[-1]) == pytest.approx(float(theirs.split()[-1]), abs=1e-10)

@@ -274,7 +274,9 @@ Result<void> AgentLoop::start_rank(const Command& command, Source& source, int l
                   .rendezvous = command.rendezvous,
                   .secret_file = files_.secret(),
                   .report_socket = report_path(local_rank),
-                  .token = token_};
+                  .token = token_,
+                  .flight_folder = files_.flight()};
+  TRY(make_folders(files_.flight()));
   Program program{
       .command = launch_.command,
       .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),

@@ -17,6 +17,7 @@ struct Meeting {
   std::string secret_file;
   std::string report_socket;  // of this rank
   std::string token;          // LOCKSTEP_NODE_TOKEN
+  std::string flight_folder;
 };
 
 // What a program needs to run at all, from the agent's own environment; the rest is left behind.

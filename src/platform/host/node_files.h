@@ -27,6 +27,8 @@ struct NodeFiles {
   std::filesystem::path lock() const { return folder / "agent.lock"; }  // the agent holds it
   std::filesystem::path agent_log() const { return folder / "agent.log"; }
   std::filesystem::path rank_log(int rank) const;
+  // A folder: what the ranks recorded of their collectives (comm/flight).
+  std::filesystem::path flight() const { return folder / "flight"; }
 };
 
 // Where the sockets of the node with this token may be, best first: in $XDG_RUNTIME_DIR if that is

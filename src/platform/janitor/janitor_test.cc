@@ -65,7 +65,8 @@ class JanitorTest : public ::testing::Test {
   // All that a killed agent leaves; its spool holds these lines, from the first sequence on.
   void leave(const NodeId& node, const std::vector<std::string>& lines) {
     const NodeFiles left = files(node);
-    ASSERT_TRUE(make_folders(left.folder));
+    ASSERT_TRUE(make_folders(left.flight()));
+    ASSERT_TRUE(write_file(left.flight() / "rank-0.world.flight", "x"));
     for (const auto& file :
          {left.launch_file(), left.secret(), left.lock(), left.agent_log(),
           fs::path(left.agent_log().string() + ".1"), left.rank_log(0), left.rank_log(17),
@@ -119,8 +120,9 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
   auto janitor = this->janitor();
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("one", "two"));
-  EXPECT_THAT(names_in(files().folder), ElementsAre("agent.lock", "agent.log", "agent.log.1",
-                                                    "rank-0.log", "rank-17.log", "rank-17.log.1"));
+  EXPECT_THAT(names_in(files().folder),
+              ElementsAre("agent.lock", "agent.log", "agent.log.1", "flight", "rank-0.log",
+                          "rank-17.log", "rank-17.log.1"));
   EXPECT_FALSE(fs::exists(sockets()));
 }
 
