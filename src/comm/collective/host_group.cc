@@ -107,7 +107,8 @@ std::byte* HostGroup::output(std::size_t place, std::size_t bytes) const {
 
 template <class Ready>
 Result<void> HostGroup::wait_for(std::size_t place, std::string_view what, Ready ready) {
-  for (int spin = 0; spin < spins_; ++spin) {
+  const int spins = background_ ? kSpinsOnSharedCore : spins_;
+  for (int spin = 0; spin < spins; ++spin) {
     if (ready()) return {};
     pause_core();
   }

@@ -29,6 +29,10 @@ class HostGroup {
   // The endpoint must have a share.
   HostGroup(Exchange& exchange, Endpoint& endpoint);
 
+  // Whether the next calls run beside a program that computes, whose core they would take by
+  // spinning. Otherwise their callers have nothing else to do.
+  void set_background(bool background) { background_ = background; }
+
   // Ranks are named by their place among those of this host, in ascending order.
   std::size_t size() const { return share_.ranks.size(); }
   std::size_t place() const { return place_; }
@@ -70,7 +74,8 @@ class HostGroup {
   Exchange& exchange_;
   const HostShare& share_;
   const std::size_t place_;
-  const int spins_;
+  const int spins_;  // in the foreground
+  bool background_ = false;
   std::vector<Link*> links_;  // to the others
   std::uint64_t calls_ = 0;
   bool brought_inline_ = false;

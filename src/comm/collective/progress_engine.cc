@@ -112,6 +112,7 @@ std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
     ticket = recorder_.start(flight_call(call.header));
   }
   if (!driven_by_callers_.load(std::memory_order_relaxed)) driven_by_callers_ = true;
+  if (host_) host_->set_background(false);
   auto done = drive(call, ticket);
   if (!done) break_down(done.error());
   return done;
@@ -162,6 +163,7 @@ Result<void> ProgressEngine::serve_next() {
   auto queued = take_queued();
   if (!queued) return {};
   recorder_.started(queued->ticket);
+  if (host_) host_->set_background(true);
   auto done = drive(queued->call, queued->ticket);
   if (!done) break_down(done.error());  // sets the cause before the caller can go on
   resting_ = queued_.load() == 0 && !point_to_point_.has_calls();

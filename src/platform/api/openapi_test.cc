@@ -69,7 +69,7 @@ TEST(OpenApi, WhatAgentsSayAndHearIsSaidByItsNames) {
   EXPECT_THAT(names_of(heartbeat["items"]["items"]["properties"]["kind"]),
               ElementsAre("log", "metrics", "progress", "checkpoint"));
   EXPECT_THAT(names_of(heartbeat["ranks"]["items"]["properties"]["state"]),
-              ElementsAre("running", "exited", "killed"));
+              ElementsAre("running", "exited", "killed", "lost"));
   EXPECT_EQ(names_of(heartbeat["ranks"]["items"]["properties"]["activity"]).size(),
             all_names<Activity>().size());
   EXPECT_EQ(names_of(heartbeat["state"]).size(), all_names<NodeState>().size());
