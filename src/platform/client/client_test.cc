@@ -5,7 +5,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "net/http_server.h"
@@ -87,7 +86,7 @@ TEST_F(ClientTest, AStrangerAtTheAddressOfADaemonThatDiedCountsAsNoDaemon) {
   ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {server_.url(), 1, "1"}));
   ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
   knows_token_ = false;
-  for (HttpResponse stranger :
+  for (const HttpResponse& stranger :
        {HttpResponse{.status = 404, .body = "<html>"}, HttpResponse{.body = R"({"status":"ok"})"},
         HttpResponse{.body = R"({"status":"ok","proof":"00"})"}}) {
     answer_ = stranger;

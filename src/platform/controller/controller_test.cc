@@ -2,10 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "map/query.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
 
