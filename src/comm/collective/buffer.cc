@@ -1,7 +1,5 @@
 #include "comm/collective/buffer.h"
 
-#include "base/format.h"
-
 namespace lockstep {
 
 Result<Buffer> Buffer::create(Bytes size) {

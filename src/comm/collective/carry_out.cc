@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "comm/collective/copy.h"
 #include "comm/collective/dissemination_barrier.h"
 #include "comm/collective/flat_all_reduce.h"
 #include "comm/collective/hierarchical_all_reduce.h"

@@ -87,7 +87,7 @@ TEST(Communicator, AnUnknownProviderIsNamed) {
 }
 
 TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
-  for (auto options : {one_host(2), a_host_each(2)}) {
+  for (const auto& options : {one_host(2), a_host_each(2)}) {
     Group group(options);
     group.run([](Communicator& comm) {
       std::vector<std::vector<std::byte>> buffers;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/check.h"
 #include "comm/collective/copy.h"
 
 namespace lockstep {

@@ -1,6 +1,5 @@
 #include "comm/fabric/shm/heap.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>

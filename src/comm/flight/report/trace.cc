@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "base/format.h"
-#include "comm/flight/report/report.h"
 #include "comm/flight/report/words.h"
 #include "text/convert.h"
 
