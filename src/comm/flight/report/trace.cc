@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/format.h"
+#include "comm/flight/report/report.h"  // IWYU pragma: keep (names of states)
 #include "comm/flight/report/words.h"
 #include "text/convert.h"
 
