@@ -110,7 +110,7 @@ TEST(Paths, MatchWholePatternsOnly) {
   std::vector<std::string> words;
   EXPECT_TRUE(matches("/a/{b}/c", {"a", "x", "c"}, words));
   EXPECT_THAT(words, ElementsAre("x"));
-  for (std::vector<std::string> path :
+  for (const std::vector<std::string>& path :
        {std::vector<std::string>{"a", "x"}, {"a", "x", "d"}, {"a", "x", "c", "d"}, {}})
     EXPECT_FALSE(matches("/a/{b}/c", path, words));
   EXPECT_EQ(target_of("/a/{b}/c", {"x/y"}, {{"q", "1 2"}, {"r", "3"}}), "/a/x%2Fy/c?q=1%202&r=3");
