@@ -166,8 +166,8 @@ bool ProcessWatch::Looker::look() {
     }
   shared_.done = shared_.begun;
   shared_.done_at = std::chrono::steady_clock::now();
-  std::erase_if(shared_.seen_at,
-                [&](const auto& entry) { return entry.second + 1 < shared_.done; });
+  const auto done = shared_.done;
+  std::erase_if(shared_.seen_at, [done](const auto& entry) { return entry.second + 1 < done; });
   shared_.changed.notify_all();
   return true;
 }
