@@ -26,7 +26,9 @@ def test_an_ended_run_leaves_its_logs_and_nothing_secret(cluster: Cluster) -> No
     cluster.ended(run)
     folder = node_folder(cluster, run)
     wait_until("it is cleared up", lambda: not (folder / "launch.json").exists())
-    assert {path.name for path in folder.iterdir()} == {"agent.lock", "agent.log", "rank-0.log"}
+    assert {path.name for path in folder.iterdir()} == {
+        *("agent.lock", "agent.log", "flight", "rank-0.log")
+    }
 
 
 def test_what_a_killed_agent_had_not_sent_counts_once(cluster: Cluster) -> None:

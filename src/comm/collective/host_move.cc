@@ -69,9 +69,10 @@ class HostMove {
   // read it.
   void keep_own() {
     for (const auto& fetch : fetches_) {
+      if (fetch.giver != place_ || block_ == 0) continue;
       auto* const to = call_.output.data() + fetch.to;
       const auto* const from = call_.input.data() + fetch.block * block_;
-      if (fetch.giver == place_ && block_ > 0 && to != from) std::memmove(to, from, block_);
+      if (to != from) std::memmove(to, from, block_);
     }
   }
 
