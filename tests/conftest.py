@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,13 @@ def wait_until(what: str, condition: Callable[[], Any], patience: float = PATIEN
             return value
         time.sleep(0.02)
     pytest.fail(f"after {patience:.0f} s still not: {what}")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Cluster:
@@ -95,6 +103,12 @@ class Cluster:
 
     def daemon_pid(self) -> int:
         return int(json.loads((self.home / "daemon.json").read_text())["pid"])
+
+    def kill_daemon(self) -> None:
+        """Returns when it is gone, which takes a moment on a busy machine."""
+        pid = self.daemon_pid()
+        os.kill(pid, signal.SIGKILL)
+        wait_until("the daemon is gone", lambda: not is_alive(pid))
 
     def daemon_port(self) -> int:
         url: str = json.loads((self.home / "daemon.json").read_text())["url"]

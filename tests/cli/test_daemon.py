@@ -171,7 +171,7 @@ def test_a_command_starts_the_daemon_with_the_hosts_that_it_had(idle: Cluster) -
     port = idle.daemon_port()
     idle.ok("serve", "--stop")
     idle.serve("2x3", "--port", str(port))
-    os.kill(idle.daemon_pid(), signal.SIGKILL)
+    idle.kill_daemon()
     hosts = json.loads(idle.ok("map", "--json"))["pods"][0]["leaves"][0]["hosts"]
     assert len(hosts) == 2
     assert idle.daemon_port() == port

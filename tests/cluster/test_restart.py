@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import sqlite3
 import time
@@ -21,10 +19,6 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def kill_daemon(cluster: Cluster) -> None:
-    os.kill(cluster.daemon_pid(), signal.SIGKILL)
-
-
 def test_agents_find_a_daemon_that_came_back_at_another_port(idle: Cluster, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     first, second = free_port(), free_port()
@@ -34,7 +28,7 @@ def test_agents_find_a_daemon_that_came_back_at_another_port(idle: Cluster, tmp_
         f"echo before; while ! test -e {gate}; do sleep 0.05; done; echo after",
     )  # fmt: skip
     idle.running_ranks(run)
-    kill_daemon(idle)
+    idle.kill_daemon()
     idle.serve("2x2", "--port", str(second))
     assert idle.daemon_port() == second
     gate.touch()
@@ -47,7 +41,7 @@ def test_agents_find_a_daemon_that_came_back_at_another_port(idle: Cluster, tmp_
 def test_a_time_out_is_kept_by_the_agents_while_no_daemon_is_there(cluster: Cluster) -> None:
     run = cluster.submit("-n", "2", "--timeout", "4s", "--", "sleep", "1000")
     ranks = {rank["pid"] for rank in cluster.running_ranks(run)}
-    kill_daemon(cluster)
+    cluster.kill_daemon()
     wait_until("the ranks have ended", lambda: not ranks & set(cluster.processes()))
     assert not is_served(cluster)
     cluster.serve()
@@ -83,7 +77,7 @@ def copy(
     number: int,
     copies: int,
 ) -> None:
-    kept = [name for name in columns if name not in ("number", "id", "cursor")]
+    kept = [name for name in columns if name not in ("number", "id", "cursor", "request_id")]
     names = ", ".join(kept)
     database.execute(
         "with recursive copies(n) as (select 1 union all select n + 1 from copies where n < ?) "

@@ -147,7 +147,7 @@ def test_who_follows_a_run_stays_with_it_through_a_restart_of_the_daemon(
         env=cluster.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     cluster.running_ranks("default/1")
-    subprocess.run(["kill", "-9", str(cluster.daemon_pid())], check=True)
+    cluster.kill_daemon()
     cluster.serve()
     gate.touch()
     shown, _ = process.communicate(timeout=60)
