@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 from pathlib import Path
 
 from tests.conftest import Cluster, wait_until
@@ -39,7 +38,7 @@ def test_what_a_killed_agent_had_not_sent_counts_once(cluster: Cluster) -> None:
     run = cluster.submit("--", "sh", "-c", script)
     wait_until("it has said something", lambda: len(cluster.logs(run)) > 3)
     agent = agent_of(cluster, run)
-    subprocess.run(["kill", "-9", str(cluster.daemon_pid())], check=True)
+    cluster.kill_daemon()
     rank_log = node_folder(cluster, run) / "rank-0.log"
     wait_until("all lines are in its file", lambda: "line 49" in rank_log.read_text())
     spool = node_folder(cluster, run) / "spool"

@@ -126,7 +126,7 @@ def test_killing_the_daemon_leaves_the_run_alone_and_loses_no_line(
         f"echo before; while ! test -e {gate}; do sleep 0.05; done; echo after",
     )  # fmt: skip
     before = {rank["pid"] for rank in cluster.running_ranks(run)}
-    subprocess.run(["kill", "-9", str(cluster.daemon_pid())], check=True)
+    cluster.kill_daemon()
     assert before <= set(cluster.processes())
     gate.touch()
     wait_until("the ranks ended without a daemon", lambda: not before & set(cluster.processes()))
