@@ -40,7 +40,9 @@ LEFT_OUT = {
     # The sanitizers themselves need a descriptor to look at what they are to judge.
     "comm_rendezvous_test": "Rendezvous.WithoutAFreeFileDescriptor*",
     "platform_core_step_test": but_first("Seeds/StepProperties.*", 10),
-    "sim_test": but_first("AHundred/Seeds.*", 10),
+    # Half a minute each there.
+    "sim_test": but_first("AHundred/Seeds.*", 10)
+    + ":Manners/*:World.IsTheSame*:Checks.FindAnEngineThatListsTheDead",
 }
 
 
