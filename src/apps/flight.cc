@@ -103,7 +103,7 @@ void add_flight(CLI::App& app, Action& action) {
       app.add_subcommand("flight", "Tell who holds up whom in a training's collectives");
   auto flags = std::make_shared<FlightFlags>();
   command
-      ->add_option("where", flags->where,
+      ->add_option("run", flags->where,
                    "a run, or the folder where LOCKSTEP_FLIGHT_DIR told ranks to record")
       ->required()
       ->type_name(kRunValue);
