@@ -1,9 +1,8 @@
 #include "comm/collective/communicator.h"
 
-#include <unistd.h>
-
 #include "base/format.h"
 #include "comm/collective/progress_engine.h"
+#include "comm/fabric/fork_guard.h"
 
 namespace lockstep {
 namespace {
@@ -42,7 +41,7 @@ class Communicator::Impl {
         size_(options.size),
         engine_(std::move(endpoint), options.group, options.timeout) {}
 
-  bool in_forked_child() const { return ::getpid() != pid_; }
+  bool in_forked_child() const { return born_here_.in_child(); }
   // A forked child has no progress thread, so nothing that it submits would ever be done; and the
   // engine's lock may have been taken when it was forked.
   Result<void> check_process() const {
@@ -81,7 +80,7 @@ class Communicator::Impl {
 
  private:
   const int rank_, size_;
-  const pid_t pid_ = ::getpid();
+  const ForkGuard born_here_;
   ProgressEngine engine_;
 };
 

@@ -99,9 +99,11 @@ Pending ProgressEngine::queue(Call call) {
 std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
   // The progress thread, when it has just ended a call of ours, gives the baton away in a moment.
   int tries = 0;
-  ++callers_waiting_;
-  const TryLock baton(baton_, [&] { return resting_.load() && ++tries < kBatonTries; });
-  --callers_waiting_;
+  const TryLock baton(baton_, [&] {
+    if (tries++ == 0) ++callers_waiting_;
+    return resting_.load() && tries < kBatonTries;
+  });
+  if (tries > 0) --callers_waiting_;
   if (!baton) return std::nullopt;
   FlightTicket ticket;
   {

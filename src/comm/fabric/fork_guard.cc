@@ -23,6 +23,7 @@ Registry& registry();
 void before_fork() { registry().mutex.lock(); }
 void in_parent() { registry().mutex.unlock(); }
 void in_child() {
+  fork_detail::forks.fetch_add(1, std::memory_order_relaxed);
   for (const int fd : registry().fds) ::close(fd);
   registry().mutex.unlock();
 }
@@ -36,6 +37,10 @@ Registry& registry() {
 }
 
 }  // namespace
+
+ForkGuard::ForkGuard() : made_after_(fork_detail::forks.load(std::memory_order_relaxed)) {
+  (void)registry();
+}
 
 ForkGuard::~ForkGuard() {
   const std::lock_guard lock(registry().mutex);

@@ -1,21 +1,32 @@
 // A forked child (a DataLoader worker, say) inherits our sockets and would keep a dead rank's
 // connections open, so that nobody learns of the death. Descriptors registered here are closed in
-// every forked child.
+// every forked child, which can also be told from the process that it was forked from.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 namespace lockstep {
 
+namespace fork_detail {
+inline std::atomic<unsigned> forks = 0;  // from the first process with a guard to this one
+}
+
 class ForkGuard {
  public:
-  ForkGuard() = default;
+  ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
   ~ForkGuard();  // forgets them; to be destroyed before the descriptors are closed
   void add(int fd);
+  // Whether this is a child, or a child's child, of the process that made the guard. Costs a load,
+  // where getpid() is a system call.
+  bool in_child() const {
+    return fork_detail::forks.load(std::memory_order_relaxed) != made_after_;
+  }
 
  private:
+  const unsigned made_after_;
   std::vector<int> fds_;
 };
 
