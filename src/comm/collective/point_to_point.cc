@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/format.h"
-#include "comm/collective/call.h"
+#include "comm/algorithm/call.h"
 
 namespace lockstep {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "comm/collective/carry_out.h"
+#include "comm/collective/flight_call.h"
 
 namespace lockstep {
 namespace {
@@ -34,6 +35,13 @@ std::vector<int> ring_of(const Endpoint& endpoint) {
   return ring;
 }
 
+std::vector<Link*> links_in_host(Endpoint& endpoint, const HostShare& share) {
+  std::vector<Link*> links;
+  for (const int rank : share.ranks)
+    if (rank != endpoint.rank()) links.push_back(&endpoint.link(rank));
+  return links;
+}
+
 Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
 
 void become_progress_thread() {
@@ -56,7 +64,8 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
           {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
           flight_names()),
       point_to_point_(*endpoint_) {
-  if (endpoint_->share() != nullptr) host_.emplace(static_cast<Exchange&>(*this), *endpoint_);
+  if (const auto* share = endpoint_->share())
+    host_.emplace(static_cast<Exchange&>(*this), *share, links_in_host(*endpoint_, *share));
   endpoint_->set_describe([this] { return describe(); });
   thread_ = std::thread([this] { serve(); });
 }

@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "comm/collective/call.h"
+#include "comm/algorithm/call.h"
+#include "comm/algorithm/exchange.h"
+#include "comm/algorithm/host_group.h"
 #include "comm/collective/call_mode.h"
-#include "comm/collective/exchange.h"
-#include "comm/collective/host_group.h"
 #include "comm/collective/pending.h"
 #include "comm/collective/point_to_point.h"
 #include "comm/fabric/endpoint/endpoint.h"

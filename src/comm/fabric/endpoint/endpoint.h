@@ -27,8 +27,7 @@
 #include "comm/fabric/lifeline.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/ofi/ofi_transport.h"
-#include "comm/fabric/shm/commons.h"
-#include "comm/fabric/shm/heap.h"
+#include "comm/fabric/shm/host_share.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
@@ -43,14 +42,6 @@ struct EndpointOptions {
   Duration timeout{};
   std::string provider;
   std::string address;  // empty: the first that is not loopback
-};
-
-// What the ranks of this rank's host share.
-struct HostShare {
-  std::vector<int> ranks;  // ascending, at least two
-  Commons commons;
-  std::shared_ptr<Heap> heap;                  // this process's, which all groups use
-  std::vector<std::optional<PeerHeap>> heaps;  // by rank; of those of this host
 };
 
 class Endpoint {

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "comm/collective/call.h"
-#include "comm/collective/host_group.h"
+#include "comm/algorithm/call.h"
+#include "comm/algorithm/host_group.h"
 
 namespace lockstep {
 

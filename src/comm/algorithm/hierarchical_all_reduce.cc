@@ -1,15 +1,15 @@
-#include "comm/collective/hierarchical_all_reduce.h"
+#include "comm/algorithm/hierarchical_all_reduce.h"
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "base/check.h"
-#include "comm/collective/copy.h"
-#include "comm/collective/host_group.h"
-#include "comm/collective/ring_all_reduce.h"
-#include "comm/collective/slice.h"
-#include "comm/collective/sub_exchange.h"
+#include "comm/algorithm/copy.h"
+#include "comm/algorithm/host_group.h"
+#include "comm/algorithm/ring_all_reduce.h"
+#include "comm/algorithm/slice.h"
+#include "comm/algorithm/sub_exchange.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {

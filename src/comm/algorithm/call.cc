@@ -1,14 +1,12 @@
-#include "comm/collective/call.h"
+#include "comm/algorithm/call.h"
 
 #include <string_view>
-#include <vector>
 
 #include "base/format.h"
 
 namespace lockstep {
-namespace {
 
-std::string_view name(Operation operation) {
+std::string_view text(Operation operation) {
   switch (operation) {
     case Operation::all_reduce:
       return "all_reduce";
@@ -36,36 +34,6 @@ std::string_view name(Operation operation) {
   return "an unknown operation";
 }
 
-}  // namespace
-
-const FlightNames& flight_names() {
-  static const auto* all = [] {
-    static std::vector<std::string_view> operations, types, reductions;
-    for (int code = 0; code <= static_cast<int>(Operation::data); ++code)
-      operations.push_back(name(static_cast<Operation>(code)));
-    for (const auto type : kDataTypes) types.push_back(text(type));
-    for (const auto op : kReduceOps) reductions.push_back(text(op));
-    return new FlightNames{operations, types, reductions};
-  }();
-  return *all;
-}
-
-FlightCall flight_call(const Header& header) {
-  const auto operation = static_cast<Operation>(header.operation);
-  const bool reduces = operation == Operation::all_reduce || operation == Operation::reduce ||
-                       operation == Operation::reduce_scatter;
-  const bool rooted = operation == Operation::broadcast || operation == Operation::reduce ||
-                      operation == Operation::gather || operation == Operation::scatter;
-  FlightCall call;
-  call.sequence = header.sequence;
-  call.bytes = header.bytes;
-  call.operation = header.operation;
-  if (rooted) call.root = header.root;
-  if (reduces) call.type = header.type;
-  if (reduces) call.reduction = header.reduce;
-  return call;
-}
-
 Header make_header(Operation operation, std::uint64_t sequence, std::size_t bytes, DataType type,
                    ReduceOp reduce, int root) {
   Header header;
@@ -85,7 +53,7 @@ bool same_call(const Header& a, const Header& b) {
 
 std::string call_text(const Header& header) {
   const auto operation = static_cast<Operation>(header.operation);
-  auto start = format("{} #{}", name(operation), header.sequence);
+  auto start = format("{} #{}", text(operation), header.sequence);
   switch (operation) {
     case Operation::all_reduce:
     case Operation::reduce_scatter:

@@ -1,4 +1,4 @@
-#include "comm/collective/dissemination_barrier.h"
+#include "comm/algorithm/dissemination_barrier.h"
 
 namespace lockstep {
 

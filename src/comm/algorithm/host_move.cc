@@ -1,9 +1,9 @@
-#include "comm/collective/host_move.h"
+#include "comm/algorithm/host_move.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "comm/collective/copy.h"
+#include "comm/algorithm/copy.h"
 
 namespace lockstep {
 namespace {

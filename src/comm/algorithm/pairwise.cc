@@ -1,10 +1,10 @@
-#include "comm/collective/pairwise.h"
+#include "comm/algorithm/pairwise.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "comm/collective/copy.h"
-#include "comm/collective/ring.h"
+#include "comm/algorithm/copy.h"
+#include "comm/algorithm/ring.h"
 
 namespace lockstep {
 namespace {

@@ -1,13 +1,13 @@
-#include "comm/collective/host_group.h"
+#include "comm/algorithm/host_group.h"
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <utility>
 
 #include <sched.h>
 
 #include "base/check.h"
-#include "comm/collective/copy.h"
+#include "comm/algorithm/copy.h"
 
 namespace lockstep {
 namespace {
@@ -29,11 +29,6 @@ std::size_t place_of(int rank, const std::vector<int>& ranks) {
   const auto found = std::find(ranks.begin(), ranks.end(), rank);
   LS_CHECK(found != ranks.end());
   return static_cast<std::size_t>(found - ranks.begin());
-}
-
-const HostShare& share_of(const Endpoint& endpoint) {
-  LS_CHECK(endpoint.share() != nullptr);
-  return *endpoint.share();
 }
 
 void pause_core() {
@@ -58,14 +53,12 @@ Lent lent_in(const Entry& entry) {
 
 }  // namespace
 
-HostGroup::HostGroup(Exchange& exchange, Endpoint& endpoint)
+HostGroup::HostGroup(Exchange& exchange, const HostShare& share, std::vector<Link*> links)
     : exchange_(exchange),
-      share_(share_of(endpoint)),
-      place_(place_of(endpoint.rank(), share_.ranks)),
-      spins_(share_.ranks.size() <= usable_cores() ? kSpinsOnOwnCore : kSpinsOnSharedCore) {
-  for (const int rank : share_.ranks)
-    if (rank != endpoint.rank()) links_.push_back(&endpoint.link(rank));
-}
+      share_(share),
+      place_(place_of(exchange.rank(), share.ranks)),
+      spins_(share.ranks.size() <= usable_cores() ? kSpinsOnOwnCore : kSpinsOnSharedCore),
+      links_(std::move(links)) {}
 
 Result<void> HostGroup::bring(const Header& call, std::span<const std::byte> data,
                               std::size_t most) {

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "comm/collective/call.h"
-#include "comm/collective/exchange.h"
+#include "comm/algorithm/call.h"
+#include "comm/algorithm/exchange.h"
 
 namespace lockstep {
 

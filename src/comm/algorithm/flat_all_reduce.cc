@@ -1,9 +1,9 @@
-#include "comm/collective/flat_all_reduce.h"
+#include "comm/algorithm/flat_all_reduce.h"
 
 #include <array>
 
 #include "base/check.h"
-#include "comm/collective/copy.h"
+#include "comm/algorithm/copy.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {

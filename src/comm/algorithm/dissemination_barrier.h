@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "comm/collective/exchange.h"
+#include "comm/algorithm/exchange.h"
 
 namespace lockstep {
 

@@ -1,9 +1,9 @@
-#include "comm/collective/host_reduce.h"
+#include "comm/algorithm/host_reduce.h"
 
 #include <array>
 
-#include "comm/collective/copy.h"
-#include "comm/collective/slice.h"
+#include "comm/algorithm/copy.h"
+#include "comm/algorithm/slice.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {

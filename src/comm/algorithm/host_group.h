@@ -16,18 +16,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "comm/collective/exchange.h"
-#include "comm/fabric/endpoint/endpoint.h"
+#include "comm/algorithm/exchange.h"
+#include "comm/fabric/link.h"
+#include "comm/fabric/shm/commons.h"
+#include "comm/fabric/shm/host_share.h"
 
 namespace lockstep {
 
 class HostGroup {
  public:
-  // The endpoint must have a share.
-  HostGroup(Exchange& exchange, Endpoint& endpoint);
+  // links: to the other ranks of the host, which ring for those that sleep.
+  HostGroup(Exchange& exchange, const HostShare& share, std::vector<Link*> links);
 
   // Whether the next calls run beside a program that computes, whose core they would take by
   // spinning. Otherwise their callers have nothing else to do.
@@ -76,7 +79,7 @@ class HostGroup {
   const std::size_t place_;
   const int spins_;  // in the foreground
   bool background_ = false;
-  std::vector<Link*> links_;  // to the others
+  const std::vector<Link*> links_;  // to the others
   std::uint64_t calls_ = 0;
   bool brought_inline_ = false;
   std::uint64_t meetings_ = 0;

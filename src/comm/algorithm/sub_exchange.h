@@ -2,7 +2,7 @@
 // among these. Ranks keep their numbers; none of them shares memory, since that is used up already.
 #pragma once
 
-#include "comm/collective/exchange.h"
+#include "comm/algorithm/exchange.h"
 
 namespace lockstep {
 

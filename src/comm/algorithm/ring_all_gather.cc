@@ -1,7 +1,7 @@
-#include "comm/collective/ring_all_gather.h"
+#include "comm/algorithm/ring_all_gather.h"
 
-#include "comm/collective/copy.h"
-#include "comm/collective/ring.h"
+#include "comm/algorithm/copy.h"
+#include "comm/algorithm/ring.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "comm/fabric/link.h"
-#include "comm/flight/recorder.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
@@ -46,10 +46,7 @@ struct Call {
 // bytes: of a rank's share, as the operation defines it, equal on all ranks.
 Header make_header(Operation operation, std::uint64_t sequence, std::size_t bytes, DataType type,
                    ReduceOp reduce, int root);
-// The words for what headers hold, by their codes.
-const FlightNames& flight_names();
-// What a call is in the flight record.
-FlightCall flight_call(const Header& header);
+std::string_view text(Operation operation);
 
 // Whether two headers belong to the same call.
 bool same_call(const Header& a, const Header& b);

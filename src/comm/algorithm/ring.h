@@ -19,7 +19,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "comm/collective/exchange.h"
+#include "comm/algorithm/exchange.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "comm/collective/exchange.h"
+#include "comm/algorithm/exchange.h"
 
 namespace lockstep {
 

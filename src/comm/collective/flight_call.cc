@@ -1,0 +1,39 @@
+#include "comm/collective/flight_call.h"
+
+#include <string_view>
+#include <vector>
+
+#include "comm/algorithm/call.h"
+#include "comm/reduction/types.h"
+
+namespace lockstep {
+
+const FlightNames& flight_names() {
+  static const auto* all = [] {
+    static std::vector<std::string_view> operations, types, reductions;
+    for (int code = 0; code <= static_cast<int>(Operation::data); ++code)
+      operations.push_back(text(static_cast<Operation>(code)));
+    for (const auto type : kDataTypes) types.push_back(text(type));
+    for (const auto op : kReduceOps) reductions.push_back(text(op));
+    return new FlightNames{operations, types, reductions};
+  }();
+  return *all;
+}
+
+FlightCall flight_call(const Header& header) {
+  const auto operation = static_cast<Operation>(header.operation);
+  const bool reduces = operation == Operation::all_reduce || operation == Operation::reduce ||
+                       operation == Operation::reduce_scatter;
+  const bool rooted = operation == Operation::broadcast || operation == Operation::reduce ||
+                      operation == Operation::gather || operation == Operation::scatter;
+  FlightCall call;
+  call.sequence = header.sequence;
+  call.bytes = header.bytes;
+  call.operation = header.operation;
+  if (rooted) call.root = header.root;
+  if (reduces) call.type = header.type;
+  if (reduces) call.reduction = header.reduce;
+  return call;
+}
+
+}  // namespace lockstep
