@@ -4,33 +4,36 @@
 
 #include "base/check.h"
 #include "comm/algorithm/copy.h"
+#include "comm/algorithm/ring.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {
 
-Result<void> flat_all_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
-                             ReduceOp op) {
-  LS_CHECK(buffer.size() <= kFlatBytes);
-  const auto rank = exchange.rank(), size = exchange.size();
-  for (int i = 1; i < size; ++i) {  // each begins with another peer
-    const int peer = (rank + i) % size;
-    copy_bytes(TRY(exchange.claim(peer)), buffer.data(), buffer.size());
-    exchange.publish(peer, 0, buffer.size());
+Result<void> flat_all_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op) {
+  const auto ring = exchange.ring();
+  const auto place = static_cast<std::size_t>(neighbours(exchange).place);
+  const auto count = parts.range(0).count(), bytes = count * parts.element();
+  auto* const buffer = parts.at(0);
+  LS_CHECK(parts.count() == 1 && bytes <= kFlatBytes);
+  TRY(parts.fill(0));
+  for (std::size_t i = 1; i < ring.size(); ++i) {  // each begins with another peer
+    const int peer = ring[(place + i) % ring.size()];
+    copy_bytes(TRY(exchange.claim(peer)), buffer, bytes);
+    exchange.publish(peer, 0, bytes);
   }
-  const auto count = buffer.size() / size_of(type);
   alignas(64) std::array<std::byte, kFlatBytes> sum;
-  for (int source = 0; source < size; ++source) {
-    const auto* share =
-        source == rank ? buffer.data() : TRY(exchange.receive(source, 0, buffer.size()));
+  for (std::size_t source = 0; source < ring.size(); ++source) {
+    const bool own = source == place;
+    const auto* share = own ? buffer : TRY(exchange.receive(ring[source], 0, bytes));
     if (source == 0)
-      copy_bytes(sum.data(), share, buffer.size());
+      copy_bytes(sum.data(), share, bytes);
     else
       combine(sum.data(), sum.data(), share, count, type, op);
-    if (source != rank) exchange.release(source);
+    if (!own) exchange.release(ring[source]);
   }
-  finish(sum.data(), count, type, op, size);
-  copy_bytes(buffer.data(), sum.data(), buffer.size());
-  return {};
+  finish(sum.data(), count, type, op, exchange.size());
+  copy_bytes(buffer, sum.data(), bytes);
+  return parts.spread(0);
 }
 
 }  // namespace lockstep

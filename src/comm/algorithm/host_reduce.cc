@@ -1,8 +1,10 @@
 #include "comm/algorithm/host_reduce.h"
 
+#include <algorithm>
 #include <array>
 
 #include "comm/algorithm/copy.h"
+#include "comm/algorithm/host_staging.h"
 #include "comm/algorithm/slice.h"
 #include "comm/reduction/reduction.h"
 
@@ -11,9 +13,6 @@ namespace {
 
 // More is faster lent than brought: everybody reads all that is brought.
 constexpr std::size_t kBroughtAllReduceBytes = 4 * 1024;
-
-template <class Pointer>
-using PerPlace = std::array<Pointer, kReductionOperands>;
 
 class HostReduction {
  public:
@@ -47,7 +46,7 @@ class HostReduction {
     }
     TRY(host_.lend(call_.header, {}, buffer));
     PerPlace<std::byte*> buffers;
-    if (!find_outputs(buffers, buffer.size())) return staged_reduce(root);
+    if (!find_outputs(buffers, buffer.size())) return stage_to_root();
     const auto own = slice(buffer.size(), ranks_, place_);
     PerPlace<const std::byte*> sources;
     for (std::size_t p = 0; p < ranks_; ++p) {
@@ -69,7 +68,7 @@ class HostReduction {
     PerPlace<const std::byte*> sources;
     for (std::size_t p = 0; p < ranks_; ++p) {
       const auto* input = host_.input(p, call_.input.size());
-      if (input == nullptr) return staged_reduce_scatter();
+      if (input == nullptr) return stage_blocks();
       sources[p] = input + place_ * block;
     }
     reduce_to(std::array{call_.output.data()}, sources, block);
@@ -134,42 +133,18 @@ class HostReduction {
     return {};
   }
 
-  Result<void> staged_reduce(bool root) {
-    auto* const buffer = call_.output.data();
-    const auto bytes = call_.output.size();
-    for (std::size_t begin = 0; begin < bytes; begin += HostGroup::kStagingBytes) {
-      const auto piece = std::min(HostGroup::kStagingBytes, bytes - begin);
-      if (!root) copy_bytes(host_.staging(place_), buffer + begin, piece);
-      TRY(host_.meet());
-      if (root) {
-        PerPlace<const std::byte*> sources;
-        for (std::size_t p = 0; p < ranks_; ++p)
-          sources[p] = p == place_ ? buffer + begin : host_.staging(p);
-        reduce_to(std::array{buffer + begin}, sources, piece);
-      }
-      host_.flip();
-    }
-    return {};
+  Result<void> stage_to_root() {
+    const auto all_to_root = [&](std::size_t place) {
+      return ByteRange{0, host_.rank(place) == call_.root() ? call_.output.size() : 0};
+    };
+    return staged_reduce(host_, call_.output, all_to_root, call_.output.data(), reduction_);
   }
 
-  Result<void> staged_reduce_scatter() {
-    const auto block = call_.output.size();
-    const auto room = HostGroup::kStagingBytes / ranks_ / 64 * 64;
-    for (std::size_t begin = 0; begin < block; begin += room) {
-      const auto piece = std::min(room, block - begin);
-      for (std::size_t p = 0; p < ranks_; ++p)
-        if (p != place_)
-          copy_bytes(host_.staging(place_) + p * room, call_.input.data() + p * block + begin,
-                     piece);
-      TRY(host_.meet());
-      PerPlace<const std::byte*> sources;
-      for (std::size_t p = 0; p < ranks_; ++p)
-        sources[p] = p == place_ ? call_.input.data() + place_ * block + begin
-                                 : host_.staging(p) + place_ * room;
-      reduce_to(std::array{call_.output.data() + begin}, sources, piece);
-      host_.flip();
-    }
-    return {};
+  Result<void> stage_blocks() {
+    const auto block = [&](std::size_t place) {
+      return ByteRange{place * call_.output.size(), (place + 1) * call_.output.size()};
+    };
+    return staged_reduce(host_, call_.input, block, call_.output.data(), reduction_);
   }
 
   HostGroup& host_;

@@ -1,18 +1,12 @@
 #include "comm/algorithm/pairwise.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "comm/algorithm/copy.h"
-#include "comm/algorithm/ring.h"
+#include "comm/algorithm/slice.h"
 
 namespace lockstep {
 namespace {
-
-std::size_t pieces_of(const Exchange& exchange, std::size_t bytes) {
-  const auto room = exchange.piece_bytes();
-  return std::max<std::size_t>(1, (bytes + room - 1) / room);
-}
 
 Result<void> send_piece(Exchange& exchange, int peer, std::span<const std::byte> block,
                         std::size_t pieces, std::size_t i) {
@@ -45,7 +39,7 @@ Span block_of(Span blocks, int rank, std::size_t bytes) {
 // Pieces of all ranks in turn, so that all of them send at the same time.
 Result<void> pairwise_gather(Exchange& exchange, std::span<const std::byte> input,
                              std::span<std::byte> output, int root) {
-  const auto pieces = pieces_of(exchange, input.size());
+  const auto pieces = pieces_of(input.size(), exchange.piece_bytes());
   for (std::size_t i = 0; i < pieces; ++i) {
     if (exchange.rank() != root) {
       TRY(send_piece(exchange, root, input, pieces, i));
@@ -61,7 +55,7 @@ Result<void> pairwise_gather(Exchange& exchange, std::span<const std::byte> inpu
 
 Result<void> pairwise_scatter(Exchange& exchange, std::span<const std::byte> input,
                               std::span<std::byte> output, int root) {
-  const auto pieces = pieces_of(exchange, output.size());
+  const auto pieces = pieces_of(output.size(), exchange.piece_bytes());
   for (std::size_t i = 0; i < pieces; ++i) {
     if (exchange.rank() != root) {
       TRY(receive_piece(exchange, root, output, pieces, i));
@@ -82,7 +76,7 @@ Result<void> pairwise_all_to_all(Exchange& exchange, std::span<const std::byte> 
                                  std::span<std::byte> output) {
   const int size = exchange.size(), rank = exchange.rank();
   const auto block = input.size() / static_cast<std::size_t>(size);
-  const auto pieces = pieces_of(exchange, block);
+  const auto pieces = pieces_of(block, exchange.piece_bytes());
   keep_own(block_of(input, rank, block), block_of(output, rank, block));
   for (int step = 1; step < size; ++step) {
     const int to = (rank + step) % size, from = (rank + size - step) % size;

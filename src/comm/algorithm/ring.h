@@ -5,7 +5,7 @@
 // arithmetic overlap and everything stays in cache, chunks are cut into pieces of at most a slot,
 // and the ring goes around several times: in each turn `depth` pieces of every chunk make all
 // steps. Message i is piece (i mod depth) of step (i / depth mod steps) of turn (i / depth /
-// steps).
+// steps). Turns belong to parts (parts.h), each part to the same number of them.
 //
 // A rank first sends `depth` messages, and then message i + depth when it has received message i.
 // Within a turn that is the next step of the same piece, so what was received goes on at once.
@@ -16,10 +16,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 
 #include "base/check.h"
 #include "comm/algorithm/exchange.h"
+#include "comm/algorithm/slice.h"
+#include "comm/fabric/link.h"
 
 namespace lockstep {
 
@@ -38,34 +39,23 @@ inline Neighbours neighbours(const Exchange& exchange) {
   return {static_cast<int>(place), ring[(place + n - 1) % n], ring[(place + 1) % n]};
 }
 
-struct ElementRange {
-  std::size_t begin = 0, end = 0;
-  std::size_t count() const { return end - begin; }
-};
-
-// The i-th of `parts` nearly equal parts of [0, total). parts > 0.
-inline ElementRange cut(std::size_t total, std::size_t parts, std::size_t i) {
-  const auto base = total / parts, rest = total % parts;
-  const auto begin = i * base + std::min(i, rest);
-  return {begin, begin + base + (i < rest ? 1 : 0)};
-}
-
 class RingOrder {
  public:
-  // For chunks of at most `chunk` elements of `element` bytes.
+  // For chunks of at most `chunk` elements of `element` bytes in each part.
   RingOrder(const Exchange& exchange, std::size_t chunk, std::size_t element, int place,
-            std::size_t steps)
+            std::size_t steps, std::size_t parts = 1)
       : ranks_(static_cast<std::size_t>(exchange.size())),
         place_(static_cast<std::size_t>(place)),
         steps_(steps),
-        depth_(chunk * element < kSmallChunk ? 1 : kDepth) {
-    const auto room = exchange.piece_bytes() / element;
-    const auto pieces = std::max<std::size_t>(1, (chunk + room - 1) / room);
-    turns_ = (pieces + depth_ - 1) / depth_;
-  }
+        depth_(chunk * element < kSmallChunk ? 1 : kDepth),
+        turns_((pieces_of(chunk, exchange.piece_bytes() / element) + depth_ - 1) / depth_),
+        parts_(parts) {}
 
   std::size_t depth() const { return depth_; }
-  std::size_t messages() const { return turns_ * steps_ * depth_; }
+  std::size_t turns() const { return turns_; }  // of a part
+  std::size_t messages() const { return parts_ * turns_ * steps_ * depth_; }
+  std::size_t part(std::size_t message) const { return message / depth_ / steps_ / turns_; }
+  std::size_t turn(std::size_t message) const { return message / depth_ / steps_ % turns_; }
   std::size_t step(std::size_t message) const { return message / depth_ % steps_; }
   std::size_t sent_chunk(std::size_t message) const {
     return (place_ + 2 * ranks_ - step(message)) % ranks_;
@@ -73,10 +63,13 @@ class RingOrder {
   std::size_t received_chunk(std::size_t message) const {
     return (place_ + 2 * ranks_ - step(message) - 1) % ranks_;
   }
-  // Which elements of its chunk of `elements` a message carries.
-  ElementRange piece(std::size_t message, std::size_t elements) const {
-    const auto turn = message / depth_ / steps_;
-    return cut(elements, turns_ * depth_, turn * depth_ + message % depth_);
+  bool begins_part(std::size_t message) const { return message % (depth_ * steps_ * turns_) == 0; }
+  bool ends_turn(std::size_t message) const { return (message + 1) % (depth_ * steps_) == 0; }
+  bool ends_part(std::size_t message) const { return begins_part(message + 1); }
+
+  // Which elements a message carries of what its turn holds of its chunk.
+  ElementRange piece(std::size_t message, ElementRange of_turn) const {
+    return cut(of_turn, depth_, message % depth_);
   }
 
  private:
@@ -85,7 +78,7 @@ class RingOrder {
   // Below it, two messages cost more than the overlap gains.
   static constexpr std::size_t kSmallChunk = 16 * 1024;
 
-  std::size_t ranks_, place_, steps_, depth_, turns_ = 0;
+  const std::size_t ranks_, place_, steps_, depth_, turns_, parts_;
 };
 
 }  // namespace lockstep

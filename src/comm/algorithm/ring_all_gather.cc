@@ -1,5 +1,7 @@
 #include "comm/algorithm/ring_all_gather.h"
 
+#include <algorithm>
+
 #include "comm/algorithm/copy.h"
 #include "comm/algorithm/ring.h"
 
@@ -8,9 +10,10 @@ namespace {
 
 class AllGather {
  public:
-  AllGather(Exchange& exchange, std::size_t block, std::byte* output)
+  AllGather(Exchange& exchange, std::size_t block, std::byte* output, const Gathered& gathered)
       : exchange_(exchange),
         output_(output),
+        gathered_(gathered),
         ranks_(static_cast<std::size_t>(exchange.size())),
         block_(block),
         at_(neighbours(exchange)),
@@ -20,25 +23,28 @@ class AllGather {
     const auto first = std::min(order_.depth(), order_.messages());
     for (std::size_t i = 0; i < first; ++i) {
       copy_own(TRY(exchange_.claim(at_.right)), i);
-      exchange_.publish(at_.right, i, order_.piece(i, block_).count());
+      exchange_.publish(at_.right, i, piece(i).count());
     }
     for (std::size_t i = 0; i < order_.messages(); ++i) TRY(take(i));
     return {};
   }
 
  private:
+  ElementRange turn(std::size_t message) const {
+    return cut(block_, order_.turns(), order_.turn(message));
+  }
+  ElementRange piece(std::size_t message) const { return order_.piece(message, turn(message)); }
   std::byte* place_of(std::size_t chunk, std::size_t message) const {
     const auto rank = static_cast<std::size_t>(exchange_.ring()[chunk]);
-    return output_ + rank * block_ + order_.piece(message, block_).begin;
+    return output_ + rank * block_ + piece(message).begin;
   }
   void copy_own(std::byte* slot, std::size_t message) const {
-    copy_bytes(slot, place_of(order_.sent_chunk(message), message),
-               order_.piece(message, block_).count());
+    copy_bytes(slot, place_of(order_.sent_chunk(message), message), piece(message).count());
   }
 
   // Receives a message and sends the one that it allows.
   Result<void> take(std::size_t message) {
-    const auto bytes = order_.piece(message, block_).count();
+    const auto bytes = piece(message).count();
     const auto* came = TRY(exchange_.receive(at_.left, message, bytes));
     copy_bytes(place_of(order_.received_chunk(message), message), came, bytes);
     const auto next = message + order_.depth();
@@ -48,14 +54,16 @@ class AllGather {
         copy_bytes(slot, came, bytes);
       else
         copy_own(slot, next);
-      exchange_.publish(at_.right, next, order_.piece(next, block_).count());
+      exchange_.publish(at_.right, next, piece(next).count());
     }
     exchange_.release(at_.left);
-    return {};
+    if (!gathered_ || !order_.ends_turn(message)) return {};
+    return gathered_({turn(message).begin, turn(message).end});
   }
 
   Exchange& exchange_;
   std::byte* const output_;
+  const Gathered& gathered_;
   const std::size_t ranks_, block_;
   const Neighbours at_;
   const RingOrder order_;
@@ -64,10 +72,10 @@ class AllGather {
 }  // namespace
 
 Result<void> ring_all_gather(Exchange& exchange, std::span<const std::byte> input,
-                             std::span<std::byte> output) {
+                             std::span<std::byte> output, const Gathered& gathered) {
   auto* own = output.data() + static_cast<std::size_t>(exchange.rank()) * input.size();
   if (own != input.data()) copy_bytes(own, input.data(), input.size());
-  return AllGather(exchange, input.size(), output.data()).run();
+  return AllGather(exchange, input.size(), output.data(), gathered).run();
 }
 
 }  // namespace lockstep

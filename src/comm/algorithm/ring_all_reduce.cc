@@ -1,7 +1,10 @@
 #include "comm/algorithm/ring_all_reduce.h"
 
+#include <cstddef>
+
 #include "comm/algorithm/copy.h"
 #include "comm/algorithm/ring.h"
+#include "comm/algorithm/slice.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {
@@ -9,17 +12,15 @@ namespace {
 
 class AllReduce {
  public:
-  AllReduce(Exchange& exchange, std::span<std::byte> buffer, DataType type, ReduceOp op)
+  AllReduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op)
       : exchange_(exchange),
-        buffer_(buffer.data()),
+        parts_(parts),
         type_(type),
         op_(op),
-        element_(size_of(type)),
         ranks_(static_cast<std::size_t>(exchange.size())),
-        elements_(buffer.size() / element_),
         at_(neighbours(exchange)),
-        order_(exchange, (elements_ + ranks_ - 1) / ranks_, element_, at_.place, 2 * (ranks_ - 1)) {
-  }
+        order_(exchange, (parts.longest() + ranks_ - 1) / ranks_, parts.element(), at_.place,
+               2 * (ranks_ - 1), parts.count()) {}
 
   Result<void> run() {
     for (std::size_t i = 0; i < order_.depth(); ++i) TRY(send_own(i));
@@ -28,21 +29,25 @@ class AllReduce {
   }
 
  private:
-  ElementRange place_of(std::size_t chunk, std::size_t message) const {
-    const auto whole = cut(elements_, ranks_, chunk);
-    const auto piece = order_.piece(message, whole.count());
-    return {whole.begin + piece.begin, whole.begin + piece.end};
-  }
-
-  void copy_own(std::byte* slot, std::size_t message) const {
-    const auto own = place_of(order_.sent_chunk(message), message);
-    copy_bytes(slot, buffer_ + own.begin * element_, own.count() * element_);
+  ElementRange range_of(std::size_t chunk, std::size_t message) const {
+    const auto part = parts_.range(order_.part(message));
+    const auto turn = cut(part, order_.turns(), order_.turn(message));
+    return order_.piece(message, cut(turn, ranks_, chunk));
   }
   std::size_t sent_bytes(std::size_t message) const {
-    return place_of(order_.sent_chunk(message), message).count() * element_;
+    return range_of(order_.sent_chunk(message), message).count() * parts_.element();
+  }
+  void copy_own(std::byte* slot, std::size_t message) const {
+    const auto own = range_of(order_.sent_chunk(message), message);
+    copy_bytes(slot, parts_.at(own.begin), own.count() * parts_.element());
+  }
+  Result<void> prepare(std::size_t message) {
+    if (!order_.begins_part(message)) return {};
+    return parts_.fill(order_.part(message));
   }
 
   Result<void> send_own(std::size_t message) {
+    TRY(prepare(message));
     copy_own(TRY(exchange_.claim(at_.right)), message);
     exchange_.publish(at_.right, message, sent_bytes(message));
     return {};
@@ -50,12 +55,13 @@ class AllReduce {
 
   // Receives a message and sends the one that it allows.
   Result<void> take(std::size_t message) {
-    const auto range = place_of(order_.received_chunk(message), message);
-    const auto bytes = range.count() * element_;
-    auto* own = buffer_ + range.begin * element_;
+    const auto range = range_of(order_.received_chunk(message), message);
+    const auto bytes = range.count() * parts_.element();
+    auto* own = parts_.at(range.begin);
     const auto* came = TRY(exchange_.receive(at_.left, message, bytes));
     const auto next = message + order_.depth();
     const bool sends = next < order_.messages();
+    if (sends) TRY(prepare(next));
     auto* slot = sends ? TRY(exchange_.claim(at_.right)) : nullptr;
 
     const auto step = order_.step(message);
@@ -75,23 +81,22 @@ class AllReduce {
     }
     if (sends) exchange_.publish(at_.right, next, sent_bytes(next));
     exchange_.release(at_.left);
-    return {};
+    return order_.ends_part(message) ? parts_.spread(order_.part(message)) : Result<void>();
   }
 
   Exchange& exchange_;
-  std::byte* const buffer_;
+  Parts& parts_;
   const DataType type_;
   const ReduceOp op_;
-  const std::size_t element_, ranks_, elements_;
+  const std::size_t ranks_;
   const Neighbours at_;
   const RingOrder order_;
 };
 
 }  // namespace
 
-Result<void> ring_all_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
-                             ReduceOp op) {
-  return AllReduce(exchange, buffer, type, op).run();
+Result<void> ring_all_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op) {
+  return AllReduce(exchange, parts, type, op).run();
 }
 
 }  // namespace lockstep

@@ -1,28 +1,34 @@
 #include "comm/algorithm/ring_broadcast.h"
 
+#include <cstddef>
+
 #include "comm/algorithm/copy.h"
 #include "comm/algorithm/ring.h"
+#include "comm/algorithm/slice.h"
 
 namespace lockstep {
 
-Result<void> ring_broadcast(Exchange& exchange, std::span<std::byte> buffer, int root) {
+Result<void> ring_broadcast(Exchange& exchange, Parts& parts, int root) {
   const auto at = neighbours(exchange);
   const bool receives = exchange.rank() != root;
   const bool sends = at.right != root;
-  const auto room = exchange.piece_bytes();
-  const auto pieces = std::max<std::size_t>(1, (buffer.size() + room - 1) / room);
-  for (std::size_t i = 0; i < pieces; ++i) {
-    const auto range = cut(buffer.size(), pieces, i);
-    const std::byte* source = buffer.data() + range.begin;
+  const auto pieces = pieces_of(parts.longest(), exchange.piece_bytes() / parts.element());
+  for (std::size_t i = 0; i < pieces * parts.count(); ++i) {
+    const auto part = i / pieces;
+    if (!receives && i % pieces == 0) TRY(parts.fill(part));
+    const auto range = cut(parts.range(part), pieces, i % pieces);
+    const auto bytes = range.count() * parts.element();
+    const std::byte* source = parts.at(range.begin);
     if (receives) {
-      source = TRY(exchange.receive(at.left, i, range.count()));
-      copy_bytes(buffer.data() + range.begin, source, range.count());
+      source = TRY(exchange.receive(at.left, i, bytes));
+      copy_bytes(parts.at(range.begin), source, bytes);
     }
     if (sends) {
-      copy_bytes(TRY(exchange.claim(at.right)), source, range.count());
-      exchange.publish(at.right, i, range.count());
+      copy_bytes(TRY(exchange.claim(at.right)), source, bytes);
+      exchange.publish(at.right, i, bytes);
     }
     if (receives) exchange.release(at.left);
+    if ((i + 1) % pieces == 0) TRY(parts.spread(part));
   }
   return {};
 }

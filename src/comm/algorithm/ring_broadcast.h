@@ -2,14 +2,13 @@
 //   Steps: n - 2 + number of pieces. Bytes sent by each rank but the last: S.
 #pragma once
 
-#include <cstddef>
-#include <span>
-
 #include "base/result.h"
 #include "comm/algorithm/exchange.h"
+#include "comm/algorithm/parts.h"
 
 namespace lockstep {
 
-Result<void> ring_broadcast(Exchange& exchange, std::span<std::byte> buffer, int root);
+// Parts are filled at the root only.
+Result<void> ring_broadcast(Exchange& exchange, Parts& parts, int root);
 
 }  // namespace lockstep

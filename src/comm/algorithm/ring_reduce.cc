@@ -2,6 +2,7 @@
 
 #include "comm/algorithm/copy.h"
 #include "comm/algorithm/ring.h"
+#include "comm/algorithm/slice.h"
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {
@@ -14,8 +15,7 @@ Result<void> ring_reduce(Exchange& exchange, std::span<std::byte> buffer, DataTy
   const bool first = at.left == root, last = exchange.rank() == root;
   const auto element = size_of(type);
   const auto elements = buffer.size() / element;
-  const auto room = exchange.piece_bytes() / element;
-  const auto pieces = std::max<std::size_t>(1, (elements + room - 1) / room);
+  const auto pieces = pieces_of(elements, exchange.piece_bytes() / element);
   for (std::size_t i = 0; i < pieces; ++i) {
     const auto range = cut(elements, pieces, i);
     const auto bytes = range.count() * element;

@@ -1,5 +1,7 @@
 #include "comm/algorithm/ring_reduce_scatter.h"
 
+#include <algorithm>
+
 #include "comm/algorithm/copy.h"
 #include "comm/algorithm/ring.h"
 #include "comm/reduction/reduction.h"
@@ -9,10 +11,10 @@ namespace {
 
 class ReduceScatter {
  public:
-  ReduceScatter(Exchange& exchange, std::span<const std::byte> input, std::span<std::byte> output,
+  ReduceScatter(Exchange& exchange, const ShareOf& share, std::span<std::byte> output,
                 DataType type, ReduceOp op)
       : exchange_(exchange),
-        input_(input.data()),
+        share_(share),
         output_(output.data()),
         type_(type),
         op_(op),
@@ -25,50 +27,48 @@ class ReduceScatter {
 
   Result<void> run() {
     const auto first = std::min(order_.depth(), order_.messages());
-    for (std::size_t i = 0; i < first; ++i) {
-      copy_own(TRY(exchange_.claim(at_.right)), i);
-      exchange_.publish(at_.right, i, bytes_of(i));
-    }
+    for (std::size_t i = 0; i < first; ++i) TRY(send_own(i));
     for (std::size_t i = 0; i < order_.messages(); ++i) TRY(take(i));
     return {};
   }
 
  private:
-  std::size_t bytes_of(std::size_t message) const {
-    return order_.piece(message, block_).count() * element_;
+  ElementRange piece(std::size_t message) const {
+    return order_.piece(message, cut(block_, order_.turns(), order_.turn(message)));
   }
-  const std::byte* share(std::size_t chunk, std::size_t message) const {
-    const auto rank = static_cast<std::size_t>(exchange_.ring()[chunk]);
-    return input_ + (rank * block_ + order_.piece(message, block_).begin) * element_;
+  std::size_t bytes_of(std::size_t message) const { return piece(message).count() * element_; }
+  Result<const std::byte*> share(std::size_t chunk, std::size_t message) const {
+    return share_(exchange_.ring()[chunk], piece(message));
   }
-  void copy_own(std::byte* slot, std::size_t message) const {
-    copy_bytes(slot, share(order_.sent_chunk(message), message), bytes_of(message));
+
+  Result<void> send_own(std::size_t message) {
+    const auto* own = TRY(share(order_.sent_chunk(message), message));
+    copy_bytes(TRY(exchange_.claim(at_.right)), own, bytes_of(message));
+    exchange_.publish(at_.right, message, bytes_of(message));
+    return {};
   }
 
   // Receives a message and sends the one that it allows.
   Result<void> take(std::size_t message) {
-    const auto piece = order_.piece(message, block_);
-    const auto* own = share(order_.received_chunk(message), message);
+    const auto count = piece(message).count();
     const auto* came = TRY(exchange_.receive(at_.left, message, bytes_of(message)));
+    const auto* own = TRY(share(order_.received_chunk(message), message));
     const auto next = message + order_.depth();
-    const bool sends = next < order_.messages();
-    auto* slot = sends ? TRY(exchange_.claim(at_.right)) : nullptr;
-
     if (order_.step(message) < ranks_ - 2) {
-      combine(slot, came, own, piece.count(), type_, op_);
-    } else {
-      auto* result = output_ + piece.begin * element_;
-      combine(result, came, own, piece.count(), type_, op_);
-      finish(result, piece.count(), type_, op_, exchange_.size());
-      if (sends) copy_own(slot, next);
+      combine(TRY(exchange_.claim(at_.right)), came, own, count, type_, op_);
+      exchange_.publish(at_.right, next, bytes_of(next));
+      exchange_.release(at_.left);
+      return {};
     }
-    if (sends) exchange_.publish(at_.right, next, bytes_of(next));
+    auto* result = output_ + piece(message).begin * element_;
+    combine(result, came, own, count, type_, op_);
+    finish(result, count, type_, op_, exchange_.size());
     exchange_.release(at_.left);
-    return {};
+    return next < order_.messages() ? send_own(next) : Result<void>();
   }
 
   Exchange& exchange_;
-  const std::byte* const input_;
+  const ShareOf& share_;
   std::byte* const output_;
   const DataType type_;
   const ReduceOp op_;
@@ -79,9 +79,18 @@ class ReduceScatter {
 
 }  // namespace
 
+Result<void> ring_reduce_scatter(Exchange& exchange, const ShareOf& share,
+                                 std::span<std::byte> output, DataType type, ReduceOp op) {
+  return ReduceScatter(exchange, share, output, type, op).run();
+}
+
 Result<void> ring_reduce_scatter(Exchange& exchange, std::span<const std::byte> input,
                                  std::span<std::byte> output, DataType type, ReduceOp op) {
-  return ReduceScatter(exchange, input, output, type, op).run();
+  const auto in_input = [&](int rank, ElementRange range) -> Result<const std::byte*> {
+    return input.data() + static_cast<std::size_t>(rank) * output.size() +
+           range.begin * size_of(type);
+  };
+  return ring_reduce_scatter(exchange, ShareOf(in_input), output, type, op);
 }
 
 }  // namespace lockstep

@@ -366,6 +366,30 @@ TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
   }
 }
 
+// That algorithms are right is tested in memory (comm/algorithm); here, that they are over real
+// links.
+TEST(ForcedAlgorithms, EqualTheSerialAnswer) {
+  for (const auto* algorithm : {"recursive_doubling", "halving_doubling,hierarchical",
+                                "double_tree", "double_tree,hierarchical"}) {
+    auto options = two_hosts(5);
+    options.algorithm = algorithm;
+    Group group(options);
+    for (const std::size_t count : {1u, 1000u, 300'001u}) {
+      const auto type = DataType::float32;
+      const auto expected = fill(count, type, [&](std::size_t i) {
+        return reduced(group.size(), i, ReduceOp::sum, type);
+      });
+      group.run([&](Communicator& comm) {
+        auto buffer = fill(count, type, [&](std::size_t i) { return share(comm.rank(), i); });
+        ASSERT_TRUE(comm.all_reduce(buffer, type, ReduceOp::sum).wait().has_value());
+        EXPECT_TRUE(buffer == expected) << algorithm << " " << count;
+        ASSERT_TRUE(comm.broadcast(buffer, 3).wait().has_value());
+        EXPECT_TRUE(buffer == expected) << algorithm << " " << count;
+      });
+    }
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const char* transports[] = {"shm", "ofi", "mixed"};
   const char* memories[] = {"", "_lent", "_some_lent"};

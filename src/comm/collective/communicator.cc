@@ -1,6 +1,10 @@
 #include "comm/collective/communicator.h"
 
+#include <cstdlib>
+#include <optional>
+
 #include "base/format.h"
+#include "comm/algorithm/algorithm.h"
 #include "comm/collective/progress_engine.h"
 #include "comm/fabric/fork_guard.h"
 
@@ -32,14 +36,44 @@ Result<void> check_options(const CommunicatorOptions& options) {
   return {};
 }
 
+constexpr auto kAlgorithmVariable = "LOCKSTEP_ALGORITHM";
+
+constexpr auto kNoAlgorithm = "none";
+
+std::string algorithm_name(const CommunicatorOptions& options) {
+  const char* value = std::getenv(kAlgorithmVariable);
+  const std::string name = !options.algorithm.empty() ? options.algorithm
+                           : value != nullptr         ? value
+                                                      : "";
+  return name.empty() ? kNoAlgorithm : name;
+}
+
+Result<std::optional<Plan>> parse_algorithm(const std::string& name) {
+  if (name == kNoAlgorithm) return std::optional<Plan>();
+  auto plan = parse_plan(name);
+  if (!plan) return std::move(plan).error().within(kAlgorithmVariable);
+  return std::optional<Plan>(*plan);
+}
+
+// Ranks that force different algorithms would wait for each other for ever. Rank 0 has said which
+// one before it met the others.
+Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& rendezvous,
+                             const std::string& own) {
+  const auto first = TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(options.timeout)));
+  if (first == own) return {};
+  return invalid(format("rank 0 has the algorithm {}, rank {} has {}: set {} alike on all ranks",
+                        first, options.rank, own, kAlgorithmVariable));
+}
+
 }  // namespace
 
 class Communicator::Impl {
  public:
-  Impl(std::unique_ptr<Endpoint> endpoint, const CommunicatorOptions& options)
+  Impl(std::unique_ptr<Endpoint> endpoint, const CommunicatorOptions& options,
+       const std::optional<Plan>& forced)
       : rank_(options.rank),
         size_(options.size),
-        engine_(std::move(endpoint), options.group, options.timeout) {}
+        engine_(std::move(endpoint), options.group, options.timeout, forced) {}
 
   bool in_forked_child() const { return born_here_.in_child(); }
   // A forked child has no progress thread, so nothing that it submits would ever be done; and the
@@ -97,13 +131,22 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   TRY(check_options(options));
   const auto rank = options.rank, size = options.size;
   const auto timeout = options.timeout;
+  const auto algorithm = algorithm_name(options);
+  const auto forced = TRY(parse_algorithm(algorithm));
+  PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
+  if (rank == 0 && size > 1) TRY(settings.set(kAlgorithmVariable, algorithm));
   auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
                                     timeout, options.provider, options.address},
                                    rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().within(
         format("rank {} joining group '{}'", rank, options.group));
-  auto impl = std::make_unique<Impl>(std::move(*endpoint), options);
+  if (auto checked = size > 1 ? check_algorithm(options, settings, algorithm) : Result<void>();
+      !checked) {
+    (*endpoint)->tell_giving_up(checked.error());
+    return std::move(checked).error();
+  }
+  auto impl = std::make_unique<Impl>(std::move(*endpoint), options, forced);
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 

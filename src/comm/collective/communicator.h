@@ -51,6 +51,9 @@ struct CommunicatorOptions {
   std::string provider = "tcp";  // libfabric's, between hosts; "tcp" is tcp;ofi_rxm
   // Where ranks on other hosts reach this one; empty: the first address that is not loopback.
   std::string address = {};
+  // The algorithm between hosts, by name, wherever it fits; empty: as LOCKSTEP_ALGORITHM says, else
+  // chosen for each call. The same on all ranks.
+  std::string algorithm = {};
 };
 
 class Communicator {

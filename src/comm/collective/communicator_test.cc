@@ -86,6 +86,40 @@ TEST(Communicator, AnUnknownProviderIsNamed) {
   EXPECT_NE(comm.error().message.find("carrier-pigeon"), std::string::npos) << comm.error().message;
 }
 
+TEST(Communicator, AnUnknownAlgorithmIsRefusedWithTheNamesThereAre) {
+  LocalRendezvous place;
+  auto comm = Communicator::create({.secret = Secret::random(), .algorithm = "rings"}, place);
+  ASSERT_FALSE(comm.has_value());
+  EXPECT_NE(comm.error().message.find("'rings'; there are flat, ring, "), std::string::npos)
+      << comm.error().message;
+}
+
+TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
+  LocalRendezvous place;
+  const auto secret = Secret::random();
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      auto comm = Communicator::create({.rank = rank,
+                                        .size = 3,
+                                        .host_id = "a",
+                                        .secret = secret,
+                                        .timeout = 30s,
+                                        .address = "127.0.0.1",
+                                        .algorithm = rank == 1 ? "ring" : "double_tree"},
+                                       place);
+      const auto done = comm ? (*comm)->barrier().wait() : Result<void>(comm.error());
+      if (!done) errors[static_cast<std::size_t>(rank)] = done.error().message;
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& error : errors)
+    EXPECT_NE(error.find("rank 0 has the algorithm double_tree, rank 1 has ring: set "
+                         "LOCKSTEP_ALGORITHM alike on all ranks"),
+              std::string::npos)
+        << error;
+}
+
 TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
   for (const auto& options : {one_host(2), a_host_each(2)}) {
     Group group(options);

@@ -17,6 +17,7 @@ namespace lockstep::testing_groups {
 
 struct GroupOptions {
   std::vector<std::string> hosts;  // of each rank
+  std::string algorithm = {};      // forced
   Duration timeout = std::chrono::seconds(30);
 };
 
@@ -45,7 +46,8 @@ class Group {
                                            .host_id = options.hosts[static_cast<std::size_t>(rank)],
                                            .secret = secret,
                                            .timeout = options.timeout,
-                                           .address = "127.0.0.1"},
+                                           .address = "127.0.0.1",
+                                           .algorithm = options.algorithm},
                                           meeting_place_);
       ASSERT_TRUE(created.has_value()) << created.error().message;
       communicators_[static_cast<std::size_t>(rank)] = std::move(*created);

@@ -55,11 +55,12 @@ void become_progress_thread() {
 }  // namespace
 
 ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group,
-                               Duration timeout)
+                               Duration timeout, const std::optional<Plan>& forced)
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
       piece_bytes_(endpoint_->hosts().size() == 1 ? kLocalPieceBytes : kRemotePieceBytes),
+      forced_(forced),
       recorder_(
           {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
           flight_names()),
@@ -227,7 +228,7 @@ Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
   silence_end_.reset();
   Result<void> done;
   if (has_news_.load()) done = take_news();  // an abort that came before the call
-  if (done) done = carry_out(*this, call);
+  if (done) done = carry_out(*this, call, forced_);
   if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
   in_collective_ = false;
   recorder_.ended(ticket, done.has_value(), received_bytes_);

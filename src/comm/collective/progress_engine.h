@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "comm/algorithm/algorithm.h"
 #include "comm/algorithm/call.h"
 #include "comm/algorithm/exchange.h"
 #include "comm/algorithm/host_group.h"
@@ -36,8 +37,9 @@ namespace lockstep {
 
 class ProgressEngine : private Exchange {
  public:
-  // group: for the flight record.
-  ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group, Duration timeout);
+  // group: for the flight record. forced: as for carry_out().
+  ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group, Duration timeout,
+                 const std::optional<Plan>& forced);
   ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
@@ -107,6 +109,7 @@ class ProgressEngine : private Exchange {
   const Duration timeout_;
   const std::vector<int> ring_;
   const std::size_t piece_bytes_;
+  const std::optional<Plan> forced_;
 
   FlightRecorder recorder_;
   Mutex baton_;  // what follows is the driver's; held while it waits, too

@@ -48,8 +48,7 @@ void reduce_with(InstructionSet set, std::span<std::byte* const> destinations,
 void combine(std::byte* out, const std::byte* a, const std::byte* b, std::size_t count,
              DataType type, ReduceOp op) {
   const std::byte* sources[] = {a, b};
-  const auto added = op == ReduceOp::average ? ReduceOp::sum : op;
-  reduce({&out, 1}, sources, count, {type, added});
+  reduce({&out, 1}, sources, count, {type, partial(op)});
 }
 
 void finish(std::byte* data, std::size_t count, DataType type, ReduceOp op, int ranks) {

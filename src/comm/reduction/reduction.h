@@ -36,6 +36,9 @@ void reduce_with(InstructionSet set, std::span<std::byte* const> destinations,
                  std::span<const std::byte* const> sources, std::size_t count,
                  const ReductionSpec& reduction);
 
+// What is computed before finish(): an average is added up first.
+inline ReduceOp partial(ReduceOp op) { return op == ReduceOp::average ? ReduceOp::sum : op; }
+
 // For algorithms that get one source after the other; 16-bit floats are rounded at each step.
 // out[i] = a[i] op b[i] for `count` elements. out may be a or b; otherwise they do not overlap. The
 // average adds; finish() divides.

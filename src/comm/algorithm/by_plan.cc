@@ -1,0 +1,76 @@
+#include "comm/algorithm/by_plan.h"
+
+#include "base/check.h"
+#include "comm/algorithm/dissemination_barrier.h"
+#include "comm/algorithm/double_tree.h"
+#include "comm/algorithm/hierarchical_all_gather.h"
+#include "comm/algorithm/hierarchical_all_reduce.h"
+#include "comm/algorithm/hierarchical_barrier.h"
+#include "comm/algorithm/hierarchical_broadcast.h"
+#include "comm/algorithm/hierarchical_reduce_scatter.h"
+#include "comm/algorithm/over_links.h"
+#include "comm/algorithm/pairwise.h"
+#include "comm/algorithm/parts.h"
+#include "comm/algorithm/ring_all_gather.h"
+#include "comm/algorithm/ring_reduce.h"
+#include "comm/algorithm/ring_reduce_scatter.h"
+#include "comm/reduction/types.h"
+
+namespace lockstep {
+namespace {
+
+Result<void> carry_out_hierarchically(Algorithm between, Exchange& exchange, const Call& call) {
+  switch (call.operation()) {
+    case Operation::all_reduce:
+      return hierarchical_all_reduce(exchange, call, between);
+    case Operation::broadcast:
+      return hierarchical_broadcast(exchange, call, between);
+    case Operation::all_gather:
+      return hierarchical_all_gather(exchange, call);
+    case Operation::reduce_scatter:
+      return hierarchical_reduce_scatter(exchange, call);
+    default:
+      return hierarchical_barrier(exchange, call);
+  }
+}
+
+Result<void> reduce_over_links(Algorithm algorithm, Exchange& exchange, const Call& call) {
+  const auto carry_out = algorithm == Algorithm::double_tree ? double_tree_reduce : ring_reduce;
+  return carry_out(exchange, call.output, call.type(), call.reduce(), call.root());
+}
+
+Result<void> carry_out_among_all(Algorithm algorithm, Exchange& exchange, const Call& call) {
+  Parts whole(call.output, size_of(call.type()));
+  switch (call.operation()) {
+    case Operation::all_reduce:
+      return all_reduce_over_links(algorithm, exchange, whole, call.type(), call.reduce());
+    case Operation::reduce_scatter:
+      return ring_reduce_scatter(exchange, call.input, call.output, call.type(), call.reduce());
+    case Operation::all_gather:
+      return ring_all_gather(exchange, call.input, call.output);
+    case Operation::broadcast:
+      return broadcast_over_links(algorithm, exchange, whole, call.root());
+    case Operation::reduce:
+      return reduce_over_links(algorithm, exchange, call);
+    case Operation::gather:
+      return pairwise_gather(exchange, call.input, call.output, call.root());
+    case Operation::scatter:
+      return pairwise_scatter(exchange, call.input, call.output, call.root());
+    case Operation::all_to_all:
+      return pairwise_all_to_all(exchange, call.input, call.output);
+    case Operation::barrier:
+      return dissemination_barrier(exchange);
+    default:
+      LS_CHECK(false);  // sends are not collectives
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<void> carry_out_by(const Plan& plan, Exchange& exchange, const Call& call) {
+  return plan.hierarchical ? carry_out_hierarchically(plan.algorithm, exchange, call)
+                           : carry_out_among_all(plan.algorithm, exchange, call);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,544 @@
+// Every plan x ranks x hosts x size x type against one serial answer; the same bits on all ranks
+// and whatever the timing; and no byte more between hosts than the algorithms say. What the ranks
+// share in a host is real, the links between them are queues (group_for_test.h).
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "comm/algorithm/by_plan.h"
+#include "comm/algorithm/group_for_test.h"
+#include "comm/reduction/serial_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing_groups;
+
+// One element; small whole numbers, of which all types represent every partial result.
+void put(Memory& to, std::size_t i, int value, DataType type) {
+  const auto store = [&](auto stored) {
+    std::memcpy(to.data() + i * sizeof stored, &stored, sizeof stored);
+  };
+  const auto number = static_cast<float>(value);
+  switch (type) {
+    case DataType::uint8:
+      return store(static_cast<std::uint8_t>(value));
+    case DataType::int32:
+      return store(static_cast<std::int32_t>(value));
+    case DataType::int64:
+      return store(static_cast<std::int64_t>(value));
+    case DataType::float16:
+      return store(half_of_float(number));
+    case DataType::bfloat16:
+      return store(brain_of_float(number));
+    case DataType::float32:
+      return store(number);
+    case DataType::float64:
+      return store(static_cast<double>(value));
+  }
+}
+
+Memory share(int rank, std::size_t count, DataType type) {
+  Memory memory(count * size_of(type));
+  Random random(static_cast<std::uint64_t>(rank));
+  for (std::size_t i = 0; i < count; ++i)
+    put(memory, i, 1 + static_cast<int>(random.below(2)), type);
+  return memory;
+}
+
+Memory block(std::size_t bytes, int from, int to) {
+  Memory memory(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    memory[i] = static_cast<std::byte>((i + static_cast<std::size_t>(from * 17 + to * 5)) % 251);
+  return memory;
+}
+
+std::span<const std::byte> part_of(const Memory& whole, int i, std::size_t bytes) {
+  return std::span(whole).subspan(static_cast<std::size_t>(i) * bytes, bytes);
+}
+
+bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+// Where a call's buffers lie; some: on each other rank in lent memory.
+enum class Place { elsewhere, lent, some };
+
+// A buffer of one call; what is lent is taken back as soon as its rank is done.
+class Data {
+ public:
+  Data(bool lent, std::span<const std::byte> content)
+      : own_(lent ? 0 : content.size()), span_(own_) {
+    if (lent && !content.empty())
+      span_ = test_heap()->allocate(Bytes(static_cast<std::int64_t>(content.size()))).value();
+    std::copy(content.begin(), content.end(), span_.begin());
+  }
+  ~Data() {
+    if (own_.empty() && !span_.empty()) test_heap()->free(span_);
+  }
+  Data(const Data&) = delete;
+  Data& operator=(const Data&) = delete;
+  std::span<std::byte> span() const { return span_; }
+
+ private:
+  Memory own_;
+  std::span<std::byte> span_;
+};
+
+struct Setting {
+  Hosts hosts;
+  Place place = Place::elsewhere;
+  std::uint64_t seed = 1;
+  std::size_t piece_bytes = 1024;
+};
+
+// A group and what its ranks call in it.
+class Ranks {
+ public:
+  explicit Ranks(const Setting& setting)
+      : turns(setting.seed),
+        group(turns, setting.hosts, setting.piece_bytes),
+        place_(setting.place) {}
+
+  Data data(int rank, std::span<const std::byte> content) {
+    return Data(place_ == Place::lent || (place_ == Place::some && rank % 2 == 0), content);
+  }
+
+  // Each rank calls what call_of(rank, carry_out) makes; carry_out(Call) is to be called once.
+  template <class Body>
+  void run(const Plan& plan, Body body) {
+    const auto done = turns.run(group.size(), [&](int rank) {
+      return body(rank, [&, rank](Call call) {
+        return group.call(rank, call, [&](Exchange& exchange, const Call& numbered) {
+          return carry_out_by(plan, exchange, numbered);
+        });
+      });
+    });
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+    EXPECT_TRUE(group.all_taken());
+  }
+
+  Turns turns;
+  Group group;
+
+ private:
+  const Place place_;
+};
+
+GroupShape shape(const Ranks& ranks) { return shape_of(ranks.group.hosts()); }
+
+std::string name_of(const testing::TestParamInfo<Setting>& info) {
+  const auto& setting = info.param;
+  std::string words;
+  for (const auto& ranks : setting.hosts)
+    words += (words.empty() ? "" : "_") + std::to_string(ranks.size());
+  const char* places[] = {"", "_lent", "_some_lent"};
+  return words + places[static_cast<int>(setting.place)];
+}
+
+void check_all_reduce(Ranks& ranks, const Plan& plan, std::size_t count, DataType type,
+                      ReduceOp op) {
+  std::vector<Memory> shares;
+  for (int rank = 0; rank < ranks.group.size(); ++rank) shares.push_back(share(rank, count, type));
+  const auto expected = serial(shares, {type, op, ranks.group.size()});
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    const auto buffer = ranks.data(rank, shares[static_cast<std::size_t>(rank)]);
+    const auto bytes = buffer.span().size();
+    TRY(carry_out({make_header(Operation::all_reduce, 0, bytes, type, op, 0), {}, buffer.span()}));
+    EXPECT_TRUE(equal(buffer.span(), expected))
+        << text(plan) << " " << text(type) << " " << text(op) << " " << count << " rank " << rank;
+    return {};
+  });
+}
+
+void check_reduce(Ranks& ranks, const Plan& plan, std::size_t count, int root) {
+  constexpr auto kType = DataType::float32;
+  std::vector<Memory> shares;
+  for (int rank = 0; rank < ranks.group.size(); ++rank) shares.push_back(share(rank, count, kType));
+  const auto expected = serial(shares, {kType, ReduceOp::average, ranks.group.size()});
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    const auto& own = shares[static_cast<std::size_t>(rank)];
+    const auto buffer = ranks.data(rank, own);
+    TRY(carry_out({make_header(Operation::reduce, 0, own.size(), kType, ReduceOp::average, root),
+                   {},
+                   buffer.span()}));
+    EXPECT_TRUE(equal(buffer.span(), rank == root ? expected : own))
+        << text(plan) << " " << count << " to " << root << " rank " << rank;
+    return {};
+  });
+}
+
+void check_reduce_scatter(Ranks& ranks, const Plan& plan, std::size_t count, DataType type,
+                          ReduceOp op) {
+  const auto n = static_cast<std::size_t>(ranks.group.size());
+  std::vector<Memory> shares;
+  for (int rank = 0; rank < ranks.group.size(); ++rank)
+    shares.push_back(share(rank, count * n, type));
+  const auto expected = serial(shares, {type, op, ranks.group.size()});
+  const auto bytes = count * size_of(type);
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    const auto input = ranks.data(rank, shares[static_cast<std::size_t>(rank)]);
+    const auto output = ranks.data(rank, Memory(bytes));
+    TRY(carry_out({make_header(Operation::reduce_scatter, 0, bytes, type, op, 0), input.span(),
+                   output.span()}));
+    EXPECT_TRUE(equal(output.span(), part_of(expected, rank, bytes)))
+        << text(plan) << " " << text(type) << " " << text(op) << " " << count << " rank " << rank;
+    return {};
+  });
+}
+
+Header move_header(Operation operation, std::size_t bytes, int root) {
+  return make_header(operation, 0, bytes, DataType::uint8, ReduceOp::sum, root);
+}
+
+void check_all_gather(Ranks& ranks, const Plan& plan, std::size_t bytes) {
+  Memory expected;
+  for (int rank = 0; rank < ranks.group.size(); ++rank)
+    for (const auto byte : block(bytes, rank, 0)) expected.push_back(byte);
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    const auto input = ranks.data(rank, block(bytes, rank, 0));
+    const auto output = ranks.data(rank, Memory(expected.size()));
+    TRY(carry_out({move_header(Operation::all_gather, bytes, 0), input.span(), output.span()}));
+    EXPECT_TRUE(equal(output.span(), expected)) << text(plan) << " " << bytes << " rank " << rank;
+    // In place: the input is the own block of the output.
+    const auto whole = ranks.data(rank, Memory(expected.size()));
+    const auto own = whole.span().subspan(static_cast<std::size_t>(rank) * bytes, bytes);
+    std::copy(input.span().begin(), input.span().end(), own.begin());
+    TRY(carry_out({move_header(Operation::all_gather, bytes, 0), own, whole.span()}));
+    EXPECT_TRUE(equal(whole.span(), expected)) << text(plan) << " " << bytes << " rank " << rank;
+    return {};
+  });
+}
+
+void check_broadcast(Ranks& ranks, const Plan& plan, std::size_t bytes, int root) {
+  const auto expected = block(bytes, root, 0);
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    const auto buffer = ranks.data(rank, rank == root ? expected : Memory(bytes));
+    const auto input = rank == root ? buffer.span() : std::span<std::byte>();
+    TRY(carry_out({move_header(Operation::broadcast, bytes, root), input, buffer.span()}));
+    EXPECT_TRUE(equal(buffer.span(), expected))
+        << text(plan) << " " << bytes << " from " << root << " rank " << rank;
+    return {};
+  });
+}
+
+// Sizes in elements of four bytes: nothing, one, odd, a page and one more or less, what a host's
+// ranks may bring and one more, several pieces for each rank.
+constexpr std::size_t kCounts[] = {0, 1, 3, 1023, 1025, 8192, 8193, 20'003};
+
+class EveryPlan : public testing::TestWithParam<Setting> {
+ protected:
+  EveryPlan() : ranks(GetParam()) {}
+  template <class Body>
+  void for_each_plan(Operation operation, std::size_t bytes, Body body) {
+    for (const auto& plan : fitting_plans(operation, bytes, shape(ranks))) body(plan);
+  }
+  Ranks ranks;
+};
+
+TEST_P(EveryPlan, AllReduceEqualsTheSerialAnswer) {
+  for (const auto count : kCounts)
+    for_each_plan(Operation::all_reduce, count * 4, [&](const Plan& plan) {
+      check_all_reduce(ranks, plan, count, DataType::float32, ReduceOp::sum);
+    });
+}
+
+TEST_P(EveryPlan, ReduceEqualsTheSerialAnswerAndLeavesTheOthersBuffersAlone) {
+  for (const auto count : {0u, 3u, 8193u})
+    for_each_plan(Operation::reduce, count * 4, [&](const Plan& plan) {
+      for (int root = 0; root < ranks.group.size(); root += count > 3 ? 3 : 1)
+        check_reduce(ranks, plan, count, root);
+    });
+}
+
+TEST_P(EveryPlan, ReduceScatterEqualsTheSerialAnswer) {
+  for (const auto count : {0u, 1u, 17u, 1025u, 9001u})
+    for_each_plan(Operation::reduce_scatter, count * 4, [&](const Plan& plan) {
+      check_reduce_scatter(ranks, plan, count, DataType::float32, ReduceOp::average);
+    });
+}
+
+TEST_P(EveryPlan, AllGatherPutsEveryBlockInItsPlace) {
+  for (const auto bytes : {0u, 1u, 4095u, 4097u, 40'001u})
+    for_each_plan(Operation::all_gather, bytes,
+                  [&](const Plan& plan) { check_all_gather(ranks, plan, bytes); });
+}
+
+TEST_P(EveryPlan, BroadcastFromEveryRootReachesAll) {
+  for (const auto bytes : {0u, 1u, 4097u, 32'769u, 80'001u})
+    for_each_plan(Operation::broadcast, bytes, [&](const Plan& plan) {
+      for (int root = 0; root < ranks.group.size(); root += bytes > 32'769 ? 4 : 1)
+        check_broadcast(ranks, plan, bytes, root);
+    });
+}
+
+TEST_P(EveryPlan, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  for_each_plan(Operation::barrier, 0, [&](const Plan& plan) {
+    int entered = 0;
+    ranks.run(plan, [&](int, auto carry_out) -> Result<void> {
+      for (int round = 1; round <= 5; ++round) {
+        ++entered;
+        TRY(carry_out({move_header(Operation::barrier, 0, 0)}));
+        EXPECT_GE(entered, round * ranks.group.size()) << text(plan);
+      }
+      return {};
+    });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(OneRankAHost, EveryPlan,
+                         testing::Values(Setting{hosts_of({1, 1})}, Setting{hosts_of({1, 1, 1})},
+                                         Setting{hosts_of({1, 1, 1, 1})},
+                                         Setting{hosts_of({1, 1, 1, 1, 1})},
+                                         Setting{hosts_of({1, 1, 1, 1, 1, 1})},
+                                         Setting{hosts_of({1, 1, 1, 1, 1, 1, 1})},
+                                         Setting{hosts_of({1, 1, 1, 1, 1, 1, 1, 1})},
+                                         Setting{hosts_of({1, 1, 1, 1, 1, 1, 1, 1, 1})}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(EvenHosts, EveryPlan,
+                         testing::Values(Setting{hosts_of({2, 2}), Place::lent},
+                                         Setting{hosts_of({2, 2, 2}), Place::some},
+                                         Setting{hosts_of({3, 3}), Place::elsewhere},
+                                         Setting{hosts_of({2, 2, 2, 2}), Place::elsewhere},
+                                         Setting{hosts_of({4, 4}), Place::lent},
+                                         Setting{hosts_of({3, 3, 3}), Place::lent}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(UnevenHosts, EveryPlan,
+                         testing::Values(Setting{hosts_of({2, 1}), Place::lent},
+                                         Setting{hosts_of({3, 2}), Place::elsewhere},
+                                         Setting{hosts_of({3, 2}), Place::lent},
+                                         Setting{hosts_of({1, 4, 2}), Place::some},
+                                         Setting{hosts_of({4, 2, 3}), Place::elsewhere},
+                                         Setting{hosts_of({2, 5}), Place::some}),
+                         name_of);
+
+// All types and reductions where every way of reducing differs: among all, and in hosts first.
+TEST(EveryType, EqualsTheSerialAnswer) {
+  for (const auto& hosts : {hosts_of({1, 1, 1}), hosts_of({3, 2, 2})}) {
+    Ranks ranks({.hosts = hosts});
+    for (const auto type : kDataTypes)
+      for (const auto op : kReduceOps) {
+        if (op == ReduceOp::average && !is_float(type)) continue;
+        for (const auto& plan : fitting_plans(Operation::all_reduce, 1000, shape(ranks)))
+          check_all_reduce(ranks, plan, 125, type, op);
+      }
+  }
+  Ranks even({.hosts = hosts_of({2, 2})});
+  for (const auto type : kDataTypes)
+    for (const auto op : kReduceOps)
+      if (op != ReduceOp::average || is_float(type))
+        for (const auto& plan : fitting_plans(Operation::reduce_scatter, 1000, shape(even)))
+          check_reduce_scatter(even, plan, 125, type, op);
+}
+
+// So large that slices have several parts, which are reduced and spread while others travel.
+TEST(LargeBuffers, GoInPartsToTheSerialAnswer) {
+  constexpr std::size_t kCount = 1'500'001;
+  for (const auto& hosts : {hosts_of({2, 2}), hosts_of({3, 1, 1}), hosts_of({2, 3, 2})})
+    for (const auto place : {Place::lent, Place::elsewhere}) {
+      Ranks ranks({.hosts = hosts, .place = place, .piece_bytes = 128 * 1024});
+      for (const auto& plan : fitting_plans(Operation::all_reduce, kCount * 4, shape(ranks)))
+        if (plan.hierarchical)
+          check_all_reduce(ranks, plan, kCount, DataType::float32, ReduceOp::average);
+      for (const auto& plan : fitting_plans(Operation::broadcast, kCount * 4, shape(ranks)))
+        if (plan.hierarchical) check_broadcast(ranks, plan, kCount * 4, 1);
+    }
+}
+
+TEST(LargeBuffers, OfAMegabyteEqualTheSerialAnswer) {
+  Ranks ranks({.hosts = hosts_of({1, 1, 1, 1, 1}), .piece_bytes = 128 * 1024});
+  for (const auto& plan : fitting_plans(Operation::all_reduce, 1 << 20, shape(ranks)))
+    check_all_reduce(ranks, plan, 1 << 18, DataType::float32, ReduceOp::sum);
+}
+
+// The bits that each rank gets when all give something that must be rounded.
+std::vector<Memory> results(const Setting& setting, const Plan& plan, std::size_t count,
+                            DataType type) {
+  Ranks ranks(setting);
+  std::vector<Memory> all(static_cast<std::size_t>(ranks.group.size()));
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    Random random(static_cast<std::uint64_t>(rank));
+    Memory own(count * size_of(type));
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto value = static_cast<float>(random.uniform() - 0.5);
+      const auto brain = brain_of_float(value);
+      if (type == DataType::float32)
+        std::memcpy(own.data() + i * 4, &value, 4);
+      else
+        std::memcpy(own.data() + i * 2, &brain, 2);
+    }
+    const auto buffer = ranks.data(rank, own);
+    TRY(carry_out({make_header(Operation::all_reduce, 0, own.size(), type, ReduceOp::sum, 0),
+                   {},
+                   buffer.span()}));
+    all[static_cast<std::size_t>(rank)].assign(buffer.span().begin(), buffer.span().end());
+    return {};
+  });
+  return all;
+}
+
+TEST(Bits, AreTheSameOnAllRanksWhateverTheTimingAndWhereverBuffersLie) {
+  constexpr std::size_t kCount = 9001;
+  for (const auto& hosts : {hosts_of({1, 1, 1, 1, 1, 1, 1}), hosts_of({2, 2, 2}), hosts_of({4, 2})})
+    for (const auto type : {DataType::float32, DataType::bfloat16})
+      for (const auto& plan :
+           fitting_plans(Operation::all_reduce, kCount * size_of(type), shape_of(hosts))) {
+        const auto first = results({.hosts = hosts, .seed = 1}, plan, kCount, type);
+        for (const auto& result : first) EXPECT_TRUE(result == first[0]) << text(plan);
+        const auto again =
+            results({.hosts = hosts, .place = Place::lent, .seed = 2}, plan, kCount, type);
+        EXPECT_TRUE(again == first) << text(plan);
+      }
+}
+
+TEST(Bits, OfDoublingAreThoseOfHalvingAndDoubling) {
+  for (const auto& hosts : {hosts_of({1, 1, 1, 1}), hosts_of({1, 1, 1, 1, 1, 1, 1})})
+    for (const auto type : {DataType::float32, DataType::bfloat16})
+      EXPECT_TRUE(results({.hosts = hosts}, {Algorithm::recursive_doubling}, 5000, type) ==
+                  results({.hosts = hosts}, {Algorithm::halving_doubling}, 5000, type));
+}
+
+// What each rank sends to other hosts, by the formula at the top of the algorithm's file.
+std::vector<std::size_t> sent(const Hosts& hosts, const Plan& plan, Operation operation,
+                              std::size_t bytes) {
+  // Everything is divisible by all that it is cut into, and a piece holds what a rank sends at
+  // once.
+  Ranks ranks({.hosts = hosts, .place = Place::lent, .piece_bytes = kSlotBytes});
+  const auto n = static_cast<std::size_t>(ranks.group.size());
+  ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
+    const auto gathers = operation == Operation::all_gather;
+    const auto scatters = operation == Operation::reduce_scatter;
+    const auto input = ranks.data(rank, Memory(gathers ? bytes : scatters ? n * bytes : 0));
+    const auto output = ranks.data(rank, Memory(gathers ? n * bytes : bytes));
+    const auto header = make_header(operation, 0, bytes, DataType::float32, ReduceOp::sum, 0);
+    return carry_out({header, input.span(), output.span()});
+  });
+  std::vector<std::size_t> all;
+  for (std::size_t host = 0; host < hosts.size(); ++host)
+    all.push_back(ranks.group.sent_by_host(host));
+  return all;
+}
+
+std::size_t sum(const std::vector<std::size_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::size_t{0});
+}
+
+// Of n equal hosts, whether they have a rank each or exchange what several have reduced.
+void expect_all_reduce_sends(const Hosts& hosts, bool hierarchical, std::size_t bytes) {
+  const auto n = hosts.size();
+  const auto sent_by = [&](Algorithm algorithm) {
+    return sent(hosts, {algorithm, hierarchical}, Operation::all_reduce, bytes);
+  };
+  const auto p = std::bit_floor(n), rounds = static_cast<std::size_t>(std::bit_width(p)) - 1;
+  EXPECT_EQ(sent_by(Algorithm::ring), std::vector(n, 2 * (n - 1) * bytes / n));
+  std::vector<std::size_t> doubling(n, rounds * bytes), halving(n, 2 * (p - 1) * bytes / p);
+  for (std::size_t i = 0; i < n - p; ++i) {  // pairs of a keeper and an extra rank
+    doubling[2 * i] += bytes;
+    halving[2 * i] += bytes;
+    doubling[2 * i + 1] = halving[2 * i + 1] = bytes;
+  }
+  EXPECT_EQ(sent_by(Algorithm::recursive_doubling), doubling) << n;
+  EXPECT_EQ(sent_by(Algorithm::halving_doubling), halving) << n;
+  const auto trees = sent_by(Algorithm::double_tree);
+  EXPECT_EQ(sum(trees), 2 * (n - 1) * bytes) << n;
+  for (const auto one : trees) EXPECT_LE(one, 2 * bytes);
+}
+
+TEST(BytesSent, ByAllReduceAreThoseOfTheFormulas) {
+  constexpr std::size_t kBytes = 2520 * 64 * 4;  // divisible by 1 to 9, in lines
+  for (int n = 2; n <= 9; ++n)
+    expect_all_reduce_sends(hosts_of(std::vector<int>(static_cast<std::size_t>(n), 1)), false,
+                            kBytes);
+}
+
+TEST(BytesSent, ByHierarchicalAllReduceAreThoseOfTheFormulasForHosts) {
+  constexpr std::size_t kBytes = 2520 * 64 * 4;
+  expect_all_reduce_sends(hosts_of({2, 2}), true, kBytes);
+  expect_all_reduce_sends(hosts_of({2, 2, 2}), true, kBytes);
+  expect_all_reduce_sends(hosts_of({2, 2, 2, 2}), true, kBytes);
+  expect_all_reduce_sends(hosts_of({2, 3, 4}), true, kBytes);
+  expect_all_reduce_sends(hosts_of({1, 4, 1, 2}), true, kBytes);
+}
+
+TEST(BytesSent, ByFlatAllReduceAreOneShareToEverybodyElsewhere) {
+  EXPECT_EQ(sent(hosts_of({1, 1, 1}), {Algorithm::flat}, Operation::all_reduce, 400),
+            std::vector<std::size_t>(3, 800));
+  EXPECT_EQ(sent(hosts_of({2, 2}), {Algorithm::flat, true}, Operation::all_reduce, 400),
+            std::vector<std::size_t>(2, 400));
+}
+
+TEST(BytesSent, ByBlocksAreThoseOfTheFormulas) {
+  constexpr std::size_t kBytes = 64'000;
+  for (const auto operation : {Operation::all_gather, Operation::reduce_scatter}) {
+    EXPECT_EQ(sent(hosts_of({1, 1, 1, 1}), {Algorithm::ring}, operation, kBytes),
+              std::vector<std::size_t>(4, 3 * kBytes));
+    // One link of the ring leaves each host.
+    EXPECT_EQ(sent(hosts_of({2, 2, 2}), {Algorithm::ring}, operation, kBytes),
+              std::vector<std::size_t>(3, 5 * kBytes));
+    EXPECT_EQ(sent(hosts_of({2, 2, 2}), {Algorithm::ring, true}, operation, kBytes),
+              std::vector<std::size_t>(3, 4 * kBytes));
+  }
+}
+
+TEST(BytesSent, ByBroadcastAndReduceReachEverybodyOnce) {
+  constexpr std::size_t kBytes = 256'000;
+  for (const auto& hosts : {hosts_of({1, 1, 1, 1, 1}), hosts_of({1, 1, 1, 1})})
+    for (const auto algorithm : {Algorithm::ring, Algorithm::double_tree})
+      for (const auto operation : {Operation::broadcast, Operation::reduce}) {
+        const auto all = sent(hosts, {algorithm}, operation, kBytes);
+        EXPECT_EQ(sum(all), (hosts.size() - 1) * kBytes);
+        for (const auto one : all) EXPECT_LE(one, kBytes);
+      }
+  for (const auto algorithm : {Algorithm::ring, Algorithm::double_tree})
+    EXPECT_EQ(sum(sent(hosts_of({2, 3, 2}), {algorithm, true}, Operation::broadcast, kBytes)),
+              2 * kBytes);
+}
+
+// Ranks are in several groups at the same time and call in them, one group after the other, what a
+// seed says: each group's calls in its own order, with nothing that keeps ranks together.
+TEST(Groups, InterleavedFromASeedAnswerAsEachAlone) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    Turns turns(seed);
+    Group all(turns, hosts_of({3, 2, 2})), pairs(turns, hosts_of({2, 2})),
+        odd(turns, hosts_of({1, 1, 1}));
+    Group* const groups[] = {&all, &pairs, &odd};
+    struct Step {
+      std::size_t group;
+      Plan plan;
+      std::size_t count;
+    };
+    std::vector<Step> steps;
+    for (int i = 0; i < 40; ++i) {
+      const auto group = random.below(3), count = random.below(random.below(8) == 0 ? 20'000 : 300);
+      const auto plans =
+          fitting_plans(Operation::all_reduce, count * 8, shape_of(groups[group]->hosts()));
+      steps.push_back({group, plans[random.below(plans.size())], count});
+    }
+    const auto done = turns.run(all.size(), [&](int rank) -> Result<void> {
+      for (const auto& step : steps) {
+        auto& group = *groups[step.group];
+        if (rank >= group.size()) continue;
+        std::vector<std::int64_t> values(step.count, rank + 1);
+        const auto bytes = std::as_writable_bytes(std::span(values));
+        const Call call{
+            make_header(Operation::all_reduce, 0, bytes.size(), DataType::int64, ReduceOp::sum, 0),
+            {},
+            bytes};
+        TRY(group.call(rank, call, [&](Exchange& exchange, const Call& numbered) {
+          return carry_out_by(step.plan, exchange, numbered);
+        }));
+        const auto expected = group.size() * (group.size() + 1) / 2;
+        for (const auto value : values)
+          if (value != expected) return Error{Code::internal, text(step.plan)};
+      }
+      return {};
+    });
+    ASSERT_TRUE(done.has_value()) << done.error().message << " with seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+#include "comm/algorithm/host_staging.h"
+
+#include <algorithm>
+
+#include "comm/algorithm/copy.h"
+
+namespace lockstep {
+namespace {
+
+// `room` bytes of a range, from `begin` bytes after its own beginning.
+ByteRange piece_of(ByteRange range, std::size_t begin, std::size_t room) {
+  const auto from = std::min(range.end, range.begin + begin);
+  return {from, std::min(range.end, from + room)};
+}
+
+std::size_t longest(const HostGroup& host, const RangeOf& range_of) {
+  std::size_t bytes = 0;
+  for (std::size_t p = 0; p < host.size(); ++p) bytes = std::max(bytes, range_of(p).count());
+  return bytes;
+}
+
+// How the staging memory of a rank is divided among those who get something.
+class Rooms {
+ public:
+  Rooms(const HostGroup& host, const RangeOf& range_of) {
+    std::size_t takers = 0;
+    for (std::size_t p = 0; p < host.size(); ++p) {
+      index_[p] = takers;
+      if (range_of(p).count() > 0) ++takers;
+    }
+    bytes_ = HostGroup::kStagingBytes / std::max<std::size_t>(1, takers) / 64 * 64;
+  }
+  std::size_t bytes() const { return bytes_; }
+  std::size_t offset(std::size_t place) const { return index_[place] * bytes_; }
+
+ private:
+  PerPlace<std::size_t> index_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+Result<void> staged_reduce(HostGroup& host, std::span<const std::byte> input,
+                           const RangeOf& range_of, std::byte* output,
+                           const ReductionSpec& reduction) {
+  const auto place = host.place(), bytes = longest(host, range_of);
+  const Rooms rooms(host, range_of);
+  const auto own = range_of(place);
+  for (std::size_t begin = 0; begin < bytes; begin += rooms.bytes()) {
+    for (std::size_t p = 0; p < host.size(); ++p) {
+      const auto piece = piece_of(range_of(p), begin, rooms.bytes());
+      if (p == place || piece.count() == 0) continue;
+      copy_bytes(host.staging(place) + rooms.offset(p), input.data() + piece.begin, piece.count());
+    }
+    TRY(host.meet());
+    if (const auto piece = piece_of(own, begin, rooms.bytes()); piece.count() > 0) {
+      PerPlace<const std::byte*> sources;
+      for (std::size_t p = 0; p < host.size(); ++p)
+        sources[p] =
+            p == place ? input.data() + piece.begin : host.staging(p) + rooms.offset(place);
+      auto* const to = output + (piece.begin - own.begin);
+      reduce({&to, 1}, std::span(sources).first(host.size()),
+             piece.count() / size_of(reduction.type), reduction);
+    }
+    host.flip();
+  }
+  return {};
+}
+
+Result<void> staged_spread(HostGroup& host, std::byte* buffer, const RangeOf& range_of) {
+  const auto place = host.place(), bytes = longest(host, range_of);
+  constexpr auto kRoom = HostGroup::kStagingBytes;
+  for (std::size_t begin = 0; begin < bytes; begin += kRoom) {
+    if (const auto own = piece_of(range_of(place), begin, kRoom); own.count() > 0)
+      copy_bytes(host.staging(place), buffer + own.begin, own.count());
+    TRY(host.meet());
+    for (std::size_t i = 1; i < host.size(); ++i) {
+      const auto p = (place + i) % host.size();
+      const auto piece = piece_of(range_of(p), begin, kRoom);
+      if (piece.count() > 0) copy_bytes(buffer + piece.begin, host.staging(p), piece.count());
+    }
+    host.flip();
+  }
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "comm/algorithm/over_links.h"
+
+#include "base/check.h"
+#include "comm/algorithm/double_tree.h"
+#include "comm/algorithm/flat_all_reduce.h"
+#include "comm/algorithm/halving_doubling.h"
+#include "comm/algorithm/recursive_doubling.h"
+#include "comm/algorithm/ring_all_reduce.h"
+#include "comm/algorithm/ring_broadcast.h"
+
+namespace lockstep {
+
+Result<void> all_reduce_over_links(Algorithm algorithm, Exchange& exchange, Parts& parts,
+                                   DataType type, ReduceOp op) {
+  switch (algorithm) {
+    case Algorithm::flat:
+      return flat_all_reduce(exchange, parts, type, op);
+    case Algorithm::ring:
+      return ring_all_reduce(exchange, parts, type, op);
+    case Algorithm::recursive_doubling:
+      return recursive_doubling_all_reduce(exchange, parts, type, op);
+    case Algorithm::halving_doubling:
+      return halving_doubling_all_reduce(exchange, parts, type, op);
+    case Algorithm::double_tree:
+      return double_tree_all_reduce(exchange, parts, type, op);
+    default:
+      LS_CHECK(false, "{} does not reduce", text(algorithm));
+      return {};
+  }
+}
+
+Result<void> broadcast_over_links(Algorithm algorithm, Exchange& exchange, Parts& parts, int root) {
+  if (algorithm == Algorithm::double_tree) return double_tree_broadcast(exchange, parts, root);
+  LS_CHECK(algorithm == Algorithm::ring);
+  return ring_broadcast(exchange, parts, root);
+}
+
+}  // namespace lockstep
