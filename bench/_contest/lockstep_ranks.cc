@@ -1,7 +1,9 @@
 // Lockstep's ranks in the contest, and the memory traffic that bounds all of them.
 //
-//   bench_contest RANKS PATH SOCKET     (started once; it forks the ranks)
+//   bench_contest RANKS PATH [HOST...] SOCKET     (started once; it forks the ranks)
 //
+// HOST is ADDRESS=NAMESPACE: a network namespace, as a file, with an address of it. Each has
+// equally many ranks, which share memory with each other only; without, all ranks are on this one.
 // PATH says whose memory is communicated: zero-copy (Communicator::allocate) or staged (malloc).
 // With memory, nobody communicates: each rank reads and writes of its own memory as much as a rank
 // must read and write in all for that collective, which is the time that no algorithm can beat.
@@ -9,12 +11,16 @@
 #include <cstdlib>
 #include <vector>
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/spawn.h"
 #include "comm/collective/communicator.h"
+#include "comm/fabric/address/network_options.h"
 #include "comm/reduction/reduction.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/server.h"
@@ -124,11 +130,34 @@ class Memory final : public ZeroCopy {
   }
 };
 
+struct Place {
+  std::string address;
+  std::string network;  // the namespace; empty: where we are
+};
+
+Place parse_place(const std::string& words) {
+  const auto equals = words.find('=');
+  if (equals == std::string::npos) die("'" + words + "' is not ADDRESS=NAMESPACE");
+  return {words.substr(0, equals), words.substr(equals + 1)};
+}
+
 struct Group {
   int ranks;
   std::string path, socket;
+  std::vector<Place> hosts;
   Secret secret = Secret::random();
+
+  std::size_t host_of(int rank) const {
+    return static_cast<std::size_t>(rank) * hosts.size() / static_cast<std::size_t>(ranks);
+  }
 };
+
+void enter(const Place& host) {
+  if (host.network.empty()) return;
+  const Fd network(::open(host.network.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!network || ::setns(network.get(), CLONE_NEWNET) != 0)
+    die("entering the network " + host.network + ": " + errno_text(errno));
+}
 
 std::unique_ptr<Contestant> contestant_on(const std::string& path, Communicator& communicator) {
   if (path == "zero-copy") return std::make_unique<ZeroCopy>(communicator);
@@ -137,19 +166,29 @@ std::unique_ptr<Contestant> contestant_on(const std::string& path, Communicator&
   die("there is no path '" + path + "'; there are zero-copy, staged and memory");
 }
 
+// As the environment says, for who tries another provider.
+NetworkOptions network_of(const std::string& meeting_host) {
+  auto network = network_options_of(own_environment());
+  if (!network) die(network.error().message);
+  network->meeting_host = meeting_host;
+  return *network;
+}
+
 [[noreturn]] void live(const Group& group, int rank, int ports) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::uint16_t port = 0;
   if (::read(ports, &port, sizeof port) != sizeof port) die("no meeting place");
+  const auto& meeting_host = group.hosts.front().address;
+  enter(group.hosts[group.host_of(rank)]);
   auto meeting_place =
-      RendezvousClient::connect("127.0.0.1", port, group.secret, Deadline::after(10s));
+      RendezvousClient::connect(meeting_host, port, group.secret, Deadline::after(10s));
   if (!meeting_place) die(meeting_place.error().message);
   auto communicator = Communicator::create({.rank = rank,
                                             .size = group.ranks,
-                                            .host_id = "contest",
+                                            .host_id = std::to_string(group.host_of(rank)),
                                             .secret = group.secret,
                                             .timeout = 30s,
-                                            .address = "127.0.0.1"},
+                                            .network = network_of(meeting_host)},
                                            **meeting_place);
   if (!communicator) die(communicator.error().message);
   serve(*contestant_on(group.path, **communicator), group.socket);
@@ -162,7 +201,9 @@ int run(const Group& group) {
   const Pipe ports = make_pipe().value();
   for (int rank = 0; rank < group.ranks; ++rank)
     if (::fork() == 0) live(group, rank, ports.read.get());
-  const auto server = RendezvousServer::start("127.0.0.1", 0, group.secret).value();
+  const auto& meeting_host = group.hosts.front();
+  enter(meeting_host);
+  const auto server = RendezvousServer::start(meeting_host.address, 0, group.secret).value();
   const std::uint16_t port = server->port();
   for (int rank = 0; rank < group.ranks; ++rank)
     LS_CHECK(::write(ports.write.get(), &port, sizeof port) == sizeof port);
@@ -175,7 +216,13 @@ int run(const Group& group) {
 }  // namespace lockstep::contest
 
 int main(int argc, char** argv) {
-  if (argc != 4 || std::atoi(argv[1]) < 1)
-    lockstep::contest::die("bench_contest RANKS zero-copy|staged|memory SOCKET");
-  return lockstep::contest::run({std::atoi(argv[1]), argv[2], argv[3]});
+  using namespace lockstep::contest;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const int ranks = words.empty() ? 0 : std::atoi(words[0].c_str());
+  if (words.size() < 3 || ranks < 1)
+    die("bench_contest RANKS zero-copy|staged|memory [ADDRESS=NAMESPACE...] SOCKET");
+  std::vector<Place> hosts;
+  for (std::size_t i = 2; i + 1 < words.size(); ++i) hosts.push_back(parse_place(words[i]));
+  if (hosts.empty()) hosts.push_back({"127.0.0.1", ""});
+  return run({ranks, words[1], words.back(), hosts});
 }

@@ -9,8 +9,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -106,12 +104,6 @@ Result<BoundPort> bind_tcp(const std::string& host, std::uint16_t port) {
                          ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
                          : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port;
   return BoundPort{std::move(fd), ntohs(bound)};
-}
-
-std::string numeric(const sockaddr* address, socklen_t size) {
-  char host[NI_MAXHOST] = {};
-  if (getnameinfo(address, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return {};
-  return host;
 }
 
 Error closed_by_peer() { return {Code::peer_lost, "the peer closed the connection"}; }
@@ -282,22 +274,6 @@ Result<HostPort> parse_host_port(std::string_view words) {
 std::string text(const HostPort& address) {
   const bool bracket = address.host.find(':') != std::string::npos;
   return format("{}{}{}:{}", bracket ? "[" : "", address.host, bracket ? "]" : "", address.port);
-}
-
-std::string first_address() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return "127.0.0.1";
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const auto* one = all; one != nullptr; one = one->ifa_next) {
-      const bool usable = one->ifa_addr != nullptr && one->ifa_addr->sa_family == family &&
-                          (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
-      if (!usable) continue;
-      const auto size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-      return numeric(one->ifa_addr, static_cast<socklen_t>(size));
-    }
-  }
-  return "127.0.0.1";
 }
 
 }  // namespace lockstep

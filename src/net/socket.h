@@ -72,9 +72,6 @@ struct HostPort {
 Result<HostPort> parse_host_port(std::string_view text);
 std::string text(const HostPort& address);
 
-// This machine's first address that is up and not loopback, IPv4 before IPv6; 127.0.0.1 if none.
-std::string first_address();
-
 // Waits until one of POLLIN / POLLOUT in `events` holds; timeout at the deadline.
 Result<void> wait_ready(int fd, short events, Deadline deadline, std::string_view what);
 

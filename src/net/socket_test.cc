@@ -105,7 +105,5 @@ TEST(HostPort, BothFormsComeBack) {
     EXPECT_FALSE(parse_host_port(bad).has_value()) << bad;
 }
 
-TEST(Address, AMachineHasAFirstOne) { EXPECT_FALSE(first_address().empty()); }
-
 }  // namespace
 }  // namespace lockstep

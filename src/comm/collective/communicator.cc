@@ -135,9 +135,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   const auto forced = TRY(parse_algorithm(algorithm));
   PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
   if (rank == 0 && size > 1) TRY(settings.set(kAlgorithmVariable, algorithm));
-  auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
-                                    timeout, options.provider, options.address},
-                                   rendezvous);
+  auto endpoint = Endpoint::create(
+      {rank, size, options.host_id, options.secret, options.group, timeout, options.network},
+      rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().within(
         format("rank {} joining group '{}'", rank, options.group));
@@ -152,6 +152,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
 
 int Communicator::rank() const { return impl_->rank(); }
 int Communicator::size() const { return impl_->size(); }
+const std::string& Communicator::fabric() const { return impl_->engine().fabric(); }
 
 Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
                                  CallMode mode) {

@@ -35,6 +35,7 @@
 #include "comm/collective/buffer.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/pending.h"
+#include "comm/fabric/address/network_options.h"
 #include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
@@ -48,9 +49,7 @@ struct CommunicatorOptions {
   Secret secret;                // the attempt's; every connection proves it
   std::string group = "world";  // a key space in the rendezvous; a new name for each new group
   Duration timeout = std::chrono::minutes(10);
-  std::string provider = "tcp";  // libfabric's, between hosts; "tcp" is tcp;ofi_rxm
-  // Where ranks on other hosts reach this one; empty: the first address that is not loopback.
-  std::string address = {};
+  NetworkOptions network = {};  // between hosts
   // The algorithm between hosts, by name, wherever it fits; empty: as LOCKSTEP_ALGORITHM says, else
   // chosen for each call. The same on all ranks.
   std::string algorithm = {};
@@ -69,6 +68,8 @@ class Communicator {
 
   int rank() const;
   int size() const;
+  // By what this rank reaches other hosts: "tcp over eth1"; empty when all ranks are on this one.
+  const std::string& fabric() const;
 
   Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
                      CallMode mode = CallMode::nonblocking);  // in place

@@ -39,9 +39,12 @@ TEST(Communicator, BadOptionsAreRefused) {
 
 TEST(Communicator, ARankThatNeverComesIsNamedAtTheTimeOut) {
   LocalRendezvous place;
-  auto comm = Communicator::create(
-      {.rank = 0, .size = 2, .secret = Secret::random(), .timeout = 100ms, .address = "127.0.0.1"},
-      place);
+  auto comm = Communicator::create({.rank = 0,
+                                    .size = 2,
+                                    .secret = Secret::random(),
+                                    .timeout = 100ms,
+                                    .network = {.address = "127.0.0.1"}},
+                                   place);
   ASSERT_FALSE(comm.has_value());
   EXPECT_EQ(comm.error().code, Code::timeout);
   EXPECT_NE(comm.error().message.find("for rank 1"), std::string::npos) << comm.error().message;
@@ -55,7 +58,7 @@ TEST(Communicator, AWrongSecretIsRefused) {
                                  .host_id = "a",
                                  .secret = Secret::random(),
                                  .timeout = 500ms,
-                                 .address = "127.0.0.1"},
+                                 .network = {.address = "127.0.0.1"}},
                                 place);
   };
   std::thread other([&] { EXPECT_FALSE(join(0).has_value()); });
@@ -75,8 +78,7 @@ TEST(Communicator, AnUnknownProviderIsNamed) {
                                  .host_id = std::to_string(rank),
                                  .secret = secret,
                                  .timeout = 2s,
-                                 .provider = "carrier-pigeon",
-                                 .address = "127.0.0.1"},
+                                 .network = {.provider = "carrier-pigeon", .address = "127.0.0.1"}},
                                 place);
   };
   std::thread other([&] { EXPECT_FALSE(join(0).has_value()); });
@@ -106,7 +108,7 @@ TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
                                         .host_id = "a",
                                         .secret = secret,
                                         .timeout = 30s,
-                                        .address = "127.0.0.1",
+                                        .network = {.address = "127.0.0.1"},
                                         .algorithm = rank == 1 ? "ring" : "double_tree"},
                                        place);
       const auto done = comm ? (*comm)->barrier().wait() : Result<void>(comm.error());
@@ -234,7 +236,7 @@ TEST(Communicator, TwoGroupsOfTheSameRanksDoNotMix) {
                                             .host_id = std::to_string(rank),
                                             .secret = secret,
                                             .group = name,
-                                            .address = "127.0.0.1"},
+                                            .network = {.address = "127.0.0.1"}},
                                            place)
                           .value());
     std::vector<std::int32_t> a(5000, 1), b(5000, 10);

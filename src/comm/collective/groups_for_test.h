@@ -46,7 +46,7 @@ class Group {
                                            .host_id = options.hosts[static_cast<std::size_t>(rank)],
                                            .secret = secret,
                                            .timeout = options.timeout,
-                                           .address = "127.0.0.1",
+                                           .network = {.address = "127.0.0.1"},
                                            .algorithm = options.algorithm},
                                           meeting_place_);
       ASSERT_TRUE(created.has_value()) << created.error().message;

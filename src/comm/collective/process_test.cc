@@ -93,7 +93,7 @@ class Ranks {
                                       .host_id = hosts[index(rank)],
                                       .secret = secret_,
                                       .timeout = timeout,
-                                      .address = "127.0.0.1"},
+                                      .network = {.address = "127.0.0.1"}},
                                      **client);
     write_line(report, comm ? "met" : comm.error().message);
     if (comm) body({**comm, report, orders});

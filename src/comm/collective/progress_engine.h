@@ -48,6 +48,8 @@ class ProgressEngine : private Exchange {
   Pending recv(std::span<std::byte> buffer, int peer, int tag);
   void abort(Error error);
 
+  const std::string& fabric() const { return endpoint_->fabric(); }
+
  private:
   struct QueuedCall {
     Call call;

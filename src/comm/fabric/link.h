@@ -1,5 +1,5 @@
-// Link: the data path between this rank and one peer. Two implementations: shm/ (rings in shared
-// memory) and ofi/ (libfabric messages).
+// Link: the data path between this rank and one peer. Three implementations: shm/ (rings in shared
+// memory), tcp/ (connections) and ofi/ (libfabric messages).
 //
 // Idea. Each direction has two lanes, each a short queue of kSlots slots of kSlotBytes. A sender
 // claims the next slot, writes into it and publishes it; the receiver looks at the oldest message
@@ -27,7 +27,7 @@ inline constexpr std::size_t kSlots = 4;
 // A slot's room; how much of it suits a link best is piece_bytes(). Pages never used cost nothing.
 inline constexpr std::size_t kSlotBytes = 512 * 1024;
 // Within a host, pieces that stay in a core's share of cache; between hosts, pieces that are worth
-// the rendezvous which libfabric's providers hold for each large message.
+// their system calls, and the rendezvous which libfabric's providers hold for each large message.
 inline constexpr std::size_t kLocalPieceBytes = 128 * 1024;
 inline constexpr std::size_t kRemotePieceBytes = kSlotBytes;
 

@@ -10,6 +10,8 @@
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/format.h"
+#include "comm/fabric/address/network_options.h"
+#include "comm/fabric/address/own_address.h"
 #include "comm/rendezvous/client.h"
 #include "comm/start/launched_rank.h"
 #include "net/socket.h"
@@ -20,10 +22,9 @@ namespace {
 // How often the others look whether rank 0 has opened the meeting place.
 constexpr auto kLookPause = std::chrono::milliseconds(20);
 
-std::string setting(const Environment& environment, const char* name,
-                    const std::string& otherwise = {}) {
+std::string setting(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
-  return found == environment.end() || found->second.empty() ? otherwise : found->second;
+  return found == environment.end() ? std::string() : found->second;
 }
 
 Result<std::string> host_id(const Environment& environment) {
@@ -76,10 +77,12 @@ Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const L
 
 class Joining {
  public:
-  Joining(const JoinOptions& options, Environment environment, LaunchedRank launch)
+  Joining(const JoinOptions& options, Environment environment, LaunchedRank launch,
+          NetworkOptions network)
       : options_(options),
         environment_(std::move(environment)),
         launch_(std::move(launch)),
+        network_(std::move(network)),
         deadline_(Deadline::after(options.timeout)) {}
 
   Result<Joined> join() {
@@ -87,15 +90,14 @@ class Joining {
     auto meeting = TRY(find_meeting(joined));
     joined.meeting_place =
         TRY(RendezvousClient::connect(meeting.address, meeting.secret, deadline_));
-    auto world = Communicator::create(
-        {.rank = launch_.rank,
-         .size = launch_.size,
-         .host_id = TRY(host_id(environment_)),
-         .secret = meeting.secret,
-         .timeout = options_.timeout,
-         .provider = setting(environment_, "LOCKSTEP_FABRIC_PROVIDER", "tcp"),
-         .address = setting(environment_, "LOCKSTEP_ADDRESS", launch_.one_host ? "127.0.0.1" : "")},
-        *joined.meeting_place);
+    network_.meeting_host = TRY(parse_host_port(meeting.address)).host;
+    auto world = Communicator::create({.rank = launch_.rank,
+                                       .size = launch_.size,
+                                       .host_id = TRY(host_id(environment_)),
+                                       .secret = meeting.secret,
+                                       .timeout = options_.timeout,
+                                       .network = network_},
+                                      *joined.meeting_place);
     if (!file_.empty() && launch_.rank == 0) ::unlink(file_.c_str());
     joined.world = TRY(std::move(world));
     return joined;
@@ -113,18 +115,27 @@ class Joining {
     file_ = folder / launch_.job;
     if (launch_.rank != 0) return wait_for_meeting(file_, launch_, deadline_);
     const auto secret = Secret::random();
-    const auto host =
-        setting(environment_, "LOCKSTEP_ADDRESS", launch_.one_host ? "127.0.0.1" : first_address());
-    joined.server = TRY(RendezvousServer::start(host, 0, secret));
+    const auto host = TRY(meeting_address());
+    joined.server = TRY(on_free_port(host, network_.ports, [&](std::uint16_t port) {
+      return RendezvousServer::start(host, port, secret);
+    }));
     const auto address = text(HostPort{host, joined.server->port()});
     TRY(make_folders(folder));
     TRY(write_file(file_, address + " " + secret.hex()));
     return MeetingPlace{address, secret};
   }
 
+  // Where rank 0 opens the meeting place.
+  Result<std::string> meeting_address() const {
+    const bool chosen = !network_.interface.empty() || !network_.address.empty();
+    if (launch_.one_host && !chosen) return std::string("127.0.0.1");
+    return TRY(choose_address(network_)).address;
+  }
+
   const JoinOptions options_;
   const Environment environment_;
   const LaunchedRank launch_;
+  NetworkOptions network_;
   const Deadline deadline_;
   std::filesystem::path file_;
 };
@@ -133,7 +144,9 @@ class Joining {
 
 Result<Joined> join(const JoinOptions& options) {
   auto launch = TRY(own_launched_rank());
-  return Joining(options, own_environment(), std::move(launch)).join();
+  const auto environment = own_environment();
+  auto network = TRY(network_options_of(environment));
+  return Joining(options, environment, std::move(launch), std::move(network)).join();
 }
 
 }  // namespace lockstep

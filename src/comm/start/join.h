@@ -30,8 +30,9 @@ struct Joined {
   std::unique_ptr<Communicator> world;
 };
 
-// LOCKSTEP_HOST_ID overrides the machine's boot id, LOCKSTEP_ADDRESS where other hosts reach this
-// rank, LOCKSTEP_FABRIC_PROVIDER libfabric's provider.
+// LOCKSTEP_HOST_ID overrides the machine's boot id; LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS,
+// LOCKSTEP_PORT_RANGE and LOCKSTEP_FABRIC_PROVIDER choose the network between hosts
+// (fabric/address).
 Result<Joined> join(const JoinOptions& options = {});
 
 }  // namespace lockstep

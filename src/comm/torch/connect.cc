@@ -12,10 +12,12 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/mutex.h"
 #include "comm/collective/communicator.h"
+#include "comm/fabric/address/network_options.h"
 #include "comm/rendezvous/client.h"
 #include "comm/torch/backend.h"
 #include "comm/torch/store_rendezvous.h"
@@ -83,10 +85,8 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secre
                                    .secret = std::move(secret),
                                    .group = options.group,
                                    .timeout = options.timeout,
-                                   .address = {}};
+                                   .network = TRY(network_options_of(own_environment()))};
   communicator.host_id = TRY(host_id());
-  if (auto provider = variable("LOCKSTEP_FABRIC_PROVIDER"))
-    communicator.provider = *std::move(provider);
   return Backend::create(std::move(communicator), rendezvous);
 }
 

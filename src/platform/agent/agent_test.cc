@@ -72,6 +72,7 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"LOCKSTEP_REPORT", socket},
                        {"LOCKSTEP_CHECKPOINT_DIR", (root_ / "checkpoints").string()},
                        {"LOCKSTEP_FABRIC_PROVIDER", "tcp"},
+                       {"LOCKSTEP_ADDRESS", "127.0.0.1"},
                        {"LOCKSTEP_FLIGHT_DIR", (root_ / "node/flight").string()},
                        {"LOCKSTEP_NODE_TOKEN", token_}}));
 }

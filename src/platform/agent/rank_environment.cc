@@ -21,6 +21,8 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   // Ranks share the cores; libraries would take all of them, each.
   if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
   if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
+  // Where the map says that other hosts reach this one, unless the user names an interface.
+  if (!launch.env.contains("LOCKSTEP_INTERFACE")) result["LOCKSTEP_ADDRESS"] = launch.address;
   if (!launch.env.contains("LOCKSTEP_FLIGHT_DIR"))
     result["LOCKSTEP_FLIGHT_DIR"] = meeting.flight_folder;
   if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = joined(launch.devices, ",");

@@ -14,9 +14,8 @@ namespace {
 // A failed connection is often the first sign of a death of which the lifeline tells a moment
 // later, and better.
 constexpr auto kDeathBound = std::chrono::milliseconds(500);
-// libfabric may hold work that no descriptor shows (a connection being made), so with it no sleep
-// is longer.
-constexpr auto kOfiNap = std::chrono::milliseconds(20);
+// Who does not wake for what comes from other hosts looks after it so often.
+constexpr auto kDeafNap = std::chrono::milliseconds(20);
 // Every wait has a bound, also that for work; the waiter looks again and goes on.
 constexpr auto kNapLimit = std::chrono::seconds(60);
 
@@ -52,8 +51,8 @@ Result<void> Endpoint::watch(const Fd& epoll, int fd) {
 }
 
 Result<void> Endpoint::poll() {
-  if (!ofi_) return {};
-  auto polled = ofi_->poll();
+  if (!transport_) return {};
+  auto polled = transport_->poll();
   if (polled || polled.error().code != Code::peer_lost) return polled;
   const auto gone_before = gone_;
   const auto deadline = Deadline::after(kDeathBound);
@@ -95,7 +94,7 @@ Result<void> Endpoint::heard(int peer, const Notice& notice) {
       return {};
     case Notice::Kind::closed:
       gone_[index] = true;
-      if (ofi_) ofi_->forget(peer);
+      if (transport_) transport_->forget(peer);
       return {};
     case Notice::Kind::ask:
       lifeline.tell({Notice::Kind::doing, {}, {Code::internal, describe_ ? describe_() : ""}});
@@ -135,7 +134,8 @@ void Endpoint::set_sleeping(Lane lane, bool sleeping) {
 
 void Endpoint::wait_for_events(const Fd& epoll, Duration bound) const {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(bound);
-  if (ofi_) left = std::min(left, kOfiNap);
+  if (transport_)
+    left = std::min(left, std::chrono::ceil<std::chrono::milliseconds>(transport_->nap_max()));
   std::array<epoll_event, 8> events;
   ::epoll_wait(epoll.get(), events.data(), events.size(), static_cast<int>(left.count()));
 }
@@ -145,7 +145,7 @@ void Endpoint::wait_for_events(const Fd& epoll, Duration bound) const {
 Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& ready) {
   ++sleeping_;
   for (const auto lane : kLanes) set_sleeping(lane, true);
-  if (!ready() && (!ofi_ || ofi_->may_sleep()))
+  if (!ready() && (!transport_ || transport_->may_sleep()))
     wait_for_events(epoll_, std::min<Duration>(deadline.left(), kNapLimit));
   set_sleeping(Lane::collective, false);
   --sleeping_;
@@ -156,13 +156,16 @@ Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& rea
 bool Endpoint::lie_down(Doze how, const std::function<bool()>& ready) {
   ++sleeping_;
   set_sleeping(Lane::point_to_point, true);
-  if (!ready() && (!ofi_ || how == Doze::deaf || ofi_->may_sleep())) return true;
+  if (!ready() && (!transport_ || how == Doze::deaf || transport_->may_sleep())) return true;
   --sleeping_;
   return false;
 }
 
 void Endpoint::doze(Doze how) const {
-  wait_for_events(how == Doze::deaf ? people_ : epoll_, kNapLimit);
+  if (how == Doze::light)
+    wait_for_events(epoll_, kNapLimit);
+  else
+    wait_for_events(people_, transport_ ? Duration(kDeafNap) : Duration(kNapLimit));
 }
 
 Result<void> Endpoint::get_up() {

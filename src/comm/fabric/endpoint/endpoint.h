@@ -2,8 +2,9 @@
 // one place where its progress thread sleeps.
 //
 // Which link a pair gets: shared memory if both have the same host id, the lifeline is a Unix
-// socket, and the peer can read a random token through the segment; otherwise libfabric. The two
-// agree on it over the lifeline, so they never differ.
+// socket, and the peer can read a random token through the segment; otherwise one of the Transport
+// that the provider stands for, TCP or libfabric. The two agree on it over the lifeline, so they
+// never differ.
 //
 // Ranks of one host also share memory beside their links (HostShare). A host is what has proved it,
 // pair by pair: where one pair could not, each rank of that host counts as a host of its own, and
@@ -22,12 +23,13 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "comm/fabric/address/network_options.h"
 #include "comm/fabric/doorbell.h"
 #include "comm/fabric/fork_guard.h"
 #include "comm/fabric/lifeline.h"
 #include "comm/fabric/link.h"
-#include "comm/fabric/ofi/ofi_transport.h"
 #include "comm/fabric/shm/host_share.h"
+#include "comm/fabric/transport.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
@@ -40,8 +42,7 @@ struct EndpointOptions {
   Secret secret;
   std::string group;
   Duration timeout{};
-  std::string provider;
-  std::string address;  // empty: the first that is not loopback
+  NetworkOptions network;
 };
 
 class Endpoint {
@@ -56,10 +57,14 @@ class Endpoint {
   const Peer& peer(int rank) const;
   // The ranks of each host, ascending; hosts in the order of their lowest rank. Equal on all ranks.
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  // By what this rank reaches other hosts: "tcp over eth1"; empty when all ranks are on this one.
+  const std::string& fabric() const { return fabric_; }
   // Null when this rank is alone on its host.
   const HostShare* share() const { return share_ ? &*share_ : nullptr; }
   // The peer has left in order; what it sent has all arrived.
-  bool gone(int peer) const { return gone_[static_cast<std::size_t>(peer)]; }
+  bool gone(int peer) const {
+    return gone_[static_cast<std::size_t>(peer)] && (!transport_ || transport_->is_drained(peer));
+  }
 
   // Makes progress. An error when a peer died or gave up, or the network failed.
   Result<void> poll();
@@ -71,8 +76,8 @@ class Endpoint {
   // The same in three parts, for a thread that has no work: between lie_down() and get_up() it does
   // nothing but doze(), and another thread may use the endpoint. Peers do not ring for it when they
   // move in a collective, as none is under way. lie_down() is false when something is ready.
-  // Deaf, it does not wake for what comes over libfabric, which then is another thread's business,
-  // and looks after it only now and then.
+  // Deaf, it does not wake for what comes from other hosts, which then is another thread's
+  // business, and looks after it only now and then.
   enum class Doze { light, deaf };
   bool lie_down(Doze how, const std::function<bool()>& ready);
   void doze(Doze how) const;
@@ -105,9 +110,10 @@ class Endpoint {
 
   Peer self_;
   Doorbell bell_;
-  Fd people_;                                       // an epoll of the bell and the lifelines
-  Fd epoll_;                                        // of those and libfabric
-  std::unique_ptr<OfiTransport> ofi_;               // only where a peer needs it
+  Fd people_;                             // an epoll of the bell and the lifelines
+  Fd epoll_;                              // of those and the transport
+  std::unique_ptr<Transport> transport_;  // only where a peer needs it
+  std::string fabric_;
   std::vector<std::unique_ptr<Link>> owned_links_;  // the shared-memory ones
   std::vector<Link*> links_;
   std::vector<std::unique_ptr<Lifeline>> lifelines_;

@@ -1,9 +1,10 @@
 // How an Endpoint comes to be: every rank publishes in the rendezvous where it listens; then each
 // connects to all lower ranks, and after that accepts all higher ones, so that nobody waits in a
 // circle. Over each connection: handshake, who is who, and which link (endpoint.h); with a link in
-// shared memory come the heaps of both, and from the lowest rank of a host its commons. At last
-// each tells all others whether it shares memory with its whole host. Who waits for callers listens
-// to those it has met, and who gives up tells them: a death ends everybody's wait.
+// shared memory come the heaps of both, and from the lowest rank of a host its commons; the other
+// links begin with the names of both sides' providers. At last each tells all others whether it
+// shares memory with its whole host. Who waits for callers listens to those it has met, and who
+// gives up tells them: a death ends everybody's wait.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -14,11 +15,14 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "comm/fabric/address/own_address.h"
 #include "comm/fabric/endpoint/endpoint.h"
+#include "comm/fabric/ofi/ofi_transport.h"
 #include "comm/fabric/shm/commons.h"
 #include "comm/fabric/shm/heap.h"
 #include "comm/fabric/shm/host_share.h"
 #include "comm/fabric/shm/shm_link.h"
+#include "comm/fabric/tcp/tcp_transport.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 
@@ -27,6 +31,12 @@ namespace {
 
 // One caller that says nothing must not use up the others' time.
 constexpr auto kStrangerBound = std::chrono::seconds(5);
+// Who listens answers at once; an address that is not reached answers never.
+constexpr auto kConnectBound = std::chrono::seconds(30);
+
+constexpr std::string_view kTcp = "tcp";
+
+enum class Side { caller, callee };
 
 struct Place {
   std::string host_id, unix_name, tcp;
@@ -60,19 +70,22 @@ class EndpointMeeting {
         heaps_(static_cast<std::size_t>(options_.size)) {}
 
   Result<std::unique_ptr<Endpoint>> hold() {
-    if (options_.address.empty()) options_.address = first_address();
+    if (options_.size > 1) own_ = TRY(choose_address(options_.network));
     auto bell = TRY(Doorbell::create());
     Fd people(::epoll_create1(EPOLL_CLOEXEC)), epoll(::epoll_create1(EPOLL_CLOEXEC));
     if (!people || !epoll) return os_error("making an epoll", errno);
     endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
                                  std::move(bell), std::move(people), std::move(epoll)));
+    if (options_.size > 1) TRY(check_provider());
     auto met = meet_all();
     if (met) met = settle_hosts();
     if (!met) {
       endpoint_->tell_giving_up(met.error());
       return std::move(met).error();
     }
+    if (tcp_ != nullptr) tcp_->stop_listening();
     TRY(watch_all());
+    tell_of_fabric();
     return std::move(endpoint_);
   }
 
@@ -81,10 +94,12 @@ class EndpointMeeting {
     if (options_.size == 1) return {};
     const auto unix_name = "@lockstep-" + random_hex(16);
     auto local = TRY(Listener::unix_socket(unix_name));
-    auto remote = TRY(Listener::tcp(options_.address, 0));
+    auto remote = TRY(on_free_port(own_.address, options_.network.ports, [this](auto port) {
+      return Listener::tcp(own_.address, port);
+    }));
     TRY(rendezvous_.set(
         place_key(options_.rank),
-        to_entry({options_.host_id, unix_name, text(HostPort{options_.address, remote.port()})})));
+        to_entry({options_.host_id, unix_name, text(HostPort{own_.address, remote.port()})})));
     for (int peer = 0; peer < options_.rank; ++peer)
       if (auto met = call(peer); !met)
         return std::move(met).error().within(format("meeting rank {}", peer));
@@ -102,7 +117,8 @@ class EndpointMeeting {
     const auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer_info.rank != peer)
       return Error{Code::corrupt, format("rank {} answers at its place", peer_info.rank)};
-    if (!(local && TRY(offer_shm(socket, peer)))) TRY(agree_on_ofi(socket, peer_info));
+    if (!(local && TRY(offer_shm(socket, peer))))
+      TRY(agree_on_transport(socket, peer_info, Side::caller));
     return keep(std::move(socket), peer_info);
   }
 
@@ -112,7 +128,14 @@ class EndpointMeeting {
       if (auto local = Socket::connect_unix(place.unix_name, deadline_); local)
         return std::pair(std::move(*local), true);
     const auto tcp = TRY(parse_host_port(place.tcp));
-    return std::pair(TRY(Socket::connect_tcp(tcp.host, tcp.port, deadline_)), false);
+    const auto bound = Deadline::after(std::min<Duration>(kConnectBound, deadline_.left()));
+    auto socket = Socket::connect_tcp(tcp.host, tcp.port, bound);
+    if (!socket)
+      return Error{socket.error().code,
+                   format("{}, from {}: is this the network that the hosts share? On both sides "
+                          "LOCKSTEP_INTERFACE chooses it",
+                          socket.error().message, text(own_))};
+    return std::pair(std::move(*socket), false);
   }
 
   // Waits for one caller; false when it was none of ours.
@@ -172,7 +195,7 @@ class EndpointMeeting {
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
     const bool may_share = local && peer.host_id == options_.host_id;
     if (local && TRY(answer_shm(socket, peer.rank, may_share))) return {};
-    return agree_on_ofi(socket, peer);
+    return agree_on_transport(socket, peer, Side::callee);
   }
 
   // The caller makes the segment; the other proves that it reads it, by the token.
@@ -215,17 +238,53 @@ class EndpointMeeting {
     return {};
   }
 
-  Result<void> agree_on_ofi(Socket& socket, const Peer& peer_info) {
-    const int peer = peer_info.rank;
-    if (peer_info.host_id == options_.host_id) apart_ = true;
-    auto& ofi = endpoint_->ofi_;
-    if (!ofi)
-      ofi = TRY(OfiTransport::create({options_.provider, options_.address, options_.rank,
-                                      salt_of(options_.secret, options_.group)}));
-    TRY(send_frame(socket, ofi->address(), deadline_));
-    const auto peer_address = TRY(recv_frame(socket, deadline_));
-    endpoint_->links_[static_cast<std::size_t>(peer)] = TRY(ofi->link(peer, peer_address));
+  // What the provider needs and this host lacks is told now, not when the first peer is met.
+  Result<void> check_provider() {
+    if (options_.network.provider == kTcp) return {};
+    auto transport =
+        TRY(OfiTransport::create({options_.network.provider, own_.address, options_.rank,
+                                  salt_of(options_.secret, options_.group)}));
+    ofi_ = transport.get();
+    endpoint_->transport_ = std::move(transport);
     return {};
+  }
+
+  Result<void> agree_on_transport(Socket& socket, const Peer& peer, Side side) {
+    if (peer.host_id == options_.host_id) apart_ = true;
+    const auto& ours = options_.network.provider;
+    TRY(send_frame(socket, ours, deadline_));
+    if (const auto theirs = TRY(recv_frame(socket, deadline_)); theirs != ours)
+      return Error{Code::invalid, format("it has the fabric provider '{}', rank {} has '{}': set "
+                                         "LOCKSTEP_FABRIC_PROVIDER alike on all ranks",
+                                         theirs, options_.rank, ours)};
+    endpoint_->fabric_ = format("{} over {}", ours, own_.interface);
+    endpoint_->links_[static_cast<std::size_t>(peer.rank)] = TRY(
+        ofi_ != nullptr ? agree_on_ofi(socket, peer.rank) : agree_on_tcp(socket, peer.rank, side));
+    return {};
+  }
+
+  Result<Link*> agree_on_ofi(Socket& socket, int peer) {
+    TRY(send_frame(socket, ofi_->address(), deadline_));
+    return ofi_->link(peer, TRY(recv_frame(socket, deadline_)));
+  }
+
+  Result<Link*> agree_on_tcp(Socket& socket, int peer, Side side) {
+    if (tcp_ == nullptr) {
+      auto transport = TRY(TcpTransport::create(
+          {own_.address, options_.network.ports, options_.rank, options_.secret, options_.group}));
+      tcp_ = transport.get();
+      endpoint_->transport_ = std::move(transport);
+    }
+    if (side == Side::caller)
+      return tcp_->call(peer, TRY(recv_frame(socket, deadline_)), deadline_);
+    TRY(send_frame(socket, TRY(tcp_->listen()), deadline_));
+    return tcp_->admit(peer, socket, deadline_);
+  }
+
+  // Once for a group: by which way its hosts are connected is the first question when it is slow.
+  void tell_of_fabric() const {
+    if (options_.rank == 0 && !endpoint_->fabric_.empty())
+      LS_LOG(info, "fabric: {} ({}), group '{}'", endpoint_->fabric_, own_.address, options_.group);
   }
 
   void keep(std::unique_ptr<Link> link, int peer) {
@@ -287,14 +346,18 @@ class EndpointMeeting {
   Result<void> watch_all() {
     TRY(Endpoint::watch(endpoint_->people_, endpoint_->bell_.fd()));
     TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->people_.get()));
-    if (endpoint_->ofi_) TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->ofi_->wait_fd()));
+    if (endpoint_->transport_)
+      TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->transport_->wait_fd()));
     return {};
   }
 
-  EndpointOptions options_;
+  const EndpointOptions options_;
+  OwnAddress own_;
   PrefixedRendezvous rendezvous_;
   Deadline deadline_;
   std::unique_ptr<Endpoint> endpoint_;
+  TcpTransport* tcp_ = nullptr;  // one of these two at most; the endpoint's
+  OfiTransport* ofi_ = nullptr;
   std::optional<int> lowest_here_;  // of the lower ranks with this host's id
   bool apart_ = false;              // some rank with this host's id shares no memory with this one
   std::optional<Commons> commons_;

@@ -24,8 +24,7 @@ EndpointOptions options_of(int rank) {
           .secret = kSecret,
           .group = "test",
           .timeout = 60s,
-          .provider = "tcp",
-          .address = "127.0.0.1"};
+          .network = {.address = "127.0.0.1"}};
 }
 
 // Rank 2 meets rank 0, then asks where rank 1 is, who never comes: `at_rank_1` says what befalls

@@ -24,8 +24,39 @@ constexpr std::size_t kRanksLimit = 1 << 16;  // by the tag's layout
 // Before main, as soon as the libraries that took them are loaded.
 [[maybe_unused]] const bool signals_are_back = (put_back_signals(), true);
 
+// Those that this libfabric was built with, whether or not the host has devices for them.
+std::vector<std::string> built_in_providers() {
+  fi_info* found = nullptr;
+  if (fi_getinfo(kApiVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &found) != 0) return {};
+  const InfoPtr owner(found);
+  std::vector<std::string> names;
+  for (const auto* one = found; one != nullptr; one = one->next)
+    if (std::ranges::find(names, one->fabric_attr->prov_name) == names.end())
+      names.emplace_back(one->fabric_attr->prov_name);
+  return names;
+}
+
+// Why fi_getinfo had nothing: the library lacks the provider, or the host a device for it.
+Error lacks_provider(const std::string& name, const std::string& address, int status) {
+  const auto built_in = built_in_providers();
+  const auto core = name.substr(0, name.find(';'));  // "verbs" of "verbs;ofi_rxm"
+  if (std::ranges::find(built_in, core) == built_in.end()) {
+    std::string all;
+    for (const auto& one : built_in) all += (all.empty() ? "" : ", ") + one;
+    return {Code::unavailable,
+            format("the libfabric of this host (version {}.{}) has no provider '{}', only {}: "
+                   "install one that has it, or set LOCKSTEP_FABRIC_PROVIDER=tcp",
+                   FI_MAJOR(fi_version()), FI_MINOR(fi_version()), core, all)};
+  }
+  return ofi_error(format("the provider '{}' finds no device on this host that it can use on "
+                          "address {} (see `fi_info -p {}` and /sys/class/infiniband; "
+                          "LOCKSTEP_INTERFACE chooses another, LOCKSTEP_FABRIC_PROVIDER=tcp needs "
+                          "none)",
+                          name, address, core),
+                   status);
+}
+
 Result<InfoPtr> choose_provider(const OfiOptions& options) {
-  const auto name = options.provider == "tcp" ? std::string("tcp;ofi_rxm") : options.provider;
   const InfoPtr hints(fi_allocinfo());
   LS_CHECK(hints != nullptr);
   hints->caps = FI_TAGGED;
@@ -33,16 +64,11 @@ Result<InfoPtr> choose_provider(const OfiOptions& options) {
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
-  hints->fabric_attr->prov_name = ::strdup(name.c_str());
+  hints->fabric_attr->prov_name = ::strdup(options.provider.c_str());
   fi_info* found = nullptr;
   const int status =
       fi_getinfo(kApiVersion, options.address.c_str(), nullptr, FI_SOURCE, hints.get(), &found);
-  if (status != 0)
-    return ofi_error(
-        format("looking for the libfabric provider '{}' on address {} (see `fi_info`; set "
-               "LOCKSTEP_FABRIC_PROVIDER)",
-               name, options.address),
-        status);
+  if (status != 0) return lacks_provider(options.provider, options.address, status);
   return InfoPtr(found);
 }
 

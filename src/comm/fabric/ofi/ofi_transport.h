@@ -1,5 +1,5 @@
 // OfiTransport: Links over libfabric, from one reliable-datagram endpoint with tagged messages
-// (FI_EP_RDM, FI_TAGGED). The only folder that includes libfabric.
+// (FI_EP_RDM, FI_TAGGED): the way to networks with RDMA. The only folder that includes libfabric.
 //
 // Method. A link keeps one receive posted for every slot of its peer, under a tag that names the
 // attempt, the source, the lane and the slot; so every message has its place before it comes, no
@@ -17,32 +17,36 @@
 
 #include "base/result.h"
 #include "comm/fabric/link.h"
+#include "comm/fabric/transport.h"
 
 namespace lockstep {
 
 struct OfiOptions {
-  std::string provider;    // libfabric's name; "tcp" means tcp;ofi_rxm
+  std::string provider;    // libfabric's name: "efa", "verbs", "tcp;ofi_rxm"
   std::string address;     // of the interface to use
   int rank = 0;            // below 65536
   std::uint32_t salt = 0;  // derived from the attempt's secret and the group
 };
 
-class OfiTransport {
+class OfiTransport : public Transport {
  public:
+  // An error says what of the provider this host lacks.
   static Result<std::unique_ptr<OfiTransport>> create(const OfiOptions& options);
-  ~OfiTransport();
+  ~OfiTransport() override;
 
   // What the peers need for link(), as bytes.
   const std::string& address() const;
   // The link stays the transport's.
   Result<Link*> link(int peer, const std::string& peer_address);
 
-  // Takes completions and sends what was waiting.
-  Result<void> poll();
-  // The peer has left: nothing is sent to it any more, and its errors are none.
-  void forget(int peer);
-  int wait_fd() const;
-  bool may_sleep();
+  Result<void> poll() override;
+  void forget(int peer) override;
+  // A peer leaves when all that it sent has been received.
+  bool is_drained(int) const override { return true; }
+  int wait_fd() const override;
+  bool may_sleep() override;
+  // libfabric may hold work that no descriptor shows: a connection being made.
+  Duration nap_max() const override { return std::chrono::milliseconds(20); }
 
  private:
   class Impl;

@@ -42,12 +42,17 @@ Result<void> check_command(const std::vector<std::string>& command) {
   return {};
 }
 
+// Lockstep's variables that are the user's to set; the others are what it tells ranks.
+bool is_user_setting(std::string_view name) {
+  return name == "LOCKSTEP_FABRIC_PROVIDER" || name == "LOCKSTEP_INTERFACE" ||
+         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG";
+}
+
 Result<void> check_env(const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
     if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value))
       return invalid(format("env: '{}' is not the name of an environment variable", name));
-    if (name.starts_with("LOCKSTEP_") && name != "LOCKSTEP_FABRIC_PROVIDER" &&
-        name != "LOCKSTEP_LOG")  // those two are the user's settings
+    if (name.starts_with("LOCKSTEP_") && !is_user_setting(name))
       return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
   }
   return {};

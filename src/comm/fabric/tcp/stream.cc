@@ -1,0 +1,148 @@
+#include "comm/fabric/tcp/stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+// A slot in memory: the header right before the payload, which is aligned for vector code.
+constexpr std::size_t kPayloadOffset = 64;
+constexpr std::size_t kHeaderOffset = kPayloadOffset - sizeof(Header);
+constexpr std::size_t kSlotSpace = kPayloadOffset + kSlotBytes;
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+}  // namespace
+
+std::byte* Stream::send_slot(std::size_t slot) const { return memory_ + slot * kSlotSpace; }
+std::byte* Stream::receive_slot(std::size_t slot) const {
+  return memory_ + (kSlots + slot) * kSlotSpace;
+}
+
+std::byte* Stream::claim() {
+  return unsent_ < kSlots ? send_slot(next_send_) + kPayloadOffset : nullptr;
+}
+
+void Stream::publish(const Header& header) {
+  std::memcpy(send_slot(next_send_) + kHeaderOffset, &header, sizeof header);
+  message_bytes_[next_send_] = sizeof header + header.payload;
+  next_send_ = (next_send_ + 1) % kSlots;
+  ++unsent_;
+  ++published_;
+  send();
+  if (unsent_ == 0) next_send_ = 0;
+}
+
+void Stream::send() {
+  while (unsent_ > 0 && writable_ && !over_) {
+    const auto slot = (next_send_ + kSlots - unsent_) % kSlots;
+    const auto left = message_bytes_[slot] - sent_bytes_;
+    const auto took = ::send(fd(), send_slot(slot) + kHeaderOffset + sent_bytes_, left,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (took < 0 && errno == EINTR) continue;
+    if (took < 0) {
+      // Of a connection that failed, receive() tells why, after what had come before.
+      writable_ = false;
+      readable_ = readable_ || !would_block(errno);
+      return;
+    }
+    sent_bytes_ += static_cast<std::size_t>(took);
+    if (sent_bytes_ < message_bytes_[slot]) continue;
+    sent_bytes_ = 0;
+    --unsent_;
+  }
+}
+
+std::optional<Incoming> Stream::front() const {
+  const auto full = arrived_ - released_;
+  if (full == 0) return std::nullopt;
+  const auto* slot = receive_slot((filling_ + kSlots - full) % kSlots);
+  Incoming incoming{{}, slot + kPayloadOffset};
+  std::memcpy(&incoming.header, slot + kHeaderOffset, sizeof incoming.header);
+  return incoming;
+}
+
+void Stream::release() { ++released_; }
+
+void Stream::note(std::uint32_t events) {
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) ending_ = true;
+  if (ending_ || (events & EPOLLIN) != 0) readable_ = true;
+  if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) writable_ = true;
+}
+
+Result<void> Stream::progress() {
+  send();
+  return receive();
+}
+
+Result<void> Stream::receive() {
+  for (;;) {
+    TRY(unstage());
+    if (over_ || !readable_ || !staged_.empty()) return {};
+    read_more();
+  }
+}
+
+// Once: the rest of the message under way goes to its slot, what follows it to the stage. Without a
+// free slot the stage is filled all the same, so that the end shows however far behind we are.
+void Stream::read_more() {
+  const bool in_payload = came_bytes_ >= sizeof(Header);
+  const auto rest = in_payload ? expected_bytes_ - came_bytes_ : 0;
+  iovec parts[] = {{receive_slot(filling_) + kHeaderOffset + came_bytes_, rest},
+                   {stage_.data(), stage_.size()}};
+  const auto got = ::readv(fd(), parts, 2);
+  if (got <= 0) {
+    if (got < 0 && errno == EINTR) return;
+    readable_ = false;
+    if (got == 0 || !would_block(errno)) over_ = got == 0 ? std::string() : errno_text(errno);
+    return;
+  }
+  const auto bytes = static_cast<std::size_t>(got);
+  const auto direct = std::min(bytes, rest);
+  came_bytes_ += direct;
+  staged_ = std::span<const std::byte>(stage_).first(bytes - direct);
+  if (direct > 0 && came_bytes_ == expected_bytes_) end_message();
+  // Less than there was room for is all; what comes later is told anew. The end shows by reading.
+  if (bytes < rest + stage_.size() && !ending_) readable_ = false;
+}
+
+Result<void> Stream::unstage() {
+  while (!staged_.empty() && has_room()) {
+    if (came_bytes_ == 0 && arrived_ == released_) filling_ = 0;
+    const auto bytes = std::min(expected_bytes_ - came_bytes_, staged_.size());
+    std::memcpy(receive_slot(filling_) + kHeaderOffset + came_bytes_, staged_.data(), bytes);
+    staged_ = staged_.subspan(bytes);
+    const bool in_header = came_bytes_ < sizeof(Header);
+    came_bytes_ += bytes;
+    if (in_header && came_bytes_ == sizeof(Header)) TRY(end_header());
+    if (came_bytes_ == expected_bytes_ && came_bytes_ >= sizeof(Header)) end_message();
+  }
+  return {};
+}
+
+Result<void> Stream::end_header() {
+  Header header;
+  std::memcpy(&header, receive_slot(filling_) + kHeaderOffset, sizeof header);
+  if (header.payload > kSlotBytes)
+    return Error{Code::corrupt, format("a message of {} bytes came, where none has more than {}",
+                                       header.payload, kSlotBytes)};
+  expected_bytes_ = sizeof header + header.payload;
+  return {};
+}
+
+void Stream::end_message() {
+  ++arrived_;
+  filling_ = (filling_ + 1) % kSlots;
+  came_bytes_ = 0;
+  expected_bytes_ = sizeof(Header);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#include "comm/fabric/tcp/tcp_link.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <sys/mman.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kLinkBytes = kLaneCount * Stream::kMemoryBytes;
+
+}  // namespace
+
+Result<std::unique_ptr<TcpLink>> TcpLink::create(int peer, LaneSockets sockets) {
+  void* const memory = ::mmap(nullptr, kLinkBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return os_error("reserving memory for a link", errno);
+  ::madvise(memory, kLinkBytes, MADV_DONTFORK);
+  std::unique_ptr<TcpLink> link(new TcpLink(peer, static_cast<std::byte*>(memory)));
+  for (std::size_t lane = 0; lane < kLaneCount; ++lane)
+    link->streams_[lane] = std::make_unique<Stream>(std::move(sockets[lane]),
+                                                    link->memory_ + lane * Stream::kMemoryBytes);
+  return link;
+}
+
+TcpLink::~TcpLink() { ::munmap(memory_, kLinkBytes); }
+
+bool TcpLink::is_over() const {
+  return std::ranges::all_of(streams_, [](const auto& stream) { return stream->is_over(); });
+}
+
+bool TcpLink::has_work() const {
+  return std::ranges::any_of(streams_, [](const auto& stream) { return stream->has_work(); });
+}
+
+Result<void> TcpLink::progress() {
+  for (const auto& stream : streams_) {
+    if (stream->has_work())
+      if (auto moved = stream->progress(); !moved)
+        return std::move(moved).error().within(format("from rank {}", peer_));
+    if (!stream->is_over() || forgotten_) continue;
+    return Error{Code::peer_lost,
+                 format("the connection to rank {} ended: {}", peer_,
+                        stream->reason().empty() ? "it was closed there" : stream->reason())};
+  }
+  return {};
+}
+
+}  // namespace lockstep

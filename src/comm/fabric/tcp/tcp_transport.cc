@@ -1,0 +1,156 @@
+#include "comm/fabric/tcp/tcp_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "comm/rendezvous/frame.h"
+#include "comm/rendezvous/handshake.h"
+
+namespace lockstep {
+namespace {
+
+// A stranger that connects and says nothing must not use up the peers' time.
+constexpr auto kStrangerBound = std::chrono::seconds(5);
+constexpr auto kForever = std::chrono::hours(24);
+
+// Small messages at once; and a host that vanished is noticed though nothing is sent. Not as
+// tightly as for a lifeline: a peer that computes for long and does not read is no failure.
+void tune(const Socket& socket) {
+  const auto set = [&](int level, int option, int value) {
+    ::setsockopt(socket.fd(), level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+Result<void> await_caller(const Listener& listener, const Socket& lifeline,
+                          const Deadline& deadline) {
+  std::array<pollfd, 2> waited{{{listener.fd(), POLLIN, 0}, {lifeline.fd(), POLLIN, 0}}};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
+    const int ready =
+        ::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<long>(left, 0, 1 << 30)));
+    if (ready < 0 && errno != EINTR) return os_error("waiting for a connection", errno);
+    if (ready > 0 && waited[0].revents != 0) return {};
+    if (ready > 0) return Error{Code::peer_lost, "it gave up before its connections for data came"};
+    if (deadline.passed())
+      return Error{Code::timeout, "its connections for data did not come in time"};
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpTransport>> TcpTransport::create(TcpOptions options) {
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return os_error("making an epoll", errno);
+  return std::unique_ptr<TcpTransport>(new TcpTransport(std::move(options), std::move(epoll)));
+}
+
+Result<std::string> TcpTransport::listen() {
+  if (!listener_)
+    listener_ = TRY(on_free_port(options_.address, options_.ports, [this](std::uint16_t port) {
+      return Listener::tcp(options_.address, port);
+    }));
+  return text(HostPort{options_.address, listener_->port()});
+}
+
+Result<Link*> TcpTransport::call(int peer, const std::string& place, const Deadline& deadline) {
+  const auto there = TRY(parse_host_port(place));
+  LaneSockets sockets;
+  for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
+    auto& socket = sockets[lane];
+    socket = TRY(Socket::connect_tcp(there.host, there.port, deadline));
+    TRY(handshake_as_client(socket, options_.secret, purpose(), deadline));
+    TRY(send_frame(socket, join_fields({std::to_string(options_.rank), std::to_string(lane)}),
+                   deadline));
+  }
+  return keep(peer, std::move(sockets));
+}
+
+Result<Link*> TcpTransport::admit(int peer, const Socket& lifeline, const Deadline& deadline) {
+  LS_CHECK(listener_.has_value());
+  LaneSockets sockets;
+  while (!std::ranges::all_of(sockets, [](const auto& socket) { return bool{socket}; })) {
+    TRY(await_caller(*listener_, lifeline, deadline));
+    auto socket = TRY(listener_->try_accept());
+    if (!socket) continue;
+    const auto lane = TRY(admit_lane(*socket, peer, deadline));
+    if (lane) sockets[*lane] = std::move(*socket);
+  }
+  return keep(peer, std::move(sockets));
+}
+
+Result<std::optional<std::size_t>> TcpTransport::admit_lane(Socket& socket, int peer,
+                                                            const Deadline& deadline) const {
+  const auto bound = Deadline::after(std::min<Duration>(kStrangerBound, deadline.left()));
+  if (auto met = handshake_as_server(socket, options_.secret, purpose(), bound); !met) {
+    LS_LOG(warning, "rank {} refused a connection for data: {}", options_.rank,
+           met.error().message);
+    return std::optional<std::size_t>();
+  }
+  const auto words = TRY(recv_frame(socket, deadline));
+  for (std::size_t lane = 0; lane < kLaneCount; ++lane)
+    if (words == join_fields({std::to_string(peer), std::to_string(lane)}))
+      return std::optional(lane);
+  return Error{Code::corrupt, "another rank's connection for data came"};
+}
+
+Result<Link*> TcpTransport::keep(int peer, LaneSockets sockets) {
+  for (const auto& socket : sockets) {
+    tune(socket);
+    fork_guard_.add(socket.fd());
+  }
+  auto link = TRY(TcpLink::create(peer, std::move(sockets)));
+  for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.ptr = &link->stream(lane);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->stream(lane).fd(), &event) != 0)
+      return os_error("watching a connection", errno);
+  }
+  links_.push_back(std::move(link));
+  return links_.back().get();
+}
+
+Result<void> TcpTransport::poll() {
+  std::array<epoll_event, 16> events;
+  const int ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < ready; ++i) {
+    const auto& event = events[static_cast<std::size_t>(i)];
+    static_cast<Stream*>(event.data.ptr)->note(event.events);
+  }
+  for (const auto& link : links_) TRY(link->progress());
+  return {};
+}
+
+void TcpTransport::forget(int peer) {
+  for (const auto& link : links_)
+    if (link->peer() == peer) link->forget();
+}
+
+bool TcpTransport::is_drained(int peer) const {
+  return std::ranges::all_of(
+      links_, [&](const auto& link) { return link->peer() != peer || link->is_over(); });
+}
+
+bool TcpTransport::may_sleep() {
+  return std::ranges::none_of(links_, [](const auto& link) { return link->has_work(); });
+}
+
+Duration TcpTransport::nap_max() const { return kForever; }
+
+}  // namespace lockstep
