@@ -52,8 +52,8 @@ class Plan:
 def read_arguments(about: str | None, sizes: list[int], pace: Pace) -> Plan:
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="a smoke test: few sizes and rounds")
-    parser.add_argument("--ranks", type=_numbers, help="such as 2,4")
-    parser.add_argument("--bytes", type=_sizes, help="such as 8,64KiB,16MiB")
+    parser.add_argument("--ranks", type=ranks_in, help="such as 2,4")
+    parser.add_argument("--bytes", type=sizes_in, help="such as 8,64KiB,16MiB")
     parser.add_argument(
         "--peers", type=_peers, default=list(PEERS), help=f"of {', '.join(PEERS)}; or none"
     )
@@ -68,14 +68,21 @@ def read_arguments(about: str | None, sizes: list[int], pace: Pace) -> Plan:
     )
 
 
-def _numbers(text: str) -> list[int]:
+def numbers_in(text: str) -> list[int]:
     numbers = [int(word) for word in text.split(",")]
-    if min(numbers) < 2:
-        raise argparse.ArgumentTypeError("a group has two ranks at least")
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError("must be positive")
     return numbers
 
 
-def _sizes(text: str) -> list[int]:
+def ranks_in(text: str) -> list[int]:
+    ranks = numbers_in(text)
+    if min(ranks) < 2:
+        raise argparse.ArgumentTypeError("a group has two ranks at least")
+    return ranks
+
+
+def sizes_in(text: str) -> list[int]:
     units = {"KiB": KIB, "MiB": MIB, "": 1}
     words = [(word.rstrip("KiMB"), word) for word in text.split(",")]
     return [int(digits) * units[word[len(digits) :]] for digits, word in words]
@@ -92,7 +99,7 @@ def hold(bench: str, collectives: list[str], plan: Plan) -> None:
     """Prints a row for each case and path; a contestant that fails or is wrong ends the program."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # contestants and files go then too
     names = peers.available(plan.peers, BUILD, say)
-    _look_around()
+    look_around()
     try:
         for ranks in plan.ranks:
             with tempfile.TemporaryDirectory(prefix="lockstep-contest-") as folder:
@@ -123,7 +130,7 @@ def _hold(
                 probe.look(f"after {work}", say)
 
 
-def _look_around() -> None:
+def look_around() -> None:
     """Ranks that spin for each other lose a time slice for each message when others compute too."""
     if (load := os.getloadavg()[0]) > LOAD_MAX:
         say(f"the load is {load:.1f}: other programs compute, which slows those most that spin")

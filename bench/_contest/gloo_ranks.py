@@ -1,8 +1,10 @@
-"""Gloo's ranks in the contest, through PyTorch: `gloo_ranks.py RANKS SOCKET` forks them.
+"""Gloo's ranks in the contest, through PyTorch: `gloo_ranks.py RANKS [HOST...] SOCKET` forks them.
 
-They obey the same lines as those in C++ (rank.h).
+They obey the same lines as those in C++ (rank.h). HOST is ADDRESS=NAMESPACE; each has equally many
+ranks, which enter its network namespace.
 """
 
+import ctypes
 import datetime
 import os
 import socket
@@ -101,7 +103,17 @@ def serve(rank: int, ranks: int, path: str) -> None:
         print(answer, file=stream, flush=True)
 
 
-def live(rank: int, ranks: int, path: str, meeting_place: str) -> None:
+def enter(host: str) -> None:
+    """This thread's and its later threads' network is that host's, whose interface is eth0."""
+    with open(host.partition("=")[2]) as namespace:
+        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0) != 0:
+            raise OSError(ctypes.get_errno(), f"entering {host} failed")
+    os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
+
+
+def live(rank: int, ranks: int, hosts: list[str], path: str, meeting_place: str) -> None:
+    if hosts:
+        enter(hosts[rank * len(hosts) // ranks])
     store = dist.FileStore(meeting_place, ranks)
     limit = datetime.timedelta(seconds=60)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=limit)
@@ -110,13 +122,13 @@ def live(rank: int, ranks: int, path: str, meeting_place: str) -> None:
 
 
 def main() -> int:
-    ranks, path = int(sys.argv[1]), sys.argv[2]
+    ranks, hosts, path = int(sys.argv[1]), sys.argv[2:-1], sys.argv[-1]
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         for rank in range(ranks):
             if os.fork() == 0:
-                live(rank, ranks, path, f"{folder}/store")
+                live(rank, ranks, hosts, path, f"{folder}/store")
                 os._exit(0)
         return max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(ranks))
 

@@ -52,14 +52,14 @@ def entries(names: list[str], ranks: int, build: Path) -> list[Entry]:
 def available(names: list[str], build: Path, say: Callable[[str], None]) -> list[str]:
     """Those of the names that can take part, installed and compiled; says who cannot, and why."""
     if any(shutil.which(MPIS[name].compiler) is None for name in names if name in MPIS):
-        _install(say)
+        install(say)
     return [name for name in names if _ready(name, build, say)]
 
 
 def _entry(name: str, ranks: int, build: Path) -> Entry:
     if name == "gloo":
         return Entry(name, [sys.executable, str(HERE / "gloo_ranks.py"), str(ranks)])
-    return Entry(name, [*MPIS[name].start, str(ranks), str(_program(name, build))])
+    return Entry(name, [*MPIS[name].start, str(ranks), str(program_of(name, build))])
 
 
 def _ready(name: str, build: Path, say: Callable[[str], None]) -> bool:
@@ -79,7 +79,7 @@ def _gloo_version() -> str:
 
 
 def _compile(name: str, build: Path) -> str:
-    program, mpi = _program(name, build), MPIS[name]
+    program, mpi = program_of(name, build), MPIS[name]
     newest = max(path.stat().st_mtime for path in SOURCES + HEADERS)
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,8 @@ def _compile(name: str, build: Path) -> str:
     return " ".join(_output([*mpi.version]).splitlines()[0].split())
 
 
-def _program(name: str, build: Path) -> Path:
+def program_of(name: str, build: Path) -> Path:
+    """An MPI's rank."""
     return build / "bench" / f"ranks_of_{name}"
 
 
@@ -98,7 +99,8 @@ def _output(command: list[str]) -> str:
     return ended.stdout.strip()
 
 
-def _install(say: Callable[[str], None]) -> None:
+def install(say: Callable[[str], None]) -> None:
+    """What benchmarks need and this machine lacks."""
     lines = (ROOT / "bench" / "apt-packages.txt").read_text().splitlines()
     packages = [word for line in lines for word in line.partition("#")[0].split()]
     say(f"installing {', '.join(packages)}")

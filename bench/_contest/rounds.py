@@ -14,7 +14,7 @@ from typing import Protocol
 
 from .contestant import Work
 
-SLOW = 1.0  # seconds; who takes longer for one call is left out
+SLOW = 1.0  # seconds; who takes longer for one call is left out, unless a pace allows more
 CALLS_MAX = 200_000
 
 
@@ -31,6 +31,7 @@ class Side(Protocol):
 class Pace:
     rounds: int
     seconds: float  # of a contestant's turn in each round
+    slow: float = SLOW
 
 
 def best_half(readings: Sequence[float]) -> float:
@@ -38,7 +39,7 @@ def best_half(readings: Sequence[float]) -> float:
     return statistics.median(sorted(readings)[: (len(readings) + 1) // 2])
 
 
-def calls_a_turn(side: Side, work: Work, seconds: float) -> int | None:
+def calls_a_turn(side: Side, work: Work, seconds: float, slow: float = SLOW) -> int | None:
     """Calls that take so long together; None for whom one call takes too long.
 
     Approached in small steps, because a single call of ranks that spin for each other's processor
@@ -47,7 +48,7 @@ def calls_a_turn(side: Side, work: Work, seconds: float) -> int | None:
     calls = 1
     while (once := side.run(work, calls)) * calls < seconds / 3 and calls < CALLS_MAX:
         calls *= 4
-    return None if once > SLOW else max(1, min(CALLS_MAX, round(seconds / once)))
+    return None if once > slow else max(1, min(CALLS_MAX, round(seconds / once)))
 
 
 def take_turns(
@@ -57,9 +58,9 @@ def take_turns(
     calls: dict[str, int] = {}
     for side in sides:
         side.check(work)
-        fitting = calls_a_turn(side, work, pace.seconds)
+        fitting = calls_a_turn(side, work, pace.seconds, pace.slow)
         if fitting is None:
-            say(f"{side.name} is left out of {work}: one call takes more than {SLOW:.0f} s")
+            say(f"{side.name} is left out of {work}: one call takes more than {pace.slow:.0f} s")
         else:
             calls[side.name] = fitting
     runners = [side for side in sides if side.name in calls]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -15,8 +16,10 @@ from tests.conftest import BUILD, ROOT
 sys.path.insert(0, str(ROOT / "bench"))
 
 from _contest.contestant import Contestant, Entry, Failed, Work
+from _contest.network import RATES, Network, Unavailable
 from _contest.rounds import Pace, best_half, calls_a_turn, take_turns
 from _contest.rows import bar, row
+from _contest.wired import Layout, rows
 
 MIB = 1 << 20
 WORK = Work("all_reduce", 64)
@@ -95,6 +98,83 @@ def test_the_bar_rises_with_what_the_path_saves(
     path: str, ranks: int, size: int, expected: float
 ) -> None:
     assert bar(path, ranks, size) == expected
+
+
+class Wires:
+    """As much of a network as rows ask for."""
+
+    def __init__(self, hosts: int) -> None:
+        self.hosts = [object()] * hosts
+        self.rate = RATES["1gbit"]
+
+
+def wire_rows(hosts: int, ranks_a_host: int, size: int, goodput: float | None) -> list[Any]:
+    layout = Layout(cast(Network, Wires(hosts)), ranks_a_host)
+    times = {"zero-copy": 0.1, "gloo": 0.3, "open_mpi": 0.2}
+    sent = {"zero-copy": size * 1.05}
+    return list(rows(layout, Work("all_reduce", size), "zero-copy", times, sent, goodput))
+
+
+def test_a_short_call_between_hosts_is_held_against_the_fastest_peer_and_against_gloo() -> None:
+    against_all, against_gloo = wire_rows(2, 1, 8, None)
+    assert (against_all["peer_name"], against_all["ratio"], against_all["bar"]) == (
+        "open_mpi",
+        2,
+        1,
+    )
+    assert (against_gloo["ratio"], against_gloo["bar"]) == (pytest.approx(3), 2)
+    assert "limit" not in against_all
+
+
+def test_a_long_call_is_held_against_what_the_wire_carries() -> None:
+    against_all, on_the_wire = wire_rows(4, 1, 8 * 10**6 * 4, 4.8e9)
+    # Each of four hosts sends 3/2 of 32 MB: 384 Mbit.
+    assert against_all["limit"] == pytest.approx(80_000)
+    assert on_the_wire["ours"] == pytest.approx(3840)
+    assert (on_the_wire["ratio"], on_the_wire["bar"]) == (pytest.approx(0.8), 0.98)
+
+
+def test_ranks_that_share_a_host_are_held_against_gloo_in_long_calls_only() -> None:
+    assert [each["case"] for each in wire_rows(2, 2, 64 * MIB, 1e9)] == [
+        "all_reduce",
+        "against gloo",
+        "on the wire",
+    ]
+    assert [each["case"] for each in wire_rows(2, 2, MIB, 1e9)] == ["all_reduce"]
+
+
+def test_hosts_that_are_namespaces_reach_each_other_at_the_rate_and_leave_nothing() -> None:
+    try:
+        with Network(2, RATES["1gbit"]) as network:
+            first, second = network.hosts
+            holders = [host.pid for host in network.hosts]
+            shown = first.run("ip", "route", "get", second.address)
+            assert "dev eth0 src 10.77.0.1" in shown
+            assert "rate 1Gbit" in first.run("tc", "qdisc", "show", "dev", "eth0")
+            assert first.sent_bytes() >= 0
+    except Unavailable as why:
+        pytest.skip(str(why))
+    assert not any(Path(f"/proc/{pid}").exists() for pid in holders)
+
+
+def test_the_contest_between_hosts_runs_and_is_right() -> None:
+    words = ["--quick", "--peers", "none", "--bytes", "8,64KiB", "--ranks-per-host", "2"]
+    shown = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "wire.py"), *words],
+        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if "need root" in shown.stderr or "no network namespace" in shown.stderr:
+        pytest.skip(shown.stderr)
+    assert shown.returncode == 0, shown.stderr
+    made = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [(each["case"], each["bytes"], each["hosts"], each["ranks"]) for each in made] == [
+        ("all_reduce", 8, 2, 4),
+        ("all_reduce", 64 << 10, 2, 4),
+    ]
 
 
 # Two ranks that say of themselves what the arguments are, and answer as the last one does.
