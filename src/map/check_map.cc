@@ -31,11 +31,39 @@ Result<void> check_link(const LinkSpeed& link, const Place& place) {
   return {};
 }
 
+constexpr double kLongestUs = 60e6;
+constexpr double kFastest = 1e6;  // gbit or gbyte a second
+
+// Also refuses NaN.
+Result<void> check_between(double value, double least, double most, const Place& place) {
+  if (value >= least && value <= most) return {};
+  return place.error(format("must be from {} to {}, got {}", least, most, value));
+}
+
+Result<void> check_level(const MeasuredLevel& level, const Place& place) {
+  TRY(check_between(level.latency_us, 0, kLongestUs, place.at("latency_us")));
+  TRY(check_between(level.overhead_us, 0, level.latency_us, place.at("overhead_us")));
+  return check_between(level.gbit_per_second, 1e-6, kFastest, place.at("gbit_per_second"));
+}
+
+bool is_printable(char c) { return c >= ' ' && c <= '~'; }
+
+Result<void> check_measured(const Measured& measured, const Place& place) {
+  if (!std::all_of(measured.fabric.begin(), measured.fabric.end(), is_printable))
+    return place.at("fabric").error("write it in plain ASCII, such as tcp over eth1");
+  if (measured.within_host) TRY(check_level(*measured.within_host, place.at("within_host")));
+  if (measured.between_hosts) TRY(check_level(*measured.between_hosts, place.at("between_hosts")));
+  if (!measured.reduction_gbyte_per_second) return {};
+  return check_between(*measured.reduction_gbyte_per_second, 1e-6, kFastest,
+                       place.at("reduction_gbyte_per_second"));
+}
+
 // Walks the map once and remembers which ids it has seen.
 class Checker {
  public:
   Result<void> check_map(const Map& map, const Place& place) {
     TRY(check_link(map.between_pods, place.at("between_pods")));
+    if (map.measured) TRY(check_measured(*map.measured, place.at("measured")));
     return check_all(map.pods, "pods", "pod", place,
                      [this](const Pod& pod, const Place& at) { return check_pod(pod, at); });
   }

@@ -1,6 +1,8 @@
 #include "map/file.h"
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
@@ -47,6 +49,28 @@ Json pruned(const Json& value) {
   return result;
 }
 
+constexpr std::string_view kMeasuredKey = "measured:";
+
+// Whether a line belongs to the block of the key above it.
+bool continues_block(std::string_view line) {
+  return line.empty() || line.front() == ' ' || line.front() == '\r';
+}
+
+// The lines without the block of the key `measured`, if they have one that begins a line.
+std::string without_measured(std::string_view words) {
+  std::string kept;
+  bool in_block = false;
+  while (!words.empty()) {
+    const auto end = std::min(words.find('\n'), words.size() - 1) + 1;
+    std::string_view line = words.substr(0, end);
+    if (line.ends_with('\n')) line.remove_suffix(1);
+    in_block = line.starts_with(kMeasuredKey) || (in_block && continues_block(line));
+    if (!in_block) kept.append(line).append("\n");
+    words.remove_prefix(end);
+  }
+  return kept;
+}
+
 }  // namespace
 
 Result<Map> parse_map(std::string_view words, std::string_view file_name) {
@@ -59,6 +83,17 @@ Result<Map> parse_map(std::string_view words, std::string_view file_name) {
 }
 
 std::string dump_map(const Map& map) { return dump_yaml(pruned(to_json(map))); }
+
+Result<RewrittenMap> rewrite_measured(std::string_view words, std::string_view file_name,
+                                      const Measured& measured) {
+  Map map = TRY(parse_map(words, file_name));
+  map.measured = measured;
+  const std::string block = dump_yaml(pruned(Json{{"measured", to_json(measured)}}));
+  std::string edited = without_measured(words) + block;
+  if (const auto read = parse_map(edited, file_name); read && *read == map)
+    return RewrittenMap{std::move(edited), true};
+  return RewrittenMap{dump_map(map), false};
+}
 
 Json map_to_json(const Map& map) { return to_json(map); }
 

@@ -132,16 +132,56 @@ struct Pod {
   }
 };
 
+// What messages between two ranks cost, as they were measured: software included, where LinkSpeed
+// is the wire alone.
+struct MeasuredLevel {
+  double latency_us = 0;
+  double overhead_us = 0;
+  double gbit_per_second = 0;
+  bool operator==(const MeasuredLevel&) const = default;
+
+  static constexpr auto fields() {
+    return record<MeasuredLevel>(
+        required(field("latency_us", &MeasuredLevel::latency_us,
+                       "of a lone message, from its sender's memory to its receiver's")),
+        field("overhead_us", &MeasuredLevel::overhead_us,
+              "of that, what keeps each end from its next message"),
+        required(field("gbit_per_second", &MeasuredLevel::gbit_per_second,
+                       "of one message after the other, between two ranks alone")));
+  }
+};
+
+// By `lockstep probe`; what collectives choose their algorithms by (comm/cost). What has not been
+// measured is null.
+struct Measured {
+  std::string fabric;  // over what, such as "tcp over eth1"
+  std::optional<MeasuredLevel> within_host;
+  std::optional<MeasuredLevel> between_hosts;
+  std::optional<double> reduction_gbyte_per_second;
+  bool operator==(const Measured&) const = default;
+
+  static constexpr auto fields() {
+    return record<Measured>(
+        field("fabric", &Measured::fabric, "over what hosts reach one another: tcp over eth1"),
+        field("within_host", &Measured::within_host, "messages between ranks of one host"),
+        field("between_hosts", &Measured::between_hosts, "messages between ranks of two hosts"),
+        field("reduction_gbyte_per_second", &Measured::reduction_gbyte_per_second,
+              "of float32 that a rank adds up while all ranks of its host do"));
+  }
+};
+
 struct Map {
   std::string name;
   LinkSpeed between_pods;
   std::vector<Pod> pods;
+  std::optional<Measured> measured = {};
   bool operator==(const Map&) const = default;
 
   static constexpr auto fields() {
     return record<Map>(
         field("name", &Map::name, "what people call the cluster"),
         field("between_pods", &Map::between_pods, "link from a leaf to one of another pod"),
+        field("measured", &Map::measured, "what `lockstep probe` found; null: nothing measured"),
         required(field("pods", &Map::pods, "its pods")));
   }
 };

@@ -178,6 +178,42 @@ TEST(Grid, OnlyOneHostCanBePresentedAsSeveral) {
             "only a map of one host can be presented as several; this one has 4");
 }
 
+constexpr std::string_view kCommented =
+    "# the lab\n"
+    "measured:\n"
+    "  fabric: tcp over eth0\n"
+    "\n"
+    "pods:  # one\n"
+    "  - leaves:\n"
+    "      - hosts: [{id: a, islands: [{devices: [{kind: core}]}]}]\n";
+
+TEST(Measured, IsWrittenInPlaceOfWhatWasThereAndCommentsStay) {
+  Measured measured;
+  measured.fabric = "tcp over eth1";
+  measured.between_hosts = {12.5, 3, 9.41};
+  auto rewritten = rewrite_measured(kCommented, "lab.yaml", measured).value();
+  EXPECT_TRUE(rewritten.kept_comments);
+  EXPECT_TRUE(rewritten.words.starts_with("# the lab\npods:  # one\n")) << rewritten.words;
+  EXPECT_EQ(parse_map(rewritten.words, "lab.yaml").value().measured, measured);
+  measured.reduction_gbyte_per_second = 8;
+  rewritten = rewrite_measured(rewritten.words, "lab.yaml", measured).value();
+  EXPECT_EQ(parse_map(rewritten.words, "lab.yaml").value().measured, measured);
+}
+
+TEST(Measured, OfAFileInBracesItIsWrittenAnew) {
+  Measured measured;
+  measured.within_host = {0.5, 0.25, 80};
+  const auto rewritten = rewrite_measured(
+      "{pods: [{leaves: [{hosts: [{id: a, islands: [{devices: [{kind: core}]}]}]}]}]} # all",
+      "lab.yaml", measured);
+  EXPECT_FALSE(rewritten->kept_comments);
+  EXPECT_EQ(parse_map(rewritten->words, "lab.yaml").value().measured, measured);
+}
+
+TEST(Measured, AFileThatIsNoMapIsRefused) {
+  EXPECT_FALSE(rewrite_measured("name: lab\n", "lab.yaml", {}));
+}
+
 TEST(Tree, OneHostIsShownWithoutLinksToNobody) {
   EXPECT_EQ(text(machine(2, 0), TreeStyle::ascii),
             "cluster box                   1 host: 2 cores; memory unknown\n"

@@ -169,10 +169,25 @@ class Tree {
   std::vector<Line> lines_;
 };
 
+std::string level_text(std::string_view what, const MeasuredLevel& level) {
+  return format("{} {:.2f} Gbit/s, {:.1f}us", what, level.gbit_per_second, level.latency_us);
+}
+
+std::string measured_text(const Measured& measured) {
+  std::vector<std::string> parts;
+  if (measured.within_host) parts.push_back(level_text("within a host", *measured.within_host));
+  if (measured.between_hosts) parts.push_back(level_text("between hosts", *measured.between_hosts));
+  if (measured.reduction_gbyte_per_second)
+    parts.push_back(format("reduction {:.1f} GB/s", *measured.reduction_gbyte_per_second));
+  const std::string over = measured.fabric.empty() ? "" : format(" ({})", measured.fabric);
+  return format("measured{}: {}\n", over, parts.empty() ? "nothing" : joined(parts, "; "));
+}
+
 }  // namespace
 
 std::string text(const Map& map, TreeStyle style) {
-  return Tree(style == TreeStyle::utf8 ? kUtf8 : kAscii).draw(map);
+  const std::string tree = Tree(style == TreeStyle::utf8 ? kUtf8 : kAscii).draw(map);
+  return map.measured ? tree + measured_text(*map.measured) : tree;
 }
 
 std::string text(const LinkSpeed& link) {

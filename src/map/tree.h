@@ -9,7 +9,7 @@ namespace lockstep {
 
 enum class TreeStyle { utf8, ascii };
 
-// Ends with a newline. What is unknown says so.
+// Ends with a newline. What is unknown says so; what was measured stands in a line below the tree.
 std::string text(const Map& map, TreeStyle style = TreeStyle::utf8);
 // "10.0 Gbit/s, 5us"; "unknown".
 std::string text(const LinkSpeed& link);

@@ -1,0 +1,19 @@
+// choose: by which plan a call of a group on several hosts is carried out: the one that predict()
+// finds cheapest. All ranks must choose alike, so a choice depends only on what is equal on all of
+// them: the call, the group, and the costs that the group has agreed on.
+#pragma once
+
+#include <cstddef>
+
+#include "comm/algorithm/algorithm.h"
+#include "comm/algorithm/call.h"
+#include "comm/cost/costs.h"
+
+namespace lockstep {
+
+// One that fits. Of those within 5 % of the cheapest a hierarchical one, which leaves most of the
+// wire to others, then the first in the order of kAlgorithms. bytes: the call header's, of a rank's
+// share.
+Plan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs);
+
+}  // namespace lockstep

@@ -1,0 +1,256 @@
+#include "comm/choice/predict.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace lockstep {
+namespace {
+
+int log2_up(int n) { return std::bit_width(static_cast<unsigned>(n) - 1); }
+
+bool reduces(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::reduce ||
+         operation == Operation::reduce_scatter;
+}
+
+// What a rank does in a step: with a piece of the tree in which it is an inner node, and of the one
+// in which it is a leaf.
+struct TreeWork {
+  int messages = 0;  // sent, and as many received
+  int reduced = 0;   // pieces
+  int ways = 1;      // up, down, or both
+};
+
+TreeWork tree_work(Operation operation) {
+  if (operation == Operation::broadcast) return {2, 0, 1};
+  if (operation == Operation::reduce) return {2, 2, 1};
+  return {4, 2, 2};
+}
+
+// Times of messages, rounds and whole algorithms for one group.
+class Model {
+ public:
+  Model(const GroupShape& group, const Costs& costs, std::size_t piece_bytes)
+      : n_(group.ranks),
+        hosts_(group.hosts),
+        most_(group.most),
+        within_(costs.within_host),
+        between_(costs.between_hosts),
+        gamma_(costs.reduction),
+        piece_(static_cast<double>(piece_bytes)) {}
+
+  double time(Algorithm algorithm, Operation operation, double bytes) const {
+    switch (algorithm) {
+      case Algorithm::flat:
+        return flat(bytes);
+      case Algorithm::ring:
+        return ring(operation, bytes);
+      case Algorithm::recursive_doubling:
+        return doubling(bytes);
+      case Algorithm::halving_doubling:
+        return halving(bytes);
+      case Algorithm::double_tree:
+        return double_tree(tree_work(operation), bytes);
+      case Algorithm::pairwise:
+        return pairwise(operation, bytes);
+      case Algorithm::dissemination:
+        return log2_up(n_) * slowest().latency;
+    }
+    LS_CHECK(false);
+    return 0;
+  }
+
+ private:
+  // The cost of messages in pairs over this distance, a power of two, in the ring order, where
+  // ranks of a host are neighbours: when pairs reach over hosts, so many of a host's ranks send to
+  // others.
+  LevelCost level(int distance) const {
+    if (hosts_ == 1 || most_ % (2 * distance) == 0) return within_;
+    LevelCost cost = between_;
+    cost.per_byte *= std::min(most_, distance);
+    return cost;
+  }
+  // The same for one rank of each host.
+  const LevelCost& slowest() const { return hosts_ > 1 ? between_ : within_; }
+
+  // A lone message; each of `reduced` its length is added up when it has come.
+  double lone(const LevelCost& cost, double bytes, int reduced) const {
+    return cost.latency + bytes * (cost.per_byte + reduced * gamma_);
+  }
+  // Between two pieces of a rank that sends and receives: as the wire, the processor, and the slots
+  // of a link allow. A slot can be used again after a message and the word that it was taken.
+  double pace(const LevelCost& cost, double bytes, int reduced) const {
+    const double wire = bytes * cost.per_byte;
+    const double processor = 2 * cost.overhead + bytes * reduced * gamma_;
+    const double slots = (2 * (cost.latency - cost.overhead) + wire) / static_cast<double>(kSlots);
+    return std::max({wire, processor, slots});
+  }
+  // No whole number, so that a byte more or less never changes much.
+  double pieces_of(double bytes) const { return std::max(1.0, bytes / piece_); }
+  // Two ranks exchange so much, in pieces.
+  double exchange(const LevelCost& cost, double bytes, int reduced) const {
+    const double pieces = pieces_of(bytes), piece = bytes / pieces;
+    return lone(cost, piece, reduced) + (pieces - 1) * pace(cost, piece, reduced);
+  }
+
+  // A rank sends to all, as fast as its processor and its host's wire allow, and then takes what
+  // has come from all. Of both, one message's part is in its latency already.
+  double flat(double bytes) const {
+    const int near = hosts_ == 1 ? n_ - 1 : most_ - 1, far = n_ - 1 - near;
+    const auto messages = [&](int count, const LevelCost& cost, int sharing) {
+      return count * (std::max(cost.overhead, sharing * bytes * cost.per_byte) + cost.overhead);
+    };
+    const double all = far > 0 ? messages(near, within_, 1) + messages(far - 1, between_, most_)
+                               : messages(near - 1, within_, 1);
+    return lone(slowest(), bytes, n_ - 1) + all;
+  }
+
+  // ring.h: `steps` around the ring with chunks in pieces, of which `depth` are under way. A share
+  // of the steps reduces.
+  double ring_steps(double steps, double chunk, double reducing) const {
+    constexpr double kSmallChunk = 16 * 1024;
+    const double depth = chunk < kSmallChunk ? 1 : 2;
+    const double turns = std::max(1.0, pieces_of(chunk) / depth);
+    const double piece = chunk / (turns * depth);
+    const double far = hosts_ > 1 ? static_cast<double>(hosts_) / n_ : 0;
+    const double lap = far * lone(between_, piece, 0) + (1 - far) * lone(within_, piece, 0) +
+                       reducing * piece * gamma_;
+    const double paced = depth * pace(slowest(), piece, reducing > 0 ? 1 : 0);
+    return turns * steps * std::max(lap, paced) + (paced > lap ? slowest().latency : 0);
+  }
+  double ring(Operation operation, double bytes) const {
+    if (operation == Operation::all_reduce) return ring_steps(2.0 * (n_ - 1), bytes / n_, 0.5);
+    if (operation == Operation::reduce_scatter) return ring_steps(n_ - 1, bytes, 1);
+    if (operation == Operation::all_gather) return ring_steps(n_ - 1, bytes, 0);
+    return chain(operation == Operation::reduce ? 1 : 0, bytes);
+  }
+  double chain(int reduced, double bytes) const {
+    const double pieces = pieces_of(bytes), piece = bytes / pieces;
+    const int far = hosts_ > 1 ? hosts_ - 1 : 0;
+    return far * lone(between_, piece, reduced) + (n_ - 1 - far) * lone(within_, piece, reduced) +
+           (pieces - 1) * pace(slowest(), piece, reduced);
+  }
+
+  // Of n ranks the largest power of two takes part; each of the rest is folded into a neighbour
+  // before, and told the result after.
+  int rounds() const { return std::bit_width(static_cast<unsigned>(n_)) - 1; }
+  double folding(double bytes) const {
+    if (n_ == 1 << rounds()) return 0;
+    return exchange(level(1), bytes, 1) + exchange(level(1), bytes, 0);
+  }
+
+  double doubling(double bytes) const {
+    double sum = folding(bytes);
+    for (int k = 0; k < rounds(); ++k) sum += exchange(level(1 << k), bytes, 1);
+    // When few are folded, their keepers' last partners have nothing to wait for.
+    const int cores = 1 << rounds(), extras = n_ - cores;
+    return extras > 0 && extras <= cores / 2 ? sum - level(1).latency : sum;
+  }
+  // Of S bytes half in the first round, then a quarter, ...; and the same way back.
+  double halving(double bytes) const {
+    double sum = folding(bytes), part = bytes / 2;
+    for (int k = 0; k < rounds(); ++k, part /= 2)
+      sum += exchange(level(1 << k), part, 1) + exchange(level(1 << k), part, 0);
+    return sum;
+  }
+
+  // double_tree.cc: time goes in steps, in each of which a rank does its work with a piece of each
+  // tree, and each needs what was sent in the step before.
+  double double_tree(const TreeWork& work, double bytes) const {
+    constexpr double kSmallestPiece = 16 * 1024, kPiecesPerLevel = 4;
+    const double half = bytes / 2;
+    const int deepest = log2_up(work.ways == 2 ? n_ / 2 + 1 : n_);
+    const double best = half / (kPiecesPerLevel * 2 * (deepest + 1));
+    const double room = std::clamp(best, std::min(kSmallestPiece, piece_), piece_);
+    const double pieces = std::max(1.0, half / room), piece = half / pieces;
+    return work.ways * tree_way(work, deepest, piece) + (pieces - 1) * tree_step(work, piece);
+  }
+  // To the next level of a tree: a rank has two children there.
+  double tree_hop(const TreeWork& work, const LevelCost& cost, double piece) const {
+    return lone(cost, piece, work.reduced) + std::max(piece * cost.per_byte, cost.overhead);
+  }
+  // Once up or down. Few of the levels are within the hosts.
+  double tree_way(const TreeWork& work, int deepest, double piece) const {
+    const int far = hosts_ == 1 ? 0 : std::min(deepest, log2_up(hosts_) + (most_ > 1 ? 1 : 0));
+    const auto& cost = slowest();
+    const double way =
+        far * tree_hop(work, cost, piece) + (deepest - far) * tree_hop(work, within_, piece);
+    // In the deepest level of a tree that is not full, nobody on the longest way has two children.
+    const int nodes = work.ways == 2 ? n_ : n_ - 1;  // of which a broadcast's root is none
+    const bool full = std::has_single_bit(static_cast<unsigned>(nodes) + 1);
+    return full ? way : way - std::max(piece * cost.per_byte, cost.overhead);
+  }
+  // Where hosts have several ranks, more ways lead over their wires.
+  double tree_step(const TreeWork& work, double piece) const {
+    const auto& cost = slowest();
+    const int messages = std::min(work.messages, n_);
+    const int on_wire = most_ > 1 && hosts_ > 1 ? work.messages + 2 : messages;
+    const double wire = on_wire * piece * cost.per_byte;
+    const double processor = 2 * messages * cost.overhead + work.reduced * piece * gamma_;
+    const double hop = n_ == 2 ? 0 : tree_hop(work, cost, piece);
+    return std::max({hop, wire, processor});
+  }
+
+  double pairwise(Operation operation, double block) const {
+    const int near = hosts_ == 1 ? n_ - 1 : most_ - 1, far = n_ - 1 - near;
+    if (operation == Operation::all_to_all)
+      return near * exchange(within_, block, 0) +
+             (far > 0 ? far * exchange(level(most_), block, 0) : 0);
+    const auto& cost = slowest();
+    return lone(cost, block, 0) + (near + far - 1) * pace(cost, block, 0);
+  }
+
+  const int n_, hosts_, most_;
+  const LevelCost within_, between_;
+  const double gamma_, piece_;
+};
+
+// host_slices.h: little data has one leader; of much each of a host's leaders has a slice, in
+// parts, so that what is done within the hosts goes on while other parts travel, but for the first
+// and the last of them.
+struct Slices {
+  double leaders = 1, parts = 1;
+};
+Slices slices_of(double bytes, const GroupShape& group) {
+  constexpr double kBringBytes = 4096, kPartBytes = 2 << 20;
+  if (bytes <= kBringBytes) return {};
+  const double leaders = group.fewest;
+  return {leaders, std::max(1.0, bytes / leaders / kPartBytes)};
+}
+
+// All `bytes` of a host go through the memory that its ranks share, before and after they travel.
+double within_hosts(Operation operation, double bytes, double parts, const Costs& costs) {
+  const auto& cost = costs.within_host;
+  const double per_byte = cost.per_byte + (reduces(operation) ? costs.reduction : 0);
+  return 2 * cost.latency + bytes / parts * per_byte;
+}
+
+double hierarchical(const Plan& plan, Operation operation, double bytes, const GroupShape& group,
+                    Costs costs, std::size_t piece_bytes) {
+  const bool in_blocks =
+      operation == Operation::reduce_scatter || operation == Operation::all_gather;
+  const auto [leaders, parts] =
+      in_blocks ? Slices{static_cast<double>(group.most), 1} : slices_of(bytes, group);
+  const double within =
+      within_hosts(operation, in_blocks ? bytes * group.ranks : bytes, parts, costs);
+  costs.between_hosts.per_byte *= leaders;  // which share the wire
+  const GroupShape places{group.hosts, group.hosts, 1, 1};
+  return within + Model(places, costs, piece_bytes)
+                      .time(plan.algorithm, operation, in_blocks ? bytes : bytes / leaders);
+}
+
+}  // namespace
+
+Seconds predict(const Plan& plan, Operation operation, std::size_t bytes, const GroupShape& group,
+                const Costs& costs, std::size_t piece_bytes) {
+  LS_CHECK(fits(plan, operation, bytes, group));
+  const auto share = static_cast<double>(bytes);
+  return Seconds(plan.hierarchical
+                     ? hierarchical(plan, operation, share, group, costs, piece_bytes)
+                     : Model(group, costs, piece_bytes).time(plan.algorithm, operation, share));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+#include "comm/choice/predict.h"
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "comm/choice/choose.h"
+
+namespace lockstep {
+namespace {
+
+constexpr Operation kReductions[] = {Operation::all_reduce, Operation::reduce_scatter,
+                                     Operation::reduce};
+constexpr Operation kMoves[] = {Operation::all_gather, Operation::broadcast, Operation::gather,
+                                Operation::scatter, Operation::all_to_all};
+
+std::vector<GroupShape> shapes() {
+  return {{2, 2, 1, 1}, {3, 3, 1, 1},   {4, 2, 2, 2},  {5, 3, 1, 2},   {8, 4, 2, 2},
+          {7, 7, 1, 1}, {16, 16, 1, 1}, {64, 8, 8, 8}, {96, 32, 3, 3}, {1000, 1000, 1, 1}};
+}
+
+GroupShape hosts(int count, int ranks_each = 1) {
+  return {count * ranks_each, count, ranks_each, ranks_each};
+}
+
+std::vector<Costs> some_costs() {
+  Costs slow_wire, fast_wire, slow_processor;
+  slow_wire.between_hosts = {60e-6, 10e-6, 8e-9};
+  fast_wire.between_hosts = {3e-6, 0.5e-6, 8e-11};
+  slow_processor.between_hosts = {20e-6, 10e-6, 1e-9};
+  slow_processor.reduction = 1e-9;
+  return {Costs{}, slow_wire, fast_wire, slow_processor};
+}
+
+double all_reduce(Algorithm algorithm, std::size_t bytes, const GroupShape& group,
+                  const Costs& costs = {}) {
+  return predict({algorithm, false}, Operation::all_reduce, bytes, group, costs).count();
+}
+
+TEST(Predict, IsFiniteAndPositiveForAllThatFits) {
+  for (const auto& costs : some_costs())
+    for (const auto& group : shapes())
+      for (int code = 0; code <= static_cast<int>(Operation::barrier); ++code)
+        for (const std::size_t bytes : {0, 4, 4096, 1 << 20}) {
+          const auto operation = static_cast<Operation>(code);
+          if (operation == Operation::barrier && bytes > 0) continue;
+          for (const auto& plan : fitting_plans(operation, bytes, group)) {
+            const double time = predict(plan, operation, bytes, group, costs).count();
+            EXPECT_TRUE(std::isfinite(time) && time > 0)
+                << text(plan) << " of " << bytes << " among " << group.ranks;
+          }
+        }
+}
+
+// With one exception: more bytes may be cut into pieces that overlap better. Never by a tenth.
+TEST(Predict, MoreBytesTakeNoLess) {
+  for (const auto& costs : some_costs())
+    for (const auto& group : shapes())
+      for (const auto operation : {Operation::all_reduce, Operation::reduce_scatter,
+                                   Operation::all_gather, Operation::broadcast})
+        for (const auto& plan : fitting_plans(operation, 4, group)) {
+          double before = 0;
+          for (std::size_t bytes = 4; bytes <= 64 << 20; bytes *= 2) {
+            if (!fits(plan, operation, bytes, group)) break;
+            const double time = predict(plan, operation, bytes, group, costs).count();
+            EXPECT_GE(time, 0.9 * before)
+                << text(plan) << " of " << bytes << " among " << group.ranks;
+            before = time;
+          }
+        }
+}
+
+TEST(Predict, ATreesLatencyGrowsWithTheLogarithmOfRanksAndARingsWithTheirNumber) {
+  const double tree_of_16 = all_reduce(Algorithm::double_tree, 8, hosts(16));
+  EXPECT_NEAR(all_reduce(Algorithm::double_tree, 8, hosts(256)) / tree_of_16, 2, 0.1);
+  EXPECT_NEAR(all_reduce(Algorithm::double_tree, 8, hosts(65536)) / tree_of_16, 4, 0.2);
+  const double ring_of_16 = all_reduce(Algorithm::ring, 8, hosts(16));
+  EXPECT_NEAR(all_reduce(Algorithm::ring, 8, hosts(256)) / ring_of_16, 17, 0.1);
+}
+
+TEST(Predict, ARingOfMuchDataTakesWhatTheWireTakes) {
+  Costs costs;
+  costs.reduction = 0;
+  for (const int n : {2, 4, 9}) {
+    constexpr double kBytes = 256 << 20;
+    const double bound =
+        2 * (n - 1) / static_cast<double>(n) * kBytes * costs.between_hosts.per_byte;
+    const double time = all_reduce(Algorithm::ring, 256 << 20, hosts(n), costs);
+    EXPECT_GE(time, bound);
+    EXPECT_LE(time, 1.01 * bound) << n;
+  }
+}
+
+TEST(Predict, HierarchyPaysOffOnTheWire) {
+  const auto group = hosts(4, 4);
+  const auto flat = predict({Algorithm::ring, false}, Operation::all_reduce, 64 << 20, group, {});
+  const auto inner = predict({Algorithm::ring, true}, Operation::all_reduce, 64 << 20, group, {});
+  EXPECT_LT(inner.count(), flat.count());
+}
+
+TEST(Choose, IsAsGoodAsTheCheapestOfThoseThatFit) {
+  for (const auto& costs : some_costs())
+    for (const auto& group : shapes())
+      for (const auto operation : kReductions)
+        for (std::size_t bytes = 0; bytes <= 64 << 20; bytes = bytes * 4 + 4) {
+          const auto plan = choose(operation, bytes, group, costs);
+          ASSERT_TRUE(fits(plan, operation, bytes, group));
+          const auto time = predict(plan, operation, bytes, group, costs);
+          for (const auto& other : fitting_plans(operation, bytes, group))
+            EXPECT_LE(time.count(), 1.05 * predict(other, operation, bytes, group, costs).count());
+        }
+}
+
+TEST(Choose, FindsAPlanForEveryMove) {
+  for (const auto& group : shapes())
+    for (const auto operation : kMoves)
+      for (const std::size_t bytes : {0, 1, 4096, 1 << 20})
+        EXPECT_TRUE(fits(choose(operation, bytes, group, {}), operation, bytes, group));
+}
+
+TEST(Choose, IsOfLowLatencyForLittleAndOfFullBandwidthForMuch) {
+  const auto group = hosts(64);
+  const auto little = choose(Operation::all_reduce, 64, group, {});
+  EXPECT_TRUE(little.algorithm == Algorithm::recursive_doubling) << text(little);
+  const auto much = choose(Operation::all_reduce, std::size_t{1} << 30, group, {});
+  EXPECT_TRUE(much.algorithm == Algorithm::ring || much.algorithm == Algorithm::halving_doubling)
+      << text(much);
+}
+
+// Over 190 sizes from 4 bytes to 256 MiB: no two plans take turns all the way.
+TEST(Choose, ChangesFewTimesOverAllSizes) {
+  for (const auto& costs : some_costs())
+    for (const auto& group : shapes()) {
+      int changes = 0;
+      std::string course;
+      std::optional<Plan> before;
+      for (double size = 4; size <= 256 << 20; size *= 1.1) {
+        const auto bytes = static_cast<std::size_t>(size) / 4 * 4;
+        const auto plan = choose(Operation::all_reduce, bytes, group, costs);
+        if (before && plan != *before) ++changes;
+        if (plan != before) course += format("{}: {}; ", bytes, text(plan));
+        before = plan;
+      }
+      EXPECT_LE(changes, 9) << group.ranks << " ranks on " << group.hosts << " hosts, "
+                            << to_words(costs) << "; from " << course;
+    }
+}
+
+}  // namespace
+}  // namespace lockstep

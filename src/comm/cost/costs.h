@@ -1,0 +1,48 @@
+// Costs: what it costs to send and to reduce, by level: the constants of the alpha-beta-gamma model
+// by which algorithms are chosen (predict.h). Measured by `lockstep probe` and kept in the map;
+// defaults where nobody has measured.
+//
+// All ranks of a group must have the same Costs, or they would choose differently and wait for each
+// other for ever. So a group takes those of its rank 0, when it meets (comm/collective).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/environment.h"
+#include "base/result.h"
+#include "map/map.h"
+
+namespace lockstep {
+
+// A lone message of b bytes takes latency + b * per_byte from one rank's memory to the other's.
+struct LevelCost {
+  double latency = 0;  // alpha: seconds, both ends' work for the message included
+  // Of the latency, the seconds for which each end can do nothing else. Two messages that are sent
+  // one after the other come that much apart.
+  double overhead = 0;
+  double per_byte = 0;  // beta: seconds a byte
+  bool operator==(const LevelCost&) const = default;
+};
+
+struct Costs {
+  // Between ranks that share memory, and between hosts, whose ranks share their host's wire.
+  LevelCost within_host{1e-6, 0.3e-6, 1 / 10e9};
+  LevelCost between_hosts{25e-6, 4e-6, 1 / 1.18e9};  // 10 Gbit/s, less what headers take
+  double reduction = 1 / 8e9;                        // gamma: seconds a byte reduced
+  bool operator==(const Costs&) const = default;
+};
+
+// As its map says: measured; else between hosts as its declared links say, for what they say; else
+// the defaults.
+Costs costs_of(const Map& map);
+
+// As one line for an environment variable or a meeting place, and back. Reading refuses what is no
+// time: negative, infinite, longer than a minute.
+std::string to_words(const Costs& costs);
+Result<Costs> costs_from_words(std::string_view words);
+// LOCKSTEP_COSTS, which agents set from the map; the defaults where it is not set.
+inline constexpr std::string_view kCostsVariable = "LOCKSTEP_COSTS";
+Result<Costs> costs_in(const Environment& environment);
+
+}  // namespace lockstep

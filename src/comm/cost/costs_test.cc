@@ -1,0 +1,73 @@
+#include "comm/cost/costs.h"
+
+#include <gtest/gtest.h>
+
+#include "map/file.h"
+
+namespace lockstep {
+namespace {
+
+Map map_of(const std::string& before_pods, const std::string& to_leaf = "{}") {
+  return parse_map(before_pods + R"(
+pods:
+  - leaves:
+      - hosts:
+          - {id: a, to_leaf: )" +
+                       to_leaf + R"(, islands: [{devices: [{kind: core}]}]}
+          - {id: b, to_leaf: )" +
+                       to_leaf + R"(, islands: [{devices: [{kind: core}]}]}
+)",
+                   "lab.yaml")
+      .value();
+}
+
+TEST(Costs, AreDefaultsWhereNothingIsKnown) { EXPECT_EQ(costs_of(map_of("")), Costs{}); }
+
+TEST(Costs, ComeFromWhatWasMeasured) {
+  const auto costs = costs_of(map_of(R"(
+measured:
+  within_host: {latency_us: 0.5, overhead_us: 0.25, gbit_per_second: 80}
+  between_hosts: {latency_us: 20, overhead_us: 5, gbit_per_second: 0.8}
+  reduction_gbyte_per_second: 10)",
+                                     "{bandwidth: 100 Gbit/s, latency: 1us}"));
+  EXPECT_DOUBLE_EQ(costs.within_host.latency, 0.5e-6);
+  EXPECT_DOUBLE_EQ(costs.within_host.overhead, 0.25e-6);
+  EXPECT_DOUBLE_EQ(costs.within_host.per_byte, 1e-10);
+  EXPECT_DOUBLE_EQ(costs.between_hosts.latency, 20e-6);
+  EXPECT_DOUBLE_EQ(costs.between_hosts.per_byte, 1e-8);
+  EXPECT_DOUBLE_EQ(costs.reduction, 1e-10);
+}
+
+TEST(Costs, ComeFromDeclaredLinksWhereNothingWasMeasured) {
+  const auto costs = costs_of(map_of("", "{bandwidth: 8 Gbit/s, latency: 10us}"));
+  EXPECT_DOUBLE_EQ(costs.between_hosts.per_byte, 1e-9);
+  EXPECT_DOUBLE_EQ(costs.between_hosts.latency, 20e-6 + 2 * Costs{}.between_hosts.overhead);
+  EXPECT_EQ(costs.within_host, Costs{}.within_host);
+}
+
+TEST(Costs, AreTheSameAfterAWayThroughWords) {
+  Costs costs;
+  costs.between_hosts = {1.0 / 3, 1e-17, 8.0e-10 / 7};
+  EXPECT_EQ(costs_from_words(to_words(costs)).value(), costs);
+  EXPECT_EQ(costs_from_words(to_words(Costs{})).value(), Costs{});
+}
+
+TEST(Costs, WordsThatAreNoTimesAreRefused) {
+  for (const char* wrong :
+       {"", "1", "1 2 3 4 5 6", "1 2 3 4 5 6 7 8", "1 2 3 4 5 6 x", "1 2 3 4 5 6 -1",
+        "1 2 3 4 5 6 nan", "1 2 3 4 5 6 inf", "1 2 3 4 5 6 1e9", "1,2,3,4,5,6,7"})
+    EXPECT_EQ(costs_from_words(wrong).error().code, Code::invalid) << wrong;
+}
+
+TEST(Costs, AreThoseOfTheEnvironment) {
+  Costs costs;
+  costs.reduction = 1e-9;
+  EXPECT_EQ(costs_in({{"LOCKSTEP_COSTS", to_words(costs)}}).value(), costs);
+  EXPECT_EQ(costs_in({}).value(), Costs{});
+  EXPECT_TRUE(costs_in({{"LOCKSTEP_COSTS", "fast"}})
+                  .error()
+                  .message.starts_with("LOCKSTEP_COSTS: 'fast' are not the costs"));
+}
+
+}  // namespace
+}  // namespace lockstep

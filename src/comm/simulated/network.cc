@@ -1,0 +1,329 @@
+#include "comm/simulated/network.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/format.h"
+#include "comm/fabric/link.h"
+#include "comm/simulated/fiber.h"
+
+namespace lockstep {
+namespace {
+
+using Picoseconds = std::int64_t;
+
+Picoseconds picoseconds(double seconds) { return std::llround(seconds * 1e12); }
+
+// Messages one way from one rank to another, and the slots that hold them.
+struct Lane {
+  struct Message {
+    Picoseconds arrival = 0;
+    std::size_t piece = 0, bytes = 0;
+    std::byte* buffer = nullptr;
+  };
+  // By the message's number, modulo kSlots.
+  std::array<Message, kSlots> messages{};
+  std::array<Picoseconds, kSlots> free_at{};
+  std::uint64_t sent = 0, released = 0;
+  std::byte* claimed = nullptr;
+  bool receiver_waits = false, sender_waits = false;
+
+  bool full() const { return sent - released == kSlots; }
+  bool empty() const { return sent == released; }
+  Message& oldest() { return messages[released % kSlots]; }
+};
+
+// Where messages leave or come in, one after the other.
+struct Port {
+  Picoseconds free_at = 0;
+
+  // The moment when `duration` that cannot begin before `from` is over.
+  Picoseconds pass(Picoseconds from, Picoseconds duration) {
+    free_at = std::max(from, free_at) + duration;
+    return free_at;
+  }
+};
+
+struct Level {
+  explicit Level(const LevelCost& cost)
+      : overhead(picoseconds(cost.overhead)),
+        wire(std::max<Picoseconds>(0, picoseconds(cost.latency) - 2 * overhead)),
+        per_byte(cost.per_byte) {}
+  Picoseconds transfer(std::size_t bytes) const {
+    return picoseconds(static_cast<double>(bytes) * per_byte);
+  }
+  Picoseconds overhead, wire;
+  double per_byte;  // seconds
+};
+
+class Network;
+
+class SimulatedRank : public Exchange {
+ public:
+  SimulatedRank(Network& network, int rank, std::span<std::byte> stack,
+                const std::function<Result<void>(Exchange&)>& body);
+
+  int rank() const override { return rank_; }
+  int size() const override;
+  std::span<const int> ring() const override;
+  std::span<const std::vector<int>> hosts() const override;
+  HostGroup* host() override { return nullptr; }
+  std::size_t piece_bytes() const override;
+  Result<std::byte*> claim(int peer) override;
+  void publish(int peer, std::size_t piece, std::size_t bytes) override;
+  Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
+  void release(int peer) override;
+  Result<void> wait_for(int, std::string_view, const std::function<bool()>&) override {
+    return Error{Code::invalid, "simulated ranks share no memory"};
+  }
+  Result<void> check_call(int, const Header&) const override { return {}; }
+
+  Fiber& fiber() { return fiber_; }
+  Picoseconds now() const { return now_; }
+  void set_now(Picoseconds now) { now_ = now; }
+  // While it is blocked.
+  std::string waits_for() const {
+    return format("waits for rank {} to {} {}", wait_.peer, wait_.what, wait_.number);
+  }
+
+ private:
+  struct Wait {
+    int peer = 0;
+    std::string_view what;
+    std::uint64_t number = 0;
+  };
+
+  void be_busy_until(Picoseconds moment);
+  // Gives the turn away until somebody wakes this rank. An error when nobody ever will.
+  Result<void> block(const Wait& wait);
+
+  Network& network_;
+  const int rank_;
+  Picoseconds now_ = 0;
+  Wait wait_;
+  Fiber fiber_;
+};
+
+class Network {
+ public:
+  explicit Network(const SimulatedShape& shape)
+      : shape_(shape),
+        within_(shape.costs.within_host),
+        between_(shape.costs.between_hosts),
+        ring_(static_cast<std::size_t>(shape.hosts * shape.ranks_per_host)),
+        hosts_(static_cast<std::size_t>(shape.hosts)),
+        room_(shape.piece_bytes),
+        host_out_(hosts_.size()),
+        host_in_(hosts_.size()),
+        rank_out_(ring_.size()),
+        rank_in_(ring_.size()) {
+    std::iota(ring_.begin(), ring_.end(), 0);
+    for (const int rank : ring_) hosts_[host_of(rank)].push_back(rank);
+    run_.wire_bytes.resize(hosts_.size());
+  }
+
+  Result<SimulatedRun> run(const std::function<Result<void>(Exchange&)>& body) {
+    const auto stacks = TRY(Stacks::create(ring_.size(), shape_.stack_bytes));
+    for (const int rank : ring_) {
+      ranks_.push_back(std::make_unique<SimulatedRank>(
+          *this, rank, stacks[static_cast<std::size_t>(rank)], body));
+      wake(rank, 0);
+    }
+    take_turns();
+    if (unended_ > 0) end_stuck_ranks();
+    if (failure_) return *failure_;
+    if (stuck_) return *stuck_;
+    return run_;
+  }
+
+  const SimulatedShape& shape() const { return shape_; }
+  const std::vector<int>& ring() const { return ring_; }
+  const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  const std::optional<Error>& stuck() const { return stuck_; }
+  Lane& lane(int from, int to) {
+    const auto both =
+        static_cast<std::uint64_t>(from) * ring_.size() + static_cast<std::uint64_t>(to);
+    return lanes_[both];
+  }
+  const Level& level(int a, int b) const { return host_of(a) == host_of(b) ? within_ : between_; }
+
+  void ended(int rank, const Result<void>& result) {
+    --unended_;
+    if (!result && !failure_ && !stuck_)
+      failure_ = Error{result.error().code, format("rank {}: {}", rank, result.error().message)};
+    run_.seconds = std::max(run_.seconds, static_cast<double>(at(rank).now()) * 1e-12);
+  }
+
+  void wake(int rank, Picoseconds moment) { events_.push({moment, events_made_++, rank}); }
+  // Whether somebody else has a turn until then.
+  bool others_first(Picoseconds moment) const {
+    return !events_.empty() && events_.top().moment <= moment;
+  }
+
+  // The moment when the message has come whole.
+  Picoseconds transmit(int from, int to, Picoseconds moment, std::size_t bytes) {
+    const bool same_host = host_of(from) == host_of(to);
+    const Level& cost = same_host ? within_ : between_;
+    Port& out = same_host ? rank_out_[static_cast<std::size_t>(from)] : host_out_[host_of(from)];
+    Port& in = same_host ? rank_in_[static_cast<std::size_t>(to)] : host_in_[host_of(to)];
+    ++run_.messages;
+    if (!same_host) run_.wire_bytes[host_of(from)] += bytes;
+    const auto transfer = cost.transfer(bytes);
+    const auto began = out.pass(moment, transfer) - transfer;
+    return in.pass(began + cost.wire, transfer);
+  }
+
+  std::byte* take_buffer() {
+    if (free_buffers_.empty()) {
+      buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(room_));
+      free_buffers_.push_back(buffers_.back().get());
+    }
+    auto* const buffer = free_buffers_.back();
+    free_buffers_.pop_back();
+    return buffer;
+  }
+  void give_buffer(std::byte* buffer) { free_buffers_.push_back(buffer); }
+
+ private:
+  struct Event {
+    Picoseconds moment;
+    std::uint64_t number;  // in the order of being made: who asked first goes first
+    int rank;
+    bool operator>(const Event& other) const {
+      return std::pair(moment, number) > std::pair(other.moment, other.number);
+    }
+  };
+
+  std::size_t host_of(int rank) const {
+    return static_cast<std::size_t>(rank / shape_.ranks_per_host);
+  }
+  SimulatedRank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+
+  void take_turns() {
+    unended_ = ring_.size();
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      at(event.rank).set_now(std::max(event.moment, at(event.rank).now()));
+      at(event.rank).fiber().resume();
+    }
+  }
+
+  // Nobody will wake the others any more: their waits fail.
+  void end_stuck_ranks() {
+    for (const auto& rank : ranks_) {
+      if (rank->fiber().ended()) continue;
+      if (!stuck_)
+        stuck_ = Error{Code::timeout, format("the ranks wait for each other for ever: rank {} {}",
+                                             rank->rank(), rank->waits_for())};
+      rank->fiber().resume();
+    }
+  }
+
+  const SimulatedShape shape_;
+  const Level within_, between_;
+  std::vector<int> ring_;
+  std::vector<std::vector<int>> hosts_;
+  const std::size_t room_;  // of a slot
+  std::vector<Port> host_out_, host_in_, rank_out_, rank_in_;
+  // By sender and receiver. Never iterated, so that its order decides nothing.
+  std::unordered_map<std::uint64_t, Lane> lanes_;
+  std::vector<std::unique_ptr<std::byte[]>> buffers_;
+  std::vector<std::byte*> free_buffers_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t events_made_ = 0;
+  std::size_t unended_ = 0;
+  std::optional<Error> failure_;  // the first of a rank's own
+  std::optional<Error> stuck_;
+  SimulatedRun run_;
+  std::vector<std::unique_ptr<SimulatedRank>> ranks_;
+};
+
+SimulatedRank::SimulatedRank(Network& network, int rank, std::span<std::byte> stack,
+                             const std::function<Result<void>(Exchange&)>& body)
+    : network_(network),
+      rank_(rank),
+      fiber_(stack, [this, &body] { network_.ended(rank_, body(*this)); }) {}
+
+int SimulatedRank::size() const { return static_cast<int>(network_.ring().size()); }
+std::span<const int> SimulatedRank::ring() const { return network_.ring(); }
+std::span<const std::vector<int>> SimulatedRank::hosts() const { return network_.hosts(); }
+std::size_t SimulatedRank::piece_bytes() const { return network_.shape().piece_bytes; }
+
+void SimulatedRank::be_busy_until(Picoseconds moment) {
+  now_ = std::max(now_, moment);
+  if (!network_.others_first(now_)) return;
+  network_.wake(rank_, now_);
+  fiber_.yield();
+}
+
+Result<void> SimulatedRank::block(const Wait& wait) {
+  wait_ = wait;
+  if (!network_.stuck()) fiber_.yield();
+  if (network_.stuck()) return *network_.stuck();
+  return {};
+}
+
+Result<std::byte*> SimulatedRank::claim(int peer) {
+  Lane& lane = network_.lane(rank_, peer);
+  while (lane.full()) {
+    lane.sender_waits = true;
+    TRY(block({peer, "take message", lane.released}));
+  }
+  const auto free_at = lane.free_at[lane.sent % kSlots];
+  if (free_at > now_) be_busy_until(free_at);
+  if (lane.claimed == nullptr) lane.claimed = network_.take_buffer();
+  return lane.claimed;
+}
+
+void SimulatedRank::publish(int peer, std::size_t piece, std::size_t bytes) {
+  LS_CHECK(bytes <= network_.shape().piece_bytes);
+  be_busy_until(now_ + network_.level(rank_, peer).overhead);
+  Lane& lane = network_.lane(rank_, peer);
+  LS_CHECK(lane.claimed != nullptr);
+  const auto arrival = network_.transmit(rank_, peer, now_, bytes);
+  lane.messages[lane.sent++ % kSlots] = {arrival, piece, bytes,
+                                         std::exchange(lane.claimed, nullptr)};
+  if (std::exchange(lane.receiver_waits, false)) network_.wake(peer, arrival);
+}
+
+Result<const std::byte*> SimulatedRank::receive(int peer, std::size_t piece, std::size_t bytes) {
+  Lane& lane = network_.lane(peer, rank_);
+  while (lane.empty()) {
+    lane.receiver_waits = true;
+    TRY(block({peer, "send piece", piece}));
+  }
+  const auto& message = lane.oldest();
+  if (message.piece != piece || message.bytes != bytes)
+    return Error{Code::corrupt,
+                 format("expected piece {} of {} bytes of rank {}, got piece {} of {} bytes", piece,
+                        bytes, peer, message.piece, message.bytes)};
+  be_busy_until(std::max(now_, message.arrival) + network_.level(rank_, peer).overhead);
+  return message.buffer;
+}
+
+void SimulatedRank::release(int peer) {
+  Lane& lane = network_.lane(peer, rank_);
+  LS_CHECK(!lane.empty());
+  network_.give_buffer(std::exchange(lane.oldest().buffer, nullptr));
+  const auto free_at = now_ + network_.level(rank_, peer).wire;
+  lane.free_at[lane.released++ % kSlots] = free_at;
+  if (std::exchange(lane.sender_waits, false)) network_.wake(peer, free_at);
+}
+
+}  // namespace
+
+Result<SimulatedRun> simulate(const SimulatedShape& shape,
+                              const std::function<Result<void>(Exchange&)>& body) {
+  LS_CHECK(shape.hosts > 0 && shape.ranks_per_host > 0 && shape.piece_bytes > 0);
+  return Network(shape).run(body);
+}
+
+}  // namespace lockstep
