@@ -4,12 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -19,6 +17,7 @@
 #include <poll.h>
 
 #include "base/format.h"
+#include "net/detail/await.h"
 
 namespace lockstep {
 
@@ -28,8 +27,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
-
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 Result<void> check_call(const HttpCall& call) {
   if (!is_token(call.method))

@@ -3,12 +3,12 @@
 namespace lockstep::sim {
 namespace {
 
-const Error kDead{Code::unavailable, "the daemon is dead"};
+const Error kDaemonDead{Code::unavailable, "the daemon is dead"};
 
 }  // namespace
 
 Result<void> SimEngine::launch(const Launch& launch) {
-  if (!world_.life.pass("before a launch")) return kDead;
+  if (!world_.life.pass("before a launch")) return kDaemonDead;
   world_.truth.launching(launch);
   auto started = start(launch);
   world_.scene.tell("engine", "launches {} on {}{}{}", launch.node, launch.host,
@@ -30,7 +30,7 @@ Result<void> SimEngine::start(const Launch& launch) {
 }
 
 Result<void> SimEngine::kill(const NodeId& node) {
-  if (!world_.life.pass("before a kill")) return kDead;
+  if (!world_.life.pass("before a kill")) return kDaemonDead;
   world_.truth.killing(node);
   auto killed = find_and_kill(node);
   world_.scene.tell("engine", "kills {}{}{}", text(node), killed ? "" : ": ",
@@ -49,12 +49,12 @@ Result<void> SimEngine::find_and_kill(const NodeId& node) {
 }
 
 Result<std::vector<Present>> SimEngine::list() {
-  if (!world_.life.pass("before a look")) return kDead;
+  if (!world_.life.pass("before a look")) return kDaemonDead;
   std::vector<Present> present;
   for (const NodeId& node : world_.hosts.nodes())
     present.push_back({node, world_.hosts.has_agent(node)});
   take_time();
-  if (!world_.life.pass("after a look")) return kDead;
+  if (!world_.life.pass("after a look")) return kDaemonDead;
   if (blind_) return Error{Code::unavailable, "the engine does not answer"};
   return present;
 }

@@ -33,9 +33,9 @@ std::size_t count_values(const Json& value) {
 
 // Builds the value from the parser's events. The first error is kept and all later events are let
 // pass: the parser cannot be stopped, but it is bounded by the size of the text.
-class Builder : public YAML::EventHandler {
+class TreeBuilder : public YAML::EventHandler {
  public:
-  Builder(const YamlLimits& limits, Document& document) : limits_(limits), document_(document) {}
+  TreeBuilder(const YamlLimits& limits, Document& document) : limits_(limits), document_(document) {}
 
   bool has_document() const { return has_document_; }
   const std::string& error() const { return error_; }
@@ -208,7 +208,7 @@ Result<Document> parse_yaml(std::string_view words, std::string_view name,
   if (static_cast<std::int64_t>(words.size()) > limits.size.count())
     return Error{Code::invalid, format("{}: the file is over {}", name, text(limits.size))};
   Document document{{}, std::string(name), {}};
-  Builder builder(limits, document);
+  TreeBuilder builder(limits, document);
   try {
     MemoryBuffer buffer(words);
     std::istream stream(&buffer);

@@ -50,9 +50,9 @@ struct Cursor {
 
 // Builds the value from the parser's events. Keys of an open object are kept in a set beside it,
 // since looking for duplicates in the object itself would take quadratic time.
-class Builder : public nlohmann::json_sax<Json> {
+class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(std::size_t depth) : depth_(depth) {}
+  explicit JsonBuilder(std::size_t depth) : depth_(depth) {}
 
   Json take() { return std::move(root_); }
   const std::string& error() const { return error_; }
@@ -131,7 +131,7 @@ Result<Json> parse_json(std::string_view words, const JsonLimits& limits) {
                  format("the JSON text has {}; at most {} are read",
                         text(Bytes(static_cast<std::int64_t>(words.size()))), text(limits.size))};
   std::size_t position = 0;
-  Builder builder(limits.depth);
+  JsonBuilder builder(limits.depth);
   try {
     Cursor begin{words.data(), words.data(), &position}, end{words.data() + words.size()};
     if (Json::sax_parse(begin, end, &builder)) return builder.take();

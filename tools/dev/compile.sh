@@ -5,9 +5,12 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
 # Without this it does not cache what uses a precompiled header.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 
+# CI compiles everything, once; a developer compiles again what changed.
+batches() { [[ ${CI:-} == true ]] && echo ON || echo OFF; }
+
 configure() {
   local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache
-    -D "LOCKSTEP_PYTHON=$PWD/build/venv/bin/python")
+    -D "LOCKSTEP_PYTHON=$PWD/build/venv/bin/python" -D "LOCKSTEP_BATCHES=$(batches)")
   if is_configured build "${settings[@]}"; then
     already "Configuring"
   else

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 // A small collective ends within this, and to sleep and be woken takes about as long.
-constexpr auto kYieldBound = std::chrono::microseconds(50);
+constexpr auto kYields = std::chrono::microseconds(50);
 // The progress thread ends every operation; the loop only re-arms the bounded wait.
 constexpr auto kWaitStep = std::chrono::seconds(60);
 
@@ -24,7 +24,7 @@ class Pending::State {
   const Result<void>& result() const { return result_; }  // once done
 
   void wait() {
-    for (const auto bound = Deadline::after(kYieldBound); !done() && !bound.passed();)
+    for (const auto bound = Deadline::after(kYields); !done() && !bound.passed();)
       sched_yield();
     if (done()) return;
     Lock lock(mutex_);

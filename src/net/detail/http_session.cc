@@ -5,14 +5,13 @@
 #include <ctime>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <sys/socket.h>
 
 #include "base/format.h"
 #include "base/log.h"
+#include "net/detail/await.h"
 #include "net/url.h"
 
 namespace lockstep {
@@ -23,7 +22,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 // How much of a refused request is read and thrown away, so that its sender sees the answer rather
 // than a reset, and for how long.
 constexpr std::size_t kLingerBytes = 256 << 10;

@@ -23,10 +23,6 @@ constexpr Int kCheckpointsMost = 1000;
 // Removed at once: some milliseconds of work.
 constexpr Int kExpireAtOnce = 64;
 
-double value_of(const std::optional<double>& sql) {
-  return sql.value_or(std::numeric_limits<double>::quiet_NaN());
-}
-
 // [["demo",1],["demo",2]], which SQL takes as a table: a statement has a fixed number of
 // parameters.
 std::string json_of(std::span<const RunId> runs) {

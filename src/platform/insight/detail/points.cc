@@ -22,9 +22,8 @@ constexpr Int kRowsAlways = 64;
 constexpr Int kStepMin = std::numeric_limits<Int>::min();
 constexpr Int kStepMax = std::numeric_limits<Int>::max();
 
-// SQLite has no NaN: it is NULL in these columns, which mean nothing else by it.
+// The other way round: points.h.
 Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(value); }
-double value_of(Real sql) { return sql.value_or(std::numeric_limits<double>::quiet_NaN()); }
 
 Point point_of(Int step, Time time, Real value) { return {step, time, value_of(value)}; }
 

@@ -12,6 +12,8 @@
 // that has few enough as it may give points, and fewer than a hundred single points at the ends.
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,6 +22,11 @@
 #include "platform/insight/detail/tally.h"
 
 namespace lockstep::insight {
+
+// SQLite has no NaN: it is NULL in the columns of values, which mean nothing else by it.
+inline double value_of(const std::optional<double>& sql) {
+  return sql.value_or(std::numeric_limits<double>::quiet_NaN());
+}
 
 // A row of the table `series`.
 struct SeriesRow {

@@ -1,0 +1,11 @@
+// How coroutines here wait for what boost::asio does: an error is a value, not an exception.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace lockstep {
+
+inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+}  // namespace lockstep
