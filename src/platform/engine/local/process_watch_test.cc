@@ -77,6 +77,17 @@ class ProcessWatchTest : public ::testing::Test {
     const Fd file = open_file(folder_ / "go", O_WRONLY).value();
     EXPECT_TRUE(write_all(file.get(), "on\n"));
   }
+  // What the script started in the background and noted in the file `child`, once that is the
+  // program: in the midst of exec a process shows nothing, on a busy machine for many looks.
+  pid_t child_running(std::string_view program) const {
+    pid_t child = 0;
+    EXPECT_TRUE(eventually([&] {
+      child = ::atoi(read_file(folder_ / "child").value_or("").c_str());
+      const auto command = read_file(format("/proc/{}/cmdline", child)).value_or("");
+      return child > 0 && command.starts_with(program);
+    }));
+    return child;
+  }
   bool sees(ProcessWatch& watch) const {
     const auto marks = watch.marks();
     return marks && marks->contains(mark_);
@@ -92,10 +103,10 @@ TEST_F(ProcessWatchTest, AMarkIsSeenFromTheStartOfAProcessToTheEndOfItsLastChild
   EXPECT_FALSE(sees(watch));
   const pid_t parent = start("setsid sleep 600 & echo $! > child; wait", With::mark);
   EXPECT_TRUE(eventually([&] { return sees(watch); }));
-  ASSERT_TRUE(eventually([&] { return read_file(folder_ / "child").value_or("") != ""; }));
+  const pid_t child = child_running("sleep");
   end(parent);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(sees(watch));
-  ::kill(std::stoi(read_file(folder_ / "child").value()), SIGKILL);
+  ::kill(child, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !sees(watch); }));
 }
 
@@ -208,14 +219,14 @@ TEST_F(ProcessWatchTest, AProcessThatDoesNotLetItselfBeReadCountsAsItsParentDoes
   ASSERT_TRUE(eventually([&] { return sees(watch); }));
   gate->hold_children_of(parent);
   go();
-  ASSERT_TRUE(eventually([&] { return read_file(folder_ / "child").value_or("") != ""; }));
+  const pid_t child = child_running("sleep");
   ASSERT_TRUE(eventually([&] { return (void)watch.marks(), gate->is_waited_at(); }));
   // Once it has been given up, looks come to their end again; the parent may end then.
   const auto given_up = Deadline::after(milliseconds(2500));
   ASSERT_TRUE(eventually([&] { return (void)watch.marks(), given_up.passed(); }));
   end(parent);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(sees(watch));
-  ::kill(std::stoi(read_file(folder_ / "child").value()), SIGKILL);
+  ::kill(child, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !sees(watch); }));
   gate->open();
 }
