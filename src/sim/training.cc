@@ -136,7 +136,8 @@ void Training::lose_patience_later(const AttemptId& id, const Gang& gang) {
 }
 
 void Training::give_up(const AttemptId& id, const Gang& gang) {
-  scene_.tell("ranks " + text(id), "lose patience: no step for {}", lockstep::text(gang.program.patience));
+  scene_.tell("ranks " + text(id), "lose patience: no step for {}",
+              lockstep::text(gang.program.patience));
   const RankEnd how =
       dice_.percent(50) ? RankEnd{RankState::exited, 1} : RankEnd{RankState::killed, SIGABRT};
   for (const auto& [rank, end] : gang.ranks)

@@ -35,7 +35,8 @@ std::size_t count_values(const Json& value) {
 // pass: the parser cannot be stopped, but it is bounded by the size of the text.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(const YamlLimits& limits, Document& document) : limits_(limits), document_(document) {}
+  TreeBuilder(const YamlLimits& limits, Document& document)
+      : limits_(limits), document_(document) {}
 
   bool has_document() const { return has_document_; }
   const std::string& error() const { return error_; }

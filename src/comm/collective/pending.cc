@@ -24,8 +24,7 @@ class Pending::State {
   const Result<void>& result() const { return result_; }  // once done
 
   void wait() {
-    for (const auto bound = Deadline::after(kYields); !done() && !bound.passed();)
-      sched_yield();
+    for (const auto bound = Deadline::after(kYields); !done() && !bound.passed();) sched_yield();
     if (done()) return;
     Lock lock(mutex_);
     while (!done()) finished_.wait_until(mutex_, Deadline::after(kWaitStep));
