@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "comm/algorithm/copy.h"
-#include "comm/algorithm/ring.h"
 #include "comm/algorithm/slice.h"
 #include "comm/reduction/reduction.h"
 

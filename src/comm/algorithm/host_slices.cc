@@ -1,7 +1,5 @@
 #include "comm/algorithm/host_slices.h"
 
-#include <algorithm>
-
 #include "comm/algorithm/copy.h"
 
 namespace lockstep {
