@@ -16,8 +16,9 @@ Error invalid(std::string message) { return {Code::invalid, std::move(message)};
 Result<void> check_reduction(std::size_t bytes, DataType type, ReduceOp op) {
   if (bytes % size_of(type) != 0)
     return invalid(format("{} bytes are no whole number of {} elements", bytes, text(type)));
-  if (op == ReduceOp::average && !is_float(type))
-    return invalid(format("the average of {} is not defined; use sum and divide", text(type)));
+  if (!is_defined(op, type))
+    return invalid(format("the {} of {} is not defined; {}", text(op), text(type),
+                          is_float(type) ? "reduce integers" : "use sum and divide"));
   return {};
 }
 

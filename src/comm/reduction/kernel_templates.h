@@ -218,6 +218,24 @@ class Kernels {
       return static_cast<V>(x * y);
     }
   };
+  struct And : Unfinished {
+    template <class V>
+    static V apply(V x, V y) {
+      return static_cast<V>(x & y);
+    }
+  };
+  struct Or : Unfinished {
+    template <class V>
+    static V apply(V x, V y) {
+      return static_cast<V>(x | y);
+    }
+  };
+  struct ExclusiveOr : Unfinished {
+    template <class V>
+    static V apply(V x, V y) {
+      return static_cast<V>(x ^ y);
+    }
+  };
   struct Lower : Unfinished {
     template <class V>
     static V apply(V x, V y) {
@@ -310,11 +328,15 @@ class Kernels {
   // Sums and products of signed integers are those of unsigned ones, which may overflow.
   template <class Ordered, class Summed>
   static constexpr KernelRow row() {
-    KernelRow row = {{&pass<Summed, Add>, &pass<Ordered, Lower>, &pass<Ordered, Higher>,
-                      &pass<Summed, Multiply>, nullptr}};
     using Computed = typename Summed::Computed;
-    if constexpr (std::is_floating_point_v<Computed>) row.of[4] = &pass<Summed, Average<Computed>>;
-    return row;
+    if constexpr (std::is_floating_point_v<Computed>)
+      return {{&pass<Summed, Add>, &pass<Ordered, Lower>, &pass<Ordered, Higher>,
+               &pass<Summed, Multiply>, &pass<Summed, Average<Computed>>, nullptr, nullptr,
+               nullptr}};
+    else
+      return {{&pass<Summed, Add>, &pass<Ordered, Lower>, &pass<Ordered, Higher>,
+               &pass<Summed, Multiply>, nullptr, &pass<Summed, And>, &pass<Summed, Or>,
+               &pass<Summed, ExclusiveOr>}};
   }
 };
 

@@ -20,7 +20,7 @@ using Kernel = void (*)(const Operands&);
 
 // One line of a table: the kernels of a type, in the order of ReduceOp.
 struct KernelRow {
-  Kernel of[5];  // average: none for integers
+  Kernel of[8];  // null where it is not defined
 };
 struct KernelTable {
   KernelRow of[7];  // in the order of DataType

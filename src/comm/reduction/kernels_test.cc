@@ -94,8 +94,7 @@ std::vector<ReductionSpec> reductions() {
   std::vector<ReductionSpec> all;
   for (const auto type : kDataTypes)
     for (const auto op : kReduceOps)
-      if (op != ReduceOp::average || is_float(type))
-        all.push_back({type, op, op == ReduceOp::average ? 3 : 1});
+      if (is_defined(op, type)) all.push_back({type, op, op == ReduceOp::average ? 3 : 1});
   return all;
 }
 

@@ -3,7 +3,7 @@
 // An element's result has the same bits on every processor and with every instruction set:
 // - sources are taken strictly in their order; nothing is fused or reassociated;
 // - 16-bit floats are computed in 32 bits over all sources and rounded once, to nearest even;
-// - integers wrap around;
+// - integers wrap around; and, or and exclusive or are of their bits;
 // - a result that is NaN is always the same quiet, positive NaN without payload;
 // - sum, average and product are NaN if any source is. min and max are `y < x ? y : x` and
 //   `x < y ? y : x` with x from the earlier sources: NaN in the first source stays, in a later one
@@ -20,10 +20,11 @@ namespace lockstep {
 
 inline constexpr std::size_t kReductionOperands = 64;  // sources, and destinations, at most
 
+// The operation is defined for the type (is_defined).
 struct ReductionSpec {
   DataType type;
   ReduceOp op;
-  int divisor = 1;  // of ReduceOp::average, which is for floats only: how many were added
+  int divisor = 1;  // of ReduceOp::average: how many were added
 };
 
 // destinations[k][i] = sources[0][i] op sources[1][i] op ... for each k and i < count. From 1 to

@@ -39,6 +39,9 @@ C apply(ReduceOp op, C x, C y) {
   if (op == ReduceOp::min) return y < x ? y : x;
   if (op == ReduceOp::max) return x < y ? y : x;
   if constexpr (std::is_integral_v<C>) {
+    if (op == ReduceOp::bit_and) return static_cast<C>(x & y);
+    if (op == ReduceOp::bit_or) return static_cast<C>(x | y);
+    if (op == ReduceOp::bit_xor) return static_cast<C>(x ^ y);
     C wrapped;
     if (op == ReduceOp::product)
       (void)__builtin_mul_overflow(x, y, &wrapped);

@@ -23,6 +23,19 @@ bool is_float(DataType type) {
   return type != DataType::uint8 && type != DataType::int32 && type != DataType::int64;
 }
 
+bool is_defined(ReduceOp op, DataType type) {
+  switch (op) {
+    case ReduceOp::average:
+      return is_float(type);
+    case ReduceOp::bit_and:
+    case ReduceOp::bit_or:
+    case ReduceOp::bit_xor:
+      return !is_float(type);
+    default:
+      return true;
+  }
+}
+
 std::string_view text(DataType type) {
   switch (type) {
     case DataType::uint8:
@@ -55,6 +68,12 @@ std::string_view text(ReduceOp op) {
       return "product";
     case ReduceOp::average:
       return "average";
+    case ReduceOp::bit_and:
+      return "bit_and";
+    case ReduceOp::bit_or:
+      return "bit_or";
+    case ReduceOp::bit_xor:
+      return "bit_xor";
   }
   return "unknown reduction";
 }
