@@ -13,7 +13,7 @@
 #include "comm/flight/report/report.h"
 #include "comm/flight/report/table.h"
 #include "comm/flight/report/trace.h"
-#include "comm/flight/report/verdict.h"
+#include "comm/flight/verdict/verdict.h"
 #include "platform/host/home.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"

@@ -104,12 +104,17 @@ class Communicator::Impl {
     return invalid(format("root {} is no rank of a group of {}", root, size_));
   }
 
-  Result<void> check_peer(int peer, int tag) const {
+  Result<void> check_tag(int tag) const {
     TRY(check_process());
+    if (tag < 0) return invalid(format("a tag must not be negative, got {}", tag));
+    return {};
+  }
+
+  Result<void> check_peer(int peer, int tag) const {
+    TRY(check_tag(tag));
     if (peer < 0 || peer >= size_ || peer == rank_)
       return invalid(format("rank {} cannot send to or receive from rank {} in a group of {}",
                             rank_, peer, size_));
-    if (tag < 0) return invalid(format("a tag must not be negative, got {}", tag));
     return {};
   }
 
@@ -239,6 +244,14 @@ Pending Communicator::recv(std::span<std::byte> buffer, int peer, int tag) {
   if (auto checked = impl_->check_peer(peer, tag); !checked)
     return Pending::finished(std::move(checked));
   return impl_->engine().recv(buffer, peer, tag);
+}
+
+Pending Communicator::recv_from_any(std::span<std::byte> buffer, int tag, int& source) {
+  auto checked = impl_->check_tag(tag);
+  if (checked && size() == 1)
+    checked = invalid("in a group of one there is nobody to receive from");
+  if (!checked) return Pending::finished(std::move(checked));
+  return impl_->engine().recv(buffer, kAnyPeer, tag, &source);
 }
 
 Result<Buffer> Communicator::allocate(Bytes size) { return Buffer::create(size); }

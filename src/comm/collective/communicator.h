@@ -9,7 +9,8 @@
 //
 // Any other failure ends the communicator: a peer that died, a peer that was silent for the
 // time-out, calls that do not match between ranks, abort(). The first cause is kept, every pending
-// and every later call fails with it, and the other ranks are told.
+// and every later call fails with it, and so do those of the other ranks. But for abort(), all
+// ranks say the same: what befell whom, who is where and who is late.
 //
 // The result of a reduction is bitwise equal on all ranks and from run to run (same ranks, same
 // hosts, same sizes). 16-bit floats are added in 32 bits; they are rounded once within a host, and
@@ -21,8 +22,9 @@
 // In a forked child every call is refused: the group is its parent's.
 //
 // Limits: at most 256 sends to one peer that it has not matched with a recv are under way; further
-// ones wait their turn. Safe to call from several threads, but collectives submitted from several
-// threads have no order of their own.
+// ones wait their turn. 65,536 sends and receives may be under way or wait; a further one is
+// refused (Code::exhausted), as is the 1,048,577th collective. Safe to call from several threads,
+// but collectives submitted from several threads have no order of their own.
 #pragma once
 
 #include <cstddef>
@@ -99,6 +101,9 @@ class Communicator {
   // buffer may be reused; one of more than 4 KiB only when the peer has matched it.
   Pending send(std::span<const std::byte> buffer, int peer, int tag);
   Pending recv(std::span<std::byte> buffer, int peer, int tag);
+  // From whichever rank's send with this tag comes first. That rank is written to `source`, which
+  // must live until all is done.
+  Pending recv_from_any(std::span<std::byte> buffer, int tag, int& source);
 
   // Memory for data that is communicated, which every group of this process can use, also when this
   // one is gone. Zeroed, page-aligned.

@@ -26,6 +26,8 @@ TEST(Communicator, BadArgumentsAreRefusedAndLeaveItUsable) {
   expect_invalid(comm.broadcast(eight, 2), "root 2");
   expect_invalid(comm.send(eight, 0, 1), "rank 0");
   expect_invalid(comm.recv(eight, 1, -1), "tag");
+  int source = 0;
+  expect_invalid(comm.recv_from_any(eight, -1, source), "tag");
   group.run([](Communicator& one) { EXPECT_TRUE(one.barrier().wait().has_value()); });
 }
 
@@ -143,6 +145,78 @@ TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
         EXPECT_EQ(buffers[i].back(), static_cast<std::byte>(i + 1));
     });
   }
+}
+
+TEST(Communicator, ARecvFromAnyTakesTheFirstOfItsTagFromWhomeverItComes) {
+  for (const auto& options : {one_host(3), a_host_each(3)}) {
+    Group group(options);
+    group.run([](Communicator& comm) {
+      for (const int tag : {7, 8}) {  // with data that comes with the offer, and after it
+        const std::size_t size = tag == 7 ? 1 : 100'000;
+        std::vector<std::byte> buffer(size, static_cast<std::byte>(comm.rank()));
+        if (comm.rank() > 0) {
+          ASSERT_TRUE(comm.send(buffer, 0, tag).wait().has_value());
+          continue;
+        }
+        int first = -1, second = -1;
+        std::vector<std::byte> other(size);
+        auto one = comm.recv_from_any(buffer, tag, first);
+        auto two = comm.recv_from_any(other, tag, second);
+        ASSERT_TRUE(one.wait().has_value());
+        ASSERT_TRUE(two.wait().has_value());
+        EXPECT_EQ(first + second, 3);
+        EXPECT_EQ(buffer.back(), static_cast<std::byte>(first));
+        EXPECT_EQ(other.back(), static_cast<std::byte>(second));
+      }
+    });
+  }
+}
+
+TEST(Communicator, ARecvFromAnyAndOneFromAPeerMatchInTheOrderInWhichTheyWerePosted) {
+  Group group(one_host(2));
+  group.run([](Communicator& comm) {
+    std::vector<std::vector<std::byte>> buffers;
+    for (int i = 0; i < 4; ++i) buffers.emplace_back(10, static_cast<std::byte>(i));
+    if (comm.rank() == 1) {
+      ASSERT_TRUE(comm.recv({}, 0, 0).wait().has_value());  // all are posted
+      for (const auto& buffer : buffers) ASSERT_TRUE(comm.send(buffer, 0, 3).wait().has_value());
+      return;
+    }
+    int sources[2] = {-1, -1};
+    const std::vector<Pending> pending = {
+        comm.recv(buffers[0], 1, 3), comm.recv_from_any(buffers[1], 3, sources[0]),
+        comm.recv(buffers[2], 1, 3), comm.recv_from_any(buffers[3], 3, sources[1])};
+    ASSERT_TRUE(comm.send({}, 1, 0).wait().has_value());
+    for (const auto& one : pending) ASSERT_TRUE(one.wait().has_value());
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(buffers[i].back(), static_cast<std::byte>(i));
+    EXPECT_EQ(sources[0] + sources[1], 2);
+  });
+}
+
+TEST(Communicator, ARecvFromAnyEndsWhenAllOthersHaveLeft) {
+  Group group(one_host(3));
+  std::vector<std::byte> buffer(8);
+  int source = -1;
+  auto pending = group[0].recv_from_any(buffer, 1, source);
+  group.drop(1);
+  EXPECT_FALSE(pending.done());
+  group.drop(2);
+  const auto result = pending.wait();
+  ASSERT_FALSE(result.has_value());
+  EXPECT_NE(result.error().message.find("all other ranks left the group"), std::string::npos)
+      << result.error().message;
+}
+
+TEST(Communicator, TooManySendsAndReceivesAreRefusedAndLeaveItUsable) {
+  Group group(one_host(2));
+  std::vector<Pending> pending;
+  for (std::size_t i = 0; i < 65'536; ++i) pending.push_back(group[0].recv({}, 1, 1));
+  const auto refused = group[0].recv({}, 1, 1).wait();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::exhausted);
+  EXPECT_NE(refused.error().message.find("wait for some"), std::string::npos)
+      << refused.error().message;
+  group.run([](Communicator& comm) { EXPECT_TRUE(comm.barrier().wait().has_value()); });
 }
 
 TEST(Communicator, MoreSendsThanTheWindowWaitTheirTurn) {

@@ -22,13 +22,25 @@ Error broken_protocol(const Peer& peer, std::string_view what) {
 
 }  // namespace
 
-PointToPoint::PointToPoint(Endpoint& endpoint)
-    : endpoint_(endpoint), peers_(static_cast<std::size_t>(endpoint.size())) {}
+PointToPoint::PointToPoint(Endpoint& endpoint, FlightRecorder& recorder)
+    : endpoint_(endpoint), recorder_(recorder), peers_(static_cast<std::size_t>(endpoint.size())) {}
+
+bool PointToPoint::admit() {
+  if (calls_.fetch_add(1) < kMostCalls) return true;
+  --calls_;
+  return false;
+}
 
 void PointToPoint::submit(SendCall call) { at(call.peer).waiting.push_back(std::move(call)); }
 
 Result<void> PointToPoint::submit(RecvCall call) {
-  auto& state = at(call.peer);
+  call.number = recvs_++;
+  const int peer = call.peer == kAnyPeer ? peer_offering(call.tag) : call.peer;
+  if (peer == kAnyPeer) {
+    posted_to_any_.push_back(std::move(call));
+    return {};
+  }
+  auto& state = at(peer);
   const auto offer = std::find_if(state.unexpected.begin(), state.unexpected.end(),
                                   [&](const Offer& one) { return one.tag == call.tag; });
   if (offer == state.unexpected.end()) {
@@ -37,8 +49,19 @@ Result<void> PointToPoint::submit(RecvCall call) {
   }
   const auto matched = std::move(*offer);
   state.unexpected.erase(offer);
-  const int peer = call.peer;
   return match(peer, matched, std::move(call));
+}
+
+int PointToPoint::peer_offering(int tag) const {
+  int found = kAnyPeer;
+  std::uint64_t first = arrivals_;
+  for (int peer = 0; peer < endpoint_.size(); ++peer)
+    for (const auto& offer : peers_[static_cast<std::size_t>(peer)].unexpected)
+      if (offer.tag == tag && offer.arrival < first) {
+        found = peer;
+        first = offer.arrival;
+      }
+  return found;
 }
 
 Result<bool> PointToPoint::progress() {
@@ -60,10 +83,11 @@ bool PointToPoint::has_arrivals() const {
 }
 
 bool PointToPoint::has_calls() const {
-  return std::any_of(peers_.begin(), peers_.end(), [](const PeerState& state) {
-    return !state.waiting.empty() || !state.offered.empty() || !state.streaming.empty() ||
-           !state.posted.empty() || !state.receiving.empty() || !state.owed.empty();
-  });
+  return !posted_to_any_.empty() ||
+         std::any_of(peers_.begin(), peers_.end(), [](const PeerState& state) {
+           return !state.waiting.empty() || !state.offered.empty() || !state.streaming.empty() ||
+                  !state.posted.empty() || !state.receiving.empty() || !state.owed.empty();
+         });
 }
 
 bool PointToPoint::owes_answers() const {
@@ -103,25 +127,36 @@ Result<void> PointToPoint::take_offer(int peer, const Incoming& message) {
       header.payload != (header.bytes <= kEagerBytes ? header.bytes : 0))
     return broken_protocol(endpoint_.peer(peer), "an offer out of order");
   ++state.offers_seen;
-  Offer offer{header.sequence, header.root, header.bytes, {}};
+  Offer offer{header.sequence, header.root, header.bytes, {}, arrivals_++};
   offer.eager.assign(message.payload, message.payload + header.payload);
-  const auto call = std::find_if(state.posted.begin(), state.posted.end(),
-                                 [&](const RecvCall& one) { return one.tag == offer.tag; });
-  if (call == state.posted.end()) {
-    state.unexpected.push_back(std::move(offer));
-    return {};
-  }
-  auto matched = std::move(*call);
-  state.posted.erase(call);
-  return match(peer, offer, std::move(matched));
+  if (auto call = take_posted(peer, offer.tag)) return match(peer, offer, *std::move(call));
+  state.unexpected.push_back(std::move(offer));
+  return {};
+}
+
+std::optional<RecvCall> PointToPoint::take_posted(int peer, int tag) {
+  const auto first = [&](std::deque<RecvCall>& posted) {
+    return std::find_if(posted.begin(), posted.end(),
+                        [&](const RecvCall& one) { return one.tag == tag; });
+  };
+  auto& own = at(peer).posted;
+  const auto specific = first(own), any = first(posted_to_any_);
+  const bool has_specific = specific != own.end(), has_any = any != posted_to_any_.end();
+  if (!has_specific && !has_any) return std::nullopt;
+  const bool takes_any = has_any && (!has_specific || any->number < specific->number);
+  auto taken = std::move(takes_any ? *any : *specific);
+  (takes_any ? posted_to_any_ : own).erase(takes_any ? any : specific);
+  return taken;
 }
 
 Result<void> PointToPoint::match(int peer, const Offer& offer, RecvCall call) {
+  call.peer = peer;
+  if (call.source != nullptr) *call.source = peer;
   if (offer.bytes != call.buffer.size()) {
     Error error{Code::invalid,
                 format("rank {} receives {} bytes with tag {} from rank {}, which sends {}",
                        endpoint_.rank(), call.buffer.size(), call.tag, peer, offer.bytes)};
-    call.completer.complete(error);
+    end(call, error, 0);
     return error;
   }
   auto& state = at(peer);
@@ -132,8 +167,15 @@ Result<void> PointToPoint::match(int peer, const Offer& offer, RecvCall call) {
     return {};
   }
   if (offer.bytes > 0) std::memcpy(call.buffer.data(), offer.eager.data(), offer.eager.size());
-  call.completer.complete({});
+  end(call, {}, offer.bytes);
   return {};
+}
+
+template <class Call>
+void PointToPoint::end(const Call& call, Result<void> result, std::size_t came) {
+  recorder_.ended(call.ticket, result.has_value(), came);
+  --calls_;
+  call.completer.complete(std::move(result));
 }
 
 Result<void> PointToPoint::take_grant(int peer, const Incoming& message) {
@@ -159,9 +201,9 @@ Result<void> PointToPoint::take_data(int peer, const Incoming& message) {
   std::memcpy(receiving.call.buffer.data() + receiving.received, message.payload, bytes);
   receiving.received += bytes;
   if (receiving.received < receiving.call.buffer.size()) return {};
-  const auto completer = receiving.call.completer;
+  const auto call = std::move(receiving.call);
   state.receiving.erase(found);
-  completer.complete({});
+  end(call, {}, call.buffer.size());
   return {};
 }
 
@@ -196,7 +238,7 @@ bool PointToPoint::send_offers(int peer) {
     }
     link.publish(kLane, header);
     if (eager)
-      call.completer.complete({});
+      end(call, {}, 0);
     else
       state.offered.emplace(number, std::move(call));
     moved = true;
@@ -221,9 +263,9 @@ bool PointToPoint::send_data(int peer) {
     sending.sent += bytes;
     moved = true;
     if (sending.sent < buffer.size()) continue;
-    const auto completer = sending.call.completer;
+    const auto call = std::move(sending.call);
     state.streaming.erase(state.streaming.begin());
-    completer.complete({});
+    end(call, {}, 0);
   }
   return moved;
 }
@@ -238,20 +280,34 @@ void PointToPoint::for_each_call(Visit visit) const {
     for (const auto& call : state.posted) visit("recv from", call, std::size_t{0});
     for (const auto& [number, one] : state.receiving) visit("recv from", one.call, one.received);
   }
+  for (const auto& call : posted_to_any_) visit("recv from", call, std::size_t{0});
+}
+
+// Of any peer: all are.
+bool PointToPoint::is_gone(int peer) const {
+  if (peer != kAnyPeer) return endpoint_.gone(peer);
+  for (int one = 0; one < endpoint_.size(); ++one)
+    if (one != endpoint_.rank() && !endpoint_.gone(one)) return false;
+  return true;
+}
+
+std::string PointToPoint::peer_text(int peer) const {
+  return peer == kAnyPeer ? "any rank" : text(endpoint_.peer(peer));
 }
 
 Result<void> PointToPoint::check() const {
   std::optional<Error> error;
   for_each_call([&](const char* verb, const auto& call, std::size_t moved) {
-    if (error) return;
-    const auto& peer = endpoint_.peer(call.peer);
-    const auto what = format("{} {} (tag {}, {} of {} bytes moved)", verb, text(peer), call.tag,
-                             moved, call.buffer.size());
-    if (endpoint_.gone(call.peer))
-      error = Error{Code::peer_lost, format("{} left the group during a {}", text(peer), what)};
-    else if (call.deadline.passed())
-      error =
-          Error{Code::timeout, format("rank {} waited in vain for its {}", endpoint_.rank(), what)};
+    const bool gone = is_gone(call.peer);
+    if (error || (!gone && !call.deadline.passed())) return;
+    const auto peer = peer_text(call.peer);
+    const auto what = format("{} {} (tag {}, {} of {} bytes moved)", verb, peer, call.tag, moved,
+                             call.buffer.size());
+    error = gone ? Error{Code::peer_lost,
+                         format("{} left the group during a {}",
+                                call.peer == kAnyPeer ? "all other ranks" : peer, what)}
+                 : Error{Code::timeout,
+                         format("rank {} waited in vain for its {}", endpoint_.rank(), what)};
   });
   if (error) return std::move(*error);
   return {};
@@ -267,9 +323,7 @@ std::optional<Deadline> PointToPoint::next_deadline() const {
 
 void PointToPoint::fail_all(const Error& error) {
   for_each_call([&](const char* verb, const auto& call, std::size_t moved) {
-    call.completer.complete(Error{
-        error.code, format("{} during a {} rank {} (tag {}, {} of {} bytes moved)", error.message,
-                           verb, call.peer, call.tag, moved, call.buffer.size())});
+    fail(call, verb, moved, error);
   });
   for (auto& state : peers_) {  // the counters and what is owed go on
     state.waiting.clear();
@@ -278,6 +332,25 @@ void PointToPoint::fail_all(const Error& error) {
     state.posted.clear();
     state.receiving.clear();
   }
+  posted_to_any_.clear();
+}
+
+template <class Call>
+void PointToPoint::fail(const Call& call, const char* verb, std::size_t moved, const Error& error) {
+  const auto peer = call.peer == kAnyPeer ? "any rank" : format("rank {}", call.peer);
+  end(call,
+      Error{error.code,
+            format("{}; rank {} was in a {} {} (tag {}, {} of {} bytes moved)", error.message,
+                   endpoint_.rank(), verb, peer, call.tag, moved, call.buffer.size())},
+      moved);
+}
+
+void PointToPoint::fail(const SendCall& call, const Error& error) {
+  fail(call, "send to", 0, error);
+}
+
+void PointToPoint::fail(const RecvCall& call, const Error& error) {
+  fail(call, "recv from", 0, error);
 }
 
 }  // namespace lockstep

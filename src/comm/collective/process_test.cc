@@ -1,6 +1,7 @@
 // What happens when processes die, stop or disagree: ranks are forked children that report in lines
 // over a pipe.
 #include <functional>
+#include <set>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 
 #include "base/fd.h"
 #include "comm/collective/communicator.h"
+#include "comm/flight/label.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/server.h"
 
@@ -112,6 +114,9 @@ std::string words(const Result<void>& result) {
   return result ? "ok" : format("{}: {}", text(result.error().code), result.error().message);
 }
 
+// What all ranks are to say alike: the error of a call that begins when all is over.
+std::string later_words(Communicator& comm) { return words(comm.barrier().wait()); }
+
 bool contains(const std::string& whole, const std::string& part) {
   return whole.find(part) != std::string::npos;
 }
@@ -147,7 +152,9 @@ TEST_P(Processes, AKilledPeerEndsAPendingCollectiveWithinFiveSecondsAndIsNamed) 
     EXPECT_TRUE(
         contains(error, format("rank 2 (host {}, pid {}) died", GetParam()[2], ranks.pid(2))))
         << error;
-    EXPECT_TRUE(contains(error, "during all_reduce #2 (float32 sum, 1048576 bytes)")) << error;
+    EXPECT_TRUE(
+        contains(error, format("rank {} was in all_reduce #2 (float32 sum, 1048576 bytes)", rank)))
+        << error;
     EXPECT_TRUE(contains(ranks.report(rank), "died"));  // the first cause, for later calls
   }
   EXPECT_LT(Clock::now() - killed, 5s);
@@ -168,7 +175,9 @@ TEST_P(Processes, AKilledPeerEndsAPendingReceive) {
   ranks.signal(1, SIGKILL);
   const auto error = ranks.report(0, 5s);
   EXPECT_TRUE(contains(error, "rank 1 (host")) << error;
-  EXPECT_TRUE(contains(error, "died during a recv from rank 1 (tag 5, 0 of 100000 bytes moved)"))
+  EXPECT_TRUE(contains(error, "died: rank 0 waits for the send of rank 1 with tag 5")) << error;
+  EXPECT_TRUE(
+      contains(error, "; rank 0 was in a recv from rank 1 (tag 5, 0 of 100000 bytes moved)"))
       << error;
 }
 
@@ -180,6 +189,7 @@ TEST_P(Processes, AStoppedPeerIsNamedAtTheTimeOut) {
     read_line(self.orders, 60s);
     write_line(self.report,
                words(self.comm.all_reduce(buffer, DataType::int32, ReduceOp::max).wait()));
+    write_line(self.report, later_words(self.comm));
   });
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_EQ(ranks.report(rank), "met");
@@ -187,6 +197,7 @@ TEST_P(Processes, AStoppedPeerIsNamedAtTheTimeOut) {
   }
   ranks.signal(1, SIGSTOP);
   for (const int rank : {0, 2}) ranks.order(rank, "go");
+  std::set<std::string> later;
   for (const int rank : {0, 2}) {
     const auto error = ranks.report(rank, 8s);
     EXPECT_TRUE(contains(error, "timeout")) << error;
@@ -194,23 +205,78 @@ TEST_P(Processes, AStoppedPeerIsNamedAtTheTimeOut) {
     EXPECT_TRUE(contains(
         error, format("rank 1 (host {}, pid {}) does not answer", GetParam()[1], ranks.pid(1))))
         << error;
-    EXPECT_TRUE(contains(error, "during all_reduce #2 (int32 max, 65536 bytes)")) << error;
+    EXPECT_TRUE(
+        contains(error, format("rank {} was in all_reduce #2 (int32 max, 65536 bytes)", rank)))
+        << error;
+    later.insert(ranks.report(rank));
   }
+  EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
+}
+
+TEST_P(Processes, OnATimeOutAllRanksSayWhoIsLateAndSinceWhen) {
+  Ranks ranks(GetParam(), 2s, [](Ranks::Self self) {
+    auto buffer = zeros(1 << 16);
+    (void)self.comm.barrier().wait();
+    if (self.comm.rank() != 1) {
+      const FlightLabel label("layers.7");
+      (void)self.comm.all_reduce(buffer, DataType::int32, ReduceOp::max).wait();
+      write_line(self.report, "over");
+    }
+    read_line(self.orders, 60s);
+    write_line(self.report, later_words(self.comm));
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  for (const int rank : {0, 2}) ASSERT_EQ(ranks.report(rank), "over");
+  std::set<std::string> later;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.order(rank, "say");
+    later.insert(ranks.report(rank));
+  }
+  EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
+  EXPECT_TRUE(contains(*later.begin(),
+                       "ranks 0 and 2 are at #2 all_reduce(layers.7, 64.0 KiB); rank 1 has not "
+                       "entered #2 all_reduce(layers.7, 64.0 KiB), last seen"))
+      << *later.begin();
+  EXPECT_TRUE(contains(*later.begin(), "ago after #1 barrier")) << *later.begin();
+}
+
+TEST(Process, APipelineThatHangsNamesTheSendThatIsMissing) {
+  Ranks ranks(kOneHost, 2s, [](Ranks::Self self) {
+    auto buffer = zeros(100'000);
+    if (self.comm.rank() == 2) {
+      const FlightLabel label("stage.1");
+      (void)self.comm.recv(buffer, 1, 5).wait();
+      write_line(self.report, "over");
+    }
+    read_line(self.orders, 60s);
+    write_line(self.report, later_words(self.comm));
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  ASSERT_EQ(ranks.report(2), "over");
+  std::set<std::string> later;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.order(rank, "say");
+    later.insert(ranks.report(rank));
+  }
+  EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
+  EXPECT_TRUE(
+      contains(*later.begin(), "rank 2 waits for the send of rank 1 with tag 5 for stage.1"))
+      << *later.begin();
+  EXPECT_TRUE(contains(*later.begin(), "rank 1 waits for nobody, last seen")) << *later.begin();
 }
 
 TEST_P(Processes, CallsThatDoNotMatchAreNamedWithTheirRanks) {
   Ranks ranks(GetParam(), 20s, [](Ranks::Self self) {
     auto buffer = zeros(4000);
     const auto type = self.comm.rank() == 1 ? DataType::int32 : DataType::float32;
-    write_line(self.report, words(self.comm.all_reduce(buffer, type, ReduceOp::sum).wait()));
+    (void)self.comm.all_reduce(buffer, type, ReduceOp::sum).wait();
+    write_line(self.report, later_words(self.comm));
   });
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_EQ(ranks.report(rank), "met");
-    const auto error = ranks.report(rank);
-    EXPECT_TRUE(contains(error, "do not match")) << error;
-    EXPECT_TRUE(contains(error, "all_reduce #1 (float32 sum, 4000 bytes)")) << error;
-    EXPECT_TRUE(contains(error, "all_reduce #1 (int32 sum, 4000 bytes)")) << error;
-    EXPECT_TRUE(contains(error, "rank 1")) << error;
+    EXPECT_EQ(ranks.report(rank),
+              "invalid: the ranks' calls do not match at #1: rank 0 called all_reduce(float32 sum, "
+              "4000 bytes), rank 1 called all_reduce(int32 sum, 4000 bytes)");
   }
 }
 

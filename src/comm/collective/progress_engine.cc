@@ -24,9 +24,6 @@ constexpr auto kLeaveBound = std::chrono::seconds(2);
 // While leaving, room for an answer shows only by looking.
 constexpr auto kDrainNap = std::chrono::milliseconds(5);
 constexpr auto kForever = std::chrono::hours(24 * 365);
-// What a peer may take to say what it is doing, once a time-out is reached; and how many are named.
-constexpr auto kAnswerBound = std::chrono::milliseconds(500);
-constexpr int kNamedRanks = 8;
 constexpr std::size_t kQueueLimit = 1 << 20;
 
 std::vector<int> ring_of(const Endpoint& endpoint) {
@@ -64,10 +61,9 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
       recorder_(
           {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
           flight_names()),
-      point_to_point_(*endpoint_) {
+      point_to_point_(*endpoint_, recorder_) {
   if (const auto* share = endpoint_->share())
     host_.emplace(static_cast<Exchange&>(*this), *share, links_in_host(*endpoint_, *share));
-  endpoint_->set_describe([this] { return describe(); });
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -127,15 +123,21 @@ std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
   if (host_) host_->set_background(false);
   auto done = drive(call, ticket);
   if (!done) break_down(done.error());
-  return done;
+  return end_of(call.header, done);
 }
 
 template <class Call>
-Pending ProgressEngine::enqueue(Call call) {
+Pending ProgressEngine::enqueue(Call call, const FlightCall& record) {
   auto pending = call.completer.pending();
   {
     Lock lock(mutex_);
     if (broken_) return Pending::finished(*broken_);
+    if (!point_to_point_.admit())
+      return Pending::finished(
+          Error{Code::exhausted,
+                format("{} sends and receives are under way; wait for some of them first",
+                       PointToPoint::kMostCalls)});
+    call.ticket = recorder_.start(record);
     submissions_.push_back(std::move(call));
     has_news_ = true;
   }
@@ -144,11 +146,13 @@ Pending ProgressEngine::enqueue(Call call) {
 }
 
 Pending ProgressEngine::send(std::span<const std::byte> buffer, int peer, int tag) {
-  return enqueue(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_)});
+  return enqueue(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}},
+                 flight_send(buffer.size(), peer, tag));
 }
 
-Pending ProgressEngine::recv(std::span<std::byte> buffer, int peer, int tag) {
-  return enqueue(RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_)});
+Pending ProgressEngine::recv(std::span<std::byte> buffer, int peer, int tag, int* source) {
+  return enqueue(RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}, source},
+                 flight_recv(buffer.size(), peer, tag));
 }
 
 void ProgressEngine::abort(Error error) {
@@ -165,7 +169,7 @@ void ProgressEngine::serve() {
   baton_.lock();
   Result<void> served;
   while (served) served = serve_next();
-  break_down(served.error());
+  break_down(conclude(served.error()));
   if (stop_seen_) leave();
   baton_.unlock();
 }
@@ -179,7 +183,7 @@ Result<void> ProgressEngine::serve_next() {
   auto done = drive(queued->call, queued->ticket);
   if (!done) break_down(done.error());  // sets the cause before the caller can go on
   resting_ = queued_.load() == 0 && !point_to_point_.has_calls();
-  queued->completer.complete(done);
+  queued->completer.complete(end_of(queued->call.header, done));
   return done;
 }
 
@@ -221,7 +225,6 @@ std::optional<ProgressEngine::QueuedCall> ProgressEngine::take_queued() {
 
 Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
   current_ = call.header;
-  in_collective_ = true;
   ticket_ = ticket;
   peer_wait_.reset();
   received_bytes_ = 0;
@@ -229,11 +232,17 @@ Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
   Result<void> done;
   if (has_news_.load()) done = take_news();  // an abort that came before the call
   if (done) done = carry_out(*this, call, forced_);
-  if (!done && !stop_seen_) done = Error{done.error().code, done.error().message + context()};
-  in_collective_ = false;
+  if (!done) done = conclude(done.error());  // while the record shows the call under way
   recorder_.ended(ticket, done.has_value(), received_bytes_);
-  if (done) last_ = current_;
+  peer_wait_.reset();
   return done;
+}
+
+Result<void> ProgressEngine::end_of(const Header& call, const Result<void>& done) const {
+  if (done || stop_seen_) return done;
+  return Error{done.error().code,
+               format("{}; rank {} was in {}, {} bytes had come", done.error().message, rank(),
+                      call_text(call), received_bytes_)};
 }
 
 // Read from the clock when a wait turns out to be one, so that short calls do not pay for it.
@@ -275,6 +284,7 @@ Result<void> ProgressEngine::take_news() {
       stop_seen_ = true;
       return Error{Code::cancelled, "the communicator was destroyed"};
     }
+    abort_seen_ = abort_.has_value();
     if (abort_) return *abort_;
     submissions.swap(submissions_);
   }
@@ -299,15 +309,20 @@ Result<bool> ProgressEngine::wait_for_peer(int peer, std::string_view what, Read
   if (ready()) return true;
   peer_wait_ = SlowWait{peer, what};
   const bool in_time = TRY(wait(ready, silence_end()));
+  if (!in_time) return false;  // the record goes on telling of the wait
   if (peer_wait_->recorded) recorder_.resumed(ticket_);
   peer_wait_.reset();
-  return in_time;
+  return true;
+}
+
+void ProgressEngine::record_wait() {
+  if (peer_wait_ && !std::exchange(peer_wait_->recorded, true))
+    recorder_.waiting(ticket_, peer_wait_->peer, peer_wait_->what, received_bytes_);
 }
 
 template <class Ready>
 Result<void> ProgressEngine::nap(Ready ready, Deadline deadline) {
-  if (peer_wait_ && !std::exchange(peer_wait_->recorded, true))
-    recorder_.waiting(ticket_, peer_wait_->peer, peer_wait_->what, received_bytes_);
+  record_wait();
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
   TRY(point_to_point_.check());
@@ -375,40 +390,21 @@ Result<void> ProgressEngine::check_message(int peer, const Header& header, std::
   return {};
 }
 
-Error ProgressEngine::missed(int peer, bool in_time, std::string_view what) {
+Error ProgressEngine::missed(int peer, bool in_time, std::string_view what) const {
   const auto who = text(endpoint_->peer(peer));
   if (in_time) return {Code::peer_lost, format("{} left the group", who)};
-  return {Code::timeout, format("rank {} waited {} for {} {}{}", rank(), text(timeout_), who, what,
-                                others_doing())};
+  return {Code::timeout, format("rank {} waited {} for {} {}", rank(), text(timeout_), who, what)};
 }
 
-// The rank that is waited for may itself wait for another, so all are asked. Those who do not
-// answer are told first; of those in the same call there may be many, and they say nothing new.
-std::string ProgressEngine::others_doing() {
-  const auto answers = endpoint_->ask_all(Deadline::after(kAnswerBound));
-  std::string silent, elsewhere;
-  int named = 0;
-  for (int peer = 0; peer < size(); ++peer) {
-    const auto& answer = answers[static_cast<std::size_t>(peer)];
-    if (peer == rank() || answer == describe() || ++named > kNamedRanks) continue;
-    const auto who = text(endpoint_->peer(peer));
-    if (answer)
-      elsewhere += format("; {} {}", who, *answer);
-    else
-      silent += format("; {} does not answer: it is stopped, hung or cut off", who);
-  }
-  return silent + elsewhere + ";";
-}
-
-std::string ProgressEngine::describe() const {
-  if (in_collective_) return "is in " + call_text(current_);
-  if (last_) return format("has called nothing since {}", call_text(*last_));
-  return "has called no collective yet";
-}
-
-std::string ProgressEngine::context() const {
-  if (!in_collective_) return {};
-  return format(" during {}; {} bytes had come", call_text(current_), received_bytes_);
+Error ProgressEngine::conclude(const Error& cause) {
+  if (stop_seen_) return cause;  // who leaves tells so by leaving
+  if (concluded_) return *concluded_;
+  record_wait();
+  if (abort_seen_) endpoint_->tell_giving_up(cause);
+  concluded_ = abort_seen_            ? cause
+               : endpoint_->verdict() ? *endpoint_->verdict()
+                                      : Inquest(*endpoint_, recorder_).hold(cause);
+  return *concluded_;
 }
 
 void ProgressEngine::break_down(const Error& error) {
@@ -422,14 +418,13 @@ void ProgressEngine::break_down(const Error& error) {
     submissions.swap(submissions_);
     queued_ = 0;
   }
-  if (!stop_seen_) endpoint_->tell_giving_up(error);
   point_to_point_.fail_all(error);
   for (const auto& call : collectives) {
     recorder_.ended(call.ticket, false, 0);
     call.completer.complete(error);
   }
   for (const auto& call : submissions)
-    std::visit([&](const auto& one) { one.completer.complete(error); }, call);
+    std::visit([&](const auto& one) { point_to_point_.fail(one, error); }, call);
 }
 
 // First the answers that are owed, which complete sends of the peers; then goodbye.

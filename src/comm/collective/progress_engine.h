@@ -7,6 +7,8 @@
 // which wakes nobody and allocates nothing. The progress thread gives the baton away whenever it
 // has nothing to do.
 //
+// A failure is told to all ranks before any of their calls ends with it (inquest.h).
+//
 // Waiting: spin shortly, yield the core for about 100 us (ranks outnumber cores on small hosts),
 // then sleep in epoll until a peer rings, a message comes or something is submitted. An idle
 // communicator costs no time.
@@ -28,6 +30,7 @@
 #include "comm/algorithm/exchange.h"
 #include "comm/algorithm/host_group.h"
 #include "comm/collective/call_mode.h"
+#include "comm/collective/inquest.h"
 #include "comm/collective/pending.h"
 #include "comm/collective/point_to_point.h"
 #include "comm/fabric/endpoint/endpoint.h"
@@ -45,7 +48,9 @@ class ProgressEngine : private Exchange {
   // From any thread. The header's sequence is given here.
   Pending submit(Call call, CallMode mode);
   Pending send(std::span<const std::byte> buffer, int peer, int tag);
-  Pending recv(std::span<std::byte> buffer, int peer, int tag);
+  // peer: kAnyPeer for whoever sends; its rank is written to `source`, if given, before all is
+  // done.
+  Pending recv(std::span<std::byte> buffer, int peer, int tag, int* source = nullptr);
   void abort(Error error);
 
   const std::string& fabric() const { return endpoint_->fabric(); }
@@ -80,6 +85,8 @@ class ProgressEngine : private Exchange {
   Pending queue(Call call);
   // Nothing when somebody drives already, or calls are queued before this one.
   std::optional<Result<void>> carry_out_here(Call& call);
+  // The call's own end: the error of all with what became of this call.
+  Result<void> end_of(const Header& call, const Result<void>& done) const;
   std::optional<QueuedCall> take_queued();
   Result<void> drive(const Call& call, FlightTicket ticket);
   // Makes progress until ready(); false at the deadline.
@@ -97,15 +104,14 @@ class ProgressEngine : private Exchange {
   Result<bool> wait_for_peer(int peer, std::string_view what, Ready ready);
   Result<void> check_message(int peer, const Header& header, std::size_t piece,
                              std::size_t bytes) const;
-  Error missed(int peer, bool in_time, std::string_view what);
-  std::string others_doing();
-  std::string describe() const;
-  std::string context() const;
-  // The first cause ends everything.
+  Error missed(int peer, bool in_time, std::string_view what) const;
+  void record_wait();
+  // What all ranks are to say of a failure. The first one ends everything.
+  Error conclude(const Error& cause);
   void break_down(const Error& error);
   void leave();
   template <class Call>
-  Pending enqueue(Call call);
+  Pending enqueue(Call call, const FlightCall& record);
 
   const std::unique_ptr<Endpoint> endpoint_;
   const Duration timeout_;
@@ -117,8 +123,7 @@ class ProgressEngine : private Exchange {
   Mutex baton_;  // what follows is the driver's; held while it waits, too
   std::optional<HostGroup> host_;
   PointToPoint point_to_point_;
-  Header current_;  // valid while in_collective_
-  bool in_collective_ = false;
+  Header current_;       // of the collective that is carried out
   FlightTicket ticket_;  // the current collective's
   struct SlowWait {
     int peer;
@@ -127,9 +132,10 @@ class ProgressEngine : private Exchange {
   };
   std::optional<SlowWait> peer_wait_;
   bool stop_seen_ = false;
+  bool abort_seen_ = false;
+  std::optional<Error> concluded_;
   std::uint64_t received_bytes_ = 0;     // in the current collective
   std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
-  std::optional<Header> last_;           // the collective before
   std::optional<Deadline> next_checks_;  // of what costs system calls
 
   // Since the progress thread last lay down: it need not wake for what comes to them.

@@ -21,6 +21,12 @@ Result<Number> parse_number(std::string_view digits) {
   return number;
 }
 
+std::string error_frame(std::string_view kind, const Notice& notice) {
+  return join_fields({std::string(kind), std::to_string(static_cast<int>(notice.error.code)),
+                      join_fields({notice.error.message.substr(0, kReasonLimit),
+                                   notice.testimony.substr(0, kTestimonyLimit)})});
+}
+
 std::string to_frame(const Notice& notice) {
   switch (notice.kind) {
     case Notice::Kind::leaving:
@@ -28,18 +34,25 @@ std::string to_frame(const Notice& notice) {
           {"leaving", std::to_string(notice.sent[0]), std::to_string(notice.sent[1])});
     case Notice::Kind::may_leave:
       return join_fields({"may leave", "", ""});
-    case Notice::Kind::ask:
-      return join_fields({"ask", "", ""});
     case Notice::Kind::together:
       return join_fields({"together", "", ""});
     case Notice::Kind::apart:
       return join_fields({"apart", "", ""});
-    case Notice::Kind::doing:
-      return join_fields({"doing", "", notice.error.message.substr(0, kReasonLimit)});
+    case Notice::Kind::failing:
+      return error_frame("failing", notice);
+    case Notice::Kind::verdict:
+      return error_frame("verdict", notice);
     default:
-      return join_fields({"gave up", std::to_string(static_cast<int>(notice.error.code)),
-                          notice.error.message.substr(0, kReasonLimit)});
+      return error_frame("gave up", notice);
   }
+}
+
+Result<Notice> parse_error_notice(Notice::Kind kind, const std::vector<std::string>& fields) {
+  const auto code = TRY(parse_number<int>(fields[1]));
+  if (code < 0 || code > static_cast<int>(Code::internal))
+    return Error{Code::corrupt, "a peer sent an unknown kind of error"};
+  auto rest = TRY(split_fields(fields[2], 2));
+  return Notice{kind, {}, Error{static_cast<Code>(code), std::move(rest[0])}, std::move(rest[1])};
 }
 
 Result<Notice> parse_notice(std::string_view frame) {
@@ -50,14 +63,12 @@ Result<Notice> parse_notice(std::string_view frame) {
     return Notice{Notice::Kind::leaving, {first, second}, {}};
   }
   if (fields[0] == "may leave") return Notice{Notice::Kind::may_leave, {}, {}};
-  if (fields[0] == "ask") return Notice{Notice::Kind::ask, {}, {}};
   if (fields[0] == "together") return Notice{Notice::Kind::together, {}, {}};
   if (fields[0] == "apart") return Notice{Notice::Kind::apart, {}, {}};
-  if (fields[0] == "doing") return Notice{Notice::Kind::doing, {}, {Code::internal, fields[2]}};
-  const auto code = TRY(parse_number<int>(fields[1]));
-  if (code < 0 || code > static_cast<int>(Code::internal))
-    return Error{Code::corrupt, "a peer sent an unknown kind of error"};
-  return Notice{Notice::Kind::gave_up, {}, Error{static_cast<Code>(code), fields[2]}};
+  if (fields[0] == "failing") return parse_error_notice(Notice::Kind::failing, fields);
+  if (fields[0] == "verdict") return parse_error_notice(Notice::Kind::verdict, fields);
+  if (fields[0] == "gave up") return parse_error_notice(Notice::Kind::gave_up, fields);
+  return Error{Code::corrupt, "a peer sent an unknown notice"};
 }
 
 }  // namespace
@@ -83,7 +94,7 @@ void Lifeline::tell(const Notice& notice) {
 std::optional<Notice> Lifeline::hear() {
   if (over_) return std::nullopt;
   for (;;) {
-    auto frame = take_frame(received_, 2 * kReasonLimit);
+    auto frame = take_frame(received_, 2 * kReasonLimit + kTestimonyLimit);
     if (!frame) return end();
     if (*frame) {
       auto notice = parse_notice(**frame);
@@ -91,7 +102,7 @@ std::optional<Notice> Lifeline::hear() {
       if (notice->kind == Notice::Kind::leaving) left_ = true;
       return std::move(*notice);
     }
-    std::byte chunk[512];
+    std::byte chunk[4096];
     auto got = socket_.try_recv(chunk);
     if (!got || (*got && **got == 0)) return end();
     if (!*got) return std::nullopt;

@@ -4,6 +4,7 @@
 // hosts too unless the host itself vanished (about five seconds).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,8 +30,8 @@ struct Notice {
     leaving,    // the peer will send nothing more than `sent`
     may_leave,  // the peer has all that we sent
     gave_up,    // `error` is why
-    ask,        // the peer wants to know what we are doing
-    doing,      // the answer, in `error.message`
+    failing,    // `error` befell the peer, whose `testimony` says where it was; the verdict follows
+    verdict,    // `error` is what all ranks are to say of it
     together,   // the peer shares memory with all ranks of its host
     apart,      // it does not, so that each rank of its host counts as a host of its own
     closed,     // after leaving: the peer is gone
@@ -39,7 +40,9 @@ struct Notice {
   Kind kind;
   std::uint64_t sent[kLaneCount] = {};
   Error error;
+  std::string testimony{};  // at most kTestimonyLimit bytes
 };
+inline constexpr std::size_t kTestimonyLimit = 16 * 1024;
 
 class Lifeline {
  public:

@@ -46,7 +46,7 @@ template <class Word>
 struct Header {
   char magic[8];
   std::uint32_t format;
-  std::uint32_t slots;
+  std::uint32_t slots;  // kSlots; fewer in a brief record
   std::int32_t rank;
   std::int32_t size;  // of the group
   std::uint32_t pid;

@@ -1,7 +1,7 @@
 #include "comm/flight/label.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -10,13 +10,20 @@ constinit thread_local FlightLabel::Words current_label{};
 
 }  // namespace
 
-FlightLabel::FlightLabel(std::string_view label) noexcept : outer_(current_label) {
-  current_label = {};
-  std::memcpy(current_label.data(), label.data(), std::min(label.size(), kBytes));
-}
+FlightLabel::FlightLabel(std::string_view label) noexcept : outer_(exchange(words_of(label))) {}
 
 FlightLabel::~FlightLabel() { current_label = outer_; }
 
 const FlightLabel::Words& FlightLabel::current() noexcept { return current_label; }
+
+FlightLabel::Words FlightLabel::exchange(const Words& label) noexcept {
+  return std::exchange(current_label, label);
+}
+
+FlightLabel::Words FlightLabel::words_of(std::string_view label) noexcept {
+  Words words{};
+  std::copy_n(label.begin(), std::min(label.size(), kBytes), reinterpret_cast<char*>(words.data()));
+  return words;
+}
 
 }  // namespace lockstep

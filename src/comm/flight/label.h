@@ -23,6 +23,9 @@ class FlightLabel {
 
   // This thread's, filled up with zeros.
   static const Words& current() noexcept;
+  // For scopes that are no C++ scope: the label from now on; what it was before.
+  static Words exchange(const Words& label) noexcept;
+  static Words words_of(std::string_view label) noexcept;
 
  private:
   const Words outer_;

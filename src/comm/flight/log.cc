@@ -120,9 +120,9 @@ bool read_ranks(const PlainHeader& header, const PlainSlot& slot, const Timeline
   const auto root = static_cast<std::int32_t>(slot.codes >> 32);
   const auto peer = static_cast<std::int32_t>(slot.peers & 0xffffffff);
   const auto waited_for = static_cast<std::int32_t>(slot.peers >> 32);
-  if (peer >= header.size || waited_for >= header.size) return false;
+  if (peer >= header.size || peer < kAnyPeer || waited_for >= header.size) return false;
   if (root >= 0) operation.root = root;
-  if (peer >= 0) operation.peer = peer;
+  if (peer >= 0 || peer == kAnyPeer) operation.peer = peer;
   if (waited_for < 0 || operation.state == FlightState::done) return true;
   const auto since = timeline.at(slot.waiting_since);
   if (!since) return false;
@@ -161,7 +161,7 @@ std::optional<FlightOperation> read_slot(const PlainHeader& header, const Timeli
 void read_slots(const PlainHeader& header, const Timeline& timeline,
                 std::span<const std::byte> bytes, FlightLog& log) {
   std::vector<std::pair<std::uint64_t, FlightOperation>> numbered;
-  for (std::size_t i = 0; i < kSlots; ++i) {
+  for (std::size_t i = 0; i < header.slots; ++i) {
     const auto slot = read_as<PlainSlot>(slot_bytes(bytes, i));
     if (slot.version == 0) continue;
     auto operation = slot.version % 2 == 0 && slot.number != 0 ? read_slot(header, timeline, slot)
@@ -178,9 +178,9 @@ void read_slots(const PlainHeader& header, const Timeline& timeline,
 Result<void> check(const PlainHeader& header) {
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
     return Error{Code::corrupt, "it does not begin as a flight record does"};
-  if (header.format != kFormat || header.slots != kSlots)
+  if (header.format != kFormat || header.slots > kSlots)
     return Error{Code::corrupt, format("it has format {} with {} operations, this Lockstep reads "
-                                       "format {} with {}",
+                                       "format {} with {} at most",
                                        header.format, header.slots, kFormat, kSlots)};
   if (header.size < 1 || header.size > kRanks || header.rank < 0 || header.rank >= header.size)
     return Error{Code::corrupt, format("rank {} of {} makes no sense", header.rank, header.size)};
@@ -253,11 +253,14 @@ FlightTime FlightLog::last_seen() const {
 }
 
 Result<FlightLog> parse_flight(std::span<const std::byte> bytes) {
-  if (bytes.size() != kFileBytes)
+  if (bytes.size() < kHeaderBytes || bytes.size() > kFileBytes)
     return Error{Code::corrupt,
                  format("it has {} bytes, a flight record has {}", bytes.size(), kFileBytes)};
   const auto header = read_as<PlainHeader>(bytes);
   TRY(check(header));
+  if (bytes.size() != kHeaderBytes + header.slots * sizeof(PlainSlot))
+    return Error{Code::corrupt,
+                 format("it has {} bytes, which is not {} operations", bytes.size(), header.slots)};
   const Timeline timeline = TRY(Timeline::of(header));
   FlightLog log;
   log.rank = header.rank;

@@ -37,7 +37,7 @@ struct FlightOperation {
   Bytes bytes;
   Bytes came;
   std::optional<int> root;  // a send's or recv's tag
-  std::optional<int> peer;  // of a send or recv
+  std::optional<int> peer;  // of a send or recv; kAnyPeer: of a recv from whoever sends
   FlightTime enqueued;
   std::optional<FlightTime> started;
   std::optional<FlightTime> ended;
@@ -67,7 +67,7 @@ struct FlightLog {
   FlightTime last_seen() const;
 };
 
-// Code::corrupt with the reason when it is no flight record.
+// Code::corrupt with the reason when it is no flight record, whole or brief.
 Result<FlightLog> parse_flight(std::span<const std::byte> bytes);
 // Also of a rank that goes on writing. Errors name the file.
 Result<FlightLog> read_flight_file(const std::filesystem::path& path);

@@ -11,6 +11,8 @@
 // resumed() and ended() exclude each other, too: the driver calls them. Readers may come at any
 // time (format.h).
 //
+// A send or recv is under way from its submission to its end, with its peer for the wait.
+//
 // An operation under way is never overwritten: what the others wait for is what matters. One for
 // which there is no room is only counted.
 #pragma once
@@ -43,12 +45,15 @@ struct FlightIdentity {
   std::string host;
 };
 
+// Of a recv: whoever sends.
+inline constexpr int kAnyPeer = -2;
+
 // What is called. The label is this thread's (label.h).
 struct FlightCall {
   std::uint64_t sequence = 0;  // of the collective in its group; equal on all ranks
   std::uint64_t bytes = 0;
   int root = -1;  // or the tag of a send or recv
-  int peer = -1;  // of a send or recv; below zero: a collective
+  int peer = -1;  // of a send or recv; -1: a collective
   std::uint8_t operation = 0;
   std::uint8_t type = flight_format::kNoCode;
   std::uint8_t reduction = flight_format::kNoCode;

@@ -33,6 +33,7 @@ Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd people, Fd epoll)
   may_leave_.resize(count);
   leaving_.resize(count);
   together_.resize(count);
+  testimonies_.resize(count);
 }
 
 Endpoint::~Endpoint() = default;
@@ -76,12 +77,17 @@ Result<void> Endpoint::listen() {
   for (int peer = 0; peer < size(); ++peer) {
     const auto& lifeline = lifelines_[static_cast<std::size_t>(peer)];
     if (!lifeline) continue;  // this rank, or one that is not met yet
-    while (const auto notice = lifeline->hear()) TRY(heard(peer, *notice));
+    while (auto notice = lifeline->hear()) TRY(heard(peer, *std::move(notice)));
   }
   return {};
 }
 
-Result<void> Endpoint::heard(int peer, const Notice& notice) {
+Result<void> Endpoint::befallen(Error error) const {
+  if (failing_) return {};
+  return error;
+}
+
+Result<void> Endpoint::heard(int peer, Notice notice) {
   const auto index = static_cast<std::size_t>(peer);
   auto& lifeline = *lifelines_[index];
   if (lifeline.over()) ::epoll_ctl(people_.get(), EPOLL_CTL_DEL, lifeline.fd(), nullptr);
@@ -96,21 +102,24 @@ Result<void> Endpoint::heard(int peer, const Notice& notice) {
       gone_[index] = true;
       if (transport_) transport_->forget(peer);
       return {};
-    case Notice::Kind::ask:
-      lifeline.tell({Notice::Kind::doing, {}, {Code::internal, describe_ ? describe_() : ""}});
-      return {};
     case Notice::Kind::together:
     case Notice::Kind::apart:
       together_[index] = notice.kind == Notice::Kind::together;
       return {};
-    case Notice::Kind::doing:
-      if (index < answers_.size()) answers_[index] = notice.error.message;
-      return {};
+    case Notice::Kind::failing:
+      testimonies_[index] = std::move(notice.testimony);
+      return befallen(std::move(notice.error));
+    case Notice::Kind::verdict:
+      if (!verdict_) verdict_ = std::move(notice.error);
+      return befallen(*verdict_);
     case Notice::Kind::gave_up:
-      return Error{notice.error.code, format("rank {} gave up: {}", peer, notice.error.message)};
+      if (!verdict_)
+        verdict_ =
+            Error{notice.error.code, format("rank {} gave up: {}", peer, notice.error.message)};
+      return befallen(*verdict_);
     case Notice::Kind::died:
       gone_[index] = true;
-      return Error{Code::peer_lost, format("{} died", text(lifeline.peer()))};
+      return befallen({Code::peer_lost, format("{} died", text(lifeline.peer()))});
   }
   return {};
 }
@@ -178,9 +187,29 @@ void Endpoint::wake() {
   if (sleeping_.load() > 0) bell_.ring();
 }
 
-void Endpoint::tell_giving_up(const Error& error) {
+void Endpoint::tell_all(const Notice& notice) {
   for (const auto& lifeline : lifelines_)
-    if (lifeline) lifeline->tell({Notice::Kind::gave_up, {}, error});
+    if (lifeline) lifeline->tell(notice);
+}
+
+void Endpoint::tell_giving_up(const Error& error) { tell_all({Notice::Kind::gave_up, {}, error}); }
+
+void Endpoint::tell_failing(const Error& cause, const std::string& testimony) {
+  failing_ = true;
+  tell_all({Notice::Kind::failing, {}, cause, testimony});
+}
+
+void Endpoint::tell_verdict(const Error& verdict) {
+  tell_all({Notice::Kind::verdict, {}, verdict});
+}
+
+void Endpoint::hear_out(Deadline deadline, const std::function<bool()>& ready) {
+  for (;;) {
+    (void)listen();  // nothing is an error now
+    if (ready() || deadline.passed()) return;
+    wait_for_events(people_, deadline.left());
+    bell_.quiet();
+  }
 }
 
 void Endpoint::start_leaving() {
@@ -195,20 +224,6 @@ bool Endpoint::may_leave() const {
   for (std::size_t peer = 0; peer < links_.size(); ++peer)
     if (links_[peer] != nullptr && !may_leave_[peer] && !gone_[peer]) return false;
   return true;
-}
-
-std::vector<std::optional<std::string>> Endpoint::ask_all(Deadline deadline) {
-  answers_.assign(links_.size(), std::nullopt);
-  for (const auto& lifeline : lifelines_)
-    if (lifeline) lifeline->tell({Notice::Kind::ask, {}, {}});
-  const auto all_answered = [&] {
-    for (std::size_t peer = 0; peer < links_.size(); ++peer)
-      if (links_[peer] != nullptr && !answers_[peer] && !gone_[peer]) return false;
-    return true;
-  };
-  while (!all_answered() && !deadline.passed())
-    if (!sleep(deadline, all_answered)) break;
-  return answers_;
 }
 
 }  // namespace lockstep

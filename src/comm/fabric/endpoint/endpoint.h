@@ -65,6 +65,8 @@ class Endpoint {
   bool gone(int peer) const {
     return gone_[static_cast<std::size_t>(peer)] && (!transport_ || transport_->is_drained(peer));
   }
+  // The peer has left or died, whatever of it is still on its way.
+  bool parted(int peer) const { return gone_[static_cast<std::size_t>(peer)]; }
 
   // Makes progress. An error when a peer died or gave up, or the network failed.
   Result<void> poll();
@@ -84,22 +86,34 @@ class Endpoint {
   Result<void> get_up();
   void wake();  // ends a sleep or a doze; from any thread
 
+  // All peers' calls end with this error.
   void tell_giving_up(const Error& error);
+  // The same in two steps, after which all ranks say the same (comm/collective/inquest.h): first
+  // each rank tells all others what befell it and where it was; then one of them the verdict.
+  void tell_failing(const Error& cause, const std::string& testimony);
+  void tell_verdict(const Error& verdict);
+  // Once this rank is failing: listens until ready() or the deadline. What befalls peers meanwhile
+  // is no error of its own.
+  void hear_out(Deadline deadline, const std::function<bool()>& ready);
+  // What the peer has told of itself, if it is failing.
+  const std::optional<std::string>& testimony(int peer) const {
+    return testimonies_[static_cast<std::size_t>(peer)];
+  }
+  // What somebody has told, to be said by all.
+  const std::optional<Error>& verdict() const { return verdict_; }
   // Says goodbye; then poll_all() until may_leave(): all peers have what was sent, or are gone.
   void start_leaving();
   bool may_leave() const;
-
-  // What this rank answers when a peer asks what it is doing.
-  void set_describe(std::function<std::string()> describe) { describe_ = std::move(describe); }
-  // Asks all peers; their answers, by rank, as far as they come until the deadline.
-  std::vector<std::optional<std::string>> ask_all(Deadline deadline);
 
  private:
   friend class EndpointMeeting;
   Endpoint(Peer self, int size, Doorbell bell, Fd people, Fd epoll);
   static Result<void> watch(const Fd& epoll, int fd);
   Result<void> listen();
-  Result<void> heard(int peer, const Notice& notice);
+  Result<void> heard(int peer, Notice notice);
+  // Nothing once this rank is failing itself.
+  Result<void> befallen(Error error) const;
+  void tell_all(const Notice& notice);
   void answer_leaving();
   void set_sleeping(Lane lane, bool sleeping);
   void wait_for_events(const Fd& epoll, Duration bound) const;
@@ -122,10 +136,11 @@ class Endpoint {
   std::vector<std::vector<int>> hosts_;
   std::optional<HostShare> share_;
   std::vector<std::optional<Leaving>> leaving_;  // said, and not answered yet
-  std::function<std::string()> describe_;
-  std::vector<std::optional<std::string>> answers_;  // to ask_all()
-  std::atomic<int> sleeping_ = 0;                    // threads that sleep or doze
-  ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
+  bool failing_ = false;
+  std::vector<std::optional<std::string>> testimonies_;  // of failing peers
+  std::optional<Error> verdict_;
+  std::atomic<int> sleeping_ = 0;  // threads that sleep or doze
+  ForkGuard fork_guard_;           // last: forgets the descriptors before they are closed
 };
 
 }  // namespace lockstep

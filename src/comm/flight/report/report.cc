@@ -1,6 +1,6 @@
 #include "comm/flight/report/report.h"
 
-#include "comm/flight/report/verdict.h"
+#include "comm/flight/verdict/verdict.h"
 
 namespace lockstep {
 namespace {

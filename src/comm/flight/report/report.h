@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/flight/report/group.h"
+#include "comm/flight/verdict/group.h"
 #include "text/record.h"
 
 namespace lockstep {

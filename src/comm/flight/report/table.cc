@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "comm/flight/report/words.h"
+#include "comm/flight/verdict/words.h"
 
 namespace lockstep {
 namespace {

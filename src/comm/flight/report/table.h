@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/flight/report/group.h"
+#include "comm/flight/verdict/group.h"
 #include "text/table.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 #include "comm/flight/report/report.h"  // IWYU pragma: keep (names of states)
-#include "comm/flight/report/words.h"
+#include "comm/flight/verdict/words.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -52,6 +52,8 @@ Json details(const FlightOperation& operation) {
               {"sequence", operation.sequence},
               {"state", name_of(operation.state)},
               {"queued_us", to_json(microseconds(*operation.started - operation.enqueued))}};
+  if (operation.peer)
+    all["peer"] = *operation.peer == kAnyPeer ? Json("any") : Json(*operation.peer);
   if (operation.wait)
     all["waits"] = format("for rank {} {}", operation.wait->peer, operation.wait->purpose);
   return all;

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "comm/flight/report/group.h"
+#include "comm/flight/verdict/group.h"
 #include "text/json.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "comm/flight/report/verdict.h"
+#include "comm/flight/verdict/verdict.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/format.h"
-#include "comm/flight/report/words.h"
+#include "comm/flight/verdict/words.h"
 
 namespace lockstep {
 namespace {
@@ -52,23 +52,6 @@ bool match(const FlightOperation& a, const FlightOperation& b) {
     return std::tie(call.name, call.type, call.reduction, call.bytes, call.root);
   };
   return essence(a) == essence(b);
-}
-
-// Empty when all calls match.
-std::string mismatch(const FlightGroup& group) {
-  for (const FlightRow& row : flight_rows(group, std::numeric_limits<std::size_t>::max())) {
-    const auto& first = row.any();
-    const auto other = std::ranges::find_if(
-        row.calls, [&](const auto* call) { return call != nullptr && !match(*call, first); });
-    if (other == row.calls.end()) continue;
-    const auto rank = [&](auto call) {
-      return group.logs[static_cast<std::size_t>(call - row.calls.begin())].rank;
-    };
-    return format("the ranks' calls do not match at #{}: rank {} called {}, rank {} called {}",
-                  row.sequence, rank(std::ranges::find(row.calls, &first)), exact_call(first),
-                  rank(other), exact_call(**other));
-  }
-  return {};
 }
 
 std::string wait_text(const FlightWait& wait) {
@@ -146,11 +129,12 @@ std::string waits_text(const Standings& inside, FlightTime now) {
   return joined(waits, ", ");
 }
 
-std::string idle_text(const Standings& idle, FlightTime now) {
+// act: of the first of them, what it did last.
+std::string idle_text(const Standings& idle, std::string_view act, FlightTime now) {
   const auto& log = *idle.front().log;
-  return format("{} {} for nobody{}, last seen {} ago{}", ranks_of(idle),
+  return format("{} {} for nobody{}, last seen {} ago{}{}", ranks_of(idle),
                 verb(idle, "waits", "wait"), idle.size() == 1 ? "" : format("; rank {}", log.rank),
-                span_text(now - log.last_seen()), process_text(log));
+                span_text(now - log.last_seen()), act, process_text(log));
 }
 
 std::string all_ended(const Standings& all, FlightTime now) {
@@ -160,15 +144,16 @@ std::string all_ended(const Standings& all, FlightTime now) {
                 verb(all, "has", "have"), brief_call(*all.front().at), span_text(now - last));
 }
 
+// Empty when all have ended it.
 std::string told_together(const Standings& all, FlightTime now) {
   const auto inside = those(all, [](const Standing& one) { return one.is_inside(); });
-  if (inside.empty()) return all_ended(all, now);
+  if (inside.empty()) return {};
   const bool failed = std::ranges::all_of(
       inside, [](const Standing& one) { return one.at->state == FlightState::failed; });
   std::vector<std::string> parts;
   if (auto waits = waits_text(inside, now); !waits.empty()) parts.push_back(std::move(waits));
   const auto idle = those(inside, [](const Standing& one) { return !one.waits(); });
-  if (!idle.empty()) parts.push_back(idle_text(idle, now));
+  if (!idle.empty()) parts.push_back(idle_text(idle, "", now));
   const auto over = those(all, [](const Standing& one) { return !one.is_inside(); });
   if (!over.empty())
     parts.push_back(format("{} {} ended it", ranks_of(over), verb(over, "has", "have")));
@@ -191,19 +176,100 @@ std::string missing_text(const FlightGroup& group) {
   return format("; there is no record of {}", ranks_text(ranks));
 }
 
-}  // namespace
-
-std::string verdict_of(const FlightGroup& group, FlightTime now) {
-  auto words = mismatch(group);
+// Empty when none is under way.
+std::string collectives_text(const FlightGroup& group, FlightTime now) {
   const auto all = standings_of(group);
   const auto [first, last] = std::ranges::minmax_element(all, {}, &Standing::place);
-  if (last == all.end() || last->place() == 0)
-    words = "no collective was called";
-  else if (words.empty())
-    words = first->place() < last->place()
-                ? told_apart(group, all, first->place(), last->place(), now)
-                : told_together(all, now);
-  return words + missing_text(group);
+  if (last == all.end() || last->place() == 0) return {};
+  return first->place() < last->place() ? told_apart(group, all, first->place(), last->place(), now)
+                                        : told_together(all, now);
+}
+
+// A send or recv that has not ended well.
+struct OpenCall {
+  const FlightLog* log;
+  const FlightOperation* call;
+};
+
+std::vector<OpenCall> open_calls(const FlightGroup& group) {
+  std::vector<OpenCall> open;
+  for (const FlightLog& log : group.logs)
+    for (const FlightOperation& call : log.operations)
+      if (!call.is_collective() && call.state != FlightState::done) open.push_back({&log, &call});
+  std::ranges::stable_sort(open, {}, [](const OpenCall& one) { return one.call->enqueued; });
+  return open;
+}
+
+// "rank 2 waits for the send of rank 1 with tag 5 for stage.1 (31s)"
+std::string exchange_text(const OpenCall& one, FlightTime now) {
+  const FlightOperation& call = *one.call;
+  return format("rank {} {} for the {} of {} with tag {}{} ({})", one.log->rank,
+                call.ended ? "waited" : "waits", call.name == "recv" ? "send" : "recv",
+                *call.peer == kAnyPeer ? "any rank" : format("rank {}", *call.peer),
+                call.root.value_or(0), call.label.empty() ? "" : format(" for {}", call.label),
+                span_text(call.ended.value_or(now) - call.enqueued));
+}
+
+// Of those whom others wait for, who waits for nobody.
+std::string idle_peers_text(const FlightGroup& group, const std::vector<OpenCall>& open,
+                            FlightTime now) {
+  const auto waits = [&](const Standing& one) {
+    return (one.waits() && one.is_inside()) ||
+           std::ranges::any_of(open, [&](const OpenCall& each) { return each.log == one.log; });
+  };
+  const auto is_waited_for = [&](const Standing& one) {
+    return std::ranges::any_of(
+        open, [&](const OpenCall& each) { return each.call->peer == one.log->rank; });
+  };
+  const auto idle = those(standings_of(group),
+                          [&](const Standing& one) { return is_waited_for(one) && !waits(one); });
+  return idle.empty() ? "" : "; " + idle_text(idle, last_act(idle.front()), now);
+}
+
+// The oldest of them; empty when there are none.
+std::string exchanges_text(const FlightGroup& group, FlightTime now) {
+  const auto open = open_calls(group);
+  std::vector<std::string> waits;
+  for (const OpenCall& one : open)
+    if (waits.size() < kWaitsTold) waits.push_back(exchange_text(one, now));
+  return joined(waits, ", ") + idle_peers_text(group, open, now);
+}
+
+std::string idle_group_text(const FlightGroup& group, FlightTime now) {
+  const auto all = standings_of(group);
+  const bool any = std::ranges::any_of(all, [](const Standing& one) { return one.place() > 0; });
+  return any ? all_ended(all, now) : "no collective was called";
+}
+
+}  // namespace
+
+std::string mismatch_of(const FlightGroup& group) {
+  for (const FlightRow& row : flight_rows(group, std::numeric_limits<std::size_t>::max())) {
+    const auto& first = row.any();
+    const auto other = std::ranges::find_if(
+        row.calls, [&](const auto* call) { return call != nullptr && !match(*call, first); });
+    if (other == row.calls.end()) continue;
+    const auto rank = [&](auto call) {
+      return group.logs[static_cast<std::size_t>(call - row.calls.begin())].rank;
+    };
+    return format("the ranks' calls do not match at #{}: rank {} called {}, rank {} called {}",
+                  row.sequence, rank(std::ranges::find(row.calls, &first)), exact_call(first),
+                  rank(other), exact_call(**other));
+  }
+  return {};
+}
+
+std::string holdup_of(const FlightGroup& group, FlightTime now) {
+  if (auto words = mismatch_of(group); !words.empty()) return words;
+  std::vector<std::string> parts;
+  for (const auto& words : {collectives_text(group, now), exchanges_text(group, now)})
+    if (!words.empty()) parts.push_back(words);
+  return joined(parts, "; ");
+}
+
+std::string verdict_of(const FlightGroup& group, FlightTime now) {
+  const auto words = holdup_of(group, now);
+  return (words.empty() ? idle_group_text(group, now) : words) + missing_text(group);
 }
 
 }  // namespace lockstep

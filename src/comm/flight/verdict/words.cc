@@ -1,4 +1,4 @@
-#include "comm/flight/report/words.h"
+#include "comm/flight/verdict/words.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,8 @@ std::string brief_call(const FlightOperation& operation) {
 std::string exact_call(const FlightOperation& operation) {
   std::vector<std::string> parts;
   if (!operation.label.empty()) parts.push_back(operation.label);
-  if (operation.root) parts.push_back(format("root {}", *operation.root));
+  if (operation.root)
+    parts.push_back(format("{} {}", operation.is_collective() ? "root" : "tag", *operation.root));
   if (!operation.type.empty())
     parts.push_back(operation.reduction.empty()
                         ? operation.type

@@ -1,4 +1,4 @@
-#include "comm/flight/report/group.h"
+#include "comm/flight/verdict/group.h"
 
 #include <algorithm>
 #include <map>

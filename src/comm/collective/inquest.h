@@ -1,0 +1,47 @@
+// Inquest: how the ranks of a group that fails come to one sentence about it. On a time-out, calls
+// that do not match or a lost peer, each rank tells all others what befell it and where it was (its
+// flight record in brief); who hears of it fails as well, and tells in turn. The lowest rank that
+// was heard sets the records side by side and tells all the verdict, which becomes the error of
+// every call on every rank.
+//
+// A second bounds it: who says nothing in time is taken for stopped, and named; where no verdict
+// comes, a rank finds its own. Then, and only then, two ranks may say different things.
+//
+// For the driver.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/fabric/endpoint/endpoint.h"
+#include "comm/flight/recorder.h"
+#include "comm/flight/verdict/group.h"
+
+namespace lockstep {
+
+class Inquest {
+ public:
+  Inquest(Endpoint& endpoint, const FlightRecorder& recorder)
+      : endpoint_(endpoint), recorder_(recorder) {}
+
+  // Of what befell this rank, the error that all ranks give. Its code is that of the cause.
+  Error hold(const Error& cause);
+
+ private:
+  bool is_heard(int rank) const;
+  bool all_heard() const;
+  // The lowest rank that was heard and is not gone, or this one.
+  int judge() const;
+  void await_verdict();
+  std::string verdict(const Error& cause) const;
+  FlightGroup records() const;
+  // "rank 1 (host a, pid 7) does not answer: it is stopped, hung or cut off"
+  void add_silent(std::vector<std::string>& parts) const;
+
+  Endpoint& endpoint_;
+  const FlightRecorder& recorder_;
+  std::string own_;  // testimony
+};
+
+}  // namespace lockstep

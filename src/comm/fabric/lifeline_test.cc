@@ -1,0 +1,99 @@
+#include "comm/fabric/lifeline.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "comm/rendezvous/frame.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = Notice::Kind;
+
+// A lifeline, and what is at its other end.
+class LifelineTest : public testing::Test {
+ protected:
+  LifelineTest() { connect(); }
+  void connect() {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    line = std::make_unique<Lifeline>(Socket(Fd(ends[0])), Peer{1, "b", 77});
+    other = std::make_unique<Lifeline>(Socket(Fd(ends[1])), Peer{0, "a", 76});
+  }
+  void send(const std::string& bytes) {
+    ASSERT_TRUE(other->socket().send_all(std::as_bytes(std::span(bytes)),
+                                         Deadline::after(std::chrono::seconds(5))));
+  }
+
+  std::unique_ptr<Lifeline> line, other;
+};
+
+TEST_F(LifelineTest, BringsWhatWasToldInItsOrder) {
+  const std::string testimony("\0\x01 a record\xff", 12);
+  other->tell({Kind::failing, {}, {Code::timeout, "rank 1 waited"}, testimony});
+  other->tell({Kind::verdict, {}, {Code::invalid, "the calls do not match"}});
+  other->tell({Kind::leaving, {3, 1ULL << 60}, {}});
+  const auto failing = line->hear();
+  ASSERT_TRUE(failing);
+  EXPECT_EQ(failing->kind, Kind::failing);
+  EXPECT_EQ(failing->error.code, Code::timeout);
+  EXPECT_EQ(failing->error.message, "rank 1 waited");
+  EXPECT_EQ(failing->testimony, testimony);
+  const auto verdict = line->hear();
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->kind, Kind::verdict);
+  EXPECT_EQ(verdict->error.message, "the calls do not match");
+  const auto leaving = line->hear();
+  ASSERT_TRUE(leaving);
+  EXPECT_EQ(leaving->sent[1], 1ULL << 60);
+  EXPECT_FALSE(line->hear());
+  other.reset();
+  const auto closed = line->hear();
+  ASSERT_TRUE(closed);
+  EXPECT_EQ(closed->kind, Kind::closed);
+  EXPECT_FALSE(line->hear());
+}
+
+TEST_F(LifelineTest, CutsWhatIsTooLongAndBringsIt) {
+  other->tell({Kind::failing,
+               {},
+               {Code::timeout, std::string(10'000, 'x')},
+               std::string(2 * kTestimonyLimit, 'y')});
+  const auto failing = line->hear();
+  ASSERT_TRUE(failing);
+  EXPECT_EQ(failing->error.message.size(), 4096u);
+  EXPECT_EQ(failing->testimony.size(), kTestimonyLimit);
+}
+
+TEST_F(LifelineTest, EndsWithWhatIsNoNotice) {
+  const std::vector<std::string> frames = {
+      framed(""),
+      framed("garbage"),
+      framed(join_fields({"failing", "0", "no fields"})),
+      framed(join_fields({"failing", "99", join_fields({"why", ""})})),
+      framed(join_fields({"verdict", "-1", join_fields({"why", ""})})),
+      framed(join_fields({"gave up", "x", join_fields({"why", ""})})),
+      framed(join_fields({"leaving", "1", "many"})),
+      framed(join_fields({"bless", "", ""})),
+      std::string("\xff\xff\xff\xff", 4),
+  };
+  for (const auto& frame : frames) {
+    SCOPED_TRACE(frame);
+    connect();
+    send(frame);
+    const auto end = line->hear();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->kind, Kind::died);
+    EXPECT_TRUE(line->over());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

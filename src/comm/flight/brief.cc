@@ -1,0 +1,79 @@
+#include "comm/flight/brief.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/check.h"
+#include "comm/flight/format.h"
+#include "comm/flight/recorder.h"
+
+namespace lockstep {
+namespace {
+
+using namespace flight_format;
+using PlainSlot = Slot<std::uint64_t>;
+
+static_assert(kHeaderBytes +
+                  (kBriefCollectives + kBriefExchanges + kBriefEnded) * sizeof(PlainSlot) <=
+              kBriefBytes);
+
+// In the order of submission, without those that were being written.
+std::vector<PlainSlot> slots_of(std::span<const std::byte> record) {
+  std::vector<PlainSlot> slots(kSlots);
+  std::memcpy(static_cast<void*>(slots.data()), record.data() + kHeaderBytes,
+              kSlots * sizeof(PlainSlot));
+  std::erase_if(slots,
+                [](const PlainSlot& slot) { return slot.version % 2 == 1 || slot.number == 0; });
+  std::ranges::sort(slots, {}, &PlainSlot::number);
+  return slots;
+}
+
+bool is_collective(const PlainSlot& slot) {
+  return static_cast<std::int32_t>(slot.peers & 0xffffffff) == -1;
+}
+
+bool ended_well(const PlainSlot& slot) {
+  return static_cast<FlightState>(slot.codes & 0xff) == FlightState::done;
+}
+
+// Adds at most `most` of [first, last) that are wanted.
+template <class Iterator, class Wanted>
+void add(Iterator first, Iterator last, std::size_t most, Wanted wanted,
+         std::vector<PlainSlot>& chosen) {
+  for (; first != last && most > 0; ++first)
+    if (wanted(*first)) {
+      chosen.push_back(*first);
+      --most;
+    }
+}
+
+std::vector<PlainSlot> choose(const std::vector<PlainSlot>& slots) {
+  const auto is_open_exchange = [](const PlainSlot& slot) {
+    return !is_collective(slot) && !ended_well(slot);
+  };
+  const auto is_ended_exchange = [](const PlainSlot& slot) {
+    return !is_collective(slot) && ended_well(slot);
+  };
+  std::vector<PlainSlot> chosen;
+  add(slots.rbegin(), slots.rend(), kBriefCollectives, is_collective, chosen);
+  add(slots.begin(), slots.end(), kBriefExchanges, is_open_exchange, chosen);
+  add(slots.rbegin(), slots.rend(), kBriefEnded, is_ended_exchange, chosen);
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<std::byte> brief_flight(std::span<const std::byte> record) {
+  LS_CHECK(record.size() == kFileBytes, "{} bytes", record.size());
+  const auto chosen = choose(slots_of(record));
+  std::vector<std::byte> brief(kHeaderBytes + chosen.size() * sizeof(PlainSlot));
+  std::memcpy(brief.data(), record.data(), kHeaderBytes);
+  const auto slots = static_cast<std::uint32_t>(chosen.size());
+  std::memcpy(brief.data() + offsetof(Header<std::uint64_t>, slots), &slots, sizeof slots);
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    std::memcpy(brief.data() + kHeaderBytes + i * sizeof(PlainSlot), &chosen[i], sizeof(PlainSlot));
+  return brief;
+}
+
+}  // namespace lockstep
