@@ -1,4 +1,4 @@
-"""Runs one benchmark and shows its results: `./dev bench [NAME [--json FILE] [ARGUMENTS]]`.
+"""Runs one benchmark and shows its results: `./dev bench [NAME [--json FILE] [--svg FILE] ...]`.
 
 A benchmark is a program bench/NAME.py. It prints one JSON object a line, a result each:
 
@@ -24,6 +24,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any, TextIO
+
+import bench_picture
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = ("bench", "case", "unit", "ours")
@@ -91,7 +93,8 @@ def verdict(row: Row) -> str:
     return f"{'meets' if ratio >= bar else 'BELOW'} {number(bar)}"
 
 
-def run(name: str, arguments: list[str], json_file: TextIO | None) -> int:
+def run(name: str, arguments: list[str], rows: list[Row], json_file: TextIO | None) -> int:
+    """Its status; what it measured is added to `rows` as it comes."""
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "bench" / f"{name}.py"), *arguments],
         cwd=ROOT,
@@ -100,7 +103,7 @@ def run(name: str, arguments: list[str], json_file: TextIO | None) -> int:
         text=True,
     )
     try:
-        return follow(process, name, json_file)
+        return follow(process, name, rows, json_file)
     except SystemExit:
         process.terminate()
         raise
@@ -108,9 +111,10 @@ def run(name: str, arguments: list[str], json_file: TextIO | None) -> int:
         process.wait()  # also after Ctrl-C, which the benchmark got too: it may have to clean up
 
 
-def follow(process: subprocess.Popen[str], name: str, json_file: TextIO | None) -> int:
+def follow(
+    process: subprocess.Popen[str], name: str, rows: list[Row], json_file: TextIO | None
+) -> int:
     print(COLUMNS.format("case", "ours", "peer", "ratio", "of limit", "bar", "besides"), flush=True)
-    results = 0
     assert process.stdout is not None
     for line in filter(str.strip, process.stdout):
         try:
@@ -120,13 +124,13 @@ def follow(process: subprocess.Popen[str], name: str, json_file: TextIO | None) 
             print(f"bench/{name}.py: its line {error}: {line.strip()[:200]}", file=sys.stderr)
             return 1
         print(COLUMNS.format(*columns(row)), flush=True)
-        results += 1
+        rows.append(row)
         if json_file:
             print(json.dumps(row), file=json_file, flush=True)
     if status := process.wait():
         print(f"bench/{name}.py ended with status {status}", file=sys.stderr)
         return 1
-    if not results:
+    if not rows:
         print(f"bench/{name}.py printed no result", file=sys.stderr)
         return 1
     return 0
@@ -137,9 +141,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench", description="Runs one benchmark.")
     parser.add_argument("name", nargs="?")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write one object a line")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw bandwidth over bytes")
     options, arguments = parser.parse_known_args()
     if options.name is None:
-        print("benchmarks; run one with ./dev bench NAME [--json FILE]:")
+        print("benchmarks; run one with ./dev bench NAME [--json FILE] [--svg FILE]:")
         print("".join(f"  {name:<16} {about}\n" for name, about in known.items()), end="")
         return 0
     if options.name not in known:
@@ -147,7 +152,15 @@ def main() -> int:
         return 2
     with contextlib.ExitStack() as stack:
         json_file = stack.enter_context(options.json.open("w")) if options.json else None
-        return run(options.name, arguments, json_file)
+        rows: list[Row] = []
+        status = run(options.name, arguments, rows, json_file)
+    if options.svg and not status:
+        try:
+            bench_picture.draw(rows, options.svg)
+        except (ValueError, subprocess.CalledProcessError) as error:
+            print(f"nothing is drawn: {error}", file=sys.stderr)
+            return 1
+    return status
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import bench  # noqa: E402
+import bench_picture  # noqa: E402
 from test_programs import Check, GoogleTest, Outcome, PytestFile  # noqa: E402
 
 
@@ -195,6 +196,24 @@ def test_a_benchmark_row_shows_parameters_ratio_and_whether_the_bar_is_met() -> 
     assert bench.columns(row) == ["sum ranks=4", "2.50 GB/s", "-", "-", "-", "", ""]
     row |= {"peer": 2, "peer_name": "gloo", "ratio": 1.25, "of_limit": 0.5, "bar": 1.5}
     assert bench.columns(row)[2:] == ["2.00 gloo", "1.25", "50 %", "BELOW 1.50", ""]
+
+
+def test_the_picture_has_a_panel_for_each_case_and_a_line_for_each_contestant() -> None:
+    row = {"case": "all_reduce", "ranks": 2, "bytes": 1000, "unit": "us", "ours": 1.0}
+    rows = [
+        row | {"path": "zero-copy", "open_mpi": 4.0},
+        row | {"path": "staged", "bytes": 2000},
+        row | {"path": "staged", "ranks": 4, "hosts": 2},
+        row | {"case": "not of bytes", "unit": "ns", "path": "staged"},
+    ]
+    assert bench_picture.lines_of(rows) == {
+        "all_reduce, 2 ranks": {
+            "zero-copy": {1000: 1.0},
+            "open_mpi": {1000: 0.25},
+            "staged": {2000: 2.0},
+        },
+        "all_reduce, 4 ranks, 2 hosts": {"staged": {1000: 1.0}},
+    }
 
 
 def test_a_benchmark_row_shows_its_further_readings_apart_from_its_parameters() -> None:
