@@ -1,6 +1,7 @@
 // lockstep._lockstep: the compiled part of the Python package. Its functions give up Python's lock,
 // as they wait for other ranks.
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/utils/pybind.h>
 
+#include "comm/flight/label.h"
 #include "comm/torch/connect.h"
 #include "comm/torch/group.h"
 #include "comm/torch/work.h"
@@ -25,11 +27,19 @@ c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::
   return *std::move(backend);
 }
 
+// This thread's label from now on, for lockstep.label; what it was before.
+pybind11::bytes set_label(const pybind11::bytes& label) {
+  const auto before = FlightLabel::exchange(FlightLabel::words_of(std::string(label)));
+  const auto* const words = reinterpret_cast<const char*>(before.data());
+  return pybind11::bytes(words, ::strnlen(words, FlightLabel::kBytes));
+}
+
 }  // namespace
 }  // namespace lockstep
 
 PYBIND11_MODULE(_lockstep, module) {
   using GiveUpLock = pybind11::call_guard<pybind11::gil_scoped_release>;
   module.def("create_backend", &lockstep::create_backend, GiveUpLock());
+  module.def("set_label", &lockstep::set_label);
   module.def("shutdown_all", &lockstep::Group::leave_all, GiveUpLock());
 }

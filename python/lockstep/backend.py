@@ -23,16 +23,22 @@ def register() -> None:
         Backend.register_backend("lockstep", _create, extended_api=True, devices=["cpu"])
 
 
+def compiled() -> Any:
+    """The module ``lockstep._lockstep``, loaded when it is first asked for."""
+    # Or libinfinipath, which comes with libfabric, would replace the program's signal handlers.
+    os.environ.setdefault("IPATH_NO_BACKTRACE", "1")
+    from lockstep import _lockstep
+
+    return _lockstep
+
+
 def _create(options: Any, backend_options: Any) -> Any:
     """Called by torch on each rank of a new group; returns its c10d backend.
 
     Raises:
         torch.distributed.DistBackendError: the ranks could not connect; the message names whom.
     """
-    # Or libinfinipath, which comes with libfabric, would replace the program's signal handlers.
-    os.environ.setdefault("IPATH_NO_BACKTRACE", "1")
-    from lockstep import _lockstep
-
+    _lockstep = compiled()
     if backend_options is not None:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
     # A rank that ends without destroy_process_group still has our threads; they end before Python

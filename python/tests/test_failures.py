@@ -56,6 +56,21 @@ def test_a_wait_ends_with_the_groups_time_out(hosts: int) -> None:
     assert 1.5 < waited < 5
 
 
+def call_what_the_others_do_not(rank: int) -> str:
+    with pytest.raises(dist.DistBackendError, match="do not match"):
+        dist.all_reduce(torch.ones(3 + rank // 3))
+    with pytest.raises(dist.DistBackendError) as later:
+        dist.barrier()
+    return str(later.value)
+
+
+def test_all_ranks_raise_the_same_when_calls_do_not_match(hosts: int) -> None:
+    said = run_ranks(4, call_what_the_others_do_not, hosts=hosts)
+    words = "rank 0 called all_reduce(float32 sum, 12 bytes), rank 3 called all_reduce"
+    assert words in said[0]
+    assert said == said[:1] * 4
+
+
 def receive_what_nobody_sends(rank: int) -> None:
     if rank == 0:
         work = dist.irecv(torch.empty(3), 1)

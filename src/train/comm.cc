@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "comm/flight/label.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +65,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, Start&& star
   Transfer transfer;
   transfer.what_ = format("{} of {} over {} ranks, seen by rank {}", verb, label, size_, rank_);
   transfer.bound_ = bound_;
+  const FlightLabel flight_label(label);
   try {
     transfer.work_ = std::make_shared<c10::intrusive_ptr<c10d::Work>>(start_work());
   } catch (const std::exception& exception) {

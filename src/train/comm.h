@@ -56,7 +56,7 @@ class Comm {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // `label` names what is carried, for errors: "unit 2".
+  // `label` names what is carried, for errors and the flight record: "unit 2".
   // Every rank's tensor becomes the reduction over all ranks.
   Transfer reduce(at::Tensor tensor, Reduction reduction, std::string_view label);
   // Every rank's tensor becomes that of `root`.

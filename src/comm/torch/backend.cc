@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include "base/format.h"
+#include "comm/torch/scope_labels.h"
 #include "comm/torch/tensors.h"
 #include "comm/torch/work.h"
 
@@ -27,11 +28,21 @@ void check_pairs(std::string_view what, std::size_t outputs, std::size_t inputs)
                     " and ", inputs);
 }
 
+void check_alike(std::string_view what, const Backend::Tensors& outputs,
+                 const Backend::Tensors& inputs) {
+  check_pairs(what, outputs.size(), inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_dense(what, inputs[i]);
+    check_like(what, outputs[i], inputs[i].scalar_type(), inputs[i].numel());
+  }
+}
+
 }  // namespace
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
                                                     Rendezvous& rendezvous) {
   const Duration timeout = options.timeout;
+  label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
   return c10::make_intrusive<Backend>(std::move(communicator), timeout);
 }
@@ -83,7 +94,7 @@ void Backend::check_root(std::string_view what, std::int64_t root) const {
 void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
   check_dense(parts.what, tensor);
   const auto reduction = reduction_of(parts.what, tensor, op);
-  at::Tensor carried = dense(tensor, reduction.carried);
+  at::Tensor carried = operand_of(tensor, reduction);
   parts.pendings.push_back(
       communicator()->all_reduce(bytes(carried), reduction.type, reduction.op, parts.mode));
   parts.copy(tensor, carried);
@@ -113,7 +124,7 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
   const auto reduction = reduction_of(parts.what, tensor, options.reduceOp);
-  const at::Tensor carried = dense(tensor, reduction.carried);
+  const at::Tensor carried = operand_of(tensor, reduction);
   parts.pendings.push_back(communicator()->reduce(bytes(carried), reduction.type, reduction.op,
                                                   static_cast<int>(options.rootRank), parts.mode));
   parts.memory.push_back(carried);
@@ -127,7 +138,7 @@ void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at:
   check_dense(parts.what, output);
   check_like(parts.what, input, output.scalar_type(), output.numel() * size_);
   const auto reduction = reduction_of(parts.what, input, op);
-  const at::Tensor from = dense(input, reduction.carried);
+  const at::Tensor from = operand_of(input, reduction);
   const at::Tensor to = dense_memory_for(
       output.scalar_type() == reduction.carried ? output : output.to(reduction.carried));
   parts.pendings.push_back(communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type,
@@ -199,6 +210,23 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   add_all_gather(parts, parts.receive_into(outputs.front()), input);
   parts.outputs = outputs.front();
   return start(c10d::OpType::ALLGATHER, std::move(parts));
+}
+
+Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& output_lists, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options) {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  auto parts = begin("all_gather_coalesced", options);
+  check_pairs(parts.what, output_lists.size(), static_cast<std::size_t>(size_));
+  for (const auto& outputs : output_lists) check_alike(parts.what, outputs, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Tensors of_ranks;
+    for (const auto& outputs : output_lists) of_ranks.push_back(outputs[i]);
+    add_all_gather(parts, parts.receive_into(of_ranks), inputs[i]);
+  }
+  parts.outputs.clear();
+  for (const auto& outputs : output_lists)
+    parts.outputs.insert(parts.outputs.end(), outputs.begin(), outputs.end());
+  return start(c10d::OpType::ALLGATHER_COALESCED, std::move(parts));
 }
 
 Backend::WorkPtr Backend::_allgather_base(at::Tensor& output, at::Tensor& input,

@@ -8,7 +8,7 @@
 // over when it returns, and returns no Work: it is carried out by the caller's thread. All others
 // return a Work at once.
 //
-// Not supported: recv from any source, sparse tensors, more than one tensor a rank.
+// Not supported: sparse tensors, more than one tensor a rank.
 #pragma once
 
 #include <atomic>
@@ -70,6 +70,9 @@ class Backend : public c10d::Backend {
                     const c10d::AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
                           const c10d::AllgatherOptions& options) override;
+  // output_lists[r][i] becomes inputs[i] of rank r.
+  WorkPtr allgather_coalesced(std::vector<Tensors>& output_lists, Tensors& inputs,
+                              const c10d::AllgatherOptions& options) override;
   WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::AllgatherOptions& options) override;
   WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -92,7 +95,7 @@ class Backend : public c10d::Backend {
                    const c10d::AllToAllOptions& options) override;
   WorkPtr send(Tensors& tensors, int peer, int tag) override;
   WorkPtr recv(Tensors& tensors, int peer, int tag) override;
-  WorkPtr recvAnysource(Tensors& tensors, int tag) override;  // refused
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
   // For intrusive_ptr only: use create().
   Backend(std::unique_ptr<Communicator> communicator, Duration timeout);
@@ -122,6 +125,9 @@ class Backend : public c10d::Backend {
   void add_all_to_all(CallParts& parts, const at::Tensor& output, const at::Tensor& input);
   // Sends inputs[r] to and receives outputs[r] from each rank r.
   void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs);
+  // The rest of a recv into `tensor`; `begin_recv` starts it with the memory that travels.
+  template <class BeginRecv>
+  WorkPtr receive(Tensors& tensors, int tag, BeginRecv begin_recv);
   void check_root(std::string_view what, std::int64_t root) const;
 
   const Duration timeout_;

@@ -12,7 +12,8 @@ Backend::WorkPtr Backend::start(c10d::OpType type, CallParts parts) {
   if (parts.mode == CallMode::nonblocking)
     return add_to_batch(parts) ? nullptr : work_of(type, std::move(parts));
   ++sequence_;
-  if (const auto result = PendingCall(std::move(parts)).settle(); !result) raise(result.error());
+  if (const auto result = PendingCall(std::move(parts)).settle(); !result)
+    raise_failure(result.error());
   return nullptr;
 }
 

@@ -1,5 +1,7 @@
 // Calls in which each pair of ranks has data of its own: gather, scatter, all-to-all, send, recv.
+#include <memory>
 #include <numeric>
+#include <span>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/Exception.h>
@@ -18,6 +20,11 @@ constexpr int kAllToAllTag = Backend::kTagLimit;
 void check_tag(std::string_view what, int tag) {
   TORCH_CHECK_VALUE(tag >= 0 && tag < Backend::kTagLimit, what, " needs a tag from 0 to ",
                     Backend::kTagLimit - 1, ", got ", tag);
+}
+
+void check_peer(std::string_view what, int peer, int rank, int size) {
+  TORCH_CHECK_VALUE(peer >= 0 && peer < size && peer != rank, what, ": rank ", rank,
+                    " has no peer ", peer, " in a group of ", size);
 }
 
 // The list that a root brings along: one tensor for each rank, like `example`.
@@ -167,6 +174,7 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
   CallParts parts{.what = "send"};
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
+  check_peer(parts.what, peer, rank_, size_);
   check_tag(parts.what, tag);
   const at::Tensor memory = tensor.contiguous();
   parts.pendings.push_back(communicator()->send(bytes(memory), peer, tag));
@@ -175,21 +183,33 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
 }
 
 Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
+  check_peer("recv", peer, rank_, size_);
+  return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
+    parts.pendings.push_back(communicator()->recv(memory, peer, tag));
+  });
+}
+
+Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
+  return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
+    // Shared by the call and, if it joins one, its batch.
+    const auto& source = parts.sources.emplace_back(std::make_shared<int>(-1));
+    parts.pendings.push_back(communicator()->recv_from_any(memory, tag, *source));
+  });
+}
+
+template <class BeginRecv>
+Backend::WorkPtr Backend::receive(Tensors& tensors, int tag, BeginRecv begin_recv) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   CallParts parts{.what = "recv"};
   const auto& tensor = the_only(parts.what, tensors);
   check_dense(parts.what, tensor);
   check_tag(parts.what, tag);
   const at::Tensor memory = dense_memory_for(tensor);
-  parts.pendings.push_back(communicator()->recv(bytes(memory), peer, tag));
+  begin_recv(parts, bytes(memory));
   parts.memory.push_back(memory);
   parts.copy(tensor, memory);
   parts.outputs.push_back(tensor);
   return start(c10d::OpType::RECV, std::move(parts));
-}
-
-Backend::WorkPtr Backend::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "recv over lockstep needs to know its source: give src");
 }
 
 }  // namespace lockstep

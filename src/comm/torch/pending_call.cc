@@ -81,14 +81,21 @@ void CallParts::append(CallParts other) {
   move_to(memory, other.memory);
   move_to(pendings, other.pendings);
   move_to(copies, other.copies);
+  move_to(sources, other.sources);
 }
 
 PendingCall::PendingCall(CallParts parts)
     : what_(parts.what),
       outputs_(std::move(parts.outputs)),
+      sources_(std::move(parts.sources)),
       pendings_(std::move(parts.pendings)),
       copies_(std::move(parts.copies)),
       memory_(std::move(parts.memory)) {}
+
+std::optional<int> PendingCall::source() const {
+  if (sources_.size() != 1 || !ready()) return std::nullopt;
+  return *sources_.front();
+}
 
 bool PendingCall::ready() const {
   return std::all_of(pendings_.begin(), pendings_.end(),

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct CallParts {
   std::vector<at::Tensor> memory{};     // what else must live until all is done
   std::vector<Pending> pendings{};
   std::vector<std::pair<at::Tensor, at::Tensor>> copies{};  // {to, from}, once all went well
+  // Of receives from any source, who that is: they write it. Shared by the parts of a batch.
+  std::vector<std::shared_ptr<int>> sources{};
 
   // Nothing to do if they are one and the same tensor.
   void copy(const at::Tensor& to, const at::Tensor& from) {
@@ -45,6 +48,8 @@ class PendingCall {
   explicit PendingCall(CallParts parts);
 
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
+  // Who sent, once it is ready: of one receive from any source alone.
+  std::optional<int> source() const;
 
   // All parts are done; settle() does not wait.
   bool ready() const;
@@ -60,6 +65,7 @@ class PendingCall {
  private:
   const std::string_view what_;
   const std::vector<at::Tensor> outputs_;
+  const std::vector<std::shared_ptr<int>> sources_;  // kept until the pendings are done
   const std::vector<Pending> pendings_;
 
   Mutex mutex_;  // guards what follows; held while the copies are made

@@ -43,6 +43,12 @@ std::string_view name_of(RedOpType op) {
 
 std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
   const bool logical = type == at::kBool;
+  const auto of_integers = [&](ReduceOp operation) {
+    return at::isIntegralType(type, true) ? std::optional(operation) : std::nullopt;
+  };
+  const auto of_floats = [&](ReduceOp operation) {
+    return at::isFloatingType(type) ? std::optional(operation) : std::nullopt;
+  };
   switch (op) {
     case RedOpType::MIN:
       return ReduceOp::min;
@@ -51,13 +57,17 @@ std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
     case RedOpType::PRODUCT:
       return ReduceOp::product;
     case RedOpType::BAND:
-      return logical ? std::optional(ReduceOp::min) : std::nullopt;
+      return of_integers(ReduceOp::bit_and);
     case RedOpType::BOR:
-      return logical ? std::optional(ReduceOp::max) : std::nullopt;
+      return of_integers(ReduceOp::bit_or);
+    case RedOpType::BXOR:
+      return of_integers(ReduceOp::bit_xor);
     case RedOpType::SUM:
       return logical ? ReduceOp::max : ReduceOp::sum;
     case RedOpType::AVG:
-      return at::isFloatingType(type) ? std::optional(ReduceOp::average) : std::nullopt;
+      return of_floats(ReduceOp::average);
+    case RedOpType::PREMUL_SUM:
+      return of_floats(ReduceOp::sum);
     default:
       return std::nullopt;
   }
@@ -82,10 +92,20 @@ std::optional<std::pair<at::ScalarType, DataType>> carried_as(at::ScalarType typ
       return {{type, DataType::uint8}};
     case at::kChar:
     case at::kShort:
+    case at::kUInt16:
       return {{at::kInt, DataType::int32}};
+    case at::kUInt32:
+      return {{at::kLong, DataType::int64}};
     default:
       return std::nullopt;
   }
+}
+
+std::optional<at::Scalar> factor_of(const c10d::ReduceOp& op) {
+  if (op.op_ != RedOpType::PREMUL_SUM || !op.supplement_) return std::nullopt;
+  const auto& supplement = static_cast<const c10d::PreMulSumSupplement&>(*op.supplement_);
+  return supplement.tensor_factor.defined() ? supplement.tensor_factor.item()
+                                            : at::Scalar(supplement.double_factor);
 }
 
 }  // namespace
@@ -100,7 +120,7 @@ ReductionPlan reduction_of(std::string_view what, const at::Tensor& tensor,
   TORCH_CHECK_TYPE(operation, what, " over lockstep does not reduce ", type, " by ",
                    std::string(name_of(op.op_)),
                    op.op_ == RedOpType::AVG ? ": use SUM and divide" : ": cast it, or gather it");
-  return {carried->first, carried->second, *operation};
+  return {carried->first, carried->second, *operation, factor_of(op)};
 }
 
 void check_dense(std::string_view what, const at::Tensor& tensor) {
@@ -123,8 +143,9 @@ at::Tensor& the_only(std::string_view what, std::vector<at::Tensor>& tensors) {
   return tensors.front();
 }
 
-at::Tensor dense(const at::Tensor& tensor, at::ScalarType type) {
-  return tensor.to(type).contiguous();
+at::Tensor operand_of(const at::Tensor& tensor, const ReductionPlan& reduction) {
+  if (reduction.factor) return tensor.mul(*reduction.factor).contiguous();
+  return tensor.to(reduction.carried).contiguous();
 }
 
 at::Tensor dense_memory_for(const at::Tensor& tensor) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "comm/reduction/types.h"
@@ -19,11 +20,13 @@ struct ReductionPlan {
   at::ScalarType carried;  // what travels: the tensor's type, or a wider one that it is cast to
   DataType type;
   ReduceOp op;
+  std::optional<at::Scalar> factor{};  // by which each rank's tensor is multiplied before
 };
 
 // Raises TypeError, naming what to do, for types and operations that cannot be reduced: complex
-// numbers, bitwise operations, averages of integers. Logical types know minimum and product (and),
-// maximum and sum (or); 8 and 16 bit integers travel as 32 bits, and wrap around as theirs do.
+// numbers, bitwise operations on floats, averages of integers. To logical types minimum and product
+// are and, maximum and sum are or. Integers that the communicator does not know travel as wider
+// ones, and wrap around as theirs do.
 ReductionPlan reduction_of(std::string_view what, const at::Tensor& tensor,
                            const c10d::ReduceOp& op);
 
@@ -36,8 +39,8 @@ void check_like(std::string_view what, const at::Tensor& tensor, at::ScalarType 
 // Raises ValueError unless there is one: other backends take one for each device.
 at::Tensor& the_only(std::string_view what, std::vector<at::Tensor>& tensors);
 
-// The tensor itself if it is contiguous and of that type, else a contiguous copy.
-at::Tensor dense(const at::Tensor& tensor, at::ScalarType type);
+// What this rank puts into the reduction, contiguous: the tensor itself if it can travel as it is.
+at::Tensor operand_of(const at::Tensor& tensor, const ReductionPlan& reduction);
 // The tensor itself if it is contiguous, else new memory of its shape.
 at::Tensor dense_memory_for(const at::Tensor& tensor);
 

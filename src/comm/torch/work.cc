@@ -11,7 +11,7 @@ namespace {
 
 std::exception_ptr as_exception(const Error& error) {
   try {
-    raise(error);
+    raise_failure(error);
   } catch (...) {
     return std::current_exception();
   }
@@ -21,8 +21,10 @@ std::exception_ptr as_exception(const Error& error) {
 
 void raise(const Error& error) {
   if (error.code == Code::invalid) C10_THROW_ERROR(ValueError, error.message);
-  C10_THROW_ERROR(DistBackendError, error.message);
+  raise_failure(error);
 }
+
+void raise_failure(const Error& error) { C10_THROW_ERROR(DistBackendError, error.message); }
 
 Work::Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds allowed,
            std::shared_ptr<PendingCall> call, std::shared_ptr<Finisher> finisher)
@@ -59,12 +61,18 @@ std::exception_ptr Work::exception() const {
   return result ? nullptr : as_exception(result.error());
 }
 
+int Work::sourceRank() const {
+  const auto source = call_->source();
+  TORCH_CHECK_VALUE(source, "only a recv from any source that is done knows its source");
+  return *source;
+}
+
 bool Work::wait(std::chrono::milliseconds timeout) {
   const auto allowed = timeout.count() > 0 ? timeout : allowed_;
   const auto result =
       allowed.count() > 0 ? call_->settle_by(Deadline::after(allowed), allowed) : call_->settle();
   finisher_->sweep();
-  if (!result) raise(result.error());
+  if (!result) raise_failure(result.error());
   call_->release();
   return true;
 }

@@ -15,9 +15,10 @@
 
 namespace lockstep {
 
-// What torch raises for it: ValueError for a call that makes no sense, DistBackendError for all
-// that befell the group.
+// What torch raises for it: ValueError for a request that makes no sense, else DistBackendError.
 [[noreturn]] void raise(const Error& error);
+// The same for what befell a call under way, whose arguments made sense: always DistBackendError.
+[[noreturn]] void raise_failure(const Error& error);
 
 class Work : public c10d::Work {
  public:
@@ -30,6 +31,8 @@ class Work : public c10d::Work {
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;
+  // Of a recv from any source that is done: who sent.
+  int sourceRank() const override;
   std::vector<at::Tensor> result() override { return call_->outputs(); }
   void synchronize() override { wait(); }
   // Raises what befell the call, or DistBackendError once the timeout is over.

@@ -1,0 +1,43 @@
+#include "comm/torch/scope_labels.h"
+
+#include <memory>
+#include <thread>
+
+#include <ATen/record_function.h>
+
+#include "comm/flight/label.h"
+
+namespace lockstep {
+namespace {
+
+struct Scope : at::ObserverContext {
+  explicit Scope(std::string_view name)
+      : outer(FlightLabel::exchange(FlightLabel::words_of(label_of_scope(name)))) {}
+  const FlightLabel::Words outer;
+  const std::thread::id thread = std::this_thread::get_id();
+};
+
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
+  return std::make_unique<Scope>(function.name());
+}
+
+// A scope may end on another thread, whose label is none of ours.
+void end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
+  const auto& scope = static_cast<const Scope&>(*context);
+  if (scope.thread == std::this_thread::get_id()) FlightLabel::exchange(scope.outer);
+}
+
+}  // namespace
+
+std::string_view label_of_scope(std::string_view scope) {
+  if (!scope.starts_with("FSDP::") || !scope.ends_with(')')) return scope;
+  const auto open = scope.find('(');
+  return open == std::string_view::npos ? scope : scope.substr(open + 1, scope.size() - open - 2);
+}
+
+void label_by_scopes() {
+  [[maybe_unused]] static const auto handle = at::addGlobalCallback(
+      at::RecordFunctionCallback(begin, end).scopes({at::RecordScope::USER_SCOPE}));
+}
+
+}  // namespace lockstep

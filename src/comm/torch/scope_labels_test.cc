@@ -1,0 +1,37 @@
+#include "comm/torch/scope_labels.h"
+
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include "comm/flight/label.h"
+
+namespace lockstep {
+namespace {
+
+TEST(ScopeLabels, AreTheUnitOfFsdpAndOfOthersTheWholeName) {
+  EXPECT_EQ(label_of_scope("FSDP::all_gather (layers.7)"), "layers.7");
+  EXPECT_EQ(label_of_scope("FSDP::root_pre_forward"), "FSDP::root_pre_forward");
+  EXPECT_EQ(label_of_scope("FSDP::odd)"), "FSDP::odd)");
+  EXPECT_EQ(label_of_scope("loss (of all)"), "loss (of all)");
+  EXPECT_EQ(label_of_scope(""), "");
+}
+
+TEST(ScopeLabels, LastAsLongAsTheScope) {
+  label_by_scopes();
+  label_by_scopes();
+  const FlightLabel label("outside");
+  {
+    RECORD_USER_SCOPE("FSDP::all_gather (layers.7)");
+    EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("layers.7"));
+    {
+      RECORD_FUNCTION("aten::mul", std::vector<c10::IValue>());
+      EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("layers.7"));
+    }
+    const FlightLabel inside("inside");
+    EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("inside"));
+  }
+  EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("outside"));
+}
+
+}  // namespace
+}  // namespace lockstep
