@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "comm/algorithm/by_plan.h"
-#include "comm/algorithm/choose.h"
 #include "comm/algorithm/host_group.h"
 #include "comm/algorithm/host_move.h"
 #include "comm/algorithm/host_reduce.h"
@@ -34,22 +33,15 @@ Result<void> carry_out_in_host(HostGroup& host, const Call& call) {
   }
 }
 
-Plan plan_for(const Exchange& exchange, const Header& call, const std::optional<Plan>& forced) {
-  const auto operation = static_cast<Operation>(call.operation);
-  const auto group = shape_of(exchange.hosts());
-  if (forced && fits(*forced, operation, call.bytes, group)) return *forced;
-  return choose(operation, call.bytes, group);
-}
-
 }  // namespace
 
-Result<void> carry_out(Exchange& exchange, const Call& call, const std::optional<Plan>& forced) {
+Result<void> carry_out(Exchange& exchange, const Call& call, Chooser& chooser) {
   if (exchange.size() == 1) return carry_out_alone(call);
   auto* const host = exchange.host();
   const bool in_host = host != nullptr && host->size() <= kReductionOperands &&
                        static_cast<int>(host->size()) == exchange.size();
   if (in_host) return carry_out_in_host(*host, call);
-  return carry_out_by(plan_for(exchange, call.header, forced), exchange, call);
+  return carry_out_by(chooser.plan_for(call.operation(), call.header.bytes), exchange, call);
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "comm/algorithm/algorithm.h"
 #include "comm/collective/progress_engine.h"
@@ -66,15 +67,31 @@ Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& ren
                         first, options.rank, own, kAlgorithmVariable));
 }
 
+// What rank 0 says before it meets the others.
+Result<void> tell_settings(const CommunicatorOptions& options, Rendezvous& rendezvous,
+                           const std::string& algorithm) {
+  TRY(rendezvous.set(kAlgorithmVariable, algorithm));
+  const auto costs = options.costs ? *options.costs : TRY(costs_in(own_environment()));
+  return rendezvous.set(kCostsVariable, to_words(costs));
+}
+
+// On rank 0's costs: by costs of their own, ranks would choose differently.
+Result<Costs> agree(const CommunicatorOptions& options, Rendezvous& rendezvous,
+                    const std::string& algorithm) {
+  if (options.size == 1) return Costs{};
+  TRY(check_algorithm(options, rendezvous, algorithm));
+  return costs_from_words(TRY(rendezvous.get(kCostsVariable, Deadline::after(options.timeout))));
+}
+
 }  // namespace
 
 class Communicator::Impl {
  public:
   Impl(std::unique_ptr<Endpoint> endpoint, const CommunicatorOptions& options,
-       const std::optional<Plan>& forced)
+       const std::optional<Plan>& forced, const Costs& costs)
       : rank_(options.rank),
         size_(options.size),
-        engine_(std::move(endpoint), options.group, options.timeout, forced) {}
+        engine_(std::move(endpoint), options.group, options.timeout, forced, costs) {}
 
   bool in_forked_child() const { return born_here_.in_child(); }
   // A forked child has no progress thread, so nothing that it submits would ever be done; and the
@@ -140,25 +157,27 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   const auto algorithm = algorithm_name(options);
   const auto forced = TRY(parse_algorithm(algorithm));
   PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
-  if (rank == 0 && size > 1) TRY(settings.set(kAlgorithmVariable, algorithm));
+  if (rank == 0 && size > 1) TRY(tell_settings(options, settings, algorithm));
   auto endpoint = Endpoint::create(
       {rank, size, options.host_id, options.secret, options.group, timeout, options.network},
       rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().within(
         format("rank {} joining group '{}'", rank, options.group));
-  if (auto checked = size > 1 ? check_algorithm(options, settings, algorithm) : Result<void>();
-      !checked) {
-    (*endpoint)->tell_giving_up(checked.error());
-    return std::move(checked).error();
+  auto costs = agree(options, settings, algorithm);
+  if (!costs) {
+    (*endpoint)->tell_giving_up(costs.error());
+    return std::move(costs).error();
   }
-  auto impl = std::make_unique<Impl>(std::move(*endpoint), options, forced);
+  auto impl = std::make_unique<Impl>(std::move(*endpoint), options, forced, *costs);
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
 int Communicator::rank() const { return impl_->rank(); }
 int Communicator::size() const { return impl_->size(); }
 const std::string& Communicator::fabric() const { return impl_->engine().fabric(); }
+std::span<const std::vector<int>> Communicator::hosts() const { return impl_->engine().hosts(); }
+const Costs& Communicator::costs() const { return impl_->engine().costs(); }
 
 Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
                                  CallMode mode) {

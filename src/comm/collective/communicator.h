@@ -29,14 +29,17 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "comm/collective/buffer.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/pending.h"
+#include "comm/cost/costs.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
@@ -55,6 +58,9 @@ struct CommunicatorOptions {
   // The algorithm between hosts, by name, wherever it fits; empty: as LOCKSTEP_ALGORITHM says, else
   // chosen for each call. The same on all ranks.
   std::string algorithm = {};
+  // By which it is chosen. Those of rank 0 count for all; empty: as LOCKSTEP_COSTS says, else
+  // defaults.
+  std::optional<Costs> costs = {};
 };
 
 class Communicator {
@@ -72,6 +78,10 @@ class Communicator {
   int size() const;
   // By what this rank reaches other hosts: "tcp over eth1"; empty when all ranks are on this one.
   const std::string& fabric() const;
+  // The ranks of each host, ascending; hosts in the order of their lowest rank.
+  std::span<const std::vector<int>> hosts() const;
+  // What the group has agreed that messages cost.
+  const Costs& costs() const;
 
   Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
                      CallMode mode = CallMode::nonblocking);  // in place

@@ -52,15 +52,17 @@ void become_progress_thread() {
 }  // namespace
 
 ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group,
-                               Duration timeout, const std::optional<Plan>& forced)
+                               Duration timeout, const std::optional<Plan>& forced,
+                               const Costs& costs)
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
       piece_bytes_(endpoint_->hosts().size() == 1 ? kLocalPieceBytes : kRemotePieceBytes),
-      forced_(forced),
+      costs_(costs),
       recorder_(
           {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
           flight_names()),
+      chooser_(shape_of(endpoint_->hosts()), forced, costs),
       point_to_point_(*endpoint_, recorder_) {
   if (const auto* share = endpoint_->share())
     host_.emplace(static_cast<Exchange&>(*this), *share, links_in_host(*endpoint_, *share));
@@ -231,7 +233,7 @@ Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
   silence_end_.reset();
   Result<void> done;
   if (has_news_.load()) done = take_news();  // an abort that came before the call
-  if (done) done = carry_out(*this, call, forced_);
+  if (done) done = carry_out(*this, call, chooser_);
   if (!done) done = conclude(done.error());  // while the record shows the call under way
   recorder_.ended(ticket, done.has_value(), received_bytes_);
   peer_wait_.reset();

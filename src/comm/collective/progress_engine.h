@@ -29,6 +29,7 @@
 #include "comm/algorithm/call.h"
 #include "comm/algorithm/exchange.h"
 #include "comm/algorithm/host_group.h"
+#include "comm/choice/chooser.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/inquest.h"
 #include "comm/collective/pending.h"
@@ -40,9 +41,9 @@ namespace lockstep {
 
 class ProgressEngine : private Exchange {
  public:
-  // group: for the flight record. forced: as for carry_out().
+  // group: for the flight record. forced, costs: as for Chooser.
   ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group, Duration timeout,
-                 const std::optional<Plan>& forced);
+                 const std::optional<Plan>& forced, const Costs& costs);
   ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
@@ -54,6 +55,8 @@ class ProgressEngine : private Exchange {
   void abort(Error error);
 
   const std::string& fabric() const { return endpoint_->fabric(); }
+  std::span<const std::vector<int>> hosts() const override { return endpoint_->hosts(); }
+  const Costs& costs() const { return costs_; }
 
  private:
   struct QueuedCall {
@@ -67,7 +70,6 @@ class ProgressEngine : private Exchange {
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return endpoint_->size(); }
   std::span<const int> ring() const override { return ring_; }
-  std::span<const std::vector<int>> hosts() const override { return endpoint_->hosts(); }
   HostGroup* host() override { return host_ ? &*host_ : nullptr; }
   std::size_t piece_bytes() const override { return piece_bytes_; }
   Result<std::byte*> claim(int peer) override;
@@ -117,10 +119,11 @@ class ProgressEngine : private Exchange {
   const Duration timeout_;
   const std::vector<int> ring_;
   const std::size_t piece_bytes_;
-  const std::optional<Plan> forced_;
+  const Costs costs_;
 
   FlightRecorder recorder_;
   Mutex baton_;  // what follows is the driver's; held while it waits, too
+  Chooser chooser_;
   std::optional<HostGroup> host_;
   PointToPoint point_to_point_;
   Header current_;       // of the collective that is carried out

@@ -1,11 +1,13 @@
 #include "comm/start/join.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <thread>
 
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/files.h"
@@ -91,13 +93,13 @@ class Joining {
     joined.meeting_place =
         TRY(RendezvousClient::connect(meeting.address, meeting.secret, deadline_));
     network_.meeting_host = TRY(parse_host_port(meeting.address)).host;
-    auto world = Communicator::create({.rank = launch_.rank,
-                                       .size = launch_.size,
-                                       .host_id = TRY(host_id(environment_)),
-                                       .secret = meeting.secret,
-                                       .timeout = options_.timeout,
-                                       .network = network_},
-                                      *joined.meeting_place);
+    joined.options = CommunicatorOptions{.rank = launch_.rank,
+                                         .size = launch_.size,
+                                         .host_id = TRY(host_id(environment_)),
+                                         .secret = meeting.secret,
+                                         .timeout = options_.timeout,
+                                         .network = network_};
+    auto world = Communicator::create(*joined.options, *joined.meeting_place);
     if (!file_.empty() && launch_.rank == 0) ::unlink(file_.c_str());
     joined.world = TRY(std::move(world));
     return joined;
@@ -141,6 +143,20 @@ class Joining {
 };
 
 }  // namespace
+
+Result<std::unique_ptr<Communicator>> Joined::group(const std::string& name,
+                                                    std::span<const int> ranks,
+                                                    const std::string& algorithm) const {
+  const auto found = std::find(ranks.begin(), ranks.end(), world->rank());
+  LS_CHECK(found != ranks.end());
+  auto own = *options;
+  own.rank = static_cast<int>(found - ranks.begin());
+  own.size = static_cast<int>(ranks.size());
+  own.group = name;
+  own.algorithm = algorithm;
+  own.costs = world->costs();
+  return Communicator::create(std::move(own), *meeting_place);
+}
 
 Result<Joined> join(const JoinOptions& options) {
   auto launch = TRY(own_launched_rank());

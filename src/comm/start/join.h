@@ -9,6 +9,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -27,7 +29,13 @@ struct JoinOptions {
 struct Joined {
   std::unique_ptr<RendezvousServer> server;  // of rank 0, where no agent holds one
   std::unique_ptr<Rendezvous> meeting_place;
+  std::optional<CommunicatorOptions> options;  // of `world`
   std::unique_ptr<Communicator> world;
+
+  // A group of some of world's ranks, in this order, which all of them call for by the same name,
+  // used for nothing else. algorithm: as in CommunicatorOptions.
+  Result<std::unique_ptr<Communicator>> group(const std::string& name, std::span<const int> ranks,
+                                              const std::string& algorithm = {}) const;
 };
 
 // LOCKSTEP_HOST_ID overrides the machine's boot id; LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS,

@@ -1,0 +1,37 @@
+// Chooser: the plans of one group's calls: one that is forced, wherever it fits, else choose()'s,
+// which it remembers, as programs make the same calls over and over. For one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "comm/algorithm/algorithm.h"
+#include "comm/algorithm/call.h"
+#include "comm/cost/costs.h"
+
+namespace lockstep {
+
+class Chooser {
+ public:
+  // All three the same on all ranks.
+  Chooser(const GroupShape& group, const std::optional<Plan>& forced, const Costs& costs)
+      : group_(group), forced_(forced), costs_(costs) {}
+
+  // bytes: the call header's, of a rank's share.
+  Plan plan_for(Operation operation, std::size_t bytes);
+
+ private:
+  struct Known {
+    Operation operation;
+    std::size_t bytes;
+    Plan plan;
+  };
+
+  const GroupShape group_;
+  const std::optional<Plan> forced_;
+  const Costs costs_;
+  std::array<std::optional<Known>, 64> known_;  // by operation and bytes; the last one wins
+};
+
+}  // namespace lockstep
