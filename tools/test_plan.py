@@ -29,6 +29,13 @@ def but_first(tests: str, parts: int) -> str:
 # What the sanitized builds leave out, as gtest's filter names it, since it shows them nothing new:
 # more seeds of the same code, more sizes of the same groups.
 LEFT_OUT = {
+    "comm_algorithm_test": ":".join(
+        f"*/EveryPlan.*/{group}"
+        for group in (
+            *("1_1_1_1", "1_1_1_1_1_1", "1_1_1_1_1_1_1_1", "1_1_1_1_1_1_1_1_1"),
+            *("2_2_2_2", "4_4_lent", "3_3_3_lent", "3_2_lent", "4_2_3", "2_5_some_lent"),
+        )
+    ),
     "comm_collective_test": ":".join(
         f"All/*/{group}"
         for group in (
@@ -97,6 +104,30 @@ class CheckedBuild(Check):
             for name in sorted(names)
             if name.startswith("tests/")
         ]
+
+
+@dataclass
+class FuzzBuild(CheckedBuild):
+    """Compiles the fuzz targets; what they learn is kept in build/cache/fuzz for the next time."""
+
+    seconds: int = 0  # of each
+
+    def programs(self) -> list[Program]:
+        found = sorted((ROOT / "build" / self.build / "fuzz").iterdir())
+        return [self.target(program) for program in found]
+
+    def target(self, program: Path) -> Check:
+        corpus, findings = ROOT / "build/cache/fuzz" / program.name, ROOT / "build/logs/fuzz"
+        for folder in (corpus, findings):
+            folder.mkdir(parents=True, exist_ok=True)
+        options = [f"-max_total_time={self.seconds}", f"-artifact_prefix={findings}/"]
+        command = [str(program), *options, "-print_final_stats=1", "-timeout=10", str(corpus)]
+        return Check(f"fuzz {program.name}", command, self.seconds + 120)
+
+
+def fuzzing(seconds: int) -> FuzzBuild:
+    command = [str(ROOT / "tools/check_build"), "fuzz"]
+    return FuzzBuild("build fuzz", command, 1800, "fuzz", seconds=seconds)
 
 
 def checked_build(build: str, tests: bool = True) -> CheckedBuild:
