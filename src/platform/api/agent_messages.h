@@ -14,7 +14,7 @@ namespace lockstep::api {
 
 struct Heartbeat {
   std::string node;  // demo/42.2/0
-  NodeState state = NodeState::preparing;
+  NodeState state = NodeState::ready;
   std::string address;
   int master_port = 0;
   int rendezvous_port = 0;

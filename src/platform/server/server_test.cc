@@ -344,7 +344,6 @@ TEST_F(ServerTest, VersionAndMapAreSaid) {
 
 TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
   submit();
-  EXPECT_EQ(heartbeat("preparing")["command"], "none");
   const Json items = {{"items", {log(1, 0, "one\ntwo"), log(2, 1, "three")}}};
   const Json answer = heartbeat("ready", items);
   EXPECT_EQ(answer["command"], "start");
@@ -385,12 +384,12 @@ TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
   submit();
   const std::string token = "Bearer " + keys_->agent_token(kNodeId.attempt);
   const auto heartbeat_with = [](std::string_view fields) {
-    return format(R"({{"node":"demo/1.1/0","state":"preparing"{}}})", fields);
+    return format(R"({{"node":"demo/1.1/0","state":"ready"{}}})", fields);
   };
   for (const auto& [body, named] :
        {std::pair(std::string(R"({"node":"demo/1.1/1","state":"ready"})"), "node: 'demo/1.1/1'"),
         std::pair(std::string(R"({"node":"demo/1.1/0","state":"reddy"})"),
-                  "state: 'reddy' is none of allocated, preparing, ready, running, stopping, "
+                  "state: 'reddy' is none of allocated, ready, running, stopping, "
                   "released, lost, did you mean 'ready'?"),
         std::pair(heartbeat_with(R"(,"items":[{"kind":"metric"}])"),
                   "items[0].kind: 'metric' is none of log, metrics, progress, checkpoint, did you "
@@ -431,7 +430,7 @@ TEST_F(ServerTest, ACallMayWaitForAChangeOfItsRun) {
   auto waiting = std::async(std::launch::async, [&] {
     return get(format("/api/v1/runs/demo/1?after_version={}&wait=20", version));
   });
-  heartbeat("preparing");
+  heartbeat("ready");
   EXPECT_GT(waiting.get()["version"].get<std::int64_t>(), version);
 }
 
@@ -439,7 +438,7 @@ TEST_F(ServerTest, ACallMayWaitForLines) {
   submit();
   auto waiting =
       std::async(std::launch::async, [&] { return get("/api/v1/runs/demo/1/logs?wait=20"); });
-  heartbeat("preparing", {{"items", {log(1, 0, "hello")}}});
+  heartbeat("ready", {{"items", {log(1, 0, "hello")}}});
   EXPECT_THAT(lines(waiting.get()), ElementsAre("hello"));
 }
 

@@ -47,13 +47,12 @@ constexpr auto enum_names(Cause) {
                        {Cause::cancelled, "cancelled"}});
 }
 
-// allocated, released and lost are the controller's words, the others the agent's: preparing (it
-// has called), ready (it offers its addresses), running (all its ranks were started), stopping (it
-// obeys `stop`, or could not start its ranks and says why in `message`; it starts none any more).
-enum class NodeState { allocated, preparing, ready, running, stopping, released, lost };
+// allocated, released and lost are the controller's words, the others the agent's: ready (it offers
+// its addresses), running (all its ranks were started), stopping (it obeys `stop`, or could not
+// start its ranks and says why in `message`; it starts none any more).
+enum class NodeState { allocated, ready, running, stopping, released, lost };
 constexpr auto enum_names(NodeState) {
   return names<NodeState>({{NodeState::allocated, "allocated"},
-                           {NodeState::preparing, "preparing"},
                            {NodeState::ready, "ready"},
                            {NodeState::running, "running"},
                            {NodeState::stopping, "stopping"},

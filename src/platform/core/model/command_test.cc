@@ -48,7 +48,7 @@ TEST_F(CommandTest, StartWhenAllNodesAreReadyCarriesTheFirstNodesAddresses) {
 }
 
 TEST_F(CommandTest, NoneWhileANodeIsNotReady) {
-  node(0).state = NodeState::preparing;
+  node(0).state = NodeState::allocated;
   EXPECT_EQ(command(1).kind, CommandKind::none);
 }
 

@@ -27,7 +27,7 @@ struct ResumeRun {
 // An agent's word about its node; repeats and late ones are harmless.
 struct NodeReport {
   NodeId node;
-  NodeState state = NodeState::preparing;
+  NodeState state = NodeState::ready;
   std::string address;
   int master_port = 0;
   int rendezvous_port = 0;

@@ -33,7 +33,7 @@ Result<void> check_rank(const NodeReport& report, const Node& node, const Rank& 
 }
 
 Result<void> check_report(const NodeReport& report, const Node& node) {
-  if (report.state < NodeState::preparing || report.state > NodeState::stopping)
+  if (report.state < NodeState::ready || report.state > NodeState::stopping)
     return refuse(report, format("'{}' is not for agents to say", text(report.state)));
   for (const Rank& rank : report.ranks) TRY(check_rank(report, node, rank));
   const bool offers = report.state == NodeState::ready || report.state == NodeState::running;

@@ -100,7 +100,7 @@ class Chaos {
 
   NodeReport any_report(const NodeId& node) {
     auto word = world_.running(node);
-    word.state = static_cast<NodeState>(below(7));
+    word.state = static_cast<NodeState>(below(6));
     if (word.state < NodeState::running || below(4) == 0) word.ranks.clear();
     for (Rank& rank : word.ranks) {
       rank.state = static_cast<RankState>(below(6) < 4 ? 0 : 1 + below(2));

@@ -314,15 +314,15 @@ TEST_F(StepTest, AnAgentThatEndsBeforeItCalledIsALaunchThatFailed) {
   EXPECT_EQ(world.run(run).epoch, 2);
 }
 
-TEST_F(StepTest, AnAgentThatIsNeverReadyEndsItsAttempt) {
+TEST_F(StepTest, AnAgentThatNeverStartsItsRanksEndsItsAttempt) {
   const RunId run = world.submit(spec_of(1, 1));
   for (int i = 0; i < 15; ++i) {
     world.now += seconds(20);
-    world.must(world.report(world.node(run, 0), NodeState::preparing));
+    world.must(world.report(world.node(run, 0), NodeState::ready));
   }
   world.pass_time(Duration(0));
   EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
-  EXPECT_THAT(world.run(run).reason, HasSubstr("node 0 on host a is still preparing"));
+  EXPECT_THAT(world.run(run).reason, HasSubstr("node 0 on host a is still ready"));
 }
 
 TEST_F(StepTest, AnAgentThatCannotStartItsRanksSaysWhy) {
@@ -344,7 +344,7 @@ TEST_F(StepTest, StaleRepeatedAndLateReportsAreHarmless) {
   const State before = world.state;
   world.must(world.ended(old, RankState::exited, 0));
   world.must(world.running(old));
-  world.must(world.report(world.node(run, 0), NodeState::preparing));
+  world.must(world.report(world.node(run, 0), NodeState::ready));
   world.must(world.running(world.node(run, 0)));
   world.must(NodeGone{old});
   EXPECT_EQ(world.state.runs, before.runs);
