@@ -11,6 +11,8 @@ namespace {
 
 constexpr Duration kBackOffFirst = std::chrono::seconds(2);
 constexpr Duration kBackOffLimit = std::chrono::seconds(60);
+// An agent stops its ranks at the time-out by its own clock, maybe before ours says so.
+constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
 
 // None before the first retry, then 2 s, 4 s, ... up to a minute.
 Duration back_off(int failures) {
@@ -23,6 +25,16 @@ void set_cause(Draft& draft, const AttemptId& id, Cause cause, std::string reaso
   Attempt& attempt = draft.attempts.edit(id);
   attempt.cause = cause;
   attempt.reason = std::move(reason);
+}
+
+// All that failed did so because an agent had ended its peers.
+void acquit_ranks(Draft& draft, const AttemptId& id) {
+  const Attempt& attempt = *draft.attempts.find(id);
+  const Run& run = *draft.runs.find(id.run);
+  const auto end = first_end_by_agent(draft.nodes_of(id));
+  const bool failed = attempt.cause == Cause::user_exit || attempt.cause == Cause::rank_lost;
+  if (failed && end && time_was_up(run, attempt, *end))
+    set_cause(draft, id, Cause::timeout, time_out_of(run));
 }
 
 // What failed attempts use up: the program's own failures apart from what befalls it.
@@ -80,11 +92,19 @@ void judge_ranks(Draft& draft, const AttemptId& id) {
   const Attempt& attempt = *draft.attempts.find(id);
   const auto verdict =
       verdict_on(attempt, draft.nodes_of(id), draft.runs.find(id.run)->spec.hang_after);
-  if (!verdict) return;
+  if (!verdict) return acquit_ranks(draft, id);
   if (attempt.state < AttemptState::draining)
     begin_draining(draft, id, verdict->cause, verdict->reason);
   else if (is_verdict(attempt.cause) && attempt.reason != verdict->reason)
     set_cause(draft, id, verdict->cause, verdict->reason);
+}
+
+bool time_was_up(const Run& run, const Attempt& attempt, Time until) {
+  return run.charged + (until - attempt.created) + kTimeoutSlack >= run.spec.timeout;
+}
+
+std::string time_out_of(const Run& run) {
+  return format("reached its time-out of {}", text(run.spec.timeout));
 }
 
 void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) {

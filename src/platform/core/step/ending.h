@@ -23,8 +23,16 @@ void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::st
 
 // Begins draining if a rank of the attempt has ended badly or hangs; of one that drains because of
 // its ranks, makes what they say now its cause: a peer that fails because another died or hangs
-// does not hide that, whichever is reported first (verdict.h).
+// does not hide that, whichever is reported first (verdict.h); nor does one that fails because an
+// agent ended its peers when their time was up.
 void judge_ranks(Draft& draft, const AttemptId& attempt);
+
+// Whether an agent, which counts by its own clock from the start of its ranks, may have found the
+// attempt's time used up at `until`. Of that start we may have heard late, when the daemon was away
+// or its disk full, so the attempt's age is what bounds it.
+bool time_was_up(const Run& run, const Attempt& attempt, Time until);
+// The reason then.
+std::string time_out_of(const Run& run);
 
 // Nothing is known of the node any more, for the reason given. Hides what other ranks did if
 // the node was last heard before draining began: then it was the first to go.

@@ -81,8 +81,7 @@ void check_timeout(Draft& draft, const Attempt& attempt, Time listening_since) {
   if (!any_was_heard(draft, attempt, listening_since)) return;
   const Run& run = *draft.runs.find(attempt.id.run);
   if (run.charged + (draft.now() - *attempt.started) >= run.spec.timeout)
-    begin_draining(draft, attempt.id, Cause::timeout,
-                   format("reached its time-out of {}", text(run.spec.timeout)));
+    begin_draining(draft, attempt.id, Cause::timeout, time_out_of(run));
 }
 
 // A node that is told to stop has the grace period; one whose ranks have ended may take longer, as

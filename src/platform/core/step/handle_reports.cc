@@ -14,8 +14,6 @@ namespace {
 
 // While nothing else changes, being heard and the steps are written down no more often than this.
 constexpr Duration kHeardInterval = std::chrono::seconds(5);
-// An agent stops its ranks at the time-out by its own clock, maybe before ours says so.
-constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
 
 Error refuse(const NodeReport& report, std::string_view what) {
   return {Code::invalid, format("report of node {}: {}", text(report.node), what)};
@@ -106,13 +104,10 @@ void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node) {
   if (node.ranks.size() < node.devices.size())
     return begin_draining(draft, attempt.id, Cause::launch_failed,
                           with_message(place_of(node) + " could not start its ranks"));
-  // By its own clock, which runs from the start of its ranks to their end. Of either we may have
-  // heard late, when the daemon was away or its disk full, so the attempt's age is what bounds it.
+  // Its ranks' end, too, we may hear of late.
   const Time until = std::min(draft.now(), last_end(node).value_or(draft.now()));
-  const Duration used = run.charged + (until - attempt.created);
-  if (used + kTimeoutSlack >= run.spec.timeout)
-    return begin_draining(draft, attempt.id, Cause::timeout,
-                          format("reached its time-out of {}", text(run.spec.timeout)));
+  if (time_was_up(run, attempt, until))
+    return begin_draining(draft, attempt.id, Cause::timeout, time_out_of(run));
   begin_draining(draft, attempt.id, Cause::node_lost,
                  with_message(place_of(node) + " stopped its ranks on its own"));
 }

@@ -173,6 +173,41 @@ TEST_F(StepSilenceTest, ANodeThatStoppedOnItsOwnWhileTheDaemonWasAwayHasNotReach
   EXPECT_EQ(world.run(run).charged, Duration(seconds(10)));
 }
 
+TEST_F(StepSilenceTest, ATimeOutThatAnAgentKeptIsTheCauseThoughAPeerThatFailedOfItIsHeardFirst) {
+  auto spec = spec_of(2, 1);
+  spec.timeout = std::chrono::minutes(1);
+  spec.retries = 1;
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += seconds(60);
+  auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
+  word.state = NodeState::stopping;
+  word.message = "time-out";
+  world.now += seconds(1);
+  const auto echo = world.ended(world.node(run, 1), RankState::exited, 1);
+  world.now += std::chrono::hours(2);
+  world.must(DaemonStarted{});
+  world.must(echo);
+  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).state, RunState::timed_out);
+  EXPECT_EQ(world.run(run).reason, "reached its time-out of 1m 0s");
+  EXPECT_EQ(world.run(run).user_exits, 0);
+}
+
+TEST_F(StepSilenceTest, APeerThatFailedAfterAnAgentEndedItsRanksBeforeTheirTimeIsToBlame) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(60);
+  const auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
+  world.now += seconds(1);
+  world.must(world.ended(world.node(run, 1), RankState::exited, 1));
+  world.must(word);  // by a clock that is behind
+  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+}
+
 TEST_F(StepSilenceTest, WhatAnAgentThatDiedLeftIsKilledWithoutWaitingForItsSilence) {
   const RunId run = world.submit(spec_of(2, 1));
   const NodeId node = world.node(run, 1);

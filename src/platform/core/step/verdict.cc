@@ -24,18 +24,9 @@ Suspects all_ranks(const std::vector<const Node*>& nodes) {
   return all;
 }
 
-// Its peers may fail because it is gone: agents end ranks by themselves while no daemon tells them.
-std::optional<Time> first_end_by_us(const Suspects& ranks) {
-  std::optional<Time> first;
-  for (const Suspect& suspect : ranks)
-    if (suspect.rank->signalled_by_us && suspect.rank->ended)
-      first = std::min(first.value_or(*suspect.rank->ended), *suspect.rank->ended);
-  return first;
-}
-
-// Echoes of a hang, and of what we did, left out. At equal times the lowest rank.
-std::optional<Suspect> first_bad_end(const Attempt& attempt, const Suspects& ranks) {
-  const auto by_us = first_end_by_us(ranks);
+// Echoes of a hang, and of what agents did by themselves, left out. At equal times the lowest rank.
+std::optional<Suspect> first_bad_end(const Attempt& attempt, const Suspects& ranks,
+                                     std::optional<Time> by_us) {
   std::optional<Suspect> first;
   for (const Suspect& suspect : ranks) {
     if (!ended_badly(*suspect.rank)) continue;
@@ -46,8 +37,11 @@ std::optional<Suspect> first_bad_end(const Attempt& attempt, const Suspects& ran
   return first;
 }
 
-// It runs, or would if its agent had let it.
-bool has_not_ended_itself(const Rank& rank) {
+// It runs, or would if its agent had let it; or it was stopped when the attempt's end began, and
+// went on only to fail because its peers had.
+bool held_others_up(const Attempt& attempt, const Rank& rank) {
+  if (rank.activity == Activity::stopped && attempt.draining && rank.ended >= attempt.draining)
+    return true;
   return rank.state == RankState::running || rank.state == RankState::lost || rank.signalled_by_us;
 }
 
@@ -60,8 +54,8 @@ auto order_of_suspicion(const Rank& rank) {
   return std::tuple(activity, step, rank.rank);
 }
 
-std::optional<Suspect> hanging_rank(Suspects ranks) {
-  std::erase_if(ranks, [](const Suspect& s) { return !has_not_ended_itself(*s.rank); });
+std::optional<Suspect> hanging_rank(const Attempt& attempt, Suspects ranks) {
+  std::erase_if(ranks, [&](const Suspect& s) { return !held_others_up(attempt, *s.rank); });
   if (ranks.empty()) return std::nullopt;
   return *std::ranges::min_element(ranks, {},
                                    [](const Suspect& s) { return order_of_suspicion(*s.rank); });
@@ -117,14 +111,22 @@ std::optional<Verdict> verdict_on(const Attempt& attempt, const std::vector<cons
   const Suspects ranks = all_ranks(nodes);
   const bool stalled = std::ranges::any_of(
       ranks, [](const Suspect& suspect) { return suspect.rank->stalled_since.has_value(); });
-  const auto bad_end = first_bad_end(attempt, ranks);
-  const auto hanging = hanging_rank(ranks);
+  const auto bad_end = first_bad_end(attempt, ranks, first_end_by_agent(nodes));
+  const auto hanging = hanging_rank(attempt, ranks);
   const bool stopped = hanging && hanging->rank->activity == Activity::stopped;
   if (bad_end && stopped && gave_up_by_itself(*bad_end->rank))
     return hang_of(*hanging, stalled, hang_after);
   if (bad_end) return end_of(*bad_end);
   if (stalled && hanging) return hang_of(*hanging, stalled, hang_after);
   return std::nullopt;
+}
+
+std::optional<Time> first_end_by_agent(const std::vector<const Node*>& nodes) {
+  std::optional<Time> first;
+  for (const auto& [node, rank] : all_ranks(nodes))
+    if (rank->signalled_by_us && rank->ended)
+      first = std::min(first.value_or(*rank->ended), *rank->ended);
+  return first;
 }
 
 bool is_verdict(Cause cause) {

@@ -31,6 +31,10 @@ struct Verdict {
 std::optional<Verdict> verdict_on(const Attempt& attempt, const std::vector<const Node*>& nodes,
                                   Duration hang_after);
 
+// By its agent's clock: when the first rank ended that its agent had signalled. What fails after
+// that fails because of it.
+std::optional<Time> first_end_by_agent(const std::vector<const Node*>& nodes);
+
 // Whether a verdict on ranks was the cause; only such a one gives way to another.
 bool is_verdict(Cause cause);
 

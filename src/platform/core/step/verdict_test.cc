@@ -138,6 +138,16 @@ TEST_F(VerdictTest, AStoppedRankExplainsThePeersThatGaveUp) {
   EXPECT_EQ(verdict().cause, Cause::hung);
 }
 
+TEST_F(VerdictTest, AStoppedRankThatGoesOnWhileItsAttemptDrainsAndFailsIsStillToBlame) {
+  end(0, RankState::exited, 1, seconds(-1));
+  rank(3).activity = Activity::stopped;
+  const auto before = verdict();
+  drain_for(Cause::hung);
+  end(3, RankState::exited, 1, seconds(1));
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_EQ(verdict().reason, before.reason);
+}
+
 TEST_F(VerdictTest, AStoppedRankDoesNotExplainThatAnotherWasKilled) {
   end(0, RankState::killed, SIGKILL, seconds(-1));
   rank(3).activity = Activity::stopped;
