@@ -18,6 +18,7 @@ class OtherStore : public Store {
   explicit OtherStore(Store& real) : real_(real) {}
   Result<State> load() override { return real_.load(); }
   Result<void> commit(std::span<const Change> changes) override { return real_.commit(changes); }
+  Result<void> probe() override { return real_.probe(); }
 
  protected:
   Store& real_;

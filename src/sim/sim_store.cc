@@ -35,18 +35,25 @@ struct Teller {
 };
 
 const Error kDead{Code::unavailable, "the daemon is dead"};
+const Error kFull{Code::exhausted, "the disk is full"};
 
 }  // namespace
 
 Result<void> SimStore::commit(std::span<const Change> changes) {
   if (!life_.pass("before a commit")) return kDead;
-  if (full_) return Error{Code::exhausted, "the disk is full"};
+  if (full_) return kFull;
   if (scene_.traced())
     for (const Change& change : changes) tell(change);
   truth_.committing(changes);
   for (const Change& change : changes) apply(durable_, change);
   ++commits_;
   life_.pass("after a commit");
+  return {};
+}
+
+Result<void> SimStore::probe() {
+  if (!life_.alive()) return kDead;
+  if (full_) return kFull;
   return {};
 }
 

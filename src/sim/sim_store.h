@@ -14,6 +14,7 @@ class SimStore : public Store {
 
   Result<State> load() override { return durable_; }
   Result<void> commit(std::span<const Change> changes) override;
+  Result<void> probe() override;
 
   void set_full(bool full) { full_ = full; }
   bool full() const { return full_; }

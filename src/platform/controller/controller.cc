@@ -24,6 +24,9 @@ constexpr Duration kActAtOnce = std::chrono::milliseconds(20);
 constexpr Duration kAskFirst = std::chrono::seconds(1);
 constexpr Duration kAskMost = std::chrono::seconds(5);
 
+// After the store took no change: when nobody wants one stored for so long, it is tried.
+constexpr Duration kProbeInterval = std::chrono::seconds(5);
+
 // What complaints are about.
 constexpr auto kStore = "store", kEngine = "engine", kKill = "kill";
 
@@ -133,6 +136,7 @@ Result<Command> Controller::report(const NodeReport& report) {
 }
 
 void Controller::tick() {
+  probe_store();
   if (!ready_ && time_to_ask()) (void)take_up();  // what it could not store, it says itself
   if (!ready_) return;
   const Time now = setup_.clock.now();
@@ -174,13 +178,28 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
 Result<void> Controller::commit(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   auto committed = setup_.store.commit(changes);
-  if (committed && complaints_.over(kStore)) LS_LOG(info, "the store takes changes again");
-  if (committed) return {};
-  unheard_ = true;
-  const auto words = format("nothing starts, ends or is resumed until it can be stored: {}",
-                            committed.error().message);
-  if (complaints_.due(kStore, words)) LS_LOG(error, "{}", words);
+  if (!committed) unheard_ = true;
+  note(committed);
   return committed;
+}
+
+void Controller::note(const Result<void>& stored) {
+  if (stored) {
+    refused_.reset();
+    if (complaints_.over(kStore)) LS_LOG(info, "the store takes changes again");
+    return;
+  }
+  refused_ = setup_.clock.now();
+  const auto words = format("nothing starts, ends or is resumed until it can be stored: {}",
+                            stored.error().message);
+  if (complaints_.due(kStore, words)) LS_LOG(error, "{}", words);
+}
+
+// While nothing happens nothing is committed, and nobody would learn that there is room again.
+void Controller::probe_store() {
+  const Time now = setup_.clock.now();
+  if (!refused_ || (now >= *refused_ && now - *refused_ < kProbeInterval)) return;
+  note(setup_.store.probe());
 }
 
 // A launch that fails is an event of its own, whose effects join the queue.

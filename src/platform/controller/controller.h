@@ -95,6 +95,8 @@ class Controller {
   Result<std::vector<Change>> handle(const Event& event);
   Result<std::vector<Change>> decide(const Event& event);
   Result<void> commit(const std::vector<Change>& changes);
+  void note(const Result<void>& stored);
+  void probe_store();
   void carry_out(const LaunchNode& effect);
   void carry_out(const KillNode& effect);
   Result<void> launch(const Node& node);
@@ -107,14 +109,15 @@ class Controller {
   ControllerSetup setup_;
   State state_;
   std::vector<Watcher> watchers_;
-  std::deque<Effect> effects_;  // committed, not yet carried out
-  std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
-  bool ready_ = false;          // the engine has said what is there
-  Duration pause_{};            // between two questions to it, until then
-  std::optional<Time> ticked_;  // the last tick
-  Time listening_since_{};      // without a break
-  std::optional<Time> looked_;  // when the engine was last asked
-  bool unheard_ = false;        // a commit failed since the last tick, maybe that of a report
+  std::deque<Effect> effects_;   // committed, not yet carried out
+  std::set<NodeId> launching_;   // committed, their launch not yet tried: not gone if not listed
+  bool ready_ = false;           // the engine has said what is there
+  Duration pause_{};             // between two questions to it, until then
+  std::optional<Time> ticked_;   // the last tick
+  Time listening_since_{};       // without a break
+  std::optional<Time> looked_;   // when the engine was last asked
+  bool unheard_ = false;         // a commit failed since the last tick, maybe that of a report
+  std::optional<Time> refused_;  // when the store last took no change; none: it takes them
   Complaints complaints_;
 };
 

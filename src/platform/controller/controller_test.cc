@@ -332,6 +332,16 @@ TEST_F(ControllerTest, AFullDiskIsSaidOnceAMinuteAndCostsNoRunOnceThereIsRoom) {
   EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
 }
 
+TEST_F(ControllerTest, WithNothingToStoreItIsSeenSoonThatThereIsRoomAgain) {
+  store_.fail_with(Error{Code::exhausted, "disk full"});
+  EXPECT_FALSE(controller_->submit(spec_of(1, 1), {}));
+  for (int i = 0; i < 60; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(controller_->troubles(), ElementsAre(HasSubstr("disk full")));
+  store_.fail_with(std::nullopt);
+  for (int i = 0; i < 5; ++i) tick(std::chrono::seconds(1));
+  EXPECT_THAT(controller_->troubles(), ElementsAre());
+}
+
 TEST_F(ControllerTest, ANodeThatWasNotKilledWhenTheDaemonDiedIsKilledByTheNext) {
   const RunId id = controller_->submit(spec_of(1, 1), {}).value();
   const NodeId node = nodes(id)[0];

@@ -17,8 +17,12 @@ class MemoryStore : public Store {
     ++commits_;
     return {};
   }
+  Result<void> probe() override {
+    if (failure_) return *failure_;
+    return {};
+  }
 
-  // From now on commit() fails with this; nullopt: it works again.
+  // From now on commit() and probe() fail with this; nullopt: it works again.
   void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }
   int commits() const { return commits_; }
 

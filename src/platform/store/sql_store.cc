@@ -242,4 +242,9 @@ Result<void> SqlStore::commit(std::span<const Change> changes) {
   });
 }
 
+Result<void> SqlStore::probe() {
+  return database_.transaction(
+      [&] { return database_.execute("update schema_version set version = version"); });
+}
+
 }  // namespace lockstep

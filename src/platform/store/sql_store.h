@@ -12,6 +12,7 @@ class SqlStore : public Store {
 
   Result<State> load() override;
   Result<void> commit(std::span<const Change> changes) override;
+  Result<void> probe() override;
 
  private:
   Database& database_;

@@ -16,6 +16,8 @@ class Store {
   virtual Result<State> load() = 0;
   // All of the rows or none of them. Once it has returned, they survive a crash of the daemon.
   virtual Result<void> commit(std::span<const Change> changes) = 0;
+  // Whether it would take a commit now: writes, and changes nothing.
+  virtual Result<void> probe() = 0;
 };
 
 }  // namespace lockstep

@@ -122,6 +122,18 @@ TEST_F(StoreTest, ARowIsReplacedByItsSuccessor) {
   EXPECT_TRUE(loaded.open.empty());
 }
 
+TEST_F(StoreTest, AProbeChangesNothing) {
+  auto database = open();
+  SqlStore store(*database);
+  ASSERT_TRUE(store.commit(all_rows()));
+  const auto before = store.load().value();
+  EXPECT_TRUE(store.probe());
+  expect_same(store.load().value(), before);
+  EXPECT_EQ(schema_version_of(*database).value(), schema_version_known());
+  ASSERT_TRUE(database->execute("pragma query_only = on"));
+  EXPECT_FALSE(store.probe());
+}
+
 TEST_F(StoreTest, ACommitThatFailsHalfWayChangesNothing) {
   auto database = open();
   SqlStore store(*database);
