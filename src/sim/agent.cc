@@ -37,9 +37,22 @@ Agent::Agent(const World& world, ProcessId id, Launch launch, Left left)
 template <class Act>
 void Agent::later(Duration delay, Act act) {
   world_.scene.timeline.after(delay, [weak = weak_from_this(), act] {
-    const auto self = weak.lock();
-    if (self && self->phase_ != Phase::gone) act(*self);
+    if (const auto self = weak.lock()) self->do_now(act);
   });
+}
+
+void Agent::do_now(std::function<void(Agent&)> act) {
+  if (phase_ == Phase::gone) return;
+  if (stands_still_) return missed_.push_back(std::move(act));
+  act(*this);
+}
+
+void Agent::stand_still() { stands_still_ = true; }
+
+void Agent::go_on() {
+  stands_still_ = false;
+  for (const auto& act : std::exchange(missed_, {})) do_now(act);
+  if (phase_ != Phase::gone && !calling_) plan_call(Duration(0));
 }
 
 std::vector<int> Agent::running_ranks() const {
@@ -69,13 +82,13 @@ void Agent::plan_call(Duration delay) {
 }
 
 void Agent::call() {
+  if (stands_still_) return;
   watch();
   if (calling_) return;  // what was seen is told already
   calling_ = true;
   sent_ = version_;
   world_.network.call(host(), report(), [weak = weak_from_this()](Result<Command> answer) {
-    const auto self = weak.lock();
-    if (self && self->phase_ != Phase::gone) self->hear(answer);
+    if (const auto self = weak.lock()) self->do_now([answer](Agent& agent) { agent.hear(answer); });
   });
 }
 
@@ -133,6 +146,7 @@ void Agent::watch() {
   const Progress progress = world_.training.progress(node_.attempt);
   const bool stalled = progress.step >= 0 && launch_.hang_after > Duration(0) &&
                        progress.since_step >= launch_.hang_after;
+  if (phase_ == Phase::running && progress.step >= 0) count_running_time();
   const bool known = hangs();
   for (Rank& rank : ranks_) {
     if (rank.state != RankState::running) continue;
@@ -181,12 +195,11 @@ void Agent::start_ranks() {
   tell();
 }
 
-// Once all nodes' ranks run. Repeats change nothing.
+// Once all nodes' ranks run, as the daemon says or their steps show. Repeats change nothing.
 void Agent::count_running_time() {
   if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
   later(launch_.time_left, [](Agent& agent) {
     if (agent.phase_ != Phase::running) return;
-    agent.world_.truth.out_of_time(agent.node_.attempt);
     agent.begin_stop("time-out");
   });
 }
@@ -217,7 +230,9 @@ void Agent::make_end() {
 void Agent::signal_ranks(int signal, Duration delay) {
   if (!std::exchange(signalled_, true)) look();
   for (int local : running_ranks())
-    later(delay, [=](Agent& agent) { agent.end_rank(local, {RankState::killed, signal}); });
+    world_.scene.timeline.after(delay, [weak = weak_from_this(), local, signal] {
+      if (const auto self = weak.lock()) self->end_rank(local, {RankState::killed, signal});
+    });
 }
 
 void Agent::kill_rank(int local_rank, int signal) {

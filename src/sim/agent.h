@@ -44,6 +44,10 @@ class Agent : public std::enable_shared_from_this<Agent> {
   // SIGCONT, of which nothing comes unless it stands still.
   void stop_rank(int local_rank);
   void continue_rank(int local_rank);
+  // The same to the agent itself: its ranks go on, and it sees and says nothing until it goes on.
+  void stand_still();
+  void go_on();
+  bool stands_still() const { return stands_still_; }
 
   const NodeId& node() const { return node_; }
   const std::string& host() const { return launch_.host; }
@@ -58,6 +62,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   template <class Act>
   void later(Duration delay, Act act);
+  void do_now(std::function<void(Agent&)> act);
 
   // Talking
   void tell();
@@ -99,6 +104,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool signalled_ = false;                          // what ends from here on ends by our doing
   bool ended_badly_ = false;                        // a rank, before that
   bool counts_time_ = false;                        // all nodes' ranks run
+  bool stands_still_ = false;
+  std::vector<std::function<void(Agent&)>> missed_;  // what came meanwhile
 
   Command orders_;
   bool calling_ = false;

@@ -24,6 +24,16 @@ void Causes::befalls(const AttemptId& id, Blow blow) {
   if (!first || attempt->state == AttemptState::draining) blur(id);
 }
 
+bool Causes::is(const Attempt& attempt, const Blow& blow) {
+  return blow.causes.contains(attempt.cause) && attempt.reason.find(blow.who) != std::string::npos;
+}
+
+bool Causes::is_found(const AttemptId& id) const {
+  const Attempt* attempt = live_attempt(durable_, id.run);
+  const auto blow = blows_.find(id);
+  return attempt && attempt->id == id && blow != blows_.end() && is(*attempt, blow->second);
+}
+
 void Causes::rank_ended(const AttemptId& attempt) {
   first_end_.try_emplace(attempt, scene_.timeline.now());
 }
@@ -33,8 +43,7 @@ void Causes::check(const Attempt& attempt) const {
   const auto found = blows_.find(attempt.id);
   const Blow* blow = found == blows_.end() ? nullptr : &found->second;
   if (excuses(attempt, blow)) return;
-  const bool named = !blow || attempt.reason.find(blow->who) != std::string::npos;
-  if (blow && blow->causes.contains(attempt.cause) && named) return;
+  if (blow && is(attempt, *blow)) return;
   scene_.violate(format("{} ends with cause {} ({}), but {}", text(attempt.id), text(attempt.cause),
                         attempt.reason, blow ? words_of(*blow) : "it met no fault"));
 }
@@ -42,9 +51,7 @@ void Causes::check(const Attempt& attempt) const {
 // Ends that are judged elsewhere, and a time-out that came first.
 bool Causes::excuses(const Attempt& attempt, const Blow* blow) const {
   if (attempt.cause == Cause::ok || attempt.cause == Cause::cancelled) return true;
-  if (!time_is_up(attempt)) return false;
-  if (!blow && out_of_time_.contains(attempt.id)) return true;
-  if (attempt.cause != Cause::timeout) return false;
+  if (attempt.cause != Cause::timeout || !time_is_up(attempt)) return false;
   const auto end = first_end_.find(attempt.id);
   return !blow || end == first_end_.end() || end->second - blow->at <= blow->found;
 }

@@ -30,11 +30,11 @@ class Causes {
   void befalls(const AttemptId& attempt, Blow blow);
   // It has passed, and did no harm.
   void spare(const AttemptId& attempt) { blows_.erase(attempt); }
+  // The daemon has found it already: whatever becomes of it now, the attempt ends of it.
+  bool is_found(const AttemptId& attempt) const;
   // Anything may come of it.
   void blur(const AttemptId& attempt) { blurred_.insert(attempt); }
   void rank_ended(const AttemptId& attempt);
-  // An agent ends its ranks because of that; their peers may fail before theirs do.
-  void out_of_time(const AttemptId& attempt) { out_of_time_.insert(attempt); }
 
   // It is about to be stored that this attempt has ended.
   void check(const Attempt& ended) const;
@@ -42,12 +42,12 @@ class Causes {
  private:
   bool excuses(const Attempt& attempt, const Blow* blow) const;
   bool time_is_up(const Attempt& attempt) const;
+  static bool is(const Attempt& attempt, const Blow& blow);
 
   Scene& scene_;
   const State& durable_;
   std::map<AttemptId, Blow> blows_;
   std::set<AttemptId> blurred_;
-  std::set<AttemptId> out_of_time_;
   std::map<AttemptId, Duration> first_end_;  // of a rank, on the timeline
 };
 

@@ -15,7 +15,7 @@ constexpr int kPercentOfKinds = 40;  // of the kinds of faults come in one seed
 }  // namespace
 
 std::span<const Faults::Kind> Faults::kinds() {
-  static constexpr std::array<Kind, 16> kKinds = {{
+  static constexpr std::array<Kind, 17> kKinds = {{
       {"the daemon dies", minutes(1), &Faults::daemon_dies},
       {"the daemon dies, and words come twice", minutes(2), &Faults::words_echo_over_a_death},
       {"the daemon dies, and answers are lost", minutes(2), &Faults::answers_are_lost_over_a_death},
@@ -26,6 +26,7 @@ std::span<const Faults::Kind> Faults::kinds() {
       {"the engine is slow", minutes(3), &Faults::engine_is_slow},
       {"kills take long", minutes(3), &Faults::kills_take_long},
       {"an agent dies", minutes(2), &Faults::agent_dies},
+      {"an agent stands still", minutes(2), &Faults::agent_stands_still},
       {"a rank dies", minutes(2), &Faults::rank_dies},
       {"a rank stands still", minutes(1), &Faults::rank_stands_still},
       {"a host dies", minutes(3), &Faults::host_dies},
@@ -182,6 +183,27 @@ void Faults::agent_dies() {
   world_.scene.tell("fault", "the agent of {} is killed", text(agent->node()));
   lose_agent(*agent);
   world_.hosts.kill_agent(id);
+}
+
+// For long enough to be lost. Some never go on, not even when the faults are over.
+void Faults::agent_stands_still() {
+  if (world_.hosts.agents().empty()) return;
+  const auto agent = dice_.one_of(world_.hosts.agents()).second;
+  const Duration duration = dice_.from_to(seconds(40), minutes(10));
+  const bool for_ever = dice_.percent(30);
+  if (agent->stands_still()) return;
+  const std::string who = "the agent of " + text(agent->node());
+  world_.scene.tell("fault", "{} is stopped (SIGSTOP) for {}", who,
+                    for_ever ? "ever" : text(duration));
+  lose_agent(*agent);
+  agent->stand_still();
+  if (for_ever) return;
+  undo_after(duration, who + " may go on (SIGCONT)", [this, weak = std::weak_ptr(agent)] {
+    const auto there = weak.lock();
+    if (!there) return;
+    world_.truth.touch(there->node().attempt);
+    there->go_on();
+  });
 }
 
 void Faults::rank_dies() {

@@ -55,6 +55,7 @@ class Faults {
   void engine_is_slow();
   void kills_take_long();
   void agent_dies();
+  void agent_stands_still();
   void rank_dies();
   void rank_stands_still();
   void host_dies();

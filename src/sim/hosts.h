@@ -32,6 +32,7 @@ class Hosts {
   bool is_up(const std::string& host) const { return !down_.contains(host); }
   // How long processes resist SIGKILL from now on.
   void set_stuck(Duration duration) { stuck_ = duration; }
+  bool kills_at_once() const { return stuck_ == Duration(0); }
   // Kills the agent; children of its ranks may stay.
   void kill_agent(ProcessId id);
 

@@ -9,15 +9,12 @@ namespace {
 
 using std::chrono::seconds;
 
+constexpr Duration kKillAgain = seconds(5);
+
 // As docs/design/platform.md promises: none before the first retry, then 2 s, 4 s, up to a minute.
 Duration pause_before(int retry) {
   if (retry <= 1) return Duration(0);
   return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));
-}
-
-// At most from the start of all ranks to when draining began; less when it ran no longer than that.
-Duration charge_of(const Attempt& attempt, const std::vector<const Node*>& nodes) {
-  return attempt.draining ? running_time(attempt, nodes, *attempt.draining) : Duration(0);
 }
 
 bool may_give_way(Cause cause) {
@@ -54,16 +51,6 @@ void Ledger::committing(std::span<const Change> changes) {
   check_versions(commit);
 }
 
-Duration Ledger::charged(const State& state, const Run& run) {
-  Duration sum{};
-  for (std::int64_t epoch = 1; epoch <= run.epoch; ++epoch) {
-    const Attempt& attempt = state.attempts.at({run.id, epoch});
-    if (attempt.created >= run.queued && attempt.state == AttemptState::ended)
-      sum += charge_of(attempt, nodes_of(state, attempt.id));
-  }
-  return sum;
-}
-
 // --- Nodes and ranks ---
 
 void Ledger::check_node(const Node& after) {
@@ -71,6 +58,9 @@ void Ledger::check_node(const Node& after) {
   if (!before) return;
   if (before->host != after.host || before->devices != after.devices)
     scene_.violate(text(after.id) + " is moved to other devices");
+  if (before->killed && after.killed != before->killed &&
+      *after.killed - *before->killed < kKillAgain)
+    scene_.violate(text(after.id) + " is killed again at once");
   const bool ends = before->state == NodeState::lost && after.state == NodeState::released;
   if (before->state == NodeState::released || (after.state < before->state && !ends))
     scene_.violate(
@@ -104,6 +94,10 @@ void Ledger::check_moves(const Attempt& before, const Attempt& after) {
   if ((before.started && before.started != after.started) ||
       (before.draining && before.draining != after.draining) || before.created != after.created)
     scene_.violate(text(after.id) + " changes when it began");
+  const Time now = scene_.clock.now();
+  if ((after.started && !before.started && after.started != now) ||
+      (after.draining && !before.draining && after.draining != now))
+    scene_.violate(text(after.id) + " is said to have begun at another time than it did");
   if (before.cause != Cause::none && before.cause != after.cause && !may_give_way(before.cause))
     scene_.violate(format("{} ended with cause {}, and now it is {}", text(after.id),
                           text(before.cause), text(after.cause)));
@@ -160,7 +154,8 @@ void Ledger::check_known_run(const Commit& commit, const Run& before, const Run&
   if (before.stop_requested && !after.stop_requested)
     scene_.violate(text(after.id) + " forgets that it is to stop");
   const Attempt* ended = ended_in(commit.attempts, before);
-  check_use(commit, before, after, ended);
+  check_charge(before, after, ended);
+  check_retries(before, after, ended);
   if (is_final(after.state)) check_end(after, ended);
 }
 
@@ -170,18 +165,18 @@ void Ledger::check_resumed(const Run& after) {
     scene_.violate(text(after.id) + " is resumed without its whole time and all its retries");
 }
 
-// An attempt uses up its running time, and a retry if another follows it.
-void Ledger::check_use(const Commit& commit, const Run& before, const Run& after,
-                       const Attempt* ended) {
-  std::vector<const Node*> nodes =
-      ended ? nodes_of(durable_, ended->id) : std::vector<const Node*>();
-  for (const Node*& node : nodes)
-    if (const auto changed = commit.nodes.find(node->id); changed != commit.nodes.end())
-      node = changed->second;
-  const Duration charge = ended ? charge_of(*ended, nodes) : Duration(0);
-  if (after.charged != before.charged + charge)
-    scene_.violate(format("{} is charged {} for an attempt of {}", text(after.id),
-                          text(after.charged - before.charged), text(charge)));
+// An attempt uses up the time that its ranks ran.
+void Ledger::check_charge(const Run& before, const Run& after, const Attempt* ended) {
+  const auto [least, most] =
+      ended ? times_.charge_for(*ended, before.spec) : RunningTimes::Bounds();
+  const Duration charge = after.charged - before.charged;
+  if (charge < least || charge > most)
+    scene_.violate(format("{} is charged {}, its ranks ran for {} at least and {} at most",
+                          text(after.id), text(charge), text(least), text(most)));
+}
+
+// And a retry if another follows it.
+void Ledger::check_retries(const Run& before, const Run& after, const Attempt* ended) {
   const bool retried = ended && !is_final(after.state);
   const int exits = retried && ended->cause == Cause::user_exit ? 1 : 0;
   const int losses = retried && ended->cause != Cause::user_exit ? 1 : 0;

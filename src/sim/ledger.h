@@ -7,18 +7,18 @@
 #include <string>
 
 #include "platform/core/model/state.h"
+#include "sim/running_times.h"
 #include "sim/scene.h"
 
 namespace lockstep::sim {
 
 class Ledger {
  public:
-  Ledger(Scene& scene, const State& durable) : scene_(scene), durable_(durable) {}
+  Ledger(Scene& scene, const State& durable, const RunningTimes& times)
+      : scene_(scene), durable_(durable), times_(times) {}
 
   // The rows are about to become durable.
   void committing(std::span<const Change> changes);
-  // By the attempts since it was submitted or last resumed.
-  static Duration charged(const State& state, const Run& run);
 
  private:
   // The rows of one commit.
@@ -37,13 +37,15 @@ class Ledger {
   void check_turn(const Commit& commit, const Run& run);
   void check_run(const Commit& commit, const Run& after);
   void check_known_run(const Commit& commit, const Run& before, const Run& after);
-  void check_use(const Commit& commit, const Run& before, const Run& after, const Attempt* ended);
+  void check_charge(const Run& before, const Run& after, const Attempt* ended);
+  void check_retries(const Run& before, const Run& after, const Attempt* ended);
   void check_end(const Run& after, const Attempt* ended);
   void check_resumed(const Run& after);
   void check_versions(const Commit& commit);
 
   Scene& scene_;
   const State& durable_;
+  const RunningTimes& times_;
 };
 
 }  // namespace lockstep::sim

@@ -1,5 +1,7 @@
 #include "sim/network.h"
 
+#include <algorithm>
+
 namespace lockstep::sim {
 namespace {
 
@@ -22,11 +24,21 @@ Cut Network::cut_of(const std::string& host) const {
 // Words that are doubled must do no harm; those that are lost or late may cost the run an attempt.
 Duration Network::delay(const NodeReport& report) {
   if (!dice_.percent(weather_.late)) return dice_.from_to(kFast, kSlow);
-  const Duration delay = dice_.from_to(kSlow, kLate);
+  const Duration delay = straggle(dice_.from_to(kSlow, kLate));
   truth_.touch(report.node.attempt);
   scene_.tell("network", "a word between {} and the daemon takes {}", text(report.node),
               text(delay));
   return delay;
+}
+
+Duration Network::straggle(Duration delay) {
+  straggler_ = std::max(straggler_, scene_.timeline.now() + delay);
+  return delay;
+}
+
+bool Network::is_well() const {
+  const bool fair = weather_.lost == 0 && weather_.doubled == 0 && weather_.late == 0;
+  return fair && !mute_ && cuts_.empty() && scene_.timeline.now() >= straggler_;
 }
 
 void Network::lose(const NodeReport& report, std::string_view what) {
@@ -43,14 +55,16 @@ void Network::call(const std::string& host, const NodeReport& report, Hear hear)
     scene_.timeline.after(after, [=, this] { deliver(call, host, report); });
   };
   deliver_later(delay(report));
-  if (dice_.percent(weather_.doubled)) deliver_later(dice_.from_to(kFast, kEcho));
+  if (dice_.percent(weather_.doubled)) deliver_later(straggle(dice_.from_to(kFast, kEcho)));
 }
 
 void Network::deliver(CallId call, const std::string& host, const NodeReport& report) {
   const Cut cut = cut_of(host);
   if (cut == Cut::words || cut == Cut::both) return lose(report, "a word of");
-  truth_.heard(report.node, report.agent_pid);
-  auto answer = daemon_(report);
+  truth_.said(report);
+  const Time arrived = scene_.clock.now();
+  auto answer = daemon_(report);  // which may take its time
+  if (answer) truth_.taken(report, arrived);
   if (cut == Cut::answers || dice_.percent(weather_.lost)) return lose(report, "the answer to");
   if (mute_) return scene_.tell("network", "the answer to {} is lost", text(report.node));
   answer_later(call, delay(report), std::move(answer));

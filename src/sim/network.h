@@ -43,6 +43,8 @@ class Network {
   void set_weather(Weather weather) { weather_ = weather; }
   // While it is set every word arrives and no answer does.
   void set_mute(bool mute) { mute_ = mute; }
+  // All words arrive, in their time.
+  bool is_well() const;
   // Whether the daemon reaches the host, say to start an agent.
   bool reaches(const std::string& host) const { return cut_of(host) == Cut::none; }
   void cut_off(const std::string& host, Cut cut) { cuts_[host] = cut; }
@@ -53,6 +55,7 @@ class Network {
 
   Cut cut_of(const std::string& host) const;
   Duration delay(const NodeReport& report);
+  Duration straggle(Duration delay);
   void lose(const NodeReport& report, std::string_view what);
   void deliver(CallId call, const std::string& host, const NodeReport& report);
   void answer_later(CallId call, Duration delay, Result<Command> answer);
@@ -63,6 +66,7 @@ class Network {
   const Daemon daemon_;
   Weather weather_;
   bool mute_ = false;
+  Duration straggler_{};  // on the timeline: until then words are under way that are late
   std::map<std::string, Cut> cuts_;
   CallId calls_ = 0;
   std::map<CallId, Hear> waiting_;  // whoever has heard, or has given up, is gone from here

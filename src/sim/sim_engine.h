@@ -33,6 +33,8 @@ class SimEngine : public Engine {
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
   void set_blind(bool blind) { blind_ = blind; }  // list() fails
+  // It says at once what is there.
+  bool is_well() const { return !blind_ && slow_ == Duration(0); }
   // Each call does its work and then takes up to that long to answer; zero: it answers at once.
   void set_slow(Duration most) { slow_ = most; }
 

@@ -66,6 +66,38 @@ TEST_P(AStoppedRank, ThatGoesOnInTimeCostsNothing) {
   EXPECT_EQ(story_.run("run").epoch, 1);
 }
 
+// One of two ranks of a node; the other gives up, and no answer reaches the agent until the rank
+// goes on.
+class ARankThatWasFoundStopped : public testing::TestWithParam<bool> {};
+
+TEST_P(ARankThatWasFoundStopped, IsToBlameThoughItGoesOnBeforeItsAgentIsToldToStop) {
+  Story story([] { return seconds(1); });
+  World& world = story.world();
+  RunSpec spec = Story::spec_of("run", 1, 2);
+  spec.hang_after = Duration(0);
+  world.begin();
+  story.submit(spec, {.steps = 40, .notices_peers = GetParam(), .patience = seconds(15)});
+  story.stop_rank("run", 1, [&](Agent&) {
+    world.scene().timeline.after(seconds(14), [&] { world.network().set_mute(true); });
+    story.until_done([&] {
+      if (story.attempt("run", 1).cause != Cause::hung) return false;
+      story.agent_of("run", 0)->continue_rank(1);
+      world.network().set_mute(false);
+      return true;
+    });
+  });
+  world.pass_time(minutes(20), [&] { return story.is("run", RunState::succeeded); });
+  world.settle();
+  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  EXPECT_EQ(text(story.attempt("run", 1).cause), "hung");
+  EXPECT_THAT(story.attempt("run", 1).reason, HasSubstr("rank 1 on host a hangs"));
+  EXPECT_EQ(story.run("run").epoch, 2);
+}
+INSTANTIATE_TEST_SUITE_P(AndItsPeers, ARankThatWasFoundStopped, testing::Bool(),
+                         [](const auto& peers) {
+                           return std::string(peers.param ? "Notice" : "DoNotNotice");
+                         });
+
 INSTANTIATE_TEST_SUITE_P(
     Hangs, AStoppedRank,
     testing::Values(Hang{.name = "IsFoundByTheClock"},

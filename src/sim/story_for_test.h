@@ -62,18 +62,33 @@ class Story {
       return resumed;
     });
   }
-  // SIGSTOP to a rank of the run's first attempt, once its first steps are known; its agent has one
-  // rank only.
+  // SIGSTOP to a rank of the run's first attempt, once its first steps are known.
   void stop_rank(const std::string& name, int rank, std::function<void(Agent&)> then = {}) {
     until_done([this, name, rank, then = std::move(then)] {
-      if (!known(name) || !has_stepped({run(name).id, 1})) return false;
-      for (const auto& [id, agent] : world_.hosts().agents())
-        if (agent->node() == NodeId{{run(name).id, 1}, rank}) {
-          agent->stop_rank(0);
-          if (then) then(*agent);
-        }
+      if (!has_stepped(name)) return false;
+      Agent& agent = *agent_of(name, rank / run(name).spec.devices);
+      agent.stop_rank(rank % run(name).spec.devices);
+      if (then) then(agent);
       return true;
     });
+  }
+  // SIGSTOP to the agent of the first attempt's node, once its ranks' first steps are known.
+  void stop_agent(const std::string& name, int node) {
+    until_done([this, name, node] {
+      if (!has_stepped(name)) return false;
+      Agent& agent = *agent_of(name, node);
+      world_.truth().befalls(
+          agent.node().attempt,
+          {{Cause::node_lost}, format("node {} on host {}", node, agent.host())});
+      agent.stand_still();
+      return true;
+    });
+  }
+  // Of the first attempt's node; it must be there.
+  std::shared_ptr<Agent> agent_of(const std::string& name, int node) {
+    for (const auto& [id, agent] : world_.hosts().agents())
+      if (agent->node() == NodeId{{run(name).id, 1}, node}) return agent;
+    LS_CHECK(false, "there is no agent of {}, node {}", name, node);
   }
   // Again every second.
   void until_done(std::function<bool()> act) {
@@ -107,8 +122,10 @@ class Story {
     world_.truth().promised_to_stop(run);
     return true;
   }
-  bool has_stepped(const AttemptId& attempt) const {
-    const auto nodes = nodes_of(world_.durable(), attempt);
+  // Its first attempt.
+  bool has_stepped(const std::string& name) const {
+    if (!known(name)) return false;
+    const auto nodes = nodes_of(world_.durable(), {run(name).id, 1});
     return !nodes.empty() && std::ranges::all_of(nodes, [](const Node* node) {
       return !node->ranks.empty() && node->ranks.front().step >= 1;
     });

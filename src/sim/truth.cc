@@ -35,6 +35,7 @@ void Truth::rank_began(const AttemptId& attempt, int rank) {
   Beginning& beginning = began_.try_emplace(attempt, Beginning{.first = now}).first->second;
   beginning.last = now;
   ++beginning.ranks;
+  times_.rank_began(attempt);
   auto& alive = ranks_[attempt.run];
   for (const auto& [epoch, other] : alive)
     if (epoch != attempt.epoch)
@@ -55,6 +56,7 @@ void Truth::rank_ended(const AttemptId& attempt, int rank, RankState state, int 
   ranks_[attempt.run].erase({attempt.epoch, rank});
   if (state == RankState::exited && code == 0) exited_well_[attempt].insert(rank);
   causes_.rank_ended(attempt);
+  times_.rank_ended(attempt);
   if (standing_[attempt].erase(rank) > 0) touched_.insert(attempt.run);
 }
 
@@ -76,7 +78,8 @@ void Truth::rank_continued(const Launch& launch, int rank) {
   standing_[attempt].erase(rank);
   const auto within = [&](Duration limit) { return limit == Duration(0) || sum < limit; };
   if (within(launch.hang_after) && within(program.patience)) return causes_.spare(attempt);
-  touch(attempt);
+  touched_.insert(attempt.run);
+  if (!causes_.is_found(attempt)) causes_.blur(attempt);
 }
 
 int Truth::checkpoint_of(const RunId& run) const {
@@ -107,8 +110,7 @@ void Truth::launching(const Launch& launch) {
   if (!launched_.insert(id).second && row->second.state != NodeState::allocated)
     scene_.violate(format("{} is launched again after it was heard", launch.node));
   const Run& run = durable_.runs.at(id.attempt.run);
-  if (const Duration left = run.spec.timeout - Ledger::charged(durable_, run);
-      launch.time_left != left)
+  if (const Duration left = run.spec.timeout - run.charged; launch.time_left != left)
     scene_.violate(format("{} is given {}, its run has {} left", launch.node,
                           text(launch.time_left), text(left)));
 }
@@ -118,15 +120,39 @@ bool Truth::lives(const NodeId& node) const {
                              [&](const auto& entry) { return entry.second.node == node; });
 }
 
-void Truth::killing(const NodeId& node) const {
+bool Truth::has_ranks(const Node& node) const {
+  const auto alive = ranks_.find(node.id.attempt.run);
+  if (alive == ranks_.end()) return false;
+  const int devices = static_cast<int>(node.devices.size());
+  return std::ranges::any_of(alive->second, [&](const auto& rank) {
+    return rank.first == node.id.attempt.epoch && rank.second / devices == node.id.index;
+  });
+}
+
+std::optional<Time> Truth::time_of(const std::map<NodeId, Time>& times, const NodeId& node) {
+  const auto entry = times.find(node);
+  return entry == times.end() ? std::nullopt : std::optional(entry->second);
+}
+
+void Truth::killing(const NodeId& node) {
+  kills_[node] = scene_.clock.now();
   const Attempt* attempt = live_attempt(durable_, node.attempt.run);
   if (attempt && attempt->id == node.attempt && attempt->state != AttemptState::draining)
     scene_.violate(format("{} is killed while its attempt goes on", text(node)));
 }
 
 // What a dead agent had said before it died hides when it died.
-void Truth::heard(const NodeId& node, ProcessId agent) {
-  if (!processes_.contains(agent)) causes_.blur(node.attempt);
+void Truth::said(const NodeReport& report) {
+  if (!processes_.contains(report.agent_pid)) causes_.blur(report.node.attempt);
+  times_.said(report);
+}
+
+// Of nodes that are gone or given up, words mean nothing any more.
+void Truth::taken(const NodeReport& report, Time arrived) {
+  words_[report.node] = arrived;
+  const auto row = durable_.nodes.find(report.node);
+  const bool counts = row != durable_.nodes.end() && row->second.state < NodeState::released;
+  if (counts) times_.taken(report, arrived);
 }
 
 void Truth::committing(std::span<const Change> changes) {

@@ -15,6 +15,7 @@
 #include "sim/causes.h"
 #include "sim/ledger.h"
 #include "sim/program.h"
+#include "sim/running_times.h"
 #include "sim/scene.h"
 
 namespace lockstep::sim {
@@ -46,11 +47,10 @@ class Truth {
 
   // The engine is asked for this.
   void launching(const Launch& launch);
-  void killing(const NodeId& node) const;
-  // The daemon hears what this agent said.
-  void heard(const NodeId& node, ProcessId agent);
-  // The agent ends its ranks, because its time is up.
-  void out_of_time(const AttemptId& attempt) { causes_.out_of_time(attempt); }
+  void killing(const NodeId& node);
+  // An agent's words reach the daemon; it took in those that arrived then, and has answered.
+  void said(const NodeReport& report);
+  void taken(const NodeReport& report, Time arrived);
   // The rows are about to become durable.
   void committing(std::span<const Change> changes);
   // The user was told that his run is there.
@@ -71,6 +71,13 @@ class Truth {
   // When the faults are over and the world has come to rest: all promises are kept.
   void judge_the_end() const;
 
+  // A process of the node does; a rank of it does.
+  bool lives(const NodeId& node) const;
+  bool has_ranks(const Node& node) const;
+  // When words of it were last taken in, and when the engine was last asked to kill it.
+  std::optional<Time> last_word(const NodeId& node) const { return time_of(words_, node); }
+  std::optional<Time> last_kill(const NodeId& node) const { return time_of(kills_, node); }
+
  private:
   struct Beginning {
     Duration first{};  // rank of the attempt, on the timeline
@@ -78,7 +85,7 @@ class Truth {
     int ranks = 0;
   };
 
-  bool lives(const NodeId& node) const;
+  static std::optional<Time> time_of(const std::map<NodeId, Time>& times, const NodeId& node);
   void check_gang_is_there(const AttemptId& attempt) const;
   void check_placement(const Node& node) const;
   void check_release(const Node& node) const;
@@ -89,7 +96,8 @@ class Truth {
 
   Scene& scene_;
   const State& durable_;
-  Ledger ledger_{scene_, durable_};
+  RunningTimes times_{scene_};
+  Ledger ledger_{scene_, durable_, times_};
   Causes causes_{scene_, durable_};
   std::map<ProcessId, Process> processes_;
   std::map<RunId, std::set<std::pair<std::int64_t, int>>> ranks_;  // epoch and rank, alive now
@@ -97,6 +105,8 @@ class Truth {
   std::map<AttemptId, Beginning> began_;
   std::map<RunId, std::pair<int, std::int64_t>> checkpoints_;  // step, and the epoch that wrote it
   std::set<NodeId> launched_;
+  std::map<NodeId, Time> words_;  // by the wall clock
+  std::map<NodeId, Time> kills_;  // likewise
   std::set<RunId> promised_;
   std::set<RunId> resumable_;
   std::set<RunId> stoppable_;

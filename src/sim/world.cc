@@ -63,9 +63,7 @@ World::World(const WorldSetup& setup)
 World::~World() { set_log_sink({}); }
 
 void World::begin() {
-  daemon_.on_tick([this] {
-    if (!store_.full()) invariants_.check_queue(*daemon_.state());
-  });
+  daemon_.on_tick([this] { after_tick(); });
   daemon_.start();
 }
 
@@ -100,6 +98,18 @@ bool World::pass_time(Duration most, const std::function<bool()>& done) {
     if (scene_.violation()) return false;
   }
   return true;
+}
+
+// Nothing keeps the daemon from what it promises, or did so since its last tick.
+bool World::is_well() {
+  const bool same = std::exchange(deaths_, life_.deaths()) == life_.deaths();
+  return same && !store_.full() && engine_.is_well() && network_.is_well() &&
+         hosts_.kills_at_once();
+}
+
+void World::after_tick() {
+  if (!store_.full()) invariants_.check_queue(*daemon_.state());
+  deadlines_.check(is_well());
 }
 
 // The controller's rows change with a commit only; now and then it is seen that this is so.

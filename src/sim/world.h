@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/deadlines.h"
 #include "sim/faults.h"
 #include "sim/invariants.h"
 #include "sim/users.h"
@@ -69,6 +70,8 @@ class World {
 
  private:
   bool at_rest() const;
+  bool is_well();
+  void after_tick();
   void after_event();
 
   const std::uint64_t seed_;
@@ -86,7 +89,9 @@ class World {
   Faults faults_;
   Users users_;
   Invariants invariants_{scene_};
+  Deadlines deadlines_{scene_, truth_, durable_};
   std::int64_t checked_ = -1;  // the commits that were checked
+  int deaths_ = 0;             // of the daemon, at the last tick
 };
 
 }  // namespace lockstep::sim

@@ -1,0 +1,114 @@
+#include "sim/deadlines.h"
+
+#include <algorithm>
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// As docs/design/platform.md promises.
+constexpr Duration kSilence = seconds(30);    // of an agent, until its node is lost
+constexpr Duration kFirstCall = minutes(1);   // of one that never called
+constexpr Duration kStart = minutes(5);       // of all ranks, since the attempt was made
+constexpr Duration kObey = seconds(15);       // to `stop`, until force is used
+constexpr Duration kKillAgain = seconds(5);   // between two kills of a node
+constexpr Duration kHearAgain = seconds(15);  // all agents, before a time-out is decided
+// What is to end is gone by then: an agent may obey, and stand still before it has left.
+constexpr Duration kEnd = kObey + kSilence + kKillAgain;
+// Ticks come once a second.
+constexpr Duration kMargin = seconds(2);
+constexpr Duration kBreak = seconds(3);  // between two checks: the daemon was away meanwhile
+
+bool is_over(const Node& node) {
+  return std::ranges::none_of(node.ranks,
+                              [](const Rank& rank) { return rank.state == RankState::running; });
+}
+
+// All that there is to learn of its ranks is known.
+bool has_told_all(const Node& node) {
+  const bool all = node.ranks.size() == node.devices.size();
+  return is_over(node) && (all || node.state == NodeState::stopping);
+}
+
+}  // namespace
+
+void Deadlines::check(bool well) {
+  const Time now = scene_.clock.now();
+  const bool broke = !well || now - checked_ > kBreak;
+  checked_ = now;
+  if (broke) well_ = now;
+  for (const RunId& run : durable_.open)
+    if (const Attempt* attempt = live_attempt(durable_, run))
+      check_attempt(*attempt, durable_.runs.at(run));
+}
+
+Duration Deadlines::since(Time moment) const {
+  return scene_.clock.now() - std::max(moment, well_);
+}
+
+void Deadlines::check_attempt(const Attempt& attempt, const Run& run) {
+  for (const Node* node : nodes_of(durable_, attempt.id)) {
+    if (node->state == NodeState::released) continue;
+    check_silence(*node);
+    check_kill(attempt, *node);
+  }
+  check_start(attempt);
+  check_time_out(attempt, run);
+  check_end(attempt);
+}
+
+void Deadlines::check_silence(const Node& node) {
+  if (node.state == NodeState::lost || has_told_all(node)) return;
+  const bool called = node.state != NodeState::allocated;
+  const Time created = durable_.attempts.at(node.id.attempt).created;
+  const Duration silent = since(truth_.last_word(node.id).value_or(created));
+  if (silent >= (called ? kSilence : kFirstCall) + kMargin)
+    scene_.violate(format("{} is silent for {}, and counts as {}", text(node.id), text(silent),
+                          text(node.state)));
+}
+
+// Those that are lost, those that do not obey, and those that have nothing more to tell and do not
+// leave.
+bool Deadlines::is_to_be_killed(const Attempt& attempt, const Node& node) const {
+  if (!truth_.lives(node.id)) return false;
+  if (node.state == NodeState::lost) return true;
+  if (!attempt.draining || since(*attempt.draining) < kObey + kMargin) return false;
+  if (truth_.has_ranks(node)) return true;
+  return since(truth_.last_word(node.id).value_or(attempt.created)) >= kSilence + kMargin;
+}
+
+void Deadlines::check_kill(const Attempt& attempt, const Node& node) {
+  if (!is_to_be_killed(attempt, node)) return;
+  const Duration ago = since(truth_.last_kill(node.id).value_or(Time{}));
+  if (ago >= kKillAgain + kMargin)
+    scene_.violate(format("{} is {} and to be killed, and was not for {}", text(node.id),
+                          text(node.state), text(ago)));
+}
+
+void Deadlines::check_start(const Attempt& attempt) {
+  if (attempt.state >= AttemptState::running || since(attempt.created) < kStart + kMargin) return;
+  scene_.violate(format("{} is {} for {}", text(attempt.id), text(attempt.state),
+                        text(since(attempt.created))));
+}
+
+// Agents mind it too, unless they could not be told that it counts.
+void Deadlines::check_time_out(const Attempt& attempt, const Run& run) {
+  if (attempt.state != AttemptState::running || since(Time{}) < kHearAgain + kMargin) return;
+  const bool heard = std::ranges::any_of(nodes_of(durable_, attempt.id), [&](const Node* node) {
+    return truth_.last_word(node->id) >= well_;
+  });
+  const Duration used = run.charged + (scene_.clock.now() - *attempt.started);
+  if (heard && used >= run.spec.timeout)
+    scene_.violate(format("{} runs on after {}, its time-out is {}", text(attempt.id), text(used),
+                          text(run.spec.timeout)));
+}
+
+void Deadlines::check_end(const Attempt& attempt) {
+  if (!attempt.draining || since(*attempt.draining) < kEnd + kMargin) return;
+  scene_.violate(
+      format("{} is to end for {}, and has not", text(attempt.id), text(since(*attempt.draining))));
+}
+
+}  // namespace lockstep::sim

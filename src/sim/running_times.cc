@@ -1,0 +1,71 @@
+#include "sim/running_times.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+namespace lockstep::sim {
+namespace {
+
+// That a node was heard is written down no more often than this.
+constexpr Duration kHeardInterval = std::chrono::seconds(5);
+
+bool says_that_ranks_have_ended(const NodeReport& report) {
+  return !report.ranks.empty() && std::ranges::none_of(report.ranks, [](const Rank& rank) {
+    return rank.state == RankState::running;
+  });
+}
+
+bool says_that_ranks_run(const NodeReport& report) {
+  return std::ranges::any_of(report.ranks,
+                             [](const Rank& rank) { return rank.state == RankState::running; });
+}
+
+Duration between(Time from, Time to) { return std::max(Duration(0), to - from); }
+
+}  // namespace
+
+void RunningTimes::rank_began(const AttemptId& attempt) {
+  Observed& seen = observed_[attempt];
+  ++seen.began;
+  seen.whole = scene_.clock.now();
+}
+
+void RunningTimes::rank_ended(const AttemptId& attempt) {
+  Observed& seen = observed_[attempt];
+  seen.last_end = scene_.clock.now();
+  if (!seen.first_end) seen.first_end = seen.last_end;
+}
+
+void RunningTimes::said(const NodeReport& report) {
+  if (!says_that_ranks_have_ended(report))
+    observed_[report.node.attempt].last_said = scene_.clock.now();
+}
+
+void RunningTimes::taken(const NodeReport& report, Time arrived) {
+  Observed& seen = observed_[report.node.attempt];
+  if (!report.ranks.empty()) seen.known.emplace(report.node.index, arrived);
+  if (says_that_ranks_run(report)) seen.last_taken = arrived;
+}
+
+RunningTimes::Bounds RunningTimes::charge_for(const Attempt& attempt, const RunSpec& spec) const {
+  const auto found = observed_.find(attempt.id);
+  if (found == observed_.end() || !attempt.draining) return {};
+  return {least_of(found->second, attempt, spec), most_of(found->second, attempt, spec)};
+}
+
+// Words that were late may be the last sign of life, of ranks that have ended.
+Duration RunningTimes::most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) {
+  if (seen.began < spec.nodes * spec.devices) return Duration(0);
+  return between(seen.whole, std::min(*attempt.draining, std::max(seen.last_end, seen.last_said)));
+}
+
+Duration RunningTimes::least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) {
+  if (std::cmp_less(seen.known.size(), spec.nodes)) return Duration(0);
+  const Time whole = std::ranges::max(seen.known | std::views::values);
+  const Time last_sign = seen.last_taken - kHeardInterval;
+  const Time end = std::min({*attempt.draining, last_sign, seen.first_end.value_or(last_sign)});
+  return between(whole, end);
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,55 @@
+// Running times: how long the ranks of each attempt ran, as the world saw it. It says how much of
+// its time-out a run may be charged for one: never for time in which some of the ranks had not
+// begun, or all had ended; always for time in which the daemon knew that all ran.
+//
+// Between the two lies what the daemon cannot know: when agents start their ranks and it hears of
+// it later, and how long those ran on that it lost sight of.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "platform/core/model/attempt.h"
+#include "platform/core/model/event.h"
+#include "platform/core/model/run.h"
+#include "sim/scene.h"
+
+namespace lockstep::sim {
+
+class RunningTimes {
+ public:
+  explicit RunningTimes(const Scene& scene) : scene_(scene) {}
+
+  void rank_began(const AttemptId& attempt);
+  void rank_ended(const AttemptId& attempt);
+  // These words reached the daemon.
+  void said(const NodeReport& report);
+  // It took in those that arrived then, and they are durable.
+  void taken(const NodeReport& report, Time arrived);
+
+  struct Bounds {
+    Duration least{};
+    Duration most{};
+  };
+  // Of an attempt that has ended.
+  Bounds charge_for(const Attempt& attempt, const RunSpec& spec) const;
+
+ private:
+  // By the wall clock, which all machines share.
+  struct Observed {
+    int began = 0;    // ranks
+    Time whole{};     // the last of them began
+    Time last_end{};  // of a rank
+    std::optional<Time> first_end{};
+    std::map<int, Time> known;  // nodes, and when it was first taken in that their ranks run
+    Time last_said{};           // anything but that ranks have ended
+    Time last_taken{};          // that ranks run
+  };
+  static Duration most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec);
+  static Duration least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec);
+
+  const Scene& scene_;
+  std::map<AttemptId, Observed> observed_;
+};
+
+}  // namespace lockstep::sim
