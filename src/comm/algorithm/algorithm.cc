@@ -76,16 +76,16 @@ std::string_view text(Algorithm algorithm) {
   return "unknown algorithm";
 }
 
-std::string text(const Plan& plan) {
+std::string text(const CallPlan& plan) {
   return format("{}{}", text(plan.algorithm), plan.hierarchical ? kHierarchical : "");
 }
 
-Result<Plan> parse_plan(std::string_view words) {
+Result<CallPlan> parse_plan(std::string_view words) {
   const bool hierarchical = words.ends_with(kHierarchical);
   const auto name = words.substr(0, words.size() - (hierarchical ? kHierarchical.size() : 0));
   std::vector<std::string_view> names;
   for (const auto algorithm : kAlgorithms) {
-    if (text(algorithm) == name) return Plan{algorithm, hierarchical};
+    if (text(algorithm) == name) return CallPlan{algorithm, hierarchical};
     names.push_back(text(algorithm));
   }
   return Error{Code::invalid,
@@ -104,16 +104,17 @@ GroupShape shape_of(std::span<const std::vector<int>> hosts) {
   return group;
 }
 
-bool fits(const Plan& plan, Operation operation, std::size_t bytes, const GroupShape& group) {
+bool fits(const CallPlan& plan, Operation operation, std::size_t bytes, const GroupShape& group) {
   return can(plan.algorithm, operation, bytes) &&
          (!plan.hierarchical || can_be_hierarchical(operation, group));
 }
 
-std::vector<Plan> fitting_plans(Operation operation, std::size_t bytes, const GroupShape& group) {
-  std::vector<Plan> plans;
+std::vector<CallPlan> fitting_plans(Operation operation, std::size_t bytes,
+                                    const GroupShape& group) {
+  std::vector<CallPlan> plans;
   for (const auto algorithm : kAlgorithms)
     for (const bool hierarchical : {false, true})
-      if (const Plan plan{algorithm, hierarchical}; fits(plan, operation, bytes, group))
+      if (const CallPlan plan{algorithm, hierarchical}; fits(plan, operation, bytes, group))
         plans.push_back(plan);
   return plans;
 }

@@ -35,14 +35,14 @@ std::string_view text(Algorithm algorithm);  // "double_tree"
 
 // How a call is carried out: an algorithm among all ranks; or hierarchically: within each host in
 // the memory that its ranks share, and by this algorithm between the hosts.
-struct Plan {
+struct CallPlan {
   Algorithm algorithm = Algorithm::ring;
   bool hierarchical = false;
-  bool operator==(const Plan&) const = default;
+  bool operator==(const CallPlan&) const = default;
 };
-std::string text(const Plan& plan);  // "double_tree", "ring,hierarchical"
+std::string text(const CallPlan& plan);  // "double_tree", "ring,hierarchical"
 // What text() gave. An error lists the names that there are.
-Result<Plan> parse_plan(std::string_view words);
+Result<CallPlan> parse_plan(std::string_view words);
 
 // A group, as far as the choice depends on it. Equal on all of its ranks.
 struct GroupShape {
@@ -57,8 +57,9 @@ struct GroupShape {
 GroupShape shape_of(std::span<const std::vector<int>> hosts);
 
 // Whether a plan can carry out such a call. bytes: the call header's, of a rank's share.
-bool fits(const Plan& plan, Operation operation, std::size_t bytes, const GroupShape& group);
+bool fits(const CallPlan& plan, Operation operation, std::size_t bytes, const GroupShape& group);
 // All that fit: at least one for every collective.
-std::vector<Plan> fitting_plans(Operation operation, std::size_t bytes, const GroupShape& group);
+std::vector<CallPlan> fitting_plans(Operation operation, std::size_t bytes,
+                                    const GroupShape& group);
 
 }  // namespace lockstep

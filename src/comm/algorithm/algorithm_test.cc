@@ -12,16 +12,16 @@ constexpr Operation kCollectives[] = {
     Operation::broadcast,  Operation::reduce,         Operation::gather,
     Operation::scatter,    Operation::all_to_all,     Operation::barrier};
 
-TEST(Plan, ANameIsReadAsItIsWritten) {
+TEST(CallPlan, ANameIsReadAsItIsWritten) {
   for (const auto algorithm : kAlgorithms)
     for (const bool hierarchical : {false, true}) {
-      const Plan plan{algorithm, hierarchical};
+      const CallPlan plan{algorithm, hierarchical};
       EXPECT_EQ(parse_plan(text(plan)).value(), plan);
     }
-  EXPECT_EQ(text(Plan{Algorithm::double_tree, true}), "double_tree,hierarchical");
+  EXPECT_EQ(text(CallPlan{Algorithm::double_tree, true}), "double_tree,hierarchical");
 }
 
-TEST(Plan, AnUnknownNameIsRefusedWithTheNamesThereAre) {
+TEST(CallPlan, AnUnknownNameIsRefusedWithTheNamesThereAre) {
   for (const auto* words : {"", "rings", "ring,", "ring,flat", ",hierarchical", "hierarchical"}) {
     const auto plan = parse_plan(words);
     ASSERT_FALSE(plan) << words;
@@ -38,7 +38,7 @@ TEST(Shape, TellsOfHostsHowManyRanksTheyHave) {
   EXPECT_FALSE(shape_of(hosts).even());
 }
 
-TEST(Plan, OneFitsWhateverIsCalled) {
+TEST(CallPlan, OneFitsWhateverIsCalled) {
   for (const auto operation : kCollectives)
     for (const std::size_t bytes : {0u, 8u, 4096u, 4097u, 1u << 30})
       for (const auto& group :
@@ -48,8 +48,8 @@ TEST(Plan, OneFitsWhateverIsCalled) {
             << text(operation) << " " << bytes << " " << group.ranks;
 }
 
-TEST(Plan, HierarchyNeedsHostsWithSeveralRanksAndForBlocksEquallyMany) {
-  const Plan plan{Algorithm::ring, true};
+TEST(CallPlan, HierarchyNeedsHostsWithSeveralRanksAndForBlocksEquallyMany) {
+  const CallPlan plan{Algorithm::ring, true};
   const GroupShape single{4, 4, 1, 1}, even{4, 2, 2, 2}, uneven{5, 2, 2, 3},
       crowded{200, 2, 100, 100};
   EXPECT_FALSE(fits(plan, Operation::all_reduce, 8, single));
@@ -62,7 +62,7 @@ TEST(Plan, HierarchyNeedsHostsWithSeveralRanksAndForBlocksEquallyMany) {
   EXPECT_FALSE(fits(plan, Operation::reduce, 8, even));
 }
 
-TEST(Plan, FlatIsForWhatOneMessageHolds) {
+TEST(CallPlan, FlatIsForWhatOneMessageHolds) {
   const GroupShape group{4, 4, 1, 1};
   EXPECT_TRUE(fits({Algorithm::flat}, Operation::all_reduce, kFlatBytes, group));
   EXPECT_FALSE(fits({Algorithm::flat}, Operation::all_reduce, kFlatBytes + 1, group));

@@ -68,7 +68,7 @@ Result<void> carry_out_among_all(Algorithm algorithm, Exchange& exchange, const 
 
 }  // namespace
 
-Result<void> carry_out_by(const Plan& plan, Exchange& exchange, const Call& call) {
+Result<void> carry_out_by(const CallPlan& plan, Exchange& exchange, const Call& call) {
   return plan.hierarchical ? carry_out_hierarchically(plan.algorithm, exchange, call)
                            : carry_out_among_all(plan.algorithm, exchange, call);
 }

@@ -8,6 +8,6 @@
 
 namespace lockstep {
 
-Result<void> carry_out_by(const Plan& plan, Exchange& exchange, const Call& call);
+Result<void> carry_out_by(const CallPlan& plan, Exchange& exchange, const Call& call);
 
 }  // namespace lockstep

@@ -109,7 +109,7 @@ class Ranks {
 
   // Each rank calls what call_of(rank, carry_out) makes; carry_out(Call) is to be called once.
   template <class Body>
-  void run(const Plan& plan, Body body) {
+  void run(const CallPlan& plan, Body body) {
     const auto done = turns.run(group.size(), [&](int rank) {
       return body(rank, [&, rank](Call call) {
         return group.call(rank, call, [&](Exchange& exchange, const Call& numbered) {
@@ -122,7 +122,7 @@ class Ranks {
   }
 
   Turns turns;
-  Group group;
+  QueueGroup group;
 
  private:
   const Place place_;
@@ -141,7 +141,7 @@ std::string name_of(const testing::TestParamInfo<Setting>& info) { return words_
 void PrintTo(const Setting& setting, std::ostream* out) { *out << words_of(setting); }
 
 // By each of the plans.
-void check_all_reduce(Ranks& ranks, const std::vector<Plan>& plans, std::size_t count,
+void check_all_reduce(Ranks& ranks, const std::vector<CallPlan>& plans, std::size_t count,
                       DataType type, ReduceOp op) {
   std::vector<Memory> shares;
   for (int rank = 0; rank < ranks.group.size(); ++rank) shares.push_back(share(rank, count, type));
@@ -158,7 +158,7 @@ void check_all_reduce(Ranks& ranks, const std::vector<Plan>& plans, std::size_t 
     });
 }
 
-void check_reduce(Ranks& ranks, const Plan& plan, std::size_t count, int root) {
+void check_reduce(Ranks& ranks, const CallPlan& plan, std::size_t count, int root) {
   constexpr auto kType = DataType::float32;
   std::vector<Memory> shares;
   for (int rank = 0; rank < ranks.group.size(); ++rank) shares.push_back(share(rank, count, kType));
@@ -175,7 +175,7 @@ void check_reduce(Ranks& ranks, const Plan& plan, std::size_t count, int root) {
   });
 }
 
-void check_reduce_scatter(Ranks& ranks, const std::vector<Plan>& plans, std::size_t count,
+void check_reduce_scatter(Ranks& ranks, const std::vector<CallPlan>& plans, std::size_t count,
                           DataType type, ReduceOp op) {
   const auto n = static_cast<std::size_t>(ranks.group.size());
   std::vector<Memory> shares;
@@ -199,7 +199,7 @@ Header move_header(Operation operation, std::size_t bytes, int root) {
   return make_header(operation, 0, bytes, DataType::uint8, ReduceOp::sum, root);
 }
 
-void check_all_gather(Ranks& ranks, const Plan& plan, std::size_t bytes) {
+void check_all_gather(Ranks& ranks, const CallPlan& plan, std::size_t bytes) {
   Memory expected;
   for (int rank = 0; rank < ranks.group.size(); ++rank)
     for (const auto byte : block(bytes, rank, 0)) expected.push_back(byte);
@@ -218,7 +218,7 @@ void check_all_gather(Ranks& ranks, const Plan& plan, std::size_t bytes) {
   });
 }
 
-void check_broadcast(Ranks& ranks, const Plan& plan, std::size_t bytes, int root) {
+void check_broadcast(Ranks& ranks, const CallPlan& plan, std::size_t bytes, int root) {
   const auto expected = block(bytes, root, 0);
   ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
     const auto buffer = ranks.data(rank, rank == root ? expected : Memory(bytes));
@@ -237,7 +237,7 @@ constexpr std::size_t kCounts[] = {0, 1, 3, 1023, 1025, 8192, 8193, 20'003};
 class EveryPlan : public testing::TestWithParam<Setting> {
  protected:
   EveryPlan() : ranks(GetParam()) {}
-  std::vector<Plan> plans(Operation operation, std::size_t bytes) const {
+  std::vector<CallPlan> plans(Operation operation, std::size_t bytes) const {
     return fitting_plans(operation, bytes, shape(ranks));
   }
   Ranks ranks;
@@ -342,7 +342,7 @@ TEST(LargeBuffers, GoInPartsToTheSerialAnswer) {
         Setting{hosts_of({3, 1, 1}), Place::elsewhere}}) {
     Ranks ranks({.hosts = setting.hosts, .place = setting.place, .piece_bytes = 128 * 1024});
     auto plans = fitting_plans(Operation::all_reduce, kCount * 4, shape(ranks));
-    std::erase_if(plans, [](const Plan& plan) { return !plan.hierarchical; });
+    std::erase_if(plans, [](const CallPlan& plan) { return !plan.hierarchical; });
     check_all_reduce(ranks, plans, kCount, DataType::float32, ReduceOp::average);
     for (const auto& plan : fitting_plans(Operation::broadcast, kCount * 4, shape(ranks)))
       if (plan.hierarchical) check_broadcast(ranks, plan, kCount * 4, 1);
@@ -357,7 +357,7 @@ TEST(LargeBuffers, OfAMegabyteEqualTheSerialAnswer) {
 
 // The bits that each rank gets when all give something that must be rounded, with some NaN, for
 // which min depends on the order of its operands.
-std::vector<Memory> results(const Setting& setting, const Plan& plan, std::size_t count,
+std::vector<Memory> results(const Setting& setting, const CallPlan& plan, std::size_t count,
                             DataType type, ReduceOp op = ReduceOp::sum) {
   Ranks ranks(setting);
   std::vector<Memory> all(static_cast<std::size_t>(ranks.group.size()));
@@ -407,7 +407,7 @@ TEST(Bits, OfDoublingAreThoseOfHalvingAndDoubling) {
 }
 
 // What each rank sends to other hosts, by the formula at the top of the algorithm's file.
-std::vector<std::size_t> sent(const Hosts& hosts, const Plan& plan, Operation operation,
+std::vector<std::size_t> sent(const Hosts& hosts, const CallPlan& plan, Operation operation,
                               std::size_t bytes) {
   // Everything is divisible by all that it is cut into, and a piece holds what a rank sends at
   // once.
@@ -508,12 +508,12 @@ TEST(Groups, InterleavedFromASeedAnswerAsEachAlone) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
     Turns turns(seed);
-    Group all(turns, hosts_of({3, 2, 2})), pairs(turns, hosts_of({2, 2})),
+    QueueGroup all(turns, hosts_of({3, 2, 2})), pairs(turns, hosts_of({2, 2})),
         odd(turns, hosts_of({1, 1, 1}));
-    Group* const groups[] = {&all, &pairs, &odd};
+    QueueGroup* const groups[] = {&all, &pairs, &odd};
     struct Step {
       std::size_t group;
-      Plan plan;
+      CallPlan plan;
       std::size_t count;
     };
     std::vector<Step> steps;

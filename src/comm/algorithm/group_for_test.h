@@ -140,9 +140,9 @@ inline const std::shared_ptr<Heap>& test_heap() {
   return heap;
 }
 
-class Group {
+class QueueGroup {
  public:
-  Group(Turns& turns, Hosts hosts, std::size_t piece_bytes = 1024)
+  QueueGroup(Turns& turns, Hosts hosts, std::size_t piece_bytes = 1024)
       : turns_(turns), hosts_(std::move(hosts)), piece_bytes_(piece_bytes) {
     for (const auto& ranks : hosts_) ring_.insert(ring_.end(), ranks.begin(), ranks.end());
     sent_.resize(ring_.size());
@@ -188,7 +188,7 @@ class Group {
 
   class Rank : public Exchange {
    public:
-    Rank(Group& group, int rank) : group_(group), rank_(rank) {}
+    Rank(QueueGroup& group, int rank) : group_(group), rank_(rank) {}
     Header header;
     std::uint64_t calls = 0;
 
@@ -242,7 +242,7 @@ class Group {
     }
 
    private:
-    Group& group_;
+    QueueGroup& group_;
     const int rank_;
     std::optional<HostShare> share_;
     std::optional<HostGroup> host_;

@@ -15,13 +15,14 @@ constexpr double kAsGood = 1.05;
 
 }  // namespace
 
-Plan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs) {
+CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
+                const Costs& costs) {
   auto plans = fitting_plans(operation, bytes, group);
   LS_CHECK(!plans.empty());
   std::stable_partition(plans.begin(), plans.end(),
-                        [](const Plan& plan) { return plan.hierarchical; });
+                        [](const CallPlan& plan) { return plan.hierarchical; });
   std::vector<Seconds> times;
-  for (const Plan& plan : plans) times.push_back(predict(plan, operation, bytes, group, costs));
+  for (const CallPlan& plan : plans) times.push_back(predict(plan, operation, bytes, group, costs));
   const auto least = *std::min_element(times.begin(), times.end());
   const auto found = std::find_if(times.begin(), times.end(),
                                   [&](Seconds time) { return time <= kAsGood * least; });

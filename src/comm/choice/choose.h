@@ -14,6 +14,7 @@ namespace lockstep {
 // One that fits. Of those within 5 % of the cheapest a hierarchical one, which leaves most of the
 // wire to others, then the first in the order of kAlgorithms. bytes: the call header's, of a rank's
 // share.
-Plan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs);
+CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
+                const Costs& costs);
 
 }  // namespace lockstep

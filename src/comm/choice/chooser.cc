@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-Plan Chooser::plan_for(Operation operation, std::size_t bytes) {
+CallPlan Chooser::plan_for(Operation operation, std::size_t bytes) {
   constexpr std::size_t kSpread = 0x9e3779b97f4a7c15;  // of sizes that differ in any of their bits
   const auto mixed = (bytes * 16 + static_cast<std::size_t>(operation)) * kSpread;
   auto& known = known_[mixed >> 58];

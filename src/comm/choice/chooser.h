@@ -15,21 +15,21 @@ namespace lockstep {
 class Chooser {
  public:
   // All three the same on all ranks.
-  Chooser(const GroupShape& group, const std::optional<Plan>& forced, const Costs& costs)
+  Chooser(const GroupShape& group, const std::optional<CallPlan>& forced, const Costs& costs)
       : group_(group), forced_(forced), costs_(costs) {}
 
   // bytes: the call header's, of a rank's share.
-  Plan plan_for(Operation operation, std::size_t bytes);
+  CallPlan plan_for(Operation operation, std::size_t bytes);
 
  private:
   struct Known {
     Operation operation;
     std::size_t bytes;
-    Plan plan;
+    CallPlan plan;
   };
 
   const GroupShape group_;
-  const std::optional<Plan> forced_;
+  const std::optional<CallPlan> forced_;
   const Costs costs_;
   std::array<std::optional<Known>, 64> known_;  // by operation and bytes; the last one wins
 };

@@ -18,7 +18,7 @@ TEST(Chooser, ChoosesAsChooseDoesAlsoWhenItRemembers) {
 }
 
 TEST(Chooser, TakesWhatIsForcedWhereverItFits) {
-  const Plan tree{Algorithm::double_tree, false};
+  const CallPlan tree{Algorithm::double_tree, false};
   Chooser chooser(kGroup, tree, {});
   EXPECT_EQ(chooser.plan_for(Operation::all_reduce, 8), tree);
   EXPECT_EQ(chooser.plan_for(Operation::broadcast, 1 << 20), tree);

@@ -228,8 +228,8 @@ double within_hosts(Operation operation, double bytes, double parts, const Costs
   return 2 * cost.latency + bytes / parts * per_byte;
 }
 
-double hierarchical(const Plan& plan, Operation operation, double bytes, const GroupShape& group,
-                    Costs costs, std::size_t piece_bytes) {
+double hierarchical(const CallPlan& plan, Operation operation, double bytes,
+                    const GroupShape& group, Costs costs, std::size_t piece_bytes) {
   const bool in_blocks =
       operation == Operation::reduce_scatter || operation == Operation::all_gather;
   const auto [leaders, parts] =
@@ -244,8 +244,8 @@ double hierarchical(const Plan& plan, Operation operation, double bytes, const G
 
 }  // namespace
 
-Seconds predict(const Plan& plan, Operation operation, std::size_t bytes, const GroupShape& group,
-                const Costs& costs, std::size_t piece_bytes) {
+Seconds predict(const CallPlan& plan, Operation operation, std::size_t bytes,
+                const GroupShape& group, const Costs& costs, std::size_t piece_bytes) {
   LS_CHECK(fits(plan, operation, bytes, group));
   const auto share = static_cast<double>(bytes);
   return Seconds(plan.hierarchical

@@ -48,7 +48,8 @@ using Seconds = std::chrono::duration<double>;
 
 // bytes: the call header's, of a rank's share. The plan must fit (algorithm.h). piece_bytes: as
 // Exchange::piece_bytes().
-Seconds predict(const Plan& plan, Operation operation, std::size_t bytes, const GroupShape& group,
-                const Costs& costs, std::size_t piece_bytes = kRemotePieceBytes);
+Seconds predict(const CallPlan& plan, Operation operation, std::size_t bytes,
+                const GroupShape& group, const Costs& costs,
+                std::size_t piece_bytes = kRemotePieceBytes);
 
 }  // namespace lockstep

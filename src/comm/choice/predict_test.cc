@@ -137,7 +137,7 @@ TEST(Choose, ChangesFewTimesOverAllSizes) {
     for (const auto& group : shapes()) {
       int changes = 0;
       std::string course;
-      std::optional<Plan> before;
+      std::optional<CallPlan> before;
       for (double size = 4; size <= 256 << 20; size *= 1.1) {
         const auto bytes = static_cast<std::size_t>(size) / 4 * 4;
         const auto plan = choose(Operation::all_reduce, bytes, group, costs);

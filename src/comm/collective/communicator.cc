@@ -50,11 +50,11 @@ std::string algorithm_name(const CommunicatorOptions& options) {
   return name.empty() ? kNoAlgorithm : name;
 }
 
-Result<std::optional<Plan>> parse_algorithm(const std::string& name) {
-  if (name == kNoAlgorithm) return std::optional<Plan>();
+Result<std::optional<CallPlan>> parse_algorithm(const std::string& name) {
+  if (name == kNoAlgorithm) return std::optional<CallPlan>();
   auto plan = parse_plan(name);
   if (!plan) return std::move(plan).error().within(kAlgorithmVariable);
-  return std::optional<Plan>(*plan);
+  return std::optional<CallPlan>(*plan);
 }
 
 // Ranks that force different algorithms would wait for each other for ever. Rank 0 has said which
@@ -88,7 +88,7 @@ Result<Costs> agree(const CommunicatorOptions& options, Rendezvous& rendezvous,
 class Communicator::Impl {
  public:
   Impl(std::unique_ptr<Endpoint> endpoint, const CommunicatorOptions& options,
-       const std::optional<Plan>& forced, const Costs& costs)
+       const std::optional<CallPlan>& forced, const Costs& costs)
       : rank_(options.rank),
         size_(options.size),
         engine_(std::move(endpoint), options.group, options.timeout, forced, costs) {}

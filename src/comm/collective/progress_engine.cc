@@ -52,7 +52,7 @@ void become_progress_thread() {
 }  // namespace
 
 ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group,
-                               Duration timeout, const std::optional<Plan>& forced,
+                               Duration timeout, const std::optional<CallPlan>& forced,
                                const Costs& costs)
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),

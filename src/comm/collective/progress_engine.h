@@ -43,7 +43,7 @@ class ProgressEngine : private Exchange {
  public:
   // group: for the flight record. forced, costs: as for Chooser.
   ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group, Duration timeout,
-                 const std::optional<Plan>& forced, const Costs& costs);
+                 const std::optional<CallPlan>& forced, const Costs& costs);
   ~ProgressEngine() override;
 
   // From any thread. The header's sequence is given here.
