@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,14 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kPatience = std::chrono::milliseconds(250);
 constexpr ::useconds_t kTryAgain = 5'000;
 
 }  // namespace
 
-Result<Fd> try_lock(const fs::path& file) {
+Result<Fd> try_lock(const fs::path& file, Duration patience) {
   Fd lock = TRY(open_file(file, O_RDWR | O_CREAT));
-  for (Deadline deadline = Deadline::after(kPatience);; ::usleep(kTryAgain)) {
+  for (Deadline deadline = Deadline::after(patience);; ::usleep(kTryAgain)) {
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
     if (errno != EWOULDBLOCK && errno != EINTR) return os_error("locking " + file.string(), errno);
     if (deadline.passed()) return Fd();

@@ -4,6 +4,7 @@
 // for longer than any look lasts, and no look makes anybody give up.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -11,12 +12,16 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/units.h"
 
 namespace lockstep {
 
-// Held for as long as the descriptor is open; empty, after a quarter of a second, while another
-// process holds it. Makes the file (0600), not its folder.
-Result<Fd> try_lock(const std::filesystem::path& file);
+// Longer than any look, and short enough for whoever gives up when the lock is held.
+inline constexpr Duration kLockPatience = std::chrono::milliseconds(250);
+
+// Held for as long as the descriptor is open; empty when somebody else, in this process or another,
+// has held it for all of `patience`. Makes the file (0600), not its folder.
+Result<Fd> try_lock(const std::filesystem::path& file, Duration patience = kLockPatience);
 // Whether a process holds it, ours too. A file that cannot be opened is locked by nobody.
 bool is_locked(const std::filesystem::path& file);
 

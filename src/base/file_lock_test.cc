@@ -1,6 +1,7 @@
 #include "base/file_lock.h"
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -48,6 +49,15 @@ TEST_F(FileLockTest, WhoLooksAllTheTimeKeepsNobodyFromTakingIt) {
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(*try_lock(file_)) << i;
   over = true;
   looker.join();
+}
+
+TEST_F(FileLockTest, WhoHasPatienceGetsItWhenItIsLetGo) {
+  auto held = try_lock(file_).value();
+  bool taken = false;
+  std::thread other([&] { taken = static_cast<bool>(*try_lock(file_, std::chrono::seconds(20))); });
+  held.reset();
+  other.join();
+  EXPECT_TRUE(taken);
 }
 
 TEST_F(FileLockTest, TheHolderIsKnownWhileItHoldsIt) {

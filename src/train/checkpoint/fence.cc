@@ -1,14 +1,9 @@
 #include "train/checkpoint/fence.h"
 
-#include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <thread>
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/format.h"
 
@@ -19,20 +14,12 @@ namespace fs = std::filesystem;
 
 // The lock is held for a rename; whoever waits longer has a hung file system.
 constexpr Duration kLockBound = std::chrono::seconds(30);
-constexpr Duration kLockPause = std::chrono::milliseconds(5);
 
 Result<Fd> lock_folder(const fs::path& folder) {
-  auto file = TRY(open_file(folder / ".lock", O_RDWR | O_CREAT, 0600));
-  const auto deadline = Deadline::after(kLockBound);
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      return os_error(format("locking {}", folder.string()), errno);
-    if (deadline.passed())
-      return Error{Code::timeout, format("locking {}: another process has held it for {}",
-                                         folder.string(), text(kLockBound))};
-    std::this_thread::sleep_for(kLockPause);
-  }
-  return file;
+  Fd lock = TRY(try_lock(folder / ".lock", kLockBound));
+  if (lock) return lock;
+  return Error{Code::timeout, format("locking {}: another process has held it for {}",
+                                     folder.string(), text(kLockBound))};
 }
 
 // 0 if nobody has claimed the folder.
