@@ -3,20 +3,22 @@
 #   LOCKSTEP_CHECK=asan    address and undefined behaviour: what needs no libtorch; headers alone
 #   LOCKSTEP_CHECK=tsan    data races: the layers with threads
 #   LOCKSTEP_CHECK=clang  clang's warnings on what needs libtorch; nothing is linked
-set(LOCKSTEP_CHECK "" CACHE STRING "asan, tsan, clang, or none for the product")
+#   LOCKSTEP_CHECK=fuzz   each *_fuzz.cc as a program of libFuzzer's (base/fuzz_for_test.h)
+set(LOCKSTEP_CHECK "" CACHE STRING "asan, tsan, clang, fuzz, or none for the product")
 
 # Unoptimised: compiling costs far more than these tests' run time.
 set(sanitizer_asan -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(sanitizer_tsan -fsanitize=thread)
 set(sanitizer_clang)
+set(sanitizer_fuzz ${sanitizer_asan} -fsanitize=fuzzer-no-link)
 # Of what starts no thread, in its tests neither, nothing is to be learnt about races.
 set(tests_with_threads "^(base|net|comm|platform)_.*test$")
 set(tests_without_threads
     "^(comm_(choice|cost|flight_report|reduction|simulated)|platform_(core_.*|api|controller|host|insight|item|spool|store))_")
 
 if(LOCKSTEP_CHECK)
-  if(NOT LOCKSTEP_CHECK MATCHES "^(asan|tsan|clang)$" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-    message(FATAL_ERROR "LOCKSTEP_CHECK is asan, tsan or clang, with clang; run ./dev check")
+  if(NOT LOCKSTEP_CHECK MATCHES "^(asan|tsan|clang|fuzz)$" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "LOCKSTEP_CHECK is asan, tsan, clang or fuzz, with clang; run ./dev check")
   endif()
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
   # Deprecated are functions that g++ 12's own headers call from each other; g++ tells ours.
@@ -33,6 +35,10 @@ function(check_targets)
                               PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=vptr>")
   targets_below(${CMAKE_SOURCE_DIR} targets)
   add_custom_target(checked)
+  if(LOCKSTEP_CHECK STREQUAL fuzz)
+    fuzz_programs()
+    return()
+  endif()
   set(libraries)
   foreach(target ${targets})
     needs_libtorch(${target} libtorch)
@@ -54,6 +60,23 @@ function(check_targets)
   if(NOT LOCKSTEP_CHECK STREQUAL tsan)
     check_headers("${libraries}")
   endif()
+endfunction()
+
+# build/fuzz/fuzz/LAYER_NAME for each src/LAYER/NAME_fuzz.cc.
+function(fuzz_programs)
+  file(GLOB_RECURSE sources RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS src/*_fuzz.cc)
+  foreach(source ${sources})
+    layer_of(${source} library)
+    string(REGEX REPLACE "_fuzz.cc$" "" name "${source}")
+    string(REPLACE "/" "_" program "${name}")
+    add_executable(fuzz_${program} src/${source})
+    set_target_properties(fuzz_${program} PROPERTIES OUTPUT_NAME ${program}
+                          RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_compile_definitions(fuzz_${program} PRIVATE LOCKSTEP_FUZZ)
+    target_link_libraries(fuzz_${program} PRIVATE ${library})
+    target_link_options(fuzz_${program} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(checked fuzz_${program})
+  endforeach()
 endfunction()
 
 # A program started by hand then behaves as under ./dev check.

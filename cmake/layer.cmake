@@ -2,16 +2,16 @@
 #
 # A folder of src/ is a layer and a static library: its *.cc (and those of its detail/), without the
 # folders below it that are layers themselves. DEPS are the layers it may include, USES the
-# third-party libraries; tools/check_layers holds the sources to both. The *_test.cc beside them
-# become one test program, build/tests/NAME_test, with '/' as '_'.
+# third-party libraries; tools/check_layers holds the sources to both. The *_test.cc and *_fuzz.cc
+# (base/fuzz_for_test.h) beside them become one test program, build/tests/NAME_test, with '/' as '_'.
 function(layer name)
   cmake_parse_arguments(LAYER "" "" "DEPS;USES" ${ARGN})
   string(REPLACE "/" "_" target "ls_${name}")
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/detail/*.cc)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
-  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_(test|fuzz)\\.cc$")
 
   set(links)
   foreach(dep ${LAYER_DEPS})

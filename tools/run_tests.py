@@ -3,8 +3,8 @@
 A NAME chooses the programs whose name contains it; if there are none, the single tests whose name
 contains it. At most two programs run at a time, while the builds for checks compile behind them at
 the lowest priority; what fills the machine, or measures time, runs at the end. --quick leaves out
-the builds for checks and clang-tidy; `--check asan|tsan|clang|tidy [NAME...]` runs one of those,
-for `./dev check`. The last line is `N passed, N failed`.
+the builds for checks and clang-tidy; `--check asan|tsan|clang|tidy|fuzz [NAME...]` runs one of
+those, for `./dev check`. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from test_plan import (
     CheckedBuild,
     checked_build,
     comes_last,
+    fuzzing,
     google_tests,
     is_busy,
     pytest_files,
@@ -107,6 +108,8 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
         return [(tidy(everything=arguments.all), None)], []
     if arguments.check == "clang":
         return [], [checked_build("asan", tests=False), checked_build("clang")]
+    if arguments.check == "fuzz":
+        return [], [fuzzing(arguments.seconds)]
     if arguments.check:
         return [], [checked_build(arguments.check)]
     chosen = choose([*quick_checks(), *google_tests(), *pytest_files()], arguments.names)
@@ -118,8 +121,9 @@ def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
 def parse(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev test")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--check", choices=("asan", "tsan", "clang", "tidy"))
+    parser.add_argument("--check", choices=("asan", "tsan", "clang", "tidy", "fuzz"))
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("names", nargs="*")
     return parser.parse_args(words)
 

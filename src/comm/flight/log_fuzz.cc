@@ -1,0 +1,27 @@
+#include "base/check.h"
+#include "base/fuzz_for_test.h"
+#include "comm/flight/log.h"
+
+using namespace lockstep;
+
+namespace {
+
+std::string record() {
+  constexpr std::string_view kNames[] = {"all_reduce", "recv"};
+  FlightRecorder recorder({1, 4, "world", "host-a"}, {kNames, kNames, kNames});
+  const auto first = recorder.start({.sequence = 1, .bytes = 64, .type = 0});
+  recorder.ended(first, true, 64);
+  recorder.waiting(recorder.start({.sequence = 2, .bytes = 8}), 3, "to call it too", 0);
+  const auto bytes = recorder.snapshot();
+  // The header and the first operations; the others were never used.
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
+
+LS_FUZZ(flight, {record(), record().substr(0, 5000)}) {
+  const auto log = parse_flight(fuzzing::bytes_of(input));
+  if (!log) return;
+  LS_CHECK(log->operations.size() <= FlightRecorder::kRecords);
+  (void)log->last_seen();
+}
