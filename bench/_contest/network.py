@@ -155,8 +155,9 @@ class Network:
                         break
                 words = ["--client", receiver.address, "--time", str(seconds), "--json"]
                 shown = sender.run("iperf3", *words)
+                server.wait(WAIT_SECONDS)
             finally:
-                server.terminate()
+                server.kill()
         return float(json.loads(shown)["end"]["sum_received"]["bits_per_second"])
 
     def _build(self, hosts: int) -> None:

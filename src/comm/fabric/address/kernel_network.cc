@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <ifaddrs.h>
-#include <net/if.h>
+#include <net/if.h>  // IWYU pragma: keep: IFF_UP, which is a macro and an enumerator
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

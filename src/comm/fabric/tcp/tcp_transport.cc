@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/check.h"
-#include "base/format.h"
 #include "base/log.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
@@ -30,11 +27,11 @@ void tune(const Socket& socket) {
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket.fd(), level, option, &value, sizeof value);
   };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(SOL_TCP, TCP_KEEPIDLE, 10);
+  set(SOL_TCP, TCP_KEEPINTVL, 5);
+  set(SOL_TCP, TCP_KEEPCNT, 3);
 }
 
 Result<void> await_caller(const Listener& listener, const Socket& lifeline,
