@@ -52,7 +52,7 @@ def test_a_check_that_there_is_not_is_refused_before_anything_is_set_up() -> Non
     for words in (["valgrind"], [], ["tidy", "--some"], ["clang", "net"]):
         ended = dev("check", *words)
         assert ended.returncode == 2
-        assert ended.stderr.startswith("dev: check wants asan, tsan, clang or tidy;")
+        assert ended.stderr.startswith("dev: check wants asan, tsan, clang, tidy or fuzz;")
 
 
 def program(folder: Path, *lines: str) -> GoogleTest:
