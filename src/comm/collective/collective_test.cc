@@ -403,6 +403,22 @@ TEST(ForcedAlgorithms, EqualTheSerialAnswer) {
   }
 }
 
+// Rank 2 waits for rank 0's block, rank 0 for rank 2 in the memory of their host.
+TEST(Mismatches, AreFoundThoughRanksWaitForEachOther) {
+  Group group(two_hosts(4));
+  group.run([](Communicator& comm) {
+    Bytestring buffer(100'000), blocks(400'000);
+    const auto pending = comm.rank() == 2
+                             ? comm.gather(buffer, blocks, 2)
+                             : comm.all_reduce(buffer, DataType::float32, ReduceOp::sum);
+    const auto done = pending.wait();
+    ASSERT_FALSE(done.has_value());
+    EXPECT_EQ(done.error().code, Code::invalid) << done.error().message;
+    EXPECT_NE(done.error().message.find("the ranks' calls do not match"), std::string::npos)
+        << done.error().message;
+  });
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& info) {
   const char* transports[] = {"shm", "ofi", "mixed"};
   const char* memories[] = {"", "_lent", "_some_lent"};

@@ -303,7 +303,18 @@ Result<void> ProgressEngine::slow_checks() {
   if (next_checks_ && !next_checks_->passed()) return {};
   next_checks_ = Deadline::after(kCheckPause);
   TRY(endpoint_->poll_all());
+  TRY(check_arrivals());
   return point_to_point_.check();
+}
+
+Result<void> ProgressEngine::check_arrivals() const {
+  for (int peer = 0; peer < size() && peer_wait_; ++peer) {  // within a collective
+    if (peer == rank()) continue;
+    const auto message = endpoint_->link(peer).front(Lane::collective);
+    if (message && message->header.sequence <= current_.sequence)
+      TRY(check_call(peer, message->header));
+  }
+  return {};
 }
 
 template <class Ready>

@@ -97,6 +97,9 @@ class ProgressEngine : private Exchange {
   Result<bool> progress();
   Result<void> take_news();
   Result<void> slow_checks();
+  // What has come from ranks that are not waited for just now must be of this call or a later one:
+  // where calls do not match, two ranks may wait for each other while a third one shows why.
+  Result<void> check_arrivals() const;
   Deadline silence_end();
   // Sleeps until ready() may be true, something comes, or the deadline.
   template <class Ready>
