@@ -502,44 +502,67 @@ TEST(BytesSent, ByBroadcastAndReduceReachEverybodyOnce) {
               2 * kBytes);
 }
 
-// Ranks are in several groups at the same time and call in them, one group after the other, what a
-// seed says: each group's calls in its own order, with nothing that keeps ranks together.
+// A group of some of the processes, in any order: the process that each of its ranks is.
+struct SubGroup {
+  SubGroup(Turns& turns, const std::vector<int>& ranks_a_host, int processes, Random& random)
+      : group(turns, hosts_of(ranks_a_host)), members(static_cast<std::size_t>(processes)) {
+    std::iota(members.begin(), members.end(), 0);
+    for (std::size_t i = 0; i + 1 < members.size(); ++i)
+      std::swap(members[i], members[i + random.below(members.size() - i)]);
+    members.resize(static_cast<std::size_t>(group.size()));
+  }
+  std::optional<int> rank_of(int process) const {
+    const auto found = std::find(members.begin(), members.end(), process);
+    if (found == members.end()) return std::nullopt;
+    return static_cast<int>(found - members.begin());
+  }
+  QueueGroup group;
+  std::vector<int> members;
+};
+
+struct Step {
+  SubGroup& in;
+  CallPlan plan;
+  std::size_t count;
+};
+
+Result<void> add_up(const Step& step, int rank) {
+  auto& group = step.in.group;
+  std::vector<std::int64_t> values(step.count, rank + 1);
+  const auto bytes = std::as_writable_bytes(std::span(values));
+  const auto header =
+      make_header(Operation::all_reduce, 0, bytes.size(), DataType::int64, ReduceOp::sum, 0);
+  TRY(group.call(rank, {header, {}, bytes}, [&](Exchange& exchange, const Call& call) {
+    return carry_out_by(step.plan, exchange, call);
+  }));
+  const auto expected = group.size() * (group.size() + 1) / 2;
+  for (const auto value : values)
+    if (value != expected) return Error{Code::internal, text(step.plan)};
+  return {};
+}
+
+// Processes are in several groups at the same time and call in them, one group after the other,
+// what a seed says: each group's calls in its own order, with nothing that keeps processes
+// together.
 TEST(Groups, InterleavedFromASeedAnswerAsEachAlone) {
+  constexpr int kProcesses = 7;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
     Turns turns(seed);
-    QueueGroup all(turns, hosts_of({3, 2, 2})), pairs(turns, hosts_of({2, 2})),
-        odd(turns, hosts_of({1, 1, 1}));
-    QueueGroup* const groups[] = {&all, &pairs, &odd};
-    struct Step {
-      std::size_t group;
-      CallPlan plan;
-      std::size_t count;
-    };
+    SubGroup all(turns, {3, 2, 2}, kProcesses, random), pairs(turns, {2, 2}, kProcesses, random),
+        odd(turns, {1, 1, 1}, kProcesses, random);
+    SubGroup* const groups[] = {&all, &pairs, &odd};
     std::vector<Step> steps;
     for (int i = 0; i < 40; ++i) {
-      const auto group = random.below(3), count = random.below(random.below(8) == 0 ? 20'000 : 300);
+      auto& in = *groups[random.below(3)];
+      const auto count = random.below(random.below(8) == 0 ? 20'000 : 300);
       const auto plans =
-          fitting_plans(Operation::all_reduce, count * 8, shape_of(groups[group]->hosts()));
-      steps.push_back({group, plans[random.below(plans.size())], count});
+          fitting_plans(Operation::all_reduce, count * 8, shape_of(in.group.hosts()));
+      steps.push_back({in, plans[random.below(plans.size())], count});
     }
-    const auto done = turns.run(all.size(), [&](int rank) -> Result<void> {
-      for (const auto& step : steps) {
-        auto& group = *groups[step.group];
-        if (rank >= group.size()) continue;
-        std::vector<std::int64_t> values(step.count, rank + 1);
-        const auto bytes = std::as_writable_bytes(std::span(values));
-        const Call call{
-            make_header(Operation::all_reduce, 0, bytes.size(), DataType::int64, ReduceOp::sum, 0),
-            {},
-            bytes};
-        TRY(group.call(rank, call, [&](Exchange& exchange, const Call& numbered) {
-          return carry_out_by(step.plan, exchange, numbered);
-        }));
-        const auto expected = group.size() * (group.size() + 1) / 2;
-        for (const auto value : values)
-          if (value != expected) return Error{Code::internal, text(step.plan)};
-      }
+    const auto done = turns.run(kProcesses, [&](int process) -> Result<void> {
+      for (const auto& step : steps)
+        if (const auto rank = step.in.rank_of(process)) TRY(add_up(step, *rank));
       return {};
     });
     ASSERT_TRUE(done.has_value()) << done.error().message << " with seed " << seed;
