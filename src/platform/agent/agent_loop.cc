@@ -13,6 +13,8 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "comm/fabric/address/network_options.h"
+#include "comm/fabric/address/port_range.h"
 #include "net/crypto.h"
 #include "platform/host/own_log.h"
 
@@ -100,8 +102,11 @@ Result<void> AgentLoop::write_secret() const { return write_file(files_.secret()
 
 Result<void> AgentLoop::open_rendezvous() {
   if (node_.index != 0) return {};
-  rendezvous_ =
-      TRY(RendezvousServer::start(launch_.address, 0, TRY(Secret::from_hex(launch_.secret))));
+  const auto secret = TRY(Secret::from_hex(launch_.secret));
+  const auto ports = TRY(network_options_of(launch_.env)).ports;
+  rendezvous_ = TRY(on_free_port(launch_.address, ports, [&](std::uint16_t port) {
+    return RendezvousServer::start(launch_.address, port, secret);
+  }));
   return {};
 }
 

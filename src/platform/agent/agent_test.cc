@@ -77,6 +77,15 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"LOCKSTEP_NODE_TOKEN", token_}}));
 }
 
+TEST_F(AgentTest, TheMeetingPlaceIsOnAPortOfTheRunsRange) {
+  launch_.env["LOCKSTEP_PORT_RANGE"] = "23201-23260";
+  shell("true");
+  start();
+  ASSERT_EQ(finish(), 0);
+  EXPECT_GE(daemon_.last().rendezvous_port, 23201);
+  EXPECT_LE(daemon_.last().rendezvous_port, 23260);
+}
+
 TEST_F(AgentTest, TheSecretIsThereForTheRanksAndNowhereElse) {
   shell("cat $LOCKSTEP_SECRET_FILE; ls -l $LOCKSTEP_SECRET_FILE; pwd");
   start();
