@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/mutex.h"
+#include "comm/flight/label.h"
 #include "train/mesh.h"
 
 namespace lockstep::ranks_for_test {
@@ -37,6 +38,8 @@ class RecordingBackend : public c10d::Backend {
 
   // Elements of each all-reduce, in the order in which they began.
   std::vector<std::int64_t> begun() const;
+  // What the flight record says that they were for.
+  std::vector<FlightLabel::Words> labels() const;
   // Waits until so many all-reduces are complete; false if that takes too long.
   bool wait_for_completed(std::size_t count, Duration bound);
 
@@ -44,6 +47,7 @@ class RecordingBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Backend> inner_;
   mutable Mutex mutex_;  // guards what follows
   std::vector<std::int64_t> begun_ LS_GUARDED_BY(mutex_);
+  std::vector<FlightLabel::Words> labels_ LS_GUARDED_BY(mutex_);
   std::vector<c10::intrusive_ptr<c10d::Work>> works_ LS_GUARDED_BY(mutex_);
 };
 
@@ -77,6 +81,7 @@ inline c10::intrusive_ptr<c10d::Work> RecordingBackend::allreduce(
   auto work = inner_->allreduce(tensors, options);
   const Lock lock(mutex_);
   begun_.push_back(tensors.front().numel());
+  labels_.push_back(FlightLabel::current());
   works_.push_back(work);
   return work;
 }
@@ -84,6 +89,11 @@ inline c10::intrusive_ptr<c10d::Work> RecordingBackend::allreduce(
 inline std::vector<std::int64_t> RecordingBackend::begun() const {
   const Lock lock(mutex_);
   return begun_;
+}
+
+inline std::vector<FlightLabel::Words> RecordingBackend::labels() const {
+  const Lock lock(mutex_);
+  return labels_;
 }
 
 inline bool RecordingBackend::wait_for_completed(std::size_t count, Duration bound) {

@@ -18,6 +18,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/module.h>
 
+#include "base/format.h"
+#include "comm/flight/label.h"
 #include "train/optimizer.h"
 #include "train/ranks_for_test.h"
 
@@ -228,6 +230,10 @@ TEST(Shard, AccumulationReducesOnceAStepInTheOrderOfUnits) {
     std::vector<std::int64_t> sizes;
     for (const auto& unit : model->layout().units) sizes.push_back(unit.elements);
     EXPECT_EQ(self.backend->begun(), sizes);
+    std::vector<FlightLabel::Words> labels;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      labels.push_back(FlightLabel::words_of(format("gradients of unit {}", i)));
+    EXPECT_EQ(self.backend->labels(), labels);
     return {};
   });
   EXPECT_EQ(failures, "");

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/format.h"
 #include "comm/flight/verdict/words.h"
@@ -196,7 +197,8 @@ std::vector<OpenCall> open_calls(const FlightGroup& group) {
   for (const FlightLog& log : group.logs)
     for (const FlightOperation& call : log.operations)
       if (!call.is_collective() && call.state != FlightState::done) open.push_back({&log, &call});
-  std::ranges::stable_sort(open, {}, [](const OpenCall& one) { return one.call->enqueued; });
+  std::ranges::sort(
+      open, {}, [](const OpenCall& one) { return std::pair(one.call->enqueued, one.log->rank); });
   return open;
 }
 
