@@ -30,9 +30,11 @@ std::vector<std::string> built_in_providers() {
   if (fi_getinfo(kApiVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &found) != 0) return {};
   const InfoPtr owner(found);
   std::vector<std::string> names;
-  for (const auto* one = found; one != nullptr; one = one->next)
-    if (std::ranges::find(names, one->fabric_attr->prov_name) == names.end())
-      names.emplace_back(one->fabric_attr->prov_name);
+  for (const auto* one = found; one != nullptr; one = one->next) {
+    const std::string name = one->fabric_attr->prov_name;
+    const bool is_tool = name.starts_with("ofi_");  // layered over another one
+    if (!is_tool && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
   return names;
 }
 
@@ -64,11 +66,13 @@ Result<InfoPtr> choose_provider(const OfiOptions& options) {
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
-  hints->fabric_attr->prov_name = ::strdup(options.provider.c_str());
+  // verbs has connections only; ofi_rxm makes datagrams of them.
+  const auto name = options.provider == "verbs" ? std::string("verbs;ofi_rxm") : options.provider;
+  hints->fabric_attr->prov_name = ::strdup(name.c_str());
   fi_info* found = nullptr;
   const int status =
       fi_getinfo(kApiVersion, options.address.c_str(), nullptr, FI_SOURCE, hints.get(), &found);
-  if (status != 0) return lacks_provider(options.provider, options.address, status);
+  if (status != 0) return lacks_provider(name, options.address, status);
   return InfoPtr(found);
 }
 
