@@ -269,13 +269,14 @@ TEST_P(Processes, CallsThatDoNotMatchAreNamedWithTheirRanks) {
   Ranks ranks(GetParam(), 20s, [](Ranks::Self self) {
     auto buffer = zeros(4000);
     const auto type = self.comm.rank() == 1 ? DataType::int32 : DataType::float32;
+    (void)self.comm.barrier().wait();  // all have met
     (void)self.comm.all_reduce(buffer, type, ReduceOp::sum).wait();
     write_line(self.report, later_words(self.comm));
   });
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_EQ(ranks.report(rank), "met");
     EXPECT_EQ(ranks.report(rank),
-              "invalid: the ranks' calls do not match at #1: rank 0 called all_reduce(float32 sum, "
+              "invalid: the ranks' calls do not match at #2: rank 0 called all_reduce(float32 sum, "
               "4000 bytes), rank 1 called all_reduce(int32 sum, 4000 bytes)");
   }
 }

@@ -203,6 +203,11 @@ void Endpoint::tell_verdict(const Error& verdict) {
   tell_all({Notice::Kind::verdict, {}, verdict});
 }
 
+bool Endpoint::all_know_of_failure() const {
+  return std::any_of(testimonies_.begin(), testimonies_.end(),
+                     [](const auto& one) { return one.has_value(); });
+}
+
 void Endpoint::hear_out(Deadline deadline, const std::function<bool()>& ready) {
   for (;;) {
     (void)listen();  // nothing is an error now

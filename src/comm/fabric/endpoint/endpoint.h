@@ -99,6 +99,8 @@ class Endpoint {
   const std::optional<std::string>& testimony(int peer) const {
     return testimonies_[static_cast<std::size_t>(peer)];
   }
+  // A peer is failing: since it had met all before, it has told all.
+  bool all_know_of_failure() const;
   // What somebody has told, to be said by all.
   const std::optional<Error>& verdict() const { return verdict_; }
   // Says goodbye; then poll_all() until may_leave(): all peers have what was sent, or are gone.

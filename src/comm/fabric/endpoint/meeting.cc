@@ -80,7 +80,7 @@ class EndpointMeeting {
     auto met = meet_all();
     if (met) met = settle_hosts();
     if (!met) {
-      endpoint_->tell_giving_up(met.error());
+      if (!endpoint_->all_know_of_failure()) endpoint_->tell_giving_up(met.error());
       return std::move(met).error();
     }
     if (tcp_ != nullptr) tcp_->stop_listening();
