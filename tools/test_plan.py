@@ -40,7 +40,7 @@ LEFT_OUT = {
         f"All/*/{group}"
         for group in (
             *("shm4", "shm6", "shm7", "shm8", "shm4_lent", "shm5_lent", "shm9_lent"),
-            *("shm2_some_lent", "ofi2", "ofi3_lent", "ofi2_some_lent"),
+            *("shm2_some_lent", "tcp2", "tcp3_lent", "tcp2_some_lent"),
             *("mixed4", "mixed5_lent", "mixed6_some_lent"),
         )
     ),

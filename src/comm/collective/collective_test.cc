@@ -84,7 +84,7 @@ Bytestring fill(std::size_t count, DataType type, Value value) {
   return bytes;
 }
 
-enum class Transport { shm, ofi, mixed };
+enum class Transport { shm, tcp, mixed };
 // Where buffers lie, and how calls are waited for. `some`: this differs between the ranks.
 enum class Memory { elsewhere, lent, some };
 struct Case {
@@ -125,7 +125,7 @@ class Collectives : public testing::TestWithParam<Case> {
   static GroupOptions options() {
     const auto [transport, ranks, memory] = GetParam();
     return transport == Transport::shm   ? one_host(ranks)
-           : transport == Transport::ofi ? a_host_each(ranks)
+           : transport == Transport::tcp ? a_host_each(ranks)
                                          : two_hosts(ranks);
   }
 
@@ -420,7 +420,7 @@ TEST(Mismatches, AreFoundThoughRanksWaitForEachOther) {
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& info) {
-  const char* transports[] = {"shm", "ofi", "mixed"};
+  const char* transports[] = {"shm", "tcp", "mixed"};
   const char* memories[] = {"", "_lent", "_some_lent"};
   return transports[static_cast<int>(info.param.transport)] + std::to_string(info.param.ranks) +
          memories[static_cast<int>(info.param.memory)];
@@ -430,14 +430,14 @@ INSTANTIATE_TEST_SUITE_P(
     All, Collectives,
     testing::Values(Case{Transport::shm, 1}, Case{Transport::shm, 2}, Case{Transport::shm, 3},
                     Case{Transport::shm, 4}, Case{Transport::shm, 6}, Case{Transport::shm, 7},
-                    Case{Transport::shm, 8}, Case{Transport::ofi, 2}, Case{Transport::ofi, 5},
+                    Case{Transport::shm, 8}, Case{Transport::tcp, 2}, Case{Transport::tcp, 5},
                     Case{Transport::mixed, 4}, Case{Transport::mixed, 6, Memory::some},
                     Case{Transport::mixed, 6, Memory::lent}, Case{Transport::shm, 1, Memory::lent},
                     Case{Transport::shm, 2, Memory::lent}, Case{Transport::shm, 3, Memory::lent},
                     Case{Transport::shm, 4, Memory::lent}, Case{Transport::shm, 5, Memory::lent},
-                    Case{Transport::shm, 9, Memory::lent}, Case{Transport::ofi, 3, Memory::lent},
+                    Case{Transport::shm, 9, Memory::lent}, Case{Transport::tcp, 3, Memory::lent},
                     Case{Transport::mixed, 5, Memory::lent}, Case{Transport::shm, 2, Memory::some},
-                    Case{Transport::shm, 5, Memory::some}, Case{Transport::ofi, 2, Memory::some}),
+                    Case{Transport::shm, 5, Memory::some}, Case{Transport::tcp, 2, Memory::some}),
     name_of);
 
 }  // namespace

@@ -368,7 +368,7 @@ TEST_P(Processes, AnAbortIsToldToAll) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Processes, testing::Values(kOneHost, kThreeHosts),
-                         [](const auto& one) { return one.index == 0 ? "shm" : "ofi"; });
+                         [](const auto& one) { return one.index == 0 ? "shm" : "tcp"; });
 
 }  // namespace
 }  // namespace lockstep
