@@ -67,6 +67,19 @@ Interrupt::Interrupt(std::string words, int code) : last_words_(std::move(words)
   ::sigaction(SIGINT, &action, nullptr);
 }
 Interrupt::~Interrupt() { ::signal(SIGINT, SIG_DFL); }
+
+// The handler must not come between the words and where it finds them.
+void Interrupt::change(std::string words, int code) {
+  sigset_t interrupt, before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &interrupt, &before);
+  last_words_ = std::move(words) + "\n";
+  last_words = last_words_;
+  last_code = code;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
 bool Interrupt::requested() { return interrupted != 0; }
 
 void find_daemon_again(Client& client) {

@@ -20,6 +20,8 @@ class Interrupt {
  public:
   explicit Interrupt(std::string last_words, int code = kDone);
   ~Interrupt();
+  // From now on it ends with these; a Ctrl-C that came already still counts.
+  void change(std::string last_words, int code = kDone);
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   static bool requested();

@@ -22,9 +22,12 @@ Result<std::int64_t> last_line(Client& client, const RunId& id) {
 Result<int> resume_and_follow(const RunId& id) {
   Client client = TRY(connect());
   const std::int64_t after = TRY(last_line(client, id));
-  api::RunView run = TRY(client.resume(id));
+  Interrupt interrupt(
+      format("\nlockstep: interrupted; `lockstep show {}` tells how it stands", text(id)),
+      kCancelled);
+  const api::RunView run = TRY(client.resume(id));
   const auto detached = "\ndetached: " + how_to_come_back(run.id);
-  Interrupt interrupt(detached);
+  interrupt.change(detached);
   auto end = TRY(follow(client, id, {.rank = {}, .after = after}));
   if (end) return exit_code_for(*end);
   say(detached);

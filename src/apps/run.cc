@@ -17,20 +17,29 @@ namespace {
 // What counts too many is refused by the model, which says how many there may be.
 constexpr std::int64_t kMost = std::numeric_limits<int>::max();
 
+constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run was submitted";
+
 struct Choice {
   RunFlags flags;
   bool detach = false;
   bool json = false;
 };
 
+// As often as need be: under its id the run is made once.
+Result<api::RunView> submit(Client& client, const RunSpec& spec) {
+  const api::SubmitRequest request{
+      .spec = spec, .origin = origin_of(spec.working_folder), .request_id = new_request_id()};
+  auto run = patiently(client, [&] { return client.submit(request); });
+  if (!run && Interrupt::requested()) return Error{Code::cancelled, kInterrupted};
+  return run;
+}
+
 Result<int> submit_and_follow(const Choice& choice) {
   RunSpec spec = TRY(spec_of(choice.flags));
   Client client = TRY(connect());
-  Origin origin = origin_of(spec.working_folder);
-  const api::SubmitRequest request{
-      .spec = spec, .origin = std::move(origin), .request_id = new_request_id()};
-  // As often as need be: under its id the run is made once.
-  api::RunView run = TRY(patiently(client, [&] { return client.submit(request); }));
+  // From here on the run may be there before its name is known here.
+  Interrupt interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
+  const api::RunView run = TRY(submit(client, spec));
   if (choice.json) {
     print(dump_json(to_json(run), Indent::two));
     return kDone;
@@ -43,7 +52,7 @@ Result<int> submit_and_follow(const Choice& choice) {
   say(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id, run.name,
              size_text(spec)));
   const auto detached = "\ndetached: " + how_to_come_back(run.id);
-  Interrupt interrupt(detached);
+  interrupt.change(detached);
   auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
   if (end) return exit_code_for(*end);
   say(detached);

@@ -1,4 +1,4 @@
-"""A submission whose answer is lost on its way back: the run is made, and made once."""
+"""Submissions whose answer is lost on its way back, or comes too late for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ import hashlib
 import hmac
 import json
 import os
+import signal
 import socket
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from tests.api.calls import ask, user_token
 
-from tests.conftest import Cluster
+from tests.conftest import PROGRAM, Cluster
 
 
 class Front(BaseHTTPRequestHandler):
-    """Stands before a daemon and passes calls on; the answer to the first POST gets lost."""
+    """Stands before a daemon and passes calls on."""
 
     protocol_version = "HTTP/1.1"
     daemon: Cluster
     posted: list[str]
+    loses_answer: Callable[[], bool]  # to a POST; asked when the daemon has answered it
 
     def do_GET(self) -> None:
         nonce = parse_qs(urlsplit(self.path).query).get("nonce")
@@ -36,11 +39,11 @@ class Front(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.posted.append(body)
-        self.pass_on(body, lost=len(self.posted) == 1)
+        self.pass_on(body)
 
-    def pass_on(self, body: str | None, lost: bool = False) -> None:
+    def pass_on(self, body: str | None) -> None:
         answer = ask(self.daemon, self.command, self.path, body)
-        if lost:
+        if body is not None and self.loses_answer():
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
         else:
@@ -64,10 +67,12 @@ class Front(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def front_of(daemon: Cluster, home: Path) -> Iterator[list[str]]:
-    """A home whose daemon is the front; yields the bodies that it was posted."""
-    posted: list[str] = []
-    handler = type("FrontOfIt", (Front,), {"daemon": daemon, "posted": posted})
+def front_of(
+    daemon: Cluster, home: Path, posted: list[str], loses_answer: Callable[[], bool]
+) -> Iterator[None]:
+    """A home whose daemon is the front; `posted` becomes the bodies that it was posted."""
+    shared = {"daemon": daemon, "posted": posted, "loses_answer": staticmethod(loses_answer)}
+    handler = type("FrontOfIt", (Front,), shared)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -78,7 +83,7 @@ def front_of(daemon: Cluster, home: Path) -> Iterator[list[str]]:
         )
         (home / "token").write_text(user_token(daemon))
         try:
-            yield posted
+            yield
         finally:
             server.shutdown()
             thread.join()
@@ -86,8 +91,36 @@ def front_of(daemon: Cluster, home: Path) -> Iterator[list[str]]:
 
 def test_a_submission_whose_answer_is_lost_makes_one_run(cluster: Cluster, tmp_path: Path) -> None:
     home = tmp_path / "front"
-    with front_of(cluster, home) as posted:
+    posted: list[str] = []
+    with front_of(cluster, home, posted, lambda: len(posted) == 1):
         assert Cluster(home).submit("--", "true") == "default/1"
     assert len(posted) == 2 and posted[0] == posted[1]
     assert json.loads(posted[0])["request_id"]
+    assert [run["id"] for run in json.loads(cluster.ok("ps", "--json"))["runs"]] == ["default/1"]
+
+
+def test_ctrl_c_while_a_run_is_submitted_tells_how_to_come_back_to_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """It comes when the run is there, and the command does not know its name yet."""
+    home = tmp_path / "front"
+    started = threading.Event()
+    processes: list[subprocess.Popen[str]] = []
+
+    def interrupt() -> bool:
+        assert started.wait(20)
+        processes[0].send_signal(signal.SIGINT)
+        return False
+
+    with front_of(cluster, home, [], interrupt):
+        process = subprocess.Popen(
+            [str(PROGRAM), "run", "--", "sleep", "1000"],
+            env=Cluster(home).environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        processes.append(process)
+        started.set()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "lockstep logs -f default/1" in said
     assert [run["id"] for run in json.loads(cluster.ok("ps", "--json"))["runs"]] == ["default/1"]
