@@ -89,4 +89,7 @@ def hold(layout: Layout, given: argparse.Namespace, names: list[str], pace: Pace
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
