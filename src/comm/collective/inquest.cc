@@ -57,7 +57,8 @@ int Inquest::judge() const {
   return endpoint_.rank();
 }
 
-// Calls that do not match explain themselves; of all else the cause comes first.
+// Calls that do not match explain themselves. At a time-out, who is late says more than who waited
+// for whom, who may be waiting himself; of all else the cause comes first.
 std::string Inquest::verdict(const Error& cause) const {
   const auto group = records();
   if (auto words = mismatch_of(group); cause.code == Code::invalid && !words.empty()) return words;
@@ -66,7 +67,9 @@ std::string Inquest::verdict(const Error& cause) const {
   if (auto words = holdup_of(group, std::chrono::system_clock::now()); !words.empty())
     parts.push_back(std::move(words));
   if (parts.empty()) return cause.message;
-  return format("{}: {}", cause.message, joined(parts, "; "));
+  const auto where = joined(parts, "; ");
+  return cause.code == Code::timeout ? format("{}; {}", where, cause.message)
+                                     : format("{}: {}", cause.message, where);
 }
 
 FlightGroup Inquest::records() const {

@@ -233,9 +233,10 @@ TEST_P(Processes, OnATimeOutAllRanksSayWhoIsLateAndSinceWhen) {
     later.insert(ranks.report(rank));
   }
   EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
-  EXPECT_TRUE(contains(*later.begin(),
-                       "ranks 0 and 2 are at #2 all_reduce(layers.7, 64.0 KiB); rank 1 has not "
-                       "entered #2 all_reduce(layers.7, 64.0 KiB), last seen"))
+  EXPECT_TRUE(
+      contains(*later.begin(),
+               "timeout: ranks 0 and 2 are at #2 all_reduce(layers.7, 64.0 KiB); rank 1 has not "
+               "entered #2 all_reduce(layers.7, 64.0 KiB), last seen"))
       << *later.begin();
   EXPECT_TRUE(contains(*later.begin(), "ago after #1 barrier")) << *later.begin();
 }
