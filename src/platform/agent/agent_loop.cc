@@ -121,6 +121,7 @@ Result<void> AgentLoop::open_sources() {
     };
     auto report = [this, local](Item item) {
       ranks_.note_progress(local, item.step, moment());
+      if (phase_ == Phase::running) count_running_time();
       messenger_->add(std::move(item));
     };
     sources_.push_back({.rank = rank,
@@ -267,7 +268,9 @@ void AgentLoop::start_ranks(const Command& command) {
 }
 
 // From the moment at which all nodes' ranks run, as the daemon counts it too: a daemon that goes
-// away when it has told half of a gang to start costs the run no time. Repeats change nothing.
+// away when it has told half of a gang to start costs the run no time. Should it go before it could
+// say that they run, the first thing that a rank reports shows it: who takes steps has its peers.
+// Repeats change nothing.
 void AgentLoop::count_running_time() {
   if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
   time_out_ = Deadline::after(launch_.time_left);

@@ -261,6 +261,20 @@ TEST_F(AgentTest, TheRunningTimeCountsFromWhenAllNodesRunThoughTheDaemonGoesAway
   EXPECT_EQ(daemon_.last().message, "time-out");
 }
 
+TEST_F(AgentTest, TheTimeOutIsKeptWhereNobodySaidThatAllNodesRunButARankReports) {
+  launch_.nodes = 2;
+  launch_.time_left = milliseconds(300);
+  daemon_.set_whole(false);
+  shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":1,"steps":9})");
+  daemon_.set(Mood::away);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message, "time-out");
+}
+
 TEST_F(AgentTest, ANodeThatIsRefusedKillsItsRanksAndLeaves) {
   shell("trap '' TERM; echo up; while :; do sleep 0.05; done");
   start();
