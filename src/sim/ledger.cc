@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <vector>
 
 namespace lockstep::sim {
 namespace {
@@ -91,6 +90,14 @@ void Ledger::check_moves(const Attempt& before, const Attempt& after) {
   if (before.state == AttemptState::ended || after.state < before.state)
     scene_.violate(
         format("{} was {} and is {}", text(after.id), text(before.state), text(after.state)));
+  check_moments(before, after);
+  if (before.cause != Cause::none && before.cause != after.cause && !may_give_way(before.cause))
+    scene_.violate(format("{} ended with cause {}, and now it is {}", text(after.id),
+                          text(before.cause), text(after.cause)));
+}
+
+// What is written down of time is written when it happens, and stays.
+void Ledger::check_moments(const Attempt& before, const Attempt& after) {
   if ((before.started && before.started != after.started) ||
       (before.draining && before.draining != after.draining) || before.created != after.created)
     scene_.violate(text(after.id) + " changes when it began");
@@ -98,9 +105,6 @@ void Ledger::check_moves(const Attempt& before, const Attempt& after) {
   if ((after.started && !before.started && after.started != now) ||
       (after.draining && !before.draining && after.draining != now))
     scene_.violate(text(after.id) + " is said to have begun at another time than it did");
-  if (before.cause != Cause::none && before.cause != after.cause && !may_give_way(before.cause))
-    scene_.violate(format("{} ended with cause {}, and now it is {}", text(after.id),
-                          text(before.cause), text(after.cause)));
 }
 
 void Ledger::check_new_attempt(const Commit& commit, const Attempt& attempt) {

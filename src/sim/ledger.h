@@ -32,6 +32,7 @@ class Ledger {
   void check_ranks(const Node& before, const Node& after);
   void check_attempt(const Commit& commit, const Attempt& after);
   void check_moves(const Attempt& before, const Attempt& after);
+  void check_moments(const Attempt& before, const Attempt& after);
   void check_new_attempt(const Commit& commit, const Attempt& attempt);
   void check_pause(const Commit& commit, const Run& run, const Attempt& attempt);
   void check_turn(const Commit& commit, const Run& run);

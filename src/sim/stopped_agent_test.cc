@@ -43,6 +43,19 @@ TEST_P(AStoppedAgent, CostsItsAttemptAndNothingElse) {
   EXPECT_EQ(story.run("run").epoch, 2);
   EXPECT_EQ(story.run("run").losses, 1);
 }
+TEST(AnAgentThatNeverCalls, IsGivenUpAfterAMinute) {
+  Story story([] { return seconds(1); });
+  World& world = story.world();
+  world.begin();
+  story.submit(Story::spec_of("run", 1, 1), {.steps = 10});
+  story.stop_agent_now("run", 0, Cause::launch_failed);
+  world.pass_time(minutes(5), [&] { return story.is("run", RunState::succeeded); });
+  world.settle();
+  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  EXPECT_THAT(story.attempt("run", 1).reason, HasSubstr("did not call within 1m"));
+  EXPECT_EQ(story.run("run").epoch, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Stops, AStoppedAgent,
     testing::Values(Stop{.name = "Simply"}, Stop{.name = "Resisting", .resists = seconds(20)},

@@ -76,13 +76,16 @@ class Story {
   void stop_agent(const std::string& name, int node) {
     until_done([this, name, node] {
       if (!has_stepped(name)) return false;
-      Agent& agent = *agent_of(name, node);
-      world_.truth().befalls(
-          agent.node().attempt,
-          {{Cause::node_lost}, format("node {} on host {}", node, agent.host())});
-      agent.stand_still();
+      stop_agent_now(name, node, Cause::node_lost);
       return true;
     });
+  }
+  // It must be there. The attempt is to end of this.
+  void stop_agent_now(const std::string& name, int node, Cause cause) {
+    Agent& agent = *agent_of(name, node);
+    const std::string who = format("node {} on host {}", node, agent.host());
+    world_.truth().befalls(agent.node().attempt, {{cause}, who});
+    agent.stand_still();
   }
   // Of the first attempt's node; it must be there.
   std::shared_ptr<Agent> agent_of(const std::string& name, int node) {
