@@ -44,6 +44,8 @@ LEFT_OUT = {
             *("mixed4", "mixed5_lent", "mixed6_some_lent"),
         )
     ),
+    # Thousands of stacks, and grids of sizes; the broadcasts take the same ways.
+    "comm_simulated_test": "SimulatedAlgorithms.A*:SimulatedAlgorithms.R*",
     # The sanitizers themselves need a descriptor to look at what they are to judge.
     "comm_rendezvous_test": "Rendezvous.WithoutAFreeFileDescriptor*",
     "platform_core_step_test": but_first("Seeds/StepProperties.*", 10),

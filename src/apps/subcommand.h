@@ -35,12 +35,14 @@ void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);
+void add_probe(CLI::App& app, Action& action);
 void add_ps(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 

@@ -9,7 +9,9 @@
 namespace lockstep {
 namespace {
 
-int log2_up(int n) { return std::bit_width(static_cast<unsigned>(n) - 1); }
+// Of libraries some return an unsigned number.
+int bits_of(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))); }
+int log2_up(int n) { return bits_of(n - 1); }
 
 bool reduces(Operation operation) {
   return operation == Operation::all_reduce || operation == Operation::reduce ||
@@ -136,7 +138,7 @@ class Model {
 
   // Of n ranks the largest power of two takes part; each of the rest is folded into a neighbour
   // before, and told the result after.
-  int rounds() const { return std::bit_width(static_cast<unsigned>(n_)) - 1; }
+  int rounds() const { return bits_of(n_) - 1; }
   double folding(double bytes) const {
     if (n_ == 1 << rounds()) return 0;
     return exchange(level(1), bytes, 1) + exchange(level(1), bytes, 0);

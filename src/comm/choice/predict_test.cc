@@ -45,7 +45,7 @@ TEST(Predict, IsFiniteAndPositiveForAllThatFits) {
   for (const auto& costs : some_costs())
     for (const auto& group : shapes())
       for (int code = 0; code <= static_cast<int>(Operation::barrier); ++code)
-        for (const std::size_t bytes : {0, 4, 4096, 1 << 20}) {
+        for (const std::size_t bytes : {0u, 4u, 4096u, 1u << 20}) {
           const auto operation = static_cast<Operation>(code);
           if (operation == Operation::barrier && bytes > 0) continue;
           for (const auto& plan : fitting_plans(operation, bytes, group)) {
@@ -118,7 +118,7 @@ TEST(Choose, IsAsGoodAsTheCheapestOfThoseThatFit) {
 TEST(Choose, FindsAPlanForEveryMove) {
   for (const auto& group : shapes())
     for (const auto operation : kMoves)
-      for (const std::size_t bytes : {0, 1, 4096, 1 << 20})
+      for (const std::size_t bytes : {0u, 1u, 4096u, 1u << 20})
         EXPECT_TRUE(fits(choose(operation, bytes, group, {}), operation, bytes, group));
 }
 

@@ -98,6 +98,29 @@ TEST(Communicator, AnUnknownAlgorithmIsRefusedWithTheNamesThereAre) {
       << comm.error().message;
 }
 
+TEST(Communicator, AllRanksTakeTheCostsOfRankZero) {
+  LocalRendezvous place;
+  const auto secret = Secret::random();
+  std::vector<double> reductions(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto comm = Communicator::create({.rank = rank,
+                                              .size = 3,
+                                              .host_id = "a",
+                                              .secret = secret,
+                                              .timeout = 30s,
+                                              .network = {.address = "127.0.0.1"},
+                                              .costs = Costs{.reduction = 1e-9 * (rank + 1)}},
+                                             place);
+      ASSERT_TRUE(comm) << comm.error().message;
+      reductions[static_cast<std::size_t>(rank)] = (*comm)->costs().reduction;
+      EXPECT_TRUE((*comm)->barrier().wait());
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(reductions, (std::vector<double>{1e-9, 1e-9, 1e-9}));
+}
+
 TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
   LocalRendezvous place;
   const auto secret = Secret::random();

@@ -114,7 +114,7 @@ std::string named(Algorithm algorithm, std::size_t bytes, int hosts, int ranks) 
 
 TEST(SimulatedAlgorithms, AllReducesTakeWhatIsPredictedWithinAQuarter) {
   for (const int hosts : {2, 3, 4, 7, 16, 64})
-    for (const std::size_t bytes : {8, 4096, 256 * 1024, 1 << 20})
+    for (const std::size_t bytes : {8u, 4096u, 256u << 10, 1u << 20})
       for (const auto algorithm : {Algorithm::flat, Algorithm::ring, Algorithm::recursive_doubling,
                                    Algorithm::halving_doubling, Algorithm::double_tree}) {
         const auto shape = a_host_each(hosts, 64 * 1024);
@@ -127,7 +127,7 @@ TEST(SimulatedAlgorithms, AllReducesTakeWhatIsPredictedWithinAQuarter) {
 
 TEST(SimulatedAlgorithms, RanksOfAHostShareItsWireAsPredictedWithinAThird) {
   for (const int ranks : {2, 4})
-    for (const std::size_t bytes : {8, 4096, 256 * 1024, 1 << 20})
+    for (const std::size_t bytes : {8u, 4096u, 256u << 10, 1u << 20})
       for (const auto algorithm : {Algorithm::flat, Algorithm::ring, Algorithm::recursive_doubling,
                                    Algorithm::halving_doubling, Algorithm::double_tree}) {
         auto shape = a_host_each(4, 64 * 1024);
@@ -141,7 +141,7 @@ TEST(SimulatedAlgorithms, RanksOfAHostShareItsWireAsPredictedWithinAThird) {
 
 TEST(SimulatedAlgorithms, BroadcastsTakeWhatIsPredictedWithinAQuarter) {
   for (const int hosts : {2, 5, 16, 100})
-    for (const std::size_t bytes : {8, 64 * 1024, 1 << 20})
+    for (const std::size_t bytes : {8u, 64u << 10, 1u << 20})
       for (const auto algorithm : {Algorithm::ring, Algorithm::double_tree}) {
         const auto shape = a_host_each(hosts, 64 * 1024);
         expect_near(broadcast(shape, algorithm, bytes),

@@ -22,7 +22,7 @@ using Picoseconds = std::int64_t;
 Picoseconds picoseconds(double seconds) { return std::llround(seconds * 1e12); }
 
 // Messages one way from one rank to another, and the slots that hold them.
-struct Lane {
+struct Channel {
   struct Message {
     Picoseconds arrival = 0;
     std::size_t piece = 0, bytes = 0;
@@ -147,10 +147,10 @@ class Network {
   const std::vector<int>& ring() const { return ring_; }
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   const std::optional<Error>& stuck() const { return stuck_; }
-  Lane& lane(int from, int to) {
+  Channel& channel(int from, int to) {
     const auto both =
         static_cast<std::uint64_t>(from) * ring_.size() + static_cast<std::uint64_t>(to);
-    return lanes_[both];
+    return channels_[both];
   }
   const Level& level(int a, int b) const { return host_of(a) == host_of(b) ? within_ : between_; }
 
@@ -234,7 +234,7 @@ class Network {
   const std::size_t room_;  // of a slot
   std::vector<Port> host_out_, host_in_, rank_out_, rank_in_;
   // By sender and receiver. Never iterated, so that its order decides nothing.
-  std::unordered_map<std::uint64_t, Lane> lanes_;
+  std::unordered_map<std::uint64_t, Channel> channels_;
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::vector<std::byte*> free_buffers_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
@@ -272,35 +272,35 @@ Result<void> SimulatedRank::block(const Wait& wait) {
 }
 
 Result<std::byte*> SimulatedRank::claim(int peer) {
-  Lane& lane = network_.lane(rank_, peer);
-  while (lane.full()) {
-    lane.sender_waits = true;
-    TRY(block({peer, "take message", lane.released}));
+  Channel& channel = network_.channel(rank_, peer);
+  while (channel.full()) {
+    channel.sender_waits = true;
+    TRY(block({peer, "take message", channel.released}));
   }
-  const auto free_at = lane.free_at[lane.sent % kSlots];
+  const auto free_at = channel.free_at[channel.sent % kSlots];
   if (free_at > now_) be_busy_until(free_at);
-  if (lane.claimed == nullptr) lane.claimed = network_.take_buffer();
-  return lane.claimed;
+  if (channel.claimed == nullptr) channel.claimed = network_.take_buffer();
+  return channel.claimed;
 }
 
 void SimulatedRank::publish(int peer, std::size_t piece, std::size_t bytes) {
   LS_CHECK(bytes <= network_.shape().piece_bytes);
   be_busy_until(now_ + network_.level(rank_, peer).overhead);
-  Lane& lane = network_.lane(rank_, peer);
-  LS_CHECK(lane.claimed != nullptr);
+  Channel& channel = network_.channel(rank_, peer);
+  LS_CHECK(channel.claimed != nullptr);
   const auto arrival = network_.transmit(rank_, peer, now_, bytes);
-  lane.messages[lane.sent++ % kSlots] = {arrival, piece, bytes,
-                                         std::exchange(lane.claimed, nullptr)};
-  if (std::exchange(lane.receiver_waits, false)) network_.wake(peer, arrival);
+  channel.messages[channel.sent++ % kSlots] = {arrival, piece, bytes,
+                                               std::exchange(channel.claimed, nullptr)};
+  if (std::exchange(channel.receiver_waits, false)) network_.wake(peer, arrival);
 }
 
 Result<const std::byte*> SimulatedRank::receive(int peer, std::size_t piece, std::size_t bytes) {
-  Lane& lane = network_.lane(peer, rank_);
-  while (lane.empty()) {
-    lane.receiver_waits = true;
+  Channel& channel = network_.channel(peer, rank_);
+  while (channel.empty()) {
+    channel.receiver_waits = true;
     TRY(block({peer, "send piece", piece}));
   }
-  const auto& message = lane.oldest();
+  const auto& message = channel.oldest();
   if (message.piece != piece || message.bytes != bytes)
     return Error{Code::corrupt,
                  format("expected piece {} of {} bytes of rank {}, got piece {} of {} bytes", piece,
@@ -310,12 +310,12 @@ Result<const std::byte*> SimulatedRank::receive(int peer, std::size_t piece, std
 }
 
 void SimulatedRank::release(int peer) {
-  Lane& lane = network_.lane(peer, rank_);
-  LS_CHECK(!lane.empty());
-  network_.give_buffer(std::exchange(lane.oldest().buffer, nullptr));
+  Channel& channel = network_.channel(peer, rank_);
+  LS_CHECK(!channel.empty());
+  network_.give_buffer(std::exchange(channel.oldest().buffer, nullptr));
   const auto free_at = now_ + network_.level(rank_, peer).wire;
-  lane.free_at[lane.released++ % kSlots] = free_at;
-  if (std::exchange(lane.sender_waits, false)) network_.wake(peer, free_at);
+  channel.free_at[channel.released++ % kSlots] = free_at;
+  if (std::exchange(channel.sender_waits, false)) network_.wake(peer, free_at);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "comm/cost/costs.h"
 #include "map/query.h"
 #include "platform/host/node_files.h"
 
@@ -47,10 +48,18 @@ void for_each_live_node(const State& state, Visit&& visit) {
         if (node->state != NodeState::released) visit(*attempt, *node);
 }
 
+std::string costs_words(const Map& map) {
+  const Costs costs = costs_of(map);
+  return costs == Costs{} ? "" : to_words(costs);
+}
+
 }  // namespace
 
 Controller::Controller(ControllerSetup setup, State state)
-    : setup_(std::move(setup)), state_(std::move(state)), complaints_(setup_.clock) {}
+    : setup_(std::move(setup)),
+      state_(std::move(state)),
+      costs_(costs_words(state_.map)),
+      complaints_(setup_.clock) {}
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(check(setup.map));
@@ -308,6 +317,7 @@ Launch Controller::launch_of(const Node& node) const {
   launch.nodes = run.spec.nodes;
   launch.command = run.spec.command;
   launch.env = run.spec.env;
+  if (!costs_.empty()) launch.env.emplace(kCostsVariable, costs_);  // unless the user has his own
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder = checkpoint_folder(run).string();
   launch.node_folder = node_folder(setup_.home, node.id).string();

@@ -108,6 +108,7 @@ class Controller {
 
   ControllerSetup setup_;
   State state_;
+  std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;   // committed, not yet carried out
   std::set<NodeId> launching_;   // committed, their launch not yet tried: not gone if not listed

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "comm/cost/costs.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
 
@@ -137,6 +138,20 @@ class ControllerTest : public ::testing::Test {
   Store* used_store_ = &store_;
   std::unique_ptr<Controller> controller_;
 };
+
+TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisOwn) {
+  Map map = two_hosts();
+  map.measured.emplace().between_hosts = {20, 5, 0.8};
+  controller_.reset();
+  controller_ =
+      Controller::open({store_, engine_, clock_, Keys::open(home_).value(), map, home_}).value();
+  auto spec = spec_of(1, 1);
+  ASSERT_TRUE(controller_->submit(spec, {}));
+  EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_COSTS"), to_words(costs_of(map)));
+  spec.env = {{"LOCKSTEP_COSTS", "mine"}};
+  ASSERT_TRUE(controller_->submit(spec, {}));
+  EXPECT_EQ(engine_.launches.back().env, spec.env);
+}
 
 TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   auto spec = spec_of(2, 2);

@@ -1,0 +1,137 @@
+#include "comm/probe/probe.h"
+
+#include <filesystem>
+#include <memory>
+
+#include "apps/exit_codes.h"
+#include "apps/ranks.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "base/files.h"
+#include "comm/cost/costs.h"
+#include "map/file.h"
+#include "text/convert.h"
+#include "text/table.h"
+
+namespace lockstep {
+namespace {
+
+struct ProbeFlags {
+  std::string write;
+  bool words = false;
+  bool json = false;
+};
+
+// What `--json` prints.
+struct ProbeReport {
+  int hosts = 1;
+  int ranks = 1;
+  Measured measured;
+
+  static constexpr auto fields() {
+    return record<ProbeReport>(field("hosts", &ProbeReport::hosts, "on which ranks were"),
+                               field("ranks", &ProbeReport::ranks, "in all"),
+                               field("measured", &ProbeReport::measured, "as a map has it"));
+  }
+};
+
+std::string microseconds(double value) { return format("{:.2f} us", value); }
+
+void add_level(Table& table, std::string_view name, const std::optional<MeasuredLevel>& level) {
+  if (!level) return;
+  table.add({std::string(name), microseconds(level->latency_us), microseconds(level->overhead_us),
+             format("{:.2f} Gbit/s", level->gbit_per_second)});
+}
+
+std::string as_text(const Probed& probed) {
+  const Measured& measured = probed.measured;
+  Table table({"messages", "latency", "overhead", "bandwidth"});
+  add_level(table, "within a host", measured.within_host);
+  add_level(table, "between hosts", measured.between_hosts);
+  std::string lines;
+  if (measured.between_hosts)
+    lines += format("fabric: {}, {:.2f} Gbit/s measured\n", measured.fabric,
+                    measured.between_hosts->gbit_per_second);
+  if (!table.empty()) lines += table.text(0);
+  lines += format("reduction: {:.1f} GB/s a rank\n", *measured.reduction_gbyte_per_second);
+  if (!measured.between_hosts)
+    lines +=
+        "between hosts: not measured; for that, `lockstep run -n 2 -- "
+        "lockstep probe`\n";
+  lines.pop_back();
+  return lines;
+}
+
+Costs costs_of(const Measured& measured) {
+  Map map;
+  map.measured = measured;
+  return costs_of(map);
+}
+
+// What this probe could not measure stays as the file has it.
+Measured merged(const Measured& found, const std::optional<Measured>& before) {
+  Measured result = found;
+  if (!before) return result;
+  if (!result.within_host) result.within_host = before->within_host;
+  if (!result.between_hosts) {
+    result.between_hosts = before->between_hosts;
+    result.fabric = before->fabric;
+  }
+  return result;
+}
+
+Result<void> write_into(const std::string& file, const Measured& measured) {
+  const std::string words = TRY(read_file(file));
+  const Map map = TRY(parse_map(words, file));
+  const auto rewritten = TRY(rewrite_measured(words, file, merged(measured, map.measured)));
+  TRY(write_file(file, rewritten.words, 0644));
+  say(format("lockstep: written to {}{}", file,
+             rewritten.kept_comments ? "" : "; its comments could not be kept"));
+  return {};
+}
+
+Result<int> show_probe(const ProbeFlags& flags) {
+  // Before seconds go into what could not be kept.
+  if (!flags.write.empty()) TRY(parse_map(TRY(read_file(flags.write)), flags.write));
+  WaitingLine line;
+  const auto progress = [&](std::string_view what) { line.show(what); };
+  const auto joined = TRY(join_launched_ranks());
+  const Probed probed = TRY(joined ? probe(*joined, progress) : probe_alone(progress));
+  line.wipe();
+  if (joined && joined->world->rank() != 0) return kDone;
+  if (flags.words)
+    print(to_words(costs_of(probed.measured)));
+  else if (flags.json)
+    print(
+        dump_json(to_json(ProbeReport{probed.hosts, probed.ranks, probed.measured}), Indent::two));
+  else
+    print(as_text(probed));
+  if (!flags.write.empty()) TRY(write_into(flags.write, probed.measured));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep probe`: what messages and additions cost here, for the choice of
+// algorithms.
+void add_probe(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("probe", "Measure how fast ranks reach one another and add");
+  auto flags = std::make_shared<ProbeFlags>();
+  command->add_option("--write", flags->write, "also write what was measured into this map")
+      ->type_name(kFileValue);
+  auto* json = command->add_flag("--json", flags->json, "print JSON");
+  command
+      ->add_flag("--words", flags->words,
+                 "print the value of LOCKSTEP_COSTS, for ranks that mpirun or "
+                 "srun starts")
+      ->excludes(json);
+  command->footer(
+      "Alone it measures this machine; as the ranks of a run also "
+      "the network between hosts.\n\n"
+      "Examples:\n"
+      "  lockstep probe --write cluster.yaml\n"
+      "  lockstep run -n 2 -- lockstep probe");
+  command->callback([&action, flags] { action = [flags] { return show_probe(*flags); }; });
+}
+
+}  // namespace lockstep

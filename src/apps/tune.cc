@@ -1,0 +1,203 @@
+#include "comm/probe/tune.h"
+
+#include <memory>
+#include <sstream>
+
+#include "apps/exit_codes.h"
+#include "apps/ranks.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "base/files.h"
+#include "map/file.h"
+#include "text/convert.h"
+#include "text/nearest.h"
+#include "text/table.h"
+
+namespace lockstep {
+namespace {
+
+struct TuneFlags {
+  std::string operation = "all_reduce";
+  std::string bytes = "1KiB,64KiB,1MiB,16MiB";
+  std::string map;
+  int hosts = 2;
+  int ranks = 1;
+  bool json = false;
+};
+
+// What `--json` prints.
+struct PlanReport {
+  std::string plan;
+  double predicted_us = 0;
+  std::optional<double> measured_us;
+  bool chosen = false;
+
+  static constexpr auto fields() {
+    return record<PlanReport>(
+        field("plan", &PlanReport::plan, "such as ring, or ring,hierarchical"),
+        field("predicted_us", &PlanReport::predicted_us, "by the costs"),
+        field("measured_us", &PlanReport::measured_us, "median; null: only predicted"),
+        field("chosen", &PlanReport::chosen, "whether Lockstep would take it"));
+  }
+};
+
+struct SizeReport {
+  std::int64_t bytes = 0;
+  std::optional<double> ratio;
+  std::vector<PlanReport> plans;
+
+  static constexpr auto fields() {
+    return record<SizeReport>(
+        field("bytes", &SizeReport::bytes, "of a rank's share"),
+        field("ratio", &SizeReport::ratio, "the choice's measured time over the least"),
+        field("plans", &SizeReport::plans, "the cheapest first, as predicted"));
+  }
+};
+
+struct TuneReport {
+  std::string operation;
+  int hosts = 1;
+  int ranks = 1;
+  std::vector<SizeReport> sizes;
+
+  static constexpr auto fields() {
+    return record<TuneReport>(field("operation", &TuneReport::operation, "such as all_reduce"),
+                              field("hosts", &TuneReport::hosts, "of the group"),
+                              field("ranks", &TuneReport::ranks, "in all"),
+                              field("sizes", &TuneReport::sizes, "as they were asked for"));
+  }
+};
+
+double in_us(Seconds seconds) { return seconds.count() * 1e6; }
+
+TuneReport report_of(Operation operation, const GroupShape& group,
+                     const std::vector<TunedSize>& sizes) {
+  TuneReport report{std::string(text(operation)), group.hosts, group.ranks, {}};
+  for (const auto& size : sizes) {
+    SizeReport one{static_cast<std::int64_t>(size.bytes), size.ratio(), {}};
+    for (const auto& plan : size.plans)
+      one.plans.push_back({text(plan.plan), in_us(plan.predicted),
+                           plan.measured ? std::optional(in_us(*plan.measured)) : std::nullopt,
+                           plan.chosen});
+    report.sizes.push_back(std::move(one));
+  }
+  return report;
+}
+
+std::string time_text(double us) {
+  if (us < 1000) return format("{:.1f} us", us);
+  return format("{:.2f} ms", us / 1000);
+}
+
+std::string as_text(const TuneReport& report) {
+  Table table({"bytes", "plan", "predicted", "measured", "choice"});
+  for (const auto& size : report.sizes)
+    for (const auto& plan : size.plans) {
+      const std::string ratio = size.ratio ? format(" {:.2f}x the best", *size.ratio) : "";
+      table.add({text(Bytes(size.bytes)), plan.plan, time_text(plan.predicted_us),
+                 plan.measured_us ? time_text(*plan.measured_us) : "-",
+                 plan.chosen ? "<" + ratio : ""});
+    }
+  std::string lines = format("{}, {} ranks on {} hosts\n{}", report.operation, report.ranks,
+                             report.hosts, table.text(0));
+  while (lines.ends_with('\n')) lines.pop_back();
+  return lines;
+}
+
+Result<Operation> operation_argument(const std::string& words) {
+  std::vector<std::string_view> known;
+  for (const auto operation : kTunedOperations) {
+    if (text(operation) == words) return operation;
+    known.push_back(text(operation));
+  }
+  return Error{Code::invalid, format("--operation {}: there is one way to carry it out, or none; "
+                                     "of these there are several: {}",
+                                     words, joined(known, ", "))};
+}
+
+Result<std::vector<std::size_t>> bytes_argument(const std::string& words) {
+  std::vector<std::size_t> sizes;
+  std::istringstream parts(words);
+  for (std::string part; std::getline(parts, part, ',');) {
+    auto size = parse_bytes(part);
+    if (!size) return std::move(size).error().within("--bytes");
+    if (*size > 1_GiB || size->count() % 4 != 0 || size->count() == 0)
+      return Error{Code::invalid, format("--bytes {}: must be from 4 to 1 GiB, in steps of 4, as "
+                                         "float32 has 4 bytes",
+                                         part)};
+    sizes.push_back(static_cast<std::size_t>(size->count()));
+  }
+  if (sizes.empty()) return Error{Code::invalid, "--bytes: write a size, such as 1MiB"};
+  return sizes;
+}
+
+Result<Costs> costs_for(const TuneFlags& flags) {
+  if (flags.map.empty()) return Costs{};
+  return costs_of(TRY(parse_map(TRY(read_file(flags.map)), flags.map)));
+}
+
+void show(const TuneFlags& flags, const TuneReport& report) {
+  print(flags.json ? dump_json(to_json(report), Indent::two) : as_text(report));
+}
+
+Result<int> show_predicted(const TuneFlags& flags, Operation operation,
+                           const std::vector<std::size_t>& sizes) {
+  if (flags.hosts * flags.ranks < 2 || flags.hosts < 2)
+    return Error{Code::invalid, "--hosts 1: within one host there is nothing to choose"};
+  const GroupShape group{flags.hosts * flags.ranks, flags.hosts, flags.ranks, flags.ranks};
+  const auto costs = TRY(costs_for(flags));
+  show(flags, report_of(operation, group, predict_all(operation, sizes, group, costs)));
+  say(
+      format("lockstep: only predicted, by {}; to measure: lockstep run -n 2 "
+             "-- lockstep tune",
+             flags.map.empty() ? "assumed costs (--map FILE has measured ones)" : flags.map));
+  return kDone;
+}
+
+Result<int> show_tune(const TuneFlags& flags) {
+  const auto operation = TRY(operation_argument(flags.operation));
+  const auto sizes = TRY(bytes_argument(flags.bytes));
+  const auto joined = TRY(join_launched_ranks());
+  if (!joined) return show_predicted(flags, operation, sizes);
+  const auto group = shape_of(joined->world->hosts());
+  if (group.hosts == 1)
+    return Error{Code::invalid, "all ranks are on one host, where there is nothing to choose"};
+  WaitingLine line;
+  const auto tuned =
+      TRY(tune(*joined, operation, sizes, [&](std::string_view what) { line.show(what); }));
+  line.wipe();
+  if (joined->world->rank() == 0) show(flags, report_of(operation, group, tuned));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep tune`: for sizes of a collective, what each algorithm takes and
+// which is chosen.
+void add_tune(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("tune", "Compare the algorithms for a collective between hosts");
+  auto flags = std::make_shared<TuneFlags>();
+  command->add_option("--operation", flags->operation, "the collective")
+      ->type_name("all_reduce|reduce_scatter|all_gather|broadcast|reduce")
+      ->capture_default_str();
+  command->add_option("--bytes", flags->bytes, "sizes of a rank's share, with commas between")
+      ->capture_default_str();
+  command->add_option("--map", flags->map, "predict by this map's costs (alone)")
+      ->type_name(kFileValue);
+  command->add_option("--hosts", flags->hosts, "predict for so many hosts (alone)")
+      ->check(whole_number(1, 65536))
+      ->capture_default_str();
+  command->add_option("--ranks", flags->ranks, "with so many ranks each (alone)")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "print JSON");
+  command->footer(
+      "As the ranks of a run it measures; alone it only predicts.\n\n"
+      "Examples:\n"
+      "  lockstep tune --hosts 16 --ranks 8 --map cluster.yaml\n"
+      "  lockstep run -n 2 -- lockstep tune --bytes 1MiB");
+  command->callback([&action, flags] { action = [flags] { return show_tune(*flags); }; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+#include "comm/probe/measure.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "base/format.h"
+#include "comm/cost/fit.h"
+#include "comm/reduction/reduction.h"
+
+namespace lockstep {
+namespace {
+
+// One that outgrows a slot is sent in pieces, as collectives send it.
+constexpr std::array<std::size_t, 7> kSizes = {8,         1 << 10, 8 << 10, 64 << 10,
+                                               256 << 10, 1 << 20, 4 << 20};
+constexpr double kSecondsForSize = 0.1;
+constexpr int kRoundsLeast = 5, kRoundsMost = 200;
+constexpr std::size_t kReducedBytes = 4 << 20;
+constexpr int kReductions = 15;
+
+class StopWatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+class PingPong {
+ public:
+  PingPong(Communicator& pair, Buffer& buffer) : pair_(pair), buffer_(buffer) {}
+
+  // One message to rank 1 and one back: half the time of both.
+  Result<double> one_way(std::size_t bytes) {
+    const auto data = buffer_.span().first(bytes);
+    const StopWatch watch;
+    TRY(pair_.broadcast(data, 0, CallMode::blocking).wait());
+    sending_ = watch.seconds();
+    TRY(pair_.broadcast(data, 1, CallMode::blocking).wait());
+    return watch.seconds() / 2;
+  }
+
+  // As many as are worth their time; rank 0 says how many.
+  Result<Timings> timed(std::size_t bytes) {
+    TRY(one_way(bytes));  // pages and routes are found
+    const double first = TRY(one_way(bytes));
+    const double wanted = kSecondsForSize / std::max(2 * first, 1e-9);
+    const int rounds =
+        TRY(agree(static_cast<int>(std::clamp<double>(wanted, kRoundsLeast, kRoundsMost))));
+    Timings timings{static_cast<double>(bytes), {}};
+    sends_.clear();
+    for (int i = 0; i < rounds; ++i) {
+      timings.seconds.push_back(TRY(one_way(bytes)));
+      sends_.push_back(sending_);
+    }
+    return timings;
+  }
+
+  // How long rank 0 was busy with sending in the last timed().
+  double sending() const { return median(sends_); }
+
+ private:
+  Result<int> agree(int value) {
+    std::memcpy(buffer_.data(), &value, sizeof value);
+    TRY(pair_.broadcast(buffer_.span().first(sizeof value), 0, CallMode::blocking).wait());
+    std::memcpy(&value, buffer_.data(), sizeof value);
+    return value;
+  }
+
+  Communicator& pair_;
+  Buffer& buffer_;
+  double sending_ = 0;
+  std::vector<double> sends_;
+};
+
+// An array of numbers becomes rank 0's, or the greatest of all, on every rank.
+Result<void> share_greatest(Communicator& group, std::span<double> values) {
+  return group
+      .all_reduce(std::as_writable_bytes(values), DataType::float64, ReduceOp::max,
+                  CallMode::blocking)
+      .wait();
+}
+
+}  // namespace
+
+Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress) {
+  LS_CHECK(pair.size() == 2);
+  auto buffer = TRY(pair.allocate(Bytes(static_cast<std::int64_t>(kSizes.back()))));
+  PingPong ping_pong(pair, buffer);
+  std::vector<Timings> sizes;
+  double sending = 0;
+  for (const auto bytes : kSizes) {
+    progress(format("measuring messages of {}", text(Bytes(static_cast<std::int64_t>(bytes)))));
+    sizes.push_back(TRY(ping_pong.timed(bytes)));
+    if (sizes.size() == 1) sending = ping_pong.sending();
+  }
+  const Line line = fit_line(sizes);
+  // A lone small message says more of latency than a line that large ones bend.
+  const double latency = std::min(line.at_zero, median(sizes.front().seconds));
+  std::array<double, 3> cost = {latency, std::min(sending, latency / 2), line.per_byte};
+  if (pair.rank() != 0) cost = {};
+  TRY(share_greatest(pair, cost));
+  return LevelCost{cost[0], cost[1], cost[2]};
+}
+
+Result<double> measure_reduction(Communicator& group) {
+  std::vector<float> sum(kReducedBytes / sizeof(float)), other(sum);
+  auto* const to = std::as_writable_bytes(std::span(sum)).data();
+  const auto* const from = std::as_bytes(std::span(other)).data();
+  std::vector<double> seconds;
+  for (int i = 0; i < kReductions; ++i) {
+    TRY(group.barrier(CallMode::blocking).wait());
+    const StopWatch watch;
+    combine(to, to, from, sum.size(), DataType::float32, ReduceOp::sum);
+    seconds.push_back(watch.seconds());
+  }
+  std::array<double, 1> per_byte = {median(seconds) / kReducedBytes};
+  TRY(share_greatest(group, per_byte));
+  return per_byte[0];
+}
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "comm/probe/probe.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/format.h"
+#include "comm/rendezvous/local.h"
+#include "net/crypto.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kWaysMost = 4;
+constexpr auto kAloneTimeout = std::chrono::seconds(20);
+
+MeasuredLevel measured_level(const LevelCost& cost) {
+  constexpr double kLeastPerByte = 1e-13;  // no clock tells more
+  return {cost.latency * 1e6, cost.overhead * 1e6,
+          1 / std::max(cost.per_byte, kLeastPerByte) / 125e6};
+}
+
+double gbyte_per_second(double seconds_per_byte) {
+  return 1e-9 / std::max(seconds_per_byte, 1e-13);
+}
+
+LevelCost slower(const LevelCost& a, const LevelCost& b) {
+  return {std::max(a.latency, b.latency), std::max(a.overhead, b.overhead),
+          std::max(a.per_byte, b.per_byte)};
+}
+
+// What the ranks found that measured becomes known to all.
+Result<std::optional<MeasuredLevel>> shared(Communicator& world,
+                                            const std::optional<LevelCost>& found) {
+  std::array<double, 4> values{};
+  if (found) values = {1, found->latency, found->overhead, found->per_byte};
+  TRY(world
+          .all_reduce(std::as_writable_bytes(std::span(values)), DataType::float64, ReduceOp::max,
+                      CallMode::blocking)
+          .wait());
+  if (values[0] == 0) return std::optional<MeasuredLevel>();
+  return std::optional(measured_level({values[1], values[2], values[3]}));
+}
+
+class Probing {
+ public:
+  Probing(const Joined& joined, const ProbeProgress& progress)
+      : joined_(joined), world_(*joined.world), progress_(progress) {}
+
+  Result<Probed> run() {
+    const auto hosts = world_.hosts();
+    Probed probed{{}, static_cast<int>(hosts.size()), world_.size()};
+    probed.measured.within_host = TRY(within_host(hosts));
+    probed.measured.between_hosts = TRY(between_hosts(hosts));
+    if (probed.measured.between_hosts) probed.measured.fabric = world_.fabric();
+    progress_("measuring how fast ranks add");
+    probed.measured.reduction_gbyte_per_second = gbyte_per_second(TRY(measure_reduction(world_)));
+    return probed;
+  }
+
+ private:
+  using Hosts = std::span<const std::vector<int>>;
+
+  // The two ranks measure, all others wait for them.
+  Result<std::optional<LevelCost>> pair_cost(int a, int b) {
+    const std::array<int, 2> ranks = {a, b};
+    std::optional<LevelCost> cost;
+    if (world_.rank() == a || world_.rank() == b) {
+      const auto pair = TRY(joined_.group(format("probe-{}-{}", a, b), ranks));
+      cost = TRY(measure_messages(*pair, progress_));
+    }
+    TRY(world_.barrier().wait());
+    return cost;
+  }
+
+  Result<std::optional<MeasuredLevel>> within_host(Hosts hosts) {
+    const auto found = std::find_if(hosts.begin(), hosts.end(),
+                                    [](const auto& ranks) { return ranks.size() > 1; });
+    if (found == hosts.end()) return std::optional<MeasuredLevel>();
+    return shared(world_, TRY(pair_cost((*found)[0], (*found)[1])));
+  }
+
+  Result<std::optional<MeasuredLevel>> between_hosts(Hosts hosts) {
+    std::optional<LevelCost> slowest;
+    for (std::size_t i = 1; i < std::min(hosts.size(), kWaysMost + 1); ++i) {
+      const auto cost = TRY(pair_cost(hosts.front().front(), hosts[i].front()));
+      if (cost) slowest = slower(slowest.value_or(LevelCost{0, 0, 0}), *cost);
+    }
+    return shared(world_, slowest);
+  }
+
+  const Joined& joined_;
+  Communicator& world_;
+  const ProbeProgress& progress_;
+};
+
+Result<Probed> probe_as(int rank, LocalRendezvous& meeting_place, const Secret& secret,
+                        const ProbeProgress& progress) {
+  const auto pair = TRY(Communicator::create({.rank = rank,
+                                              .size = 2,
+                                              .host_id = "here",
+                                              .secret = secret,
+                                              .group = "probe",
+                                              .timeout = kAloneTimeout,
+                                              .network = {.address = "127.0.0.1"}},
+                                             meeting_place));
+  Probed probed;
+  probed.measured.within_host = measured_level(TRY(measure_messages(*pair, progress)));
+  probed.measured.reduction_gbyte_per_second = gbyte_per_second(TRY(measure_reduction(*pair)));
+  return probed;
+}
+
+}  // namespace
+
+Result<Probed> probe(const Joined& joined, const ProbeProgress& progress) {
+  return Probing(joined, progress).run();
+}
+
+Result<Probed> probe_alone(const ProbeProgress& progress) {
+  LocalRendezvous meeting_place;
+  const auto secret = Secret::random();
+  // Whatever ends one ends the other, too.
+  std::thread other([&] { (void)probe_as(1, meeting_place, secret, [](std::string_view) {}); });
+  auto first = probe_as(0, meeting_place, secret, progress);
+  other.join();
+  return first;
+}
+
+}  // namespace lockstep
