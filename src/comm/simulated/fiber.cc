@@ -29,15 +29,16 @@ struct BorrowedStack {
   boost::context::stack_context context;
 };
 
-// What AddressSanitizer is told when a thread goes from one stack to another.
+// What AddressSanitizer is told when a thread goes from one stack to another. What it keeps of a
+// stack stays when the body has ended: frames of Boost.Context are still on it.
 class StackSwitch {
  public:
 #ifdef LS_ADDRESS_SANITIZER
-  // before leaving for `to`; last: the stack that is left will not be returned to
-  void leave(std::span<const std::byte> to, bool last = false) {
-    __sanitizer_start_switch_fiber(last ? nullptr : &kept_, to.data(), to.size());
+  // Before leaving for `to`.
+  void leave(std::span<const std::byte> to) {
+    __sanitizer_start_switch_fiber(&kept_, to.data(), to.size());
   }
-  // after coming (back); tells which stack was left
+  // After coming (back); tells which stack was left.
   std::span<const std::byte> arrive() {
     const void* bottom = nullptr;
     std::size_t size = 0;
@@ -48,7 +49,7 @@ class StackSwitch {
  private:
   void* kept_ = nullptr;
 #else
-  void leave(std::span<const std::byte>, bool = false) {}
+  void leave(std::span<const std::byte>) {}
   std::span<const std::byte> arrive() { return {}; }
 #endif
 };
@@ -114,7 +115,7 @@ class Fiber::Impl {
     outside_stack_ = from_inside_.arrive();
     body_();
     ended_ = true;
-    from_inside_.leave(outside_stack_, true);
+    from_inside_.leave(outside_stack_);
     return std::move(outside_);
   }
 
