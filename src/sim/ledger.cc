@@ -167,6 +167,8 @@ void Ledger::check_resumed(const Run& after) {
   if (after.charged != Duration(0) || after.losses != 0 || after.user_exits != 0 ||
       after.stop_requested || after.not_before)
     scene_.violate(text(after.id) + " is resumed without its whole time and all its retries");
+  if (after.queued != scene_.clock.now())
+    scene_.violate(text(after.id) + " is resumed and does not stand at the queue's end");
 }
 
 // An attempt uses up the time that its ranks ran.
