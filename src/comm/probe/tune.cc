@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kSecondsForPlan = 0.2;
-constexpr int kRoundsLeast = 3, kRoundsMost = 50;
+constexpr int kRepeatsLeast = 3, kRepeatsMost = 50;
 
 // The input is a rank's share or, where each rank has a block for each other,
 // all of them; and so is the output.
@@ -76,7 +76,7 @@ class Tuning {
     double longest = 0;
     for (const auto& plan : size.plans) longest = std::max(longest, TRY(time(plan.plan, calls)));
     const double wanted = kSecondsForPlan / std::max(longest, 1e-9);
-    const int rounds = static_cast<int>(std::clamp<double>(wanted, kRoundsLeast, kRoundsMost));
+    const int rounds = static_cast<int>(std::clamp<double>(wanted, kRepeatsLeast, kRepeatsMost));
     for (int round = 0; round < rounds; ++round)
       for (std::size_t i = 0; i < size.plans.size(); ++i)
         seconds[i].push_back(TRY(time(size.plans[i].plan, calls)));
