@@ -9,14 +9,13 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 // As docs/design/platform.md promises.
-constexpr Duration kSilence = seconds(30);    // of an agent, until its node is lost
-constexpr Duration kFirstCall = minutes(1);   // of one that never called
-constexpr Duration kStart = minutes(5);       // of all ranks, since the attempt was made
-constexpr Duration kObey = seconds(15);       // to `stop`, until force is used
-constexpr Duration kKillAgain = seconds(5);   // between two kills of a node
-constexpr Duration kHearAgain = seconds(15);  // all agents, before a time-out is decided
+constexpr Duration kSilence = seconds(30);       // of an agent, until its node is lost
+constexpr Duration kFirstCall = minutes(1);      // of one that never called
+constexpr Duration kStart = minutes(5);          // of all ranks, since the attempt was made
+constexpr Duration kStopPatience = seconds(15);  // to `stop`, until force is used
+constexpr Duration kHearAgain = seconds(15);     // all agents, before a time-out is decided
 // What is to end is gone by then: an agent may obey, and stand still before it has left.
-constexpr Duration kEnd = kObey + kSilence + kKillAgain;
+constexpr Duration kEnd = kStopPatience + kSilence + kKillAgain;
 // Ticks come once a second.
 constexpr Duration kMargin = seconds(2);
 constexpr Duration kBreak = seconds(3);  // between two checks: the daemon was away meanwhile
@@ -74,7 +73,7 @@ void Deadlines::check_silence(const Node& node) {
 bool Deadlines::is_to_be_killed(const Attempt& attempt, const Node& node) const {
   if (!truth_.lives(node.id)) return false;
   if (node.state == NodeState::lost) return true;
-  if (!attempt.draining || since(*attempt.draining) < kObey + kMargin) return false;
+  if (!attempt.draining || since(*attempt.draining) < kStopPatience + kMargin) return false;
   if (truth_.has_ranks(node)) return true;
   return since(truth_.last_word(node.id).value_or(attempt.created)) >= kSilence + kMargin;
 }

@@ -6,11 +6,16 @@
 // counts. Agents that die or stand still are what it has to cope with.
 #pragma once
 
+#include <chrono>
+
 #include "platform/core/model/state.h"
 #include "sim/scene.h"
 #include "sim/truth.h"
 
 namespace lockstep::sim {
+
+// Between two kills of a node, as docs/design/platform.md promises.
+inline constexpr Duration kKillAgain = std::chrono::seconds(5);
 
 class Deadlines {
  public:

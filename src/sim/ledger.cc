@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/deadlines.h"
+
 namespace lockstep::sim {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr Duration kKillAgain = seconds(5);
 
 // As docs/design/platform.md promises: none before the first retry, then 2 s, 4 s, up to a minute.
 Duration pause_before(int retry) {
