@@ -14,27 +14,27 @@ namespace {
 
 constexpr std::size_t kGap = 2, kNarrowest = 8;
 
-struct Range {
+struct CharacterRange {
   char32_t first, last;
 };
 
 // The common blocks of combining marks and zero-width characters.
-constexpr std::array<Range, 5> kZeroWidth = {
+constexpr std::array<CharacterRange, 5> kZeroWidth = {
     {{0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}}};
 // The common blocks that Unicode's East Asian Width calls wide.
-constexpr std::array<Range, 8> kWide = {{{0x1100, 0x115F},
-                                         {0x2E80, 0x303E},
-                                         {0x3041, 0xA4CF},
-                                         {0xAC00, 0xD7A3},
-                                         {0xF900, 0xFAFF},
-                                         {0xFF00, 0xFF60},
-                                         {0x1F300, 0x1FAFF},
-                                         {0x20000, 0x3FFFD}}};
+constexpr std::array<CharacterRange, 8> kWide = {{{0x1100, 0x115F},
+                                                  {0x2E80, 0x303E},
+                                                  {0x3041, 0xA4CF},
+                                                  {0xAC00, 0xD7A3},
+                                                  {0xF900, 0xFAFF},
+                                                  {0xFF00, 0xFF60},
+                                                  {0x1F300, 0x1FAFF},
+                                                  {0x20000, 0x3FFFD}}};
 
 template <std::size_t N>
-bool in(const std::array<Range, N>& ranges, char32_t c) {
+bool in(const std::array<CharacterRange, N>& ranges, char32_t c) {
   return std::any_of(ranges.begin(), ranges.end(),
-                     [c](Range range) { return c >= range.first && c <= range.last; });
+                     [c](CharacterRange range) { return c >= range.first && c <= range.last; });
 }
 
 struct Character {

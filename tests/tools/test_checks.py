@@ -70,6 +70,19 @@ def test_what_is_another_type_or_none_may_have_the_name(tmp_path: Path, other: s
     assert names(tmp_path) == []
 
 
+def test_what_is_one_files_own_has_one_meaning_in_a_layer(tmp_path: Path) -> None:
+    own = "namespace lockstep {{\nnamespace {{\nconstexpr int {} = 3;\nclass {} {{}};\n}}\n}}\n"
+    write(tmp_path, "src/net/a.cc", own.format("kTries", "Reader"))
+    write(tmp_path, "src/net/detail/b.cc", own.format("kTries", "Writer"))
+    write(tmp_path, "src/net/c.cc", own.format("kTurns", "Reader"))
+    write(tmp_path, "src/net/a_test.cc", own.format("kTries", "Reader"))
+    write(tmp_path, "src/agent/a.cc", own.format("kTries", "Reader"))
+    assert names(tmp_path) == [
+        "src/net/c.cc:4: Reader of net is defined in src/net/a.cc:4 too; rename one of them",
+        "src/net/detail/b.cc:3: kTries of net is defined in src/net/a.cc:3 too; rename one of them",
+    ]
+
+
 def test_a_generated_file_that_its_program_would_write_otherwise_is_shown_and_fixed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

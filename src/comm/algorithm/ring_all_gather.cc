@@ -8,9 +8,9 @@
 namespace lockstep {
 namespace {
 
-class AllGather {
+class RingAllGather {
  public:
-  AllGather(Exchange& exchange, std::size_t block, std::byte* output, const Gathered& gathered)
+  RingAllGather(Exchange& exchange, std::size_t block, std::byte* output, const Gathered& gathered)
       : exchange_(exchange),
         output_(output),
         gathered_(gathered),
@@ -75,7 +75,7 @@ Result<void> ring_all_gather(Exchange& exchange, std::span<const std::byte> inpu
                              std::span<std::byte> output, const Gathered& gathered) {
   auto* own = output.data() + static_cast<std::size_t>(exchange.rank()) * input.size();
   if (own != input.data()) copy_bytes(own, input.data(), input.size());
-  return AllGather(exchange, input.size(), output.data(), gathered).run();
+  return RingAllGather(exchange, input.size(), output.data(), gathered).run();
 }
 
 }  // namespace lockstep

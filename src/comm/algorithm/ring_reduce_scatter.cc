@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-class ReduceScatter {
+class RingReduceScatter {
  public:
-  ReduceScatter(Exchange& exchange, const ShareOf& share, std::span<std::byte> output,
-                DataType type, ReduceOp op)
+  RingReduceScatter(Exchange& exchange, const ShareOf& share, std::span<std::byte> output,
+                    DataType type, ReduceOp op)
       : exchange_(exchange),
         share_(share),
         output_(output.data()),
@@ -81,7 +81,7 @@ class ReduceScatter {
 
 Result<void> ring_reduce_scatter(Exchange& exchange, const ShareOf& share,
                                  std::span<std::byte> output, DataType type, ReduceOp op) {
-  return ReduceScatter(exchange, share, output, type, op).run();
+  return RingReduceScatter(exchange, share, output, type, op).run();
 }
 
 Result<void> ring_reduce_scatter(Exchange& exchange, std::span<const std::byte> input,

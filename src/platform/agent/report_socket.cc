@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kSpeakersMax = 64;
-constexpr int kReadsAtOnce = 16;  // of 64 KiB; then the others have their turn
+constexpr int kReceivesAtOnce = 16;  // of 64 KiB; then the others have their turn
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
 constexpr std::int64_t kBrokenSaid = 10;
 
@@ -111,7 +111,7 @@ void ReportSocket::note_refusal(int error) {
 // False at the end. What a rank that was killed left half said is no line.
 bool ReportSocket::read_from(Speaker& speaker) {
   char buffer[1 << 16];
-  for (int i = 0; i < kReadsAtOnce; ++i) {
+  for (int i = 0; i < kReceivesAtOnce; ++i) {
     ssize_t n = ::recv(speaker.socket.get(), buffer, sizeof buffer, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return true;
