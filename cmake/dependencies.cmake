@@ -9,12 +9,17 @@ find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
-pkg_check_modules(FABRIC REQUIRED IMPORTED_TARGET libfabric)
+pkg_check_modules(FABRIC REQUIRED libfabric)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 add_library(dep_soci INTERFACE)
 target_link_libraries(dep_soci INTERFACE soci_core soci_sqlite3 sqlite3)
 target_include_directories(dep_soci SYSTEM INTERFACE /usr/include/soci)
+
+# Its headers only: the library is loaded when it is needed (comm/fabric/ofi/libfabric.h).
+add_library(dep_fabric INTERFACE)
+target_include_directories(dep_fabric SYSTEM INTERFACE ${FABRIC_INCLUDE_DIRS})
+target_link_libraries(dep_fabric INTERFACE ${CMAKE_DL_LIBS})
 
 add_library(dep::threads ALIAS Threads::Threads)
 add_library(dep::openssl ALIAS OpenSSL::Crypto)
@@ -25,7 +30,7 @@ add_library(dep::json ALIAS nlohmann_json::nlohmann_json)
 add_library(dep::yaml ALIAS yaml-cpp)
 add_library(dep::cli11 ALIAS CLI11::CLI11)
 add_library(dep::hwloc ALIAS PkgConfig::HWLOC)
-add_library(dep::fabric ALIAS PkgConfig::FABRIC)
+add_library(dep::fabric ALIAS dep_fabric)
 add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
 add_library(dep::soci ALIAS dep_soci)
 

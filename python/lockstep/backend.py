@@ -5,7 +5,6 @@ compiled part, ``lockstep._lockstep``, is loaded when the first group is made.
 """
 
 import atexit
-import os
 from typing import Any
 
 
@@ -25,8 +24,6 @@ def register() -> None:
 
 def compiled() -> Any:
     """The module ``lockstep._lockstep``, loaded when it is first asked for."""
-    # Or libinfinipath, which comes with libfabric, would replace the program's signal handlers.
-    os.environ.setdefault("IPATH_NO_BACKTRACE", "1")
     from lockstep import _lockstep
 
     return _lockstep

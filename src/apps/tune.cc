@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "map/file.h"
 #include "text/convert.h"
-#include "text/nearest.h"
 #include "text/table.h"
 
 namespace lockstep {

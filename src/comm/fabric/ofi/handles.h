@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/result.h"
+#include "comm/fabric/ofi/libfabric.h"
 
 namespace lockstep {
 
@@ -26,14 +27,14 @@ template <class Handle>
 using FidPtr = std::unique_ptr<Handle, FidCloser>;
 
 struct InfoFreer {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
+  void operator()(fi_info* info) const { libfabric().freeinfo(info); }
 };
 using InfoPtr = std::unique_ptr<fi_info, InfoFreer>;
 
 // status is negative, as libfabric returns it.
 inline Error ofi_error(std::string_view what, long status) {
   return {Code::unavailable,
-          format("{}: libfabric says: {}", what, fi_strerror(static_cast<int>(-status)))};
+          format("{}: libfabric says: {}", what, libfabric().strerror(static_cast<int>(-status)))};
 }
 
 // Calls open(&raw) and takes ownership of what it made.

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "comm/fabric/ofi/handles.h"
 #include "comm/fabric/ofi/ofi_link.h"
-#include "comm/fabric/ofi/signals.h"
 
 namespace lockstep {
 namespace {
@@ -21,13 +20,11 @@ constexpr std::size_t kAddressLimit = 256;
 constexpr auto kCloseBound = std::chrono::seconds(1);
 constexpr std::size_t kRanksLimit = 1 << 16;  // by the tag's layout
 
-// Before main, as soon as the libraries that took them are loaded.
-[[maybe_unused]] const bool signals_are_back = (put_back_signals(), true);
-
 // Those that this libfabric was built with, whether or not the host has devices for them.
 std::vector<std::string> built_in_providers() {
   fi_info* found = nullptr;
-  if (fi_getinfo(kApiVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &found) != 0) return {};
+  if (libfabric().getinfo(kApiVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &found) != 0)
+    return {};
   const InfoPtr owner(found);
   std::vector<std::string> names;
   for (const auto* one = found; one != nullptr; one = one->next) {
@@ -48,7 +45,7 @@ Error lacks_provider(const std::string& name, const std::string& address, int st
     return {Code::unavailable,
             format("the libfabric of this host (version {}.{}) has no provider '{}', only {}: "
                    "install one that has it, or set LOCKSTEP_FABRIC_PROVIDER=tcp",
-                   FI_MAJOR(fi_version()), FI_MINOR(fi_version()), core, all)};
+                   FI_MAJOR(libfabric().version()), FI_MINOR(libfabric().version()), core, all)};
   }
   return ofi_error(format("the provider '{}' finds no device on this host that it can use on "
                           "address {} (see `fi_info -p {}` and /sys/class/infiniband; "
@@ -59,7 +56,7 @@ Error lacks_provider(const std::string& name, const std::string& address, int st
 }
 
 Result<InfoPtr> choose_provider(const OfiOptions& options) {
-  const InfoPtr hints(fi_allocinfo());
+  const InfoPtr hints(libfabric().dupinfo(nullptr));
   LS_CHECK(hints != nullptr);
   hints->caps = FI_TAGGED;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -70,8 +67,8 @@ Result<InfoPtr> choose_provider(const OfiOptions& options) {
   const auto name = options.provider == "verbs" ? std::string("verbs;ofi_rxm") : options.provider;
   hints->fabric_attr->prov_name = ::strdup(name.c_str());
   fi_info* found = nullptr;
-  const int status =
-      fi_getinfo(kApiVersion, options.address.c_str(), nullptr, FI_SOURCE, hints.get(), &found);
+  const int status = libfabric().getinfo(kApiVersion, options.address.c_str(), nullptr, FI_SOURCE,
+                                         hints.get(), &found);
   if (status != 0) return lacks_provider(name, options.address, status);
   return InfoPtr(found);
 }
@@ -92,9 +89,10 @@ class OfiTransport::Impl {
   Result<void> open(const OfiOptions& options) {
     rank_ = options.rank;
     salt_ = options.salt;
+    TRY(load_libfabric());
     info_ = TRY(choose_provider(options));
     fabric_ = TRY(open_fid<fid_fabric>("opening the fabric", [&](fid_fabric** fabric) {
-      return fi_fabric(info_->fabric_attr, fabric, nullptr);
+      return libfabric().fabric(info_->fabric_attr, fabric, nullptr);
     }));
     domain_ = TRY(open_fid<fid_domain>("opening the domain", [&](fid_domain** domain) {
       return fi_domain(fabric_.get(), info_.get(), domain, nullptr);
@@ -218,7 +216,7 @@ class OfiTransport::Impl {
     const auto peer =
         operation == nullptr ? std::string("a peer") : format("rank {}", operation->link->peer());
     return Error{Code::peer_lost,
-                 format("the connection to {} failed: {}", peer, fi_strerror(entry.err))};
+                 format("the connection to {} failed: {}", peer, libfabric().strerror(entry.err))};
   }
 
   // In the order in which they depend on each other; the endpoint goes first.
