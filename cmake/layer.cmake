@@ -46,3 +46,7 @@ function(layer name)
 endfunction()
 
 set(LOCKSTEP_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Werror)
+if(LOCKSTEP_BATCHES)
+  # Of a batch's sources one may shadow what another has for itself.
+  list(REMOVE_ITEM LOCKSTEP_WARNINGS -Wshadow)
+endif()
