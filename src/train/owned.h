@@ -17,10 +17,13 @@ struct OwnedTensor {
   std::string name;                 // of the unsharded tensor: "parameter/head.weight"
   std::vector<std::int64_t> shape;  // global
   // Which elements this rank holds, of the global tensor flattened in row-major order. May be
-  // empty. Ranks that hold the same elements hold equal values.
+  // empty.
   Interval owned;
   // Exactly those elements: one-dimensional, contiguous. A view: writing to it sets the state.
   at::Tensor tensor;
+  // Whether ranks that hold the same elements hold equal values. Where not, as of running
+  // statistics, those of the lowest rank are the ones to save.
+  bool copies_equal = true;
 };
 
 }  // namespace lockstep
