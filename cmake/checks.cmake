@@ -11,10 +11,11 @@ set(sanitizer_asan -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(sanitizer_tsan -fsanitize=thread)
 set(sanitizer_clang)
 set(sanitizer_fuzz ${sanitizer_asan} -fsanitize=fuzzer-no-link)
-# Of what starts no thread, in its tests neither, nothing is to be learnt about races.
+# Of what starts no thread, in its tests neither, nothing is to be learnt about races; nor where the
+# ranks of a test take turns, one at a time (comm_algorithm).
 set(tests_with_threads "^(base|net|comm|platform)_.*test$")
 set(tests_without_threads
-    "^(comm_(choice|cost|flight_report|reduction|simulated)|platform_(core_.*|api|controller|host|insight|item|spool|store))_")
+    "^(comm_(algorithm|choice|cost|flight_report|reduction|simulated)|platform_(core_.*|api|controller|host|insight|item|spool|store))_")
 
 if(LOCKSTEP_CHECK)
   if(NOT LOCKSTEP_CHECK MATCHES "^(asan|tsan|clang|fuzz)$" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)

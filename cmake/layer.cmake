@@ -37,11 +37,9 @@ function(layer name)
     string(REPLACE "/" "_" test_target "${name}_test")
     add_executable(${test_target} ${tests})
     target_link_libraries(${test_target} PRIVATE ${target} GTest::gmock GTest::gtest_main)
-    # Compiling tests costs far more than running them.
-    target_compile_options(${test_target} PRIVATE ${LOCKSTEP_WARNINGS} -O0)
-    # Tests name their helpers as they please, so they are not compiled in batches.
-    set_target_properties(${test_target} PROPERTIES UNITY_BUILD OFF
-                          RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    compile_as_test(${test_target})
+    precompile_test(${test_target})
+    set_target_properties(${test_target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   endif()
 endfunction()
 

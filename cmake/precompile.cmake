@@ -9,3 +9,30 @@ function(precompile target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endfunction()
+
+# precompile_test(TARGET)
+#
+# What every test includes, parsed once for all of them: googletest's headers take longer to parse
+# than many a test takes to compile.
+function(precompile_test target)
+  if(NOT TARGET test_headers)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "")
+    add_library(test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+    target_link_libraries(test_headers PRIVATE GTest::gmock)
+    target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    compile_as_test(test_headers)
+    # As a program, which the tests are.
+    set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(test_headers PRIVATE -fPIE)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM test_headers)
+endfunction()
+
+# Compiling tests costs far more than running them. They name their helpers as they please, so they
+# are not compiled in batches. The last options let ccache see through the precompiled header.
+function(compile_as_test target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS} -O0
+                         $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+                         $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+endfunction()
