@@ -35,9 +35,12 @@ def _create(options: Any, backend_options: Any) -> Any:
     Raises:
         torch.distributed.DistBackendError: the ranks could not connect; the message names whom.
     """
+    from lockstep import _mics
+
     _lockstep = compiled()
     if backend_options is not None:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
+    _mics.complete_torch()
     # A rank that ends without destroy_process_group still has our threads; they end before Python
     # does. Registered at the first group only, as _lockstep is imported: once is enough.
     atexit.unregister(_lockstep.shutdown_all)

@@ -1,4 +1,4 @@
-"""DDP's extras, ZeRO, MiCS and divided tensors compute what one process computes alone."""
+"""DDP's extras, ZeRO and divided tensors compute what one process computes alone."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.algorithms.join import Join
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.distributed_c10d import _coalescing_manager
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -123,39 +122,6 @@ def sequences_are_divided(rank: int) -> None:
     expect_close(found.full_tensor(), norm(rows))
 
 
-def shards_live_twice_as_mics_has_them(rank: int) -> None:
-    """DeepSpeed's MiCS: parameters divided within a half of the ranks, replicated over halves."""
-    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
-    pairs = [dist.new_group([0, 2]), dist.new_group([1, 3])]
-    half, pair = halves[rank // 2], pairs[rank % 2]
-    sizes = [64, 10, 2000]
-    shards = [torch.full((size,), float(rank % 2)) for size in sizes]
-    wholes = [torch.empty(2 * size) for size in sizes]
-    with _coalescing_manager(group=half, async_ops=True) as gathering:
-        for whole, part in zip(wholes, shards, strict=True):
-            dist.all_gather_into_tensor(whole, part, group=half)
-    gathering.wait()
-    for whole, size in zip(wholes, sizes, strict=True):
-        expect_close(whole, torch.tensor([0.0, 1.0]).repeat_interleave(size), 0)
-    # Gradients: summed and divided within the half, then summed over the replicas.
-    gradients = [torch.full((2 * size,), float(rank)) for size in sizes]
-    parts = [torch.empty(size) for size in sizes]
-    with _coalescing_manager(group=half, async_ops=True) as scattering:
-        for part, gradient in zip(parts, gradients, strict=True):
-            dist.reduce_scatter_tensor(part, gradient, group=half)
-    scattering.wait()
-    for part in parts:
-        dist.all_reduce(part, group=pair)
-        expect_close(part, torch.full_like(part, 0.0 + 1 + 2 + 3), 0)
-    # Hierarchical gathering, in place: across, then within, into views of one buffer.
-    everything = torch.empty(SIZE, 6)
-    everything[rank] = rank
-    across = everything.view(2, 2, 6)[:, rank % 2].contiguous()
-    dist.all_gather_into_tensor(across, everything[rank].clone(), group=pair)
-    dist.all_gather([everything[0::2], everything[1::2]], across, group=half)
-    expect_close(everything, torch.arange(4.0).reshape(4, 1).expand(4, 6), 0)
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -165,7 +131,6 @@ def shards_live_twice_as_mics_has_them(rank: int) -> None:
         states_of_the_optimizer_are_divided,
         tensors_are_divided_by_columns_and_rows,
         sequences_are_divided,
-        shards_live_twice_as_mics_has_them,
     ],
 )
 def test_it_equals_one_process(body: Callable[[int], None], crew: Crew) -> None:
