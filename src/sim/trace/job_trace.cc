@@ -1,0 +1,206 @@
+#include "sim/trace/job_trace.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "base/format.h"
+#include "text/csv.h"
+
+namespace lockstep::sim {
+namespace {
+
+enum class TimeForm { date_and_time, seconds };
+enum class RowOrder { any, by_time };
+
+struct TraceForm {
+  std::string_view submitted, duration, devices;  // columns
+  TimeForm time;
+  RowOrder order;
+};
+
+constexpr std::array kForms = {
+    // Microsoft's Philly trace as Pollux published it.
+    TraceForm{"timestamp", "duration", "num_gpus", TimeForm::date_and_time, RowOrder::any},
+    // What `lockstep sim --schedule` writes, and the simplest to make.
+    TraceForm{"submitted", "duration", "devices", TimeForm::seconds, RowOrder::by_time},
+};
+
+constexpr double kDurationMost = 10.0 * 365 * 86'400;  // seconds
+constexpr double kTimeMost = 100.0 * 365 * 86'400;     // seconds
+constexpr double kDevicesMost = 1'000'000;
+
+std::string_view example_of(TimeForm form) {
+  return form == TimeForm::seconds ? "seconds such as 3600" : "a time such as 2017-10-09 07:01:55";
+}
+
+// One value of a row, with all that a message says about it.
+struct Cell {
+  const Csv& csv;
+  const CsvRow& row;
+  std::string_view column;
+  std::string_view value;
+
+  Error error(std::string_view expected) const {
+    return {Code::invalid, format("{}:{}: column '{}': '{}' is not {}; mend or drop the row",
+                                  csv.name, row.line, column, value, expected)};
+  }
+};
+
+std::optional<double> decimal(std::string_view words) {
+  double number = 0;
+  const char* end = words.data() + words.size();
+  const auto [stop, error] = std::from_chars(words.data(), end, number);
+  if (error != std::errc() || stop != end || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+Result<std::int64_t> number_between(const Cell& cell, double least, double most,
+                                    std::string_view expected) {
+  const auto number = decimal(cell.value);
+  if (!number || *number < least || *number > most) return cell.error(expected);
+  return static_cast<std::int64_t>(*number);
+}
+
+// The number that the digits of words[from, from + length) write.
+std::optional<int> digits_at(std::string_view words, std::size_t from, std::size_t length) {
+  int number = 0;
+  for (char c : words.substr(from, length)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+// "2017-10-09 07:01:55", as seconds since 1970.
+std::optional<Seconds> date_and_time(std::string_view words) {
+  constexpr std::string_view kPattern = "....-..-.. ..:..:..";
+  if (words.size() != kPattern.size()) return std::nullopt;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (kPattern[i] != '.' && kPattern[i] != words[i]) return std::nullopt;
+  const auto year = digits_at(words, 0, 4), month = digits_at(words, 5, 2),
+             day = digits_at(words, 8, 2), hour = digits_at(words, 11, 2),
+             minute = digits_at(words, 14, 2), second = digits_at(words, 17, 2);
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  const std::chrono::year_month_day date(std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day)));
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(*hour) +
+         std::chrono::minutes(*minute) + Seconds(*second);
+}
+
+Result<Seconds> read_time(const Cell& cell, TimeForm form) {
+  const std::string_view expected = example_of(form);
+  if (form == TimeForm::seconds) return Seconds(TRY(number_between(cell, 0, kTimeMost, expected)));
+  const auto time = date_and_time(cell.value);
+  if (!time) return cell.error(expected);
+  return *time;
+}
+
+bool has(const Csv& csv, std::string_view column) {
+  return std::ranges::find(csv.header, column) != csv.header.end();
+}
+
+std::array<std::string_view, 3> columns_of(const TraceForm& form) {
+  return {form.submitted, form.duration, form.devices};
+}
+
+std::vector<std::string_view> missing(const Csv& csv, const TraceForm& form) {
+  std::vector<std::string_view> names;
+  for (const std::string_view column : columns_of(form))
+    if (!has(csv, column)) names.push_back(column);
+  return names;
+}
+
+// The form whose columns are all there; else the error tells what the one lacks that comes nearest.
+Result<TraceForm> form_of(const Csv& csv) {
+  const TraceForm& nearest_form = *std::ranges::min_element(
+      kForms, {}, [&](const TraceForm& form) { return missing(csv, form).size(); });
+  const auto lacks = missing(csv, nearest_form);
+  if (lacks.empty()) return nearest_form;
+  return Error{Code::invalid,
+               format("{}:1: the header lacks '{}'; name the columns '{}', or see `lockstep help "
+                      "sim` for other forms",
+                      csv.name, joined(lacks, "', '"), joined(columns_of(nearest_form), "', '"))};
+}
+
+std::size_t index_of(const Csv& csv, std::string_view column) {
+  return static_cast<std::size_t>(std::ranges::find(csv.header, column) - csv.header.begin());
+}
+
+class Reader {
+ public:
+  Reader(const Csv& csv, const TraceForm& form)
+      : csv_(csv),
+        form_(form),
+        submitted_(index_of(csv, form.submitted)),
+        duration_(index_of(csv, form.duration)),
+        devices_(index_of(csv, form.devices)) {}
+
+  Result<Job> read(const CsvRow& row) const {
+    Job job{.line = row.line};
+    job.submitted = TRY(read_time(cell(row, submitted_), form_.time));
+    job.duration = Seconds(TRY(number_between(cell(row, duration_), 1, kDurationMost,
+                                              "a number of seconds from 1 to ten years")));
+    const Cell devices = cell(row, devices_);
+    constexpr std::string_view kExpected = "a whole number of devices from 1 to 1000000";
+    job.devices = static_cast<int>(TRY(number_between(devices, 1, kDevicesMost, kExpected)));
+    if (decimal(devices.value) != job.devices) return devices.error(kExpected);
+    return job;
+  }
+
+  Result<void> check_order(const Job& earlier, const Job& later, const CsvRow& row) const {
+    if (form_.order == RowOrder::any || earlier.submitted <= later.submitted) return {};
+    const Cell at = cell(row, submitted_);
+    return Error{Code::invalid,
+                 format("{}:{}: column '{}': {} comes after {}; sort the rows by this column",
+                        csv_.name, row.line, at.column, at.value, earlier.submitted.count())};
+  }
+
+ private:
+  Cell cell(const CsvRow& row, std::size_t column) const {
+    return {csv_, row, csv_.header[column], row.fields[column]};
+  }
+
+  const Csv& csv_;
+  const TraceForm form_;
+  const std::size_t submitted_, duration_, devices_;
+};
+
+void count_from_the_first(std::vector<Job>& jobs) {
+  std::ranges::stable_sort(jobs, {}, &Job::submitted);
+  const Seconds first = jobs.front().submitted;
+  for (Job& job : jobs) job.submitted -= first;
+}
+
+}  // namespace
+
+Result<JobTrace> parse_job_trace(std::string_view words, std::string_view name) {
+  const Csv csv = TRY(parse_csv(words, name));
+  const Reader reader(csv, TRY(form_of(csv)));
+  JobTrace trace{.name = std::string(name), .jobs = {}};
+  for (const CsvRow& row : csv.rows) {
+    const Job job = TRY(reader.read(row));
+    if (!trace.jobs.empty()) TRY(reader.check_order(trace.jobs.back(), job, row));
+    trace.jobs.push_back(job);
+  }
+  if (trace.jobs.empty())
+    return Error{Code::invalid, format("{}: there is no job below the header; add a row", name)};
+  count_from_the_first(trace.jobs);
+  return trace;
+}
+
+std::vector<std::string> trace_forms() {
+  std::vector<std::string> lines;
+  for (const TraceForm& form : kForms)
+    lines.push_back(
+        format("{}: {}, {}", joined(columns_of(form), ","), example_of(form.time),
+               form.order == RowOrder::any ? "rows in any order" : "rows in the order of time"));
+  return lines;
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,108 @@
+#include "sim/trace/job_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+
+namespace lockstep::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+JobTrace trace_of(const std::string& words) { return parse_job_trace(words, "jobs.csv").value(); }
+
+std::string error_of(const std::string& words) {
+  return parse_job_trace(words, "jobs.csv").error().message;
+}
+
+TEST(JobTrace, RowsOfDatesAreSortedByTimeAndThenByTheirPlaceInTheFile) {
+  const JobTrace trace = trace_of(
+      "timestamp,duration,num_gpus,gpu_time,cluster\n"
+      "2017-10-09 07:01:55,66.0,1,66.0,a\n"
+      "2017-10-09 06:00:00,10.9,2,20.0,a\n"
+      "2017-10-09 07:01:55,5,8,40.0,b\n");
+  ASSERT_EQ(trace.jobs.size(), 3u);
+  EXPECT_EQ(trace.jobs[0].submitted, Seconds(0));
+  EXPECT_EQ(trace.jobs[0].duration, Seconds(10));
+  EXPECT_EQ(trace.jobs[0].devices, 2);
+  EXPECT_EQ(trace.jobs[0].line, 3);
+  EXPECT_EQ(trace.jobs[1].line, 2);
+  EXPECT_EQ(trace.jobs[2].line, 4);
+  EXPECT_EQ(trace.window(), Seconds(3715));
+}
+
+TEST(JobTrace, ColumnsMayStandInAnyOrderAndTimesCountFromTheFirst) {
+  const JobTrace trace = trace_of("devices,submitted,end,duration\n4,100,0,60\n2,130,0,30\n");
+  EXPECT_EQ(trace.jobs[0].submitted, Seconds(0));
+  EXPECT_EQ(trace.jobs[1].submitted, Seconds(30));
+  EXPECT_EQ(trace.jobs[0].devices, 4);
+}
+
+TEST(JobTrace, MidnightAndMonthsAreCountedAsTheCalendarDoes) {
+  const JobTrace trace = trace_of(
+      "timestamp,duration,num_gpus\n"
+      "2016-02-28 23:59:59,1,1\n"
+      "2016-03-01 00:00:00,1,1\n");
+  EXPECT_EQ(trace.window(), Seconds(86'401));
+}
+
+TEST(JobTrace, AFormThatIsDeclaredSortedIsRefusedWhenItIsNot) {
+  EXPECT_EQ(error_of("submitted,duration,devices\n0,1,1\n50,1,1\n49,1,1\n"),
+            "jobs.csv:4: column 'submitted': 49 comes after 50; sort the rows by this column");
+}
+
+TEST(JobTrace, AValueThatCannotBeIsRefusedWithItsPlaceAndWhatWasExpected) {
+  struct Case {
+    const char* row;
+    const char* begin;
+  };
+  for (const Case& wrong : {
+           Case{"0,-5,1", "jobs.csv:3: column 'duration': '-5' is not a number of seconds from 1"},
+           Case{"0,0,1", "jobs.csv:3: column 'duration': '0' is not"},
+           Case{"0,0.9,1", "jobs.csv:3: column 'duration': '0.9' is not"},
+           Case{"0,1e12,1", "jobs.csv:3: column 'duration': '1e12' is not"},
+           Case{"0,nan,1", "jobs.csv:3: column 'duration': 'nan' is not"},
+           Case{"0,,1", "jobs.csv:3: column 'duration': '' is not"},
+           Case{"0,5s,1", "jobs.csv:3: column 'duration': '5s' is not"},
+           Case{"0,5,0", "jobs.csv:3: column 'devices': '0' is not a whole number of devices"},
+           Case{"0,5,-1", "jobs.csv:3: column 'devices': '-1' is not"},
+           Case{"0,5,1.5", "jobs.csv:3: column 'devices': '1.5' is not"},
+           Case{"0,5,2000000", "jobs.csv:3: column 'devices': '2000000' is not"},
+           Case{"-1,5,1", "jobs.csv:3: column 'submitted': '-1' is not seconds such as 3600"},
+           Case{"x,5,1", "jobs.csv:3: column 'submitted': 'x' is not"},
+       }) {
+    const std::string error =
+        error_of(format("submitted,duration,devices\n0,1,1\n{}\n", wrong.row));
+    EXPECT_THAT(error, StartsWith(wrong.begin));
+    EXPECT_THAT(error, HasSubstr("; mend or drop the row"));
+  }
+}
+
+TEST(JobTrace, WhatIsNoDateIsRefused) {
+  for (const char* time :
+       {"2017-02-29 00:00:00", "2017-13-01 00:00:00", "2017-01-01 24:00:00", "2017-01-01 00:60:00",
+        "2017-01-01T00:00:00", "2017-1-1 0:0:0", "1507532515", "2017-01-01 00:00:00Z", ""})
+    EXPECT_EQ(error_of(format("timestamp,duration,num_gpus\n{},5,1\n", time)),
+              format("jobs.csv:2: column 'timestamp': '{}' is not a time such as 2017-10-09 "
+                     "07:01:55; mend or drop the row",
+                     time));
+}
+
+TEST(JobTrace, AHeaderThatLacksColumnsIsRefusedWithTheirNames) {
+  EXPECT_EQ(error_of("timestamp,duration,gpus\n"),
+            "jobs.csv:1: the header lacks 'num_gpus'; name the columns 'timestamp', 'duration', "
+            "'num_gpus', or see `lockstep help sim` for other forms");
+  EXPECT_THAT(error_of("submitted,gpus\n"),
+              StartsWith("jobs.csv:1: the header lacks 'duration', 'devices'"));
+}
+
+TEST(JobTrace, AFileWithoutJobsIsRefused) {
+  EXPECT_EQ(error_of("submitted,duration,devices\n"),
+            "jobs.csv: there is no job below the header; add a row");
+  EXPECT_THAT(error_of(""), HasSubstr("there is no header"));
+}
+
+}  // namespace
+}  // namespace lockstep::sim

@@ -1,0 +1,52 @@
+#include "text/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::string error_of(std::string_view words) {
+  return parse_csv(words, "jobs.csv").error().message;
+}
+
+TEST(Csv, ARowHasItsFieldsAndItsLine) {
+  const Csv csv = parse_csv("a,b\n1,2\n\n3,\n", "jobs.csv").value();
+  EXPECT_THAT(csv.header, ElementsAre("a", "b"));
+  ASSERT_EQ(csv.rows.size(), 2u);
+  EXPECT_THAT(csv.rows[0].fields, ElementsAre("1", "2"));
+  EXPECT_EQ(csv.rows[0].line, 2);
+  EXPECT_THAT(csv.rows[1].fields, ElementsAre("3", ""));
+  EXPECT_EQ(csv.rows[1].line, 4);
+}
+
+TEST(Csv, QuotesHoldCommasLineEndsAndQuotes) {
+  const Csv csv = parse_csv("a,b\n\"x, \"\"y\"\"\",\"1\n2\"\n3,4", "jobs.csv").value();
+  ASSERT_EQ(csv.rows.size(), 2u);
+  EXPECT_THAT(csv.rows[0].fields, ElementsAre("x, \"y\"", "1\n2"));
+  EXPECT_EQ(csv.rows[1].line, 4);
+}
+
+TEST(Csv, IsReadAsWindowsWritesIt) {
+  const Csv csv = parse_csv(
+                      "\xef\xbb\xbf"
+                      "a,b\r\n1,2\r\n",
+                      "jobs.csv")
+                      .value();
+  EXPECT_THAT(csv.header, ElementsAre("a", "b"));
+  EXPECT_THAT(csv.rows.at(0).fields, ElementsAre("1", "2"));
+}
+
+TEST(Csv, WhatIsNoTableIsRefusedWithItsLine) {
+  EXPECT_EQ(error_of("\n"), "jobs.csv:1: there is no header; name the columns in the first line");
+  EXPECT_EQ(error_of("a,b\n1,2\n1,2,3\n"),
+            "jobs.csv:3: 3 fields, but the header has 2; give each column one value");
+  EXPECT_EQ(error_of("a,b\n1,\"2\n3,4\n"), "jobs.csv:2: a quote has no end; close it");
+  EXPECT_EQ(error_of("a,b\n\"1\"2,3\n"),
+            "jobs.csv:2: '2' follows a field; put a comma, or the whole field in quotes");
+}
+
+}  // namespace
+}  // namespace lockstep
