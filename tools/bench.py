@@ -10,7 +10,8 @@ A benchmark is a program bench/NAME.py. It prints one JSON object a line, a resu
   limit          what the hardware allows, in the same unit; of_limit: the share that we reach
   bar            the ratio that we have set ourselves
 
-Only bench, case, unit and ours must be there: what was not measured is left out, never 0.
+Only bench, case, unit and ours must be there (of a peer's row: peer instead of ours): what was not
+measured is left out, never 0.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from typing import Any, TextIO
 import bench_picture
 
 ROOT = Path(__file__).resolve().parent.parent
-REQUIRED = ("bench", "case", "unit", "ours")
-KNOWN = (*REQUIRED, "peer", "peer_name", "ratio", "limit", "of_limit", "bar")
+REQUIRED = ("bench", "case", "unit")
+KNOWN = (*REQUIRED, "ours", "peer", "peer_name", "ratio", "limit", "of_limit", "bar")
 COLUMNS = "{:<74} {:>16} {:>24} {:>7} {:>9}  {:<10}  {}"
 
 Row = dict[str, Any]
@@ -52,7 +53,8 @@ def parse(line: str) -> Row:
         row = None
     if not isinstance(row, dict):
         raise ValueError("is not a JSON object")
-    if missing := [name for name in REQUIRED if name not in row]:
+    readings = ("ours",) if "peer" not in row else ()
+    if missing := [name for name in (*REQUIRED, *readings) if name not in row]:
         raise ValueError(f"lacks {', '.join(missing)}")
     return row
 
@@ -75,7 +77,7 @@ def columns(row: Row) -> list[str]:
     of_limit = f"{100 * row['of_limit']:.0f} %" if row.get("of_limit") is not None else "-"
     return [
         " ".join([row["case"], *parameters]),
-        f"{number(row['ours'])} {row['unit']}",
+        f"{number(row['ours'])} {row['unit']}" if "ours" in row else "-",
         peer.strip(),
         number(row.get("ratio")),
         of_limit,

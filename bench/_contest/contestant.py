@@ -45,12 +45,14 @@ class Entry:
     name: str
     command: list[str]
     communicates: bool = True  # else it has no results that could be right
+    start_seconds: float = START_SECONDS
+    answer_seconds: float = ANSWER_SECONDS
 
 
 class Contestant:
     def __init__(self, entry: Entry, ranks: int, folder: Path) -> None:
         self.name = entry.name
-        self._communicates = entry.communicates
+        self._entry = entry
         path = folder / f"{entry.name}-{ranks}"
         self._log = path.with_suffix(".log")
         with socket.socket(socket.AF_UNIX) as listener, self._log.open("w") as log:
@@ -86,9 +88,9 @@ class Contestant:
 
     def check(self, work: Work) -> None:
         """Has one result verified on all ranks."""
-        if not self._communicates:
+        if not self._entry.communicates:
             return
-        for rank, answer in enumerate(self._ask(f"check {work}")):
+        for rank, answer in enumerate(self.ask(f"check {work}")):
             if answer != "right":
                 raise Failed(f"{self.name} is wrong in {work} on rank {rank}: {answer}")
 
@@ -97,12 +99,21 @@ class Contestant:
 
         A rank that gets a processor late begins late: by its own clock it would be as fast as any.
         """
-        answers = self._ask(f"run {work} {calls}")
+        answers = self.ask(f"run {work} {calls}")
         try:
             times = [[float(word) for word in answer.split()] for answer in answers]
             return (max(end for _, end in times) - min(begin for begin, _ in times)) / calls
         except ValueError:
             raise Failed(f"{self.name} answers no times to {work}: {answers}") from None
+
+    def ask(self, line: str) -> list[str]:
+        """What each rank, in their order, answers to it."""
+        try:
+            for stream in self._streams:
+                print(line, file=stream, flush=True)
+        except OSError as error:
+            raise self._failed(f"hears nothing: {error}") from error
+        return [self._answer(stream) for stream in self._streams]
 
     def close(self) -> None:
         """Hangs up, at which the ranks end; kills those that do not."""
@@ -117,7 +128,7 @@ class Contestant:
 
     def _accept(self, listener: socket.socket, ranks: int) -> None:
         listener.settimeout(0.2)
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self._entry.start_seconds
         by_rank: dict[str, TextIO] = {}
         while len(by_rank) < ranks:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -126,26 +137,18 @@ class Contestant:
                 connection, _ = listener.accept()
             except TimeoutError:
                 continue
-            connection.settimeout(ANSWER_SECONDS)
+            connection.settimeout(self._entry.answer_seconds)
             with connection:
                 stream = connection.makefile("rw")
             self._streams.append(stream)
             by_rank[self._answer(stream)] = stream
         self._streams = [by_rank[f"rank {rank}"] for rank in range(ranks)]
 
-    def _ask(self, line: str) -> list[str]:
-        try:
-            for stream in self._streams:
-                print(line, file=stream, flush=True)
-        except OSError as error:
-            raise self._failed(f"hears nothing: {error}") from error
-        return [self._answer(stream) for stream in self._streams]
-
     def _answer(self, stream: TextIO) -> str:
         try:
             line = stream.readline()
         except TimeoutError as error:
-            raise self._failed(f"was silent for {ANSWER_SECONDS:.0f} s") from error
+            raise self._failed(f"was silent for {self._entry.answer_seconds:.0f} s") from error
         except OSError as error:
             raise self._failed(f"hung up: {error}") from error
         if not line:

@@ -1,21 +1,18 @@
-"""Gloo's ranks in the contest, through PyTorch: `gloo_ranks.py RANKS [HOST...] SOCKET` forks them.
+"""Gloo's ranks in the contest, by PyTorch: `python -m _contest.gloo_ranks RANKS [HOST...] SOCKET`.
 
-They obey the same lines as those in C++ (rank.h). HOST is ADDRESS=NAMESPACE; each has equally many
-ranks, which enter its network namespace.
+They obey the same lines as those in C++ (rank.h); forked.py says what a HOST is.
 """
 
-import ctypes
 import datetime
-import os
-import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+
+from .forked import fork_ranks, obey
 
 
 @dataclass
@@ -88,49 +85,31 @@ def run(work: Work, calls: int) -> str:
     return f"{begin:.9f} {time.monotonic():.9f}"
 
 
-def serve(rank: int, ranks: int, path: str) -> None:
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(path)
-    stream = connection.makefile("rw")
-    print("rank", rank, file=stream, flush=True)
-    prepared, work = "", None
-    for line in stream:
+class Rank:
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._prepared, self._work = "", None
+
+    def answer(self, line: str) -> str:
         verb, collective, size, *calls = line.split()
-        if work is None or prepared != f"{collective} {size}":
-            prepared, work = f"{collective} {size}", None  # frees the last one's memory first
-            work = WORKS[collective](rank, ranks, int(size) // 4)
-        answer = check(work) if verb == "check" else run(work, int(calls[0]))
-        print(answer, file=stream, flush=True)
-
-
-def enter(host: str) -> None:
-    """This thread's and its later threads' network is that host's, whose interface is eth0."""
-    with open(host.partition("=")[2]) as namespace:
-        if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0) != 0:
-            raise OSError(ctypes.get_errno(), f"entering {host} failed")
-    os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
-
-
-def live(rank: int, ranks: int, hosts: list[str], path: str, meeting_place: str) -> None:
-    if hosts:
-        enter(hosts[rank * len(hosts) // ranks])
-    store = dist.FileStore(meeting_place, ranks)
-    limit = datetime.timedelta(seconds=60)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=limit)
-    serve(rank, ranks, path)
-    dist.destroy_process_group()
+        if self._work is None or self._prepared != f"{collective} {size}":
+            self._prepared, self._work = f"{collective} {size}", None  # frees the last one's memory
+            self._work = WORKS[collective](dist.get_rank(), self._ranks, int(size) // 4)
+        return check(self._work) if verb == "check" else run(self._work, int(calls[0]))
 
 
 def main() -> int:
     ranks, hosts, path = int(sys.argv[1]), sys.argv[2:-1], sys.argv[-1]
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        for rank in range(ranks):
-            if os.fork() == 0:
-                live(rank, ranks, hosts, path, f"{folder}/store")
-                os._exit(0)
-        return max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(ranks))
+
+    def live(rank: int, meeting_place: str) -> None:
+        store = dist.FileStore(meeting_place, ranks)
+        limit = datetime.timedelta(seconds=60)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=limit)
+        obey(rank, path, Rank(ranks).answer)
+        dist.destroy_process_group()
+
+    return fork_ranks(ranks, hosts, live)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,11 @@ class Rate:
     burst: str
     latency: str  # what waits longer is dropped
 
+    @property
+    def payload(self) -> float:
+        """Bits a second that are left of it for TCP, which says 1448 bytes in a frame of 1514."""
+        return self.bits * 1448 / 1514
+
     def shaping(self, device: str) -> tuple[str, ...]:
         bucket = ("rate", self.name, "burst", self.burst, "latency", self.latency)
         return ("tc", "qdisc", "add", "dev", device, "root", "tbf", *bucket)

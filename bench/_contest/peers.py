@@ -6,6 +6,7 @@ claim the names mpirun and mpicc, so everything is called by its full name.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -56,9 +57,15 @@ def available(names: list[str], build: Path, say: Callable[[str], None]) -> list
     return [name for name in names if _ready(name, build, say)]
 
 
+def python(module: str, *folders: Path) -> list[str]:
+    """Runs a module of this folder, which also finds the packages in those folders."""
+    found = [*map(str, (HERE.parent, *folders)), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return ["env", f"PYTHONPATH={os.pathsep.join(found)}", sys.executable, "-m", module]
+
+
 def _entry(name: str, ranks: int, build: Path) -> Entry:
     if name == "gloo":
-        return Entry(name, [sys.executable, str(HERE / "gloo_ranks.py"), str(ranks)])
+        return Entry(name, [*python("_contest.gloo_ranks"), str(ranks)])
     return Entry(name, [*MPIS[name].start, str(ranks), str(program_of(name, build))])
 
 

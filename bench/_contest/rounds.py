@@ -8,14 +8,16 @@ each time in another order, and of each the median of its better half of rounds 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .contestant import Work
 
 SLOW = 1.0  # seconds; who takes longer for one call is left out, unless a pace allows more
 CALLS_MAX = 200_000
+
+Anyone = TypeVar("Anyone")
 
 
 class Side(Protocol):
@@ -51,6 +53,13 @@ def calls_a_turn(side: Side, work: Work, seconds: float, slow: float = SLOW) -> 
     return None if once > slow else max(1, min(CALLS_MAX, round(seconds / once)))
 
 
+def turns(sides: Sequence[Anyone], rounds: int) -> Iterator[Anyone]:
+    """Each of them once a round; each round begins with another."""
+    for turn in range(rounds):
+        first = turn % len(sides)
+        yield from (*sides[first:], *sides[:first])
+
+
 def take_turns(
     sides: Sequence[Side], work: Work, pace: Pace, say: Callable[[str], None]
 ) -> dict[str, float]:
@@ -65,8 +74,6 @@ def take_turns(
             calls[side.name] = fitting
     runners = [side for side in sides if side.name in calls]
     readings: dict[str, list[float]] = {side.name: [] for side in runners}
-    for turn in range(pace.rounds):
-        first = turn % len(runners)
-        for side in runners[first:] + runners[:first]:
-            readings[side.name].append(side.run(work, calls[side.name]))
+    for side in turns(runners, pace.rounds):
+        readings[side.name].append(side.run(work, calls[side.name]))
     return {name: best_half(times) for name, times in readings.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,11 @@ from typing import Any
 
 from .contestant import Contestant, Entry, Work
 from .network import INTERFACE, Network
-from .peers import program_of
+from .peers import program_of, python
 from .rounds import Pace, take_turns
 from .rows import KIB, MIB
 
 Row = dict[str, Any]
-
-HERE = Path(__file__).resolve().parent
 
 PEERS = ("gloo", "open_mpi")
 
@@ -72,8 +69,7 @@ class Layout:
 def entry(name: str, layout: Layout, build: Path, folder: Path) -> Entry:
     """A peer, or ours under the name of a path. It ends with us, whatever ends us."""
     if name == "gloo":
-        script = str(HERE / "gloo_ranks.py")
-        command = [sys.executable, script, str(layout.ranks), *layout.places]
+        command = [*python("_contest.gloo_ranks"), str(layout.ranks), *layout.places]
     elif name == "open_mpi":
         command = _mpirun(layout, build, folder)
     else:

@@ -191,6 +191,11 @@ def test_a_benchmark_line_that_lacks_a_field_is_refused_by_name() -> None:
         bench.parse("warming up")
 
 
+def test_a_benchmark_row_may_be_of_a_peer_alone() -> None:
+    row = bench.parse('{"bench": "b", "case": "c", "unit": "s", "peer": 2, "peer_name": "gloo"}')
+    assert bench.columns(row) == ["c", "-", "2.00 gloo", "-", "-", "", ""]
+
+
 def test_a_benchmark_row_shows_parameters_ratio_and_whether_the_bar_is_met() -> None:
     row = {"bench": "b", "case": "sum", "ranks": 4, "unit": "GB/s", "ours": 2.5}
     assert bench.columns(row) == ["sum ranks=4", "2.50 GB/s", "-", "-", "-", "", ""]

@@ -1,0 +1,1 @@
+"""The field of training steps: one model, trained by everybody between hosts with shaped wires."""

@@ -1,0 +1,1 @@
+"""A file a contestant (field.py says what is in it)."""

@@ -1,0 +1,128 @@
+"""Who trains what: the model's sizes, the policies, and the contestants that contestants/ holds.
+
+A contestant is one file there. It has PARTS, each a policy and the backends over which it takes
+part, and
+
+    def trainer(job: Job) -> Trainer
+
+which each rank calls once, when torch.distributed is initialized. If it is a program instead, it
+is started as `PROGRAM POLICY BACKEND MICRO_STEPS SIZE RANKS HOST... SOCKET`, forks its ranks and
+answers as ranks.py says.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Protocol
+
+ROWS = 4  # of a micro-batch, on each rank
+
+
+@dataclass(frozen=True)
+class Size:
+    """So many blocks Linear(width, inner), GELU, Linear(inner, width), of float32."""
+
+    blocks: int
+    width: int
+    inner: int
+
+    @property
+    def bytes(self) -> int:
+        return 4 * self.blocks * (2 * self.width * self.inner + self.inner + self.width)
+
+
+SIZES = {"large": Size(8, 1024, 4096), "small": Size(4, 256, 1024), "tiny": Size(2, 64, 256)}
+
+# What a policy divides among whom, after the engine's names.
+POLICIES = {
+    "ddp": "every rank has everything",
+    "zero3": "everything is divided among all ranks",
+    "mics": "everything is divided within a host, and each host has everything",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    policy: str
+    backends: tuple[str, ...]
+    program: str | None = None  # in build/bin
+    imports: tuple[str, ...] = ()  # what takes long to import: once, before the ranks are forked
+    packages: bool = False  # needs what train-requirements.txt names
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one contestant does, as its ranks are told."""
+
+    contestant: str  # the file's name
+    part: Part
+    backend: str
+    micro_steps: int
+    size: str
+    hosts: int
+    ranks_a_host: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.part.policy}/{self.contestant}/{self.backend}/{self.micro_steps}"
+
+    @property
+    def policy(self) -> str:
+        return self.part.policy
+
+    @property
+    def ranks(self) -> int:
+        return self.hosts * self.ranks_a_host
+
+    @property
+    def shard_ranks(self) -> int:
+        """Among so many ranks the model is divided."""
+        return {"ddp": 1, "zero3": self.ranks, "mics": self.ranks_a_host}[self.policy]
+
+
+class Trainer(Protocol):
+    """One rank's model and optimizer."""
+
+    def step(self, batches: Sequence[Any]) -> float:
+        """Trains on the micro-batches by one optimizer step; the mean of their losses, here.
+
+        A micro-batch is inputs and targets; gradients are means over all ranks and micro-batches.
+        """
+
+
+# What everybody computes when nothing is communicated.
+ALONE = "alone"
+
+
+def contestant(name: str) -> Any:
+    """The file of that name in contestants/."""
+    return importlib.import_module(f"_train.contestants.{name}")
+
+
+def contestants() -> list[str]:
+    """The names of all but `alone`."""
+    folder = Path(__file__).resolve().parent / "contestants"
+    return sorted(path.stem for path in folder.glob("[a-z]*.py") if path.stem != ALONE)
+
+
+def jobs(
+    policy: str, micro_steps: int, size: str, hosts: int, ranks_a_host: int, rows: Sequence[str]
+) -> list[Job]:
+    """All who train so and match one of the patterns, such as `mics/*/lockstep/1`."""
+    found = [
+        Job(name, part, backend, micro_steps, size, hosts, ranks_a_host)
+        for name in contestants()
+        for part in contestant(name).PARTS
+        for backend in part.backends
+        if part.policy == policy
+    ]
+    return [job for job in found if any(fnmatch(job.name, pattern) for pattern in rows)]
+
+
+def alone(example: Job) -> Job:
+    """The same without communication."""
+    return replace(example, contestant=ALONE, backend="none", part=Part(example.policy, ("none",)))

@@ -1,0 +1,177 @@
+"""Those who train by one policy take turns, a step each; a row for each of them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from _contest.contestant import Contestant, Entry, Failed
+from _contest.network import Host, Network
+from _contest.peers import python
+from _contest.rounds import turns
+from _contest.wired import SETPRIV
+
+from .field import ALONE, SIZES, Job, alone
+
+Row = dict[str, Any]
+Say = Callable[[str], None]
+
+START_SECONDS, ANSWER_SECONDS = 180.0, 400.0
+# Sums of float32 in another order; a wrong gradient shows in the first digits.
+SAME_LOSS = 1e-5
+
+
+def entry(job: Job, network: Network, build: Path, packages: Path | None) -> Entry:
+    """How the job's ranks are started. They end with us, whatever ends us."""
+    folders = [build / "python", *([packages] if packages and job.part.packages else [])]
+    if job.part.program:
+        command = [str(build / "bin" / job.part.program)]
+    else:
+        command = [*python("_train.ranks", *folders), job.contestant]
+    words = [job.policy, job.backend, str(job.micro_steps), job.size, str(job.ranks)]
+    places = [f"{host.address}={host.path}" for host in network.hosts]
+    # A namespace of processes would hide them from psutil, which DeepSpeed asks about itself; and
+    # every rank would compile for half a minute what it does to its gradients.
+    dies_with_us = [*SETPRIV, "env", "DS_ACCELERATOR=cpu", "TORCH_COMPILE_DISABLE=1"]
+    return Entry(
+        job.name.replace("/", "-"),
+        [*dies_with_us, *command, *words, *places],
+        start_seconds=START_SECONDS,
+        answer_seconds=ANSWER_SECONDS,
+    )
+
+
+class Runner:
+    """A contestant, with what was seen of each of its steps."""
+
+    def __init__(self, job: Job, contestant: Contestant, host: Host) -> None:
+        self.job = job
+        self._contestant, self._host = contestant, host
+        self._seconds: list[float] = []
+        self._sent: list[int] = []
+        self.losses: list[float] = []
+
+    def step(self) -> float:
+        """Seconds from the first rank's begin to the last one's end."""
+        before = self._host.sent_bytes()
+        answers = self._contestant.ask("step")
+        try:
+            begins, ends, losses = zip(*(map(float, each.split()) for each in answers), strict=True)
+        except ValueError:
+            raise Failed(f"{self.job.name} answers no times and losses: {answers}") from None
+        self._seconds.append(max(ends) - min(begins))
+        self._sent.append(self._host.sent_bytes() - before)
+        self.losses.append(statistics.fmean(losses))
+        return self._seconds[-1]
+
+    # The first step sets things up and does not count.
+    @property
+    def seconds(self) -> float:
+        return statistics.median(self._seconds[1:])
+
+    @property
+    def sent_bytes(self) -> float:
+        return statistics.median(self._sent[1:])
+
+
+def race(
+    jobs: Sequence[Job], rounds: int, network: Network, start: Callable[[Job], Contestant], say: Say
+) -> list[Row]:
+    """All jobs have one policy and as many micro-steps."""
+    runners = []
+    for job in (*jobs, alone(jobs[0])):
+        say(f"{job.name}: starting")
+        runners.append(Runner(job, start(job), network.hosts[0]))
+    for runner in runners:
+        say(f"{runner.job.name}: first step {runner.step():.2f} s")
+    for number, runner in enumerate(turns(runners, rounds)):
+        taken = runner.step()
+        say(f"{runner.job.name}: round {number // len(runners) + 1}, {taken:.2f} s")
+    check_losses(runners)
+    return list(rows(runners, network.rate.payload if network.rate else None))
+
+
+def check_losses(runners: Sequence[Runner]) -> None:
+    """Whoever trains something else takes no part in a comparison."""
+    first = runners[0]
+    for runner in runners:
+        # Without communication only the first step is that of one model.
+        steps = 1 if runner.job.contestant == ALONE else None
+        pairs = list(zip(first.losses, runner.losses, strict=True))[:steps]
+        for step, (expected, loss) in enumerate(pairs):
+            if not math.isclose(expected, loss, rel_tol=SAME_LOSS):
+                raise Failed(
+                    f"{runner.job.name} has a loss of {loss:.7f} in step {step}, "
+                    f"{first.job.name} {expected:.7f}"
+                )
+
+
+def least_bytes(job: Job) -> float:
+    """What each host must send in a step: its ranks first add up, or share, what they have."""
+    size, hosts = SIZES[job.size].bytes, job.hosts
+    once_around = (hosts - 1) / hosts * size  # a gather of the model, or a scatter of its gradient
+    if job.policy == "zero3":
+        return 3 * job.micro_steps * once_around
+    return 2 * once_around
+
+
+def rows(runners: Sequence[Runner], payload: float | None) -> Iterator[Row]:
+    """Ours against the same over Gloo, or else the fastest there. payload: bits a second."""
+    compute = next(each.seconds for each in runners if each.job.contestant == ALONE)
+    over_gloo = {each.job.contestant: each for each in runners if each.job.backend == "gloo"}
+    for runner in runners:
+        if runner.job.contestant == ALONE:
+            continue
+        made = _about(runner.job)
+        if runner.job.backend == "gloo":
+            made |= {"peer": runner.seconds, "peer_name": f"{runner.job.contestant} over gloo"}
+        else:
+            made["ours"] = runner.seconds
+            made |= _against(runner, over_gloo)
+        made |= {"step_s": runner.seconds, "compute_s": compute}
+        made["sent"] = runner.sent_bytes / least_bytes(runner.job)
+        if payload is not None:
+            made |= _bound(runner.seconds, compute, least_bytes(runner.job) * 8 / payload)
+        yield made
+
+
+def _about(job: Job) -> Row:
+    return {
+        "bench": "train",
+        "case": "step",
+        "policy": job.policy,
+        "contestant": job.contestant,
+        "backend": job.backend,
+        "micro_steps": job.micro_steps,
+        "hosts": job.hosts,
+        "ranks": job.ranks,
+        "model": job.size,
+        "unit": "s",
+    }
+
+
+def _against(runner: Runner, over_gloo: dict[str, Runner]) -> Row:
+    if not over_gloo:
+        return {}
+    fastest = min(over_gloo.values(), key=lambda each: each.seconds)
+    peer = over_gloo.get(runner.job.contestant, fastest)
+    return {
+        "peer": peer.seconds,
+        "peer_name": f"{peer.job.contestant} over gloo",
+        "ratio": peer.seconds / runner.seconds,
+        "bar": 1.0,
+    }
+
+
+def _bound(step: float, compute: float, wire: float) -> Row:
+    limit = max(compute, wire)  # of who computes while he communicates
+    return {
+        "limit": limit,
+        "of_limit": limit / step,
+        "wire_bound_s": wire,
+        "to_wire": step / wire,
+        "to_wire_and_compute": step / (wire + compute),
+    }

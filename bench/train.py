@@ -1,0 +1,94 @@
+"""A step of training between hosts with shaped wires: DDP, FSDP2, DeepSpeed over Gloo and over us.
+
+The hosts are network namespaces of this machine (_contest/network.py), so it needs root. Those who
+train by one policy take turns; whoever computes another loss than the others ends the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from _contest.contest import BUILD, look_around, numbers_in, say
+from _contest.contestant import Contestant, Failed
+from _contest.network import RATES, Network, Unavailable
+from _train.field import POLICIES, SIZES, Job, contestants, jobs
+from _train.packages import install
+from _train.race import entry, race
+
+ROUNDS = {1: 3}
+ROUNDS_OF_MORE = 2  # steps of several micro-steps are long
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke test: a tiny model, 2 hosts")
+    parser.add_argument("--small", action="store_true", help="a model of 2.1 M parameters")
+    parser.add_argument("--hosts", type=numbers_in, help="such as 2,4")
+    parser.add_argument("--ranks-per-host", type=int, default=2)
+    parser.add_argument("--rate", choices=[*RATES, "none"], default="1gbit")
+    parser.add_argument("--micro-steps", type=numbers_in, help="such as 1,4")
+    parser.add_argument("--rounds", type=int, help="steps of each that count")
+    parser.add_argument(
+        "--rows",
+        default="*",
+        help="POLICY/CONTESTANT/BACKEND/MICRO_STEPS, by * and several: 'ddp/*,*/fsdp2/*/1'; "
+        f"policies are {', '.join(POLICIES)}, contestants {', '.join(contestants())}",
+    )
+    given = parser.parse_args()
+    given.hosts = given.hosts or ([2] if given.quick else [4])
+    given.micro_steps = given.micro_steps or ([1] if given.quick else [1, 4])
+    given.rows = given.rows.split(",")
+    given.size = "tiny" if given.quick else "small" if given.small else "large"
+    if min(given.hosts) < 2 or max(given.hosts) > 200:
+        parser.error("--hosts: 2 at least, 200 at most")
+    return given
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # hosts and contestants go then too
+    given = read_arguments()
+    sys.path.insert(0, str(BUILD / "python"))  # for contestants that import lockstep
+    try:
+        look_around()
+        parameters = SIZES[given.size].bytes // 4
+        say(f"{parameters / 1e6:.1f} M parameters, {given.ranks_per_host} ranks a host")
+        for hosts in given.hosts:
+            with Network(hosts, RATES.get(given.rate)) as network:
+                for micro_steps in given.micro_steps:
+                    for policy in POLICIES:
+                        hold(network, policy, micro_steps, given)
+    except (Failed, Unavailable) as failed:
+        sys.exit(str(failed))
+
+
+def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namespace) -> None:
+    chosen = jobs(
+        policy, micro_steps, given.size, len(network.hosts), given.ranks_per_host, given.rows
+    )
+    packages = install(BUILD, say) if any(job.part.packages for job in chosen) else None
+    chosen = [job for job in chosen if packages or not job.part.packages]
+    if not chosen:
+        return
+    rounds = given.rounds or ROUNDS.get(micro_steps, ROUNDS_OF_MORE)
+    with contextlib.ExitStack() as started:
+        folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-train-")))
+
+        def start(job: Job) -> Contestant:
+            how = entry(job, network, BUILD, packages)
+            return started.enter_context(Contestant(how, job.ranks, folder))
+
+        for row in race(chosen, rounds, network, start, say):
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,103 @@
+"""The field of training steps: who takes part, what is the least to be sent, and its rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any, cast
+
+import pytest
+
+from tests.conftest import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+from _contest.contestant import Contestant, Failed
+from _contest.network import Host
+from _train.field import Job, Part, alone
+from _train.race import Runner, check_losses, least_bytes, rows
+
+BYTES = 67_149_824 * 4  # of the large model
+
+
+def job(policy: str, contestant: str = "fsdp2", backend: str = "gloo", micro_steps: int = 1) -> Job:
+    return Job(contestant, Part(policy, (backend,)), backend, micro_steps, "large", 4, 2)
+
+
+class Answers:
+    """A contestant of two ranks, a host of its, and how long its steps take."""
+
+    def __init__(self, seconds: float, losses: list[float]) -> None:
+        self._seconds, self._losses, self._sent = seconds, losses, 0
+
+    def ask(self, line: str) -> list[str]:
+        loss = self._losses.pop(0)
+        self._sent += 1000
+        return [f"10.5 {10 + self._seconds} {loss - 0.1}", f"10 {9 + self._seconds} {loss + 0.1}"]
+
+    def sent_bytes(self) -> int:
+        return self._sent
+
+
+def runner(job: Job, seconds: float, losses: list[float]) -> Runner:
+    answers = Answers(seconds, losses)
+    made = Runner(job, cast(Contestant, answers), cast(Host, answers))
+    for _ in range(len(losses)):
+        assert made.step() == pytest.approx(seconds)
+    return made
+
+
+def test_the_least_that_a_host_sends_follows_from_the_policy() -> None:
+    assert least_bytes(job("ddp", micro_steps=4)) == 1.5 * BYTES
+    assert least_bytes(job("mics", micro_steps=4)) == 1.5 * BYTES
+    assert least_bytes(job("zero3")) == 2.25 * BYTES
+    assert least_bytes(job("zero3", micro_steps=4)) == 9 * BYTES
+
+
+def test_a_row_holds_us_against_the_same_over_gloo_or_else_the_fastest_there() -> None:
+    runners = [
+        runner(job("mics"), 10.0, [2, 1]),
+        runner(job("mics", "other"), 8.0, [2, 1]),
+        runner(job("mics", backend="lockstep"), 5.0, [2, 1]),
+        runner(job("mics", "deepspeed_zero", "lockstep"), 4.0, [2, 1]),
+        runner(alone(job("mics")), 1.0, [2, 9]),
+    ]
+    over_gloo, _, ours, mics = rows(runners, payload=1.5 * BYTES * 8 / 2)
+    assert over_gloo["peer"] == over_gloo["step_s"] == 10
+    assert "ours" not in over_gloo
+    assert (ours["ours"], ours["peer_name"], ours["ratio"]) == (5, "fsdp2 over gloo", 2)
+    assert (mics["peer_name"], mics["ratio"]) == ("other over gloo", 2)
+    assert (mics["compute_s"], mics["wire_bound_s"]) == (1, pytest.approx(2))
+    assert (mics["to_wire"], mics["of_limit"]) == (pytest.approx(2), pytest.approx(0.5))
+
+
+def test_who_trains_something_else_ends_the_race() -> None:
+    same = [runner(job("ddp"), 1.0, [2, 1]), runner(alone(job("ddp")), 1.0, [2, 5])]
+    check_losses(same)
+    wrong = runner(job("ddp", backend="lockstep"), 1.0, [2, 1.0001])
+    with pytest.raises(Failed, match=r"ddp/fsdp2/lockstep/1 has a loss of 1.0001000 in step 1"):
+        check_losses([*same, wrong])
+
+
+def test_ddp_over_us_takes_part_and_has_the_loss_of_who_is_alone() -> None:
+    words = ["--quick", "--rounds", "1", "--ranks-per-host", "1", "--rows", "ddp/*/lockstep/*"]
+    shown = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "train.py"), *words],
+        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if "need root" in shown.stderr or "no network namespace" in shown.stderr:
+        pytest.skip(shown.stderr)
+    assert shown.returncode == 0, shown.stderr
+    made: list[dict[str, Any]] = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [(each["policy"], each["backend"], each["hosts"]) for each in made] == [
+        ("ddp", "lockstep", 2),
+    ]
+    assert made[0]["ours"] > 0
+    assert made[0]["compute_s"] > 0
+    assert made[0]["sent"] >= 1
