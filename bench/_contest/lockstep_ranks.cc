@@ -90,26 +90,27 @@ class ZeroCopy : public Staged {
 };
 
 // Every input is read once by somebody and every result written once: here each rank does its share
-// of that with the kernel of our reductions, as n blocks of memory that nobody else touches.
+// of that with the kernel of our reductions, as n blocks of memory that nobody else touches; past
+// the cache, as we do with so much, where results do not replace what was read.
 class Memory final : public ZeroCopy {
  public:
   using ZeroCopy::ZeroCopy;
   // n blocks read and n written: a slice of everybody's buffer, and the sum into the same places.
   void all_reduce(std::span<float> buffer) override {
     const auto blocks = blocks_of(buffer);
-    move(blocks, {blocks.begin(), blocks.end()}, buffer.size());
+    move(blocks, {blocks.begin(), blocks.end()}, buffer.size(), Stores::cached);
   }
   // n blocks read, one written.
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
     const auto blocks = blocks_of(input);
-    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size());
+    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size(), Stores::past_cache);
   }
   // One block read, n - 1 written.
   void all_gather(std::span<float> output) override {
     auto blocks = blocks_of(output);
     const std::byte* const source = blocks.back();
     blocks.pop_back();
-    if (!blocks.empty()) move(blocks, {source}, output.size());
+    if (!blocks.empty()) move(blocks, {source}, output.size(), Stores::past_cache);
   }
 
  private:
@@ -124,9 +125,9 @@ class Memory final : public ZeroCopy {
     return blocks;
   }
   void move(const std::vector<std::byte*>& to, const std::vector<const std::byte*>& from,
-            std::size_t floats) const {
+            std::size_t floats, Stores stores) const {
     reduce(to, from, floats / static_cast<std::size_t>(ranks()),
-           {DataType::float32, ReduceOp::sum});
+           {DataType::float32, ReduceOp::sum, 1, stores});
   }
 };
 

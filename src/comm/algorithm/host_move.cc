@@ -4,9 +4,17 @@
 #include <cstring>
 
 #include "comm/algorithm/copy.h"
+#include "comm/algorithm/host_staging.h"
+#include "comm/algorithm/host_stores.h"
+#include "comm/algorithm/slice.h"
+#include "comm/reduction/reduction.h"
 
 namespace lockstep {
 namespace {
+
+// More is faster lent, though that waits twice, than brought, which copies twice.
+constexpr std::size_t kBroughtBytes = 16 * 1024;
+static_assert(kBroughtBytes <= HostGroup::kBringBytes);
 
 // One block that this rank fetches.
 struct Fetch {
@@ -20,6 +28,7 @@ class HostMove {
   HostMove(HostGroup& host, const Call& call)
       : host_(host), call_(call), ranks_(host.size()), place_(host.place()) {
     const auto operation = call.operation();
+    to_all_ = operation == Operation::all_gather || operation == Operation::broadcast;
     to_each_ = operation == Operation::scatter || operation == Operation::all_to_all;
     from_root_ = operation == Operation::broadcast || operation == Operation::scatter;
     block_ = call.header.bytes;
@@ -33,7 +42,7 @@ class HostMove {
 
   Result<void> run() {
     const auto bytes = blocks_ * block_;
-    if (bytes <= HostGroup::kBringBytes) {
+    if (bytes <= kBroughtBytes) {
       const auto own = gives(place_) ? call_.input : std::span<const std::byte>();
       TRY(host_.bring(call_.header, own, bytes));
       fetch_all([&](const Fetch& fetch) {
@@ -43,12 +52,14 @@ class HostMove {
       keep_own();
       return {};
     }
-    TRY(host_.lend(call_.header, call_.input, {}));
+    TRY(host_.lend(call_.header, call_.input, to_all_ ? call_.output : std::span<std::byte>()));
+    if (PerPlace<std::byte*> outputs; find_outputs(outputs)) return push(outputs);
     for (std::size_t p = 0; p < ranks_; ++p)
       if (gives(p) && host_.input(p, bytes) == nullptr) return staged();
     fetch_all([&](const Fetch& fetch) {
-      copy_bytes(call_.output.data() + fetch.to,
-                 host_.input(fetch.giver, bytes) + fetch.block * block_, block_);
+      auto* const to = call_.output.data() + fetch.to;
+      copy_to_all({&to, 1}, host_.input(fetch.giver, bytes) + fetch.block * block_, block_,
+                  stores_of_fetches());
     });
     keep_own();
     return host_.meet();
@@ -67,6 +78,12 @@ class HostMove {
       if (const auto giver = (place_ + i) % ranks_; gives(giver)) copy(fetch_from(giver));
   }
 
+  Stores stores_of_fetches() const {
+    const auto givers = from_root_ ? 1 : ranks_;
+    const auto takers = call_.operation() == Operation::gather ? 1 : ranks_;
+    return stores_into_own(2 * givers * takers * block_);
+  }
+
   // The block that this rank gives to itself. Where it lies already it must not be written: others
   // read it.
   void keep_own() const {
@@ -75,6 +92,30 @@ class HostMove {
     auto* const to = call_.output.data() + fetch.to;
     const auto* const from = call_.input.data() + fetch.block * block_;
     if (to != from) std::memmove(to, from, block_);
+  }
+
+  // Of an operation that gives all ranks the same.
+  bool find_outputs(PerPlace<std::byte*>& outputs) const {
+    for (std::size_t p = 0; p < ranks_; ++p) {
+      outputs[p] = to_all_ ? host_.output(p, call_.output.size()) : nullptr;
+      if (outputs[p] == nullptr) return false;
+    }
+    return true;
+  }
+
+  // One part of the result into all outputs but the one where it lies already.
+  Result<void> push(const PerPlace<std::byte*>& outputs) {
+    const auto whole = call_.output.size();
+    const auto own = from_root_ ? slice(whole, ranks_, place_)
+                                : ByteRange{place_ * block_, (place_ + 1) * block_};
+    const auto* const from = from_root_ ? outputs[root_] + own.begin : call_.input.data();
+    PerPlace<std::byte*> targets;
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < ranks_; ++p)
+      if (outputs[p] + own.begin != from) targets[count++] = outputs[p] + own.begin;
+    copy_to_all(std::span(targets).first(count), from, own.count(),
+                stores_into_others(ranks_ * whole));
+    return host_.meet();
   }
 
   Result<void> staged() {
@@ -98,7 +139,7 @@ class HostMove {
   HostGroup& host_;
   const Call& call_;
   const std::size_t ranks_, place_;
-  bool to_each_ = false, from_root_ = false;
+  bool to_all_ = false, to_each_ = false, from_root_ = false;
   bool takes_ = true;  // this rank
   std::size_t root_ = 0;
   std::size_t block_ = 0;   // bytes

@@ -5,6 +5,7 @@
 
 #include "comm/algorithm/copy.h"
 #include "comm/algorithm/host_staging.h"
+#include "comm/algorithm/host_stores.h"
 #include "comm/algorithm/slice.h"
 #include "comm/reduction/reduction.h"
 
@@ -71,7 +72,10 @@ class HostReduction {
       if (input == nullptr) return stage_blocks();
       sources[p] = input + place_ * block;
     }
-    reduce_to(std::array{call_.output.data()}, sources, block);
+    const bool in_place = sources[place_] == call_.output.data();  // what is overwritten is read
+    const auto stores =
+        in_place ? Stores::cached : stores_into_own((ranks_ + 1) * call_.input.size());
+    reduce_to(std::array{call_.output.data()}, sources, block, stores);
     return host_.meet();
   }
 
@@ -93,10 +97,12 @@ class HostReduction {
   }
 
   void reduce_to(std::span<std::byte* const> outputs, const PerPlace<const std::byte*>& sources,
-                 std::size_t bytes) const {
+                 std::size_t bytes, Stores stores = Stores::cached) const {
     if (bytes == 0) return;
+    auto reduction = reduction_;
+    reduction.stores = stores;
     lockstep::reduce(outputs, std::span(sources).first(ranks_), bytes / size_of(call_.type()),
-                     reduction_);
+                     reduction);
   }
 
   Result<void> push(PerPlace<std::byte*>& buffers) {

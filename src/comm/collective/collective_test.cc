@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/random.h"
 #include "comm/collective/groups_for_test.h"
@@ -377,6 +378,41 @@ TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
       }
     });
   }
+}
+
+// So much is stored past the cache.
+TEST(MoreThanTheCacheHolds, IsMovedAndReducedInLentMemory) {
+  constexpr std::int32_t kBlock = 1 << 20;
+  Group group(one_host(3));
+  group.run([](Communicator& comm) {
+    const int ranks = comm.size(), own = comm.rank(), whole = ranks * kBlock;
+    const auto size = Bytes(std::int64_t{4} * whole);
+    auto first = comm.allocate(size).value(), second = comm.allocate(size).value();
+    const auto* const seen = reinterpret_cast<const std::int32_t*>(second.data());
+    const auto put_numbers = [](Buffer& buffer, int from, int count, int value) {
+      auto* const places = reinterpret_cast<std::int32_t*>(buffer.data()) + from;
+      std::iota(places, places + count, value);
+    };
+    const auto expect_done = [](const Pending& pending) { ASSERT_TRUE(pending.wait()); };
+    const auto block =
+        second.span().subspan(static_cast<std::size_t>(4 * own * kBlock), 4 * kBlock);
+
+    put_numbers(second, own * kBlock, kBlock, own * kBlock);
+    expect_done(comm.all_gather(block, second.span()));
+    for (int i = 0; i < whole; ++i) ASSERT_EQ(seen[i], i);
+
+    put_numbers(second, 0, whole, own == 1 ? 5 : 0);
+    expect_done(comm.broadcast(second.span(), 1));
+    for (int i = 0; i < whole; ++i) ASSERT_EQ(seen[i], i + 5);
+
+    put_numbers(first, 0, whole, 0);
+    expect_done(comm.reduce_scatter(first.span(), block, DataType::int32, ReduceOp::sum));
+    for (int i = own * kBlock; i < (own + 1) * kBlock; ++i) ASSERT_EQ(seen[i], ranks * i);
+
+    put_numbers(first, 0, whole, own);
+    expect_done(comm.all_to_all(first.span(), second.span()));
+    for (int i = 0; i < whole; ++i) ASSERT_EQ(seen[i], i % kBlock + own * kBlock + i / kBlock);
+  });
 }
 
 // That algorithms are right is tested in memory (comm/algorithm); here, that they are over real

@@ -6,6 +6,9 @@
 //     static constexpr bool kConvertsHalves = true;   // if so, by these, a register of floats
 //     each: static Lanes<float, 8> floats_of(Lanes<std::uint16_t, 8> halves); static
 //     Lanes<std::uint16_t, 8> halves_of(Lanes<float, 8> floats);  // to nearest even
+//     static constexpr bool kStoresPastCache = true;  // if so, by these:
+//     a register, or half of one, to where it is aligned, and after all of them a fence:
+//     static void store_past_cache(std::byte* to, V value); static void fence();
 //   };
 //
 // Of equal inline functions the linker keeps one, whatever flags it was compiled with: one with
@@ -82,6 +85,15 @@ class Kernels {
   static void write(std::byte* to, Pair<V> values) {  // each from its register
     write(to, values.first);
     write(to + sizeof(V), values.second);
+  }
+  template <class V>
+  static void write_past_cache(std::byte* to, V value) {
+    Set::store_past_cache(to, value);
+  }
+  template <class V>
+  static void write_past_cache(std::byte* to, Pair<V> values) {
+    Set::store_past_cache(to, values.first);
+    Set::store_past_cache(to + sizeof(V), values.second);
   }
   template <class V, class T>
   static V all(T value) {
@@ -282,11 +294,12 @@ class Kernels {
   }
 
   // All sources' elements from byte `at` on, `vectors` times `lanes` of them.
-  template <class Number, class Op, int lanes, int vectors>
+  template <class Number, class Op, int lanes, int vectors, bool past_cache>
   [[gnu::always_inline]] static void tile(const Operands& operands, std::size_t at) {
     constexpr std::size_t kStep = lanes * sizeof(typename Number::Stored);
     // Copies, of which the compiler knows that no store changes them.
-    const auto [destinations, destination_count, sources, source_count, count, divisor] = operands;
+    const auto [destinations, destination_count, sources, source_count, count, divisor, stores] =
+        operands;
     decltype(Number::template load<lanes>(sources[0])) results[vectors];
     for (std::size_t i = 0; i < vectors; ++i)
       results[i] = Number::template load<lanes>(sources[0] + at + i * kStep);
@@ -298,20 +311,45 @@ class Kernels {
     for (std::size_t i = 0; i < vectors; ++i)
       packed[i] = Number::pack(finish<Op>(results[i], divisor));
     for (std::size_t k = 0; k < destination_count; ++k)
-      for (std::size_t i = 0; i < vectors; ++i) write(destinations[k] + at + i * kStep, packed[i]);
+      for (std::size_t i = 0; i < vectors; ++i)
+        if constexpr (past_cache)
+          write_past_cache(destinations[k] + at + i * kStep, packed[i]);
+        else
+          write(destinations[k] + at + i * kStep, packed[i]);
   }
 
-  // As many tiles as there are, from byte `at` on; where they end.
-  template <class Number, class Op, int lanes, int vectors>
-  static std::size_t tiles(const Operands& operands, std::size_t at) {
+  // As many tiles as there are from byte `at` to `end`; where they end.
+  template <class Number, class Op, int lanes, int vectors, bool past_cache = false>
+  static std::size_t tiles(const Operands& operands, std::size_t at, std::size_t end) {
     constexpr std::size_t kStep = lanes * vectors * sizeof(typename Number::Stored);
-    const std::size_t end = operands.count * sizeof(typename Number::Stored);
     const bool announces =
         vectors > 1 && operands.source_count >= kFewestTold && operands.source_count <= kMostTold;
     for (; end - at >= kStep; at += kStep) {
       if (announces) announce(operands, at, kStep);
-      tile<Number, Op, lanes, vectors>(operands, at);
+      tile<Number, Op, lanes, vectors, past_cache>(operands, at);
     }
+    return at;
+  }
+
+  // Bytes from here to where a register may be stored past the cache.
+  static std::size_t unaligned(const std::byte* memory) {
+    return -reinterpret_cast<std::uintptr_t>(memory) % Set::kBytes;
+  }
+  static bool are_aligned_alike(const Operands& operands) {
+    for (std::size_t k = 1; k < operands.destination_count; ++k)
+      if (unaligned(operands.destinations[k]) != unaligned(operands.destinations[0])) return false;
+    return true;
+  }
+
+  // Of a pass as much as is stored past the cache, from its beginning on; where that ends.
+  template <class Number, class Op>
+  static std::size_t pass_past_cache(const Operands& operands, std::size_t end) {
+    if (operands.stores != Stores::past_cache || !are_aligned_alike(operands)) return 0;
+    constexpr int kLanes = Set::kBytes / sizeof(typename Number::Stored);
+    const std::size_t first = unaligned(operands.destinations[0]);
+    std::size_t at = tiles<Number, Op, 1, 1>(operands, 0, first < end ? first : end);
+    at = tiles<Number, Op, kLanes, kTileVectors, true>(operands, at, end);
+    Set::fence();
     return at;
   }
 
@@ -319,10 +357,13 @@ class Kernels {
   static void pass(const Operands& operands) {
     constexpr int kLanes = Set::kBytes / sizeof(typename Number::Stored);
     constexpr int kFewLanes = 16 / sizeof(typename Number::Stored);
-    std::size_t at = tiles<Number, Op, kLanes, kTileVectors>(operands, 0);
-    at = tiles<Number, Op, kLanes, 1>(operands, at);
-    if constexpr (kFewLanes < kLanes) at = tiles<Number, Op, kFewLanes, 1>(operands, at);
-    tiles<Number, Op, 1, 1>(operands, at);
+    const std::size_t end = operands.count * sizeof(typename Number::Stored);
+    std::size_t at = 0;
+    if constexpr (Set::kStoresPastCache) at = pass_past_cache<Number, Op>(operands, end);
+    at = tiles<Number, Op, kLanes, kTileVectors>(operands, at, end);
+    at = tiles<Number, Op, kLanes, 1>(operands, at, end);
+    if constexpr (kFewLanes < kLanes) at = tiles<Number, Op, kFewLanes, 1>(operands, at, end);
+    tiles<Number, Op, 1, 1>(operands, at, end);
   }
 
   // Sums and products of signed integers are those of unsigned ones, which may overflow.

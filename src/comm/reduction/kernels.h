@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "comm/reduction/stores.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
@@ -15,6 +16,7 @@ struct Operands {
   std::size_t source_count;
   std::size_t count;  // elements
   int divisor;        // of an average
+  Stores stores;
 };
 using Kernel = void (*)(const Operands&);
 

@@ -1,5 +1,6 @@
 // The kernels with AVX2 and F16C; src/CMakeLists.txt has the flags.
 #if defined(__AVX2__)
+#include <cstddef>
 #include <cstdint>
 
 #include <immintrin.h>
@@ -19,6 +20,15 @@ struct Avx2 {
     using Halves = Lanes<std::uint16_t, 8>;
     return __builtin_bit_cast(Halves, _mm256_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT));
   }
+  static constexpr bool kStoresPastCache = true;
+  template <class V>
+  static void store_past_cache(std::byte* to, V value) {
+    if constexpr (sizeof value == kBytes)
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, value));
+    else
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), __builtin_bit_cast(__m128i, value));
+  }
+  static void fence() { _mm_sfence(); }
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The kernels with AVX-512 F, BW, DQ and VL; src/CMakeLists.txt has the flags.
 #if defined(__AVX512BW__)
+#include <cstddef>
 #include <cstdint>
 
 #include <immintrin.h>
@@ -22,6 +23,15 @@ struct Avx512 {
     return __builtin_bit_cast(Halves,
                               _mm512_maskz_cvtps_ph(kAll, floats, _MM_FROUND_TO_NEAREST_INT));
   }
+  static constexpr bool kStoresPastCache = true;
+  template <class V>
+  static void store_past_cache(std::byte* to, V value) {
+    if constexpr (sizeof value == kBytes)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), __builtin_bit_cast(__m512i, value));
+    else
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, value));
+  }
+  static void fence() { _mm_sfence(); }
   static constexpr __mmask16 kAll = 0xffff;
 };
 

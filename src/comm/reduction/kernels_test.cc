@@ -1,5 +1,6 @@
 // Every kernel of every instruction set that this processor has, against the serial answer.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -186,6 +187,36 @@ TEST(Kernels, ResultsMayReplaceTheSources) {
         ASSERT_EQ(operand.content(), serial(contents, reduction))
             << name_of(set, reduction, kSources, kCount);
     }
+}
+
+TEST(Kernels, StoresPastTheCacheGiveTheSameBitsHoweverDestinationsAreAligned) {
+  constexpr std::size_t kRoom = 4096, kSources = 3;
+  constexpr std::size_t kSkipped[][2] = {{0, 0}, {1, 1}, {5, 5}, {0, 1}};  // elements
+  alignas(kMargin) std::array<std::byte, 2 * kRoom> memory;
+  for (const auto set : instruction_sets())
+    for (auto reduction : reductions())
+      for (const std::size_t count : {3U, 301U})
+        for (const auto& skipped : kSkipped) {
+          const auto contents = random_sources(reduction, kSources, count);
+          const auto element = size_of(reduction.type);
+          std::vector<const std::byte*> sources;
+          for (const auto& content : contents) sources.push_back(content.data());
+          std::byte* destinations[2];
+          for (std::size_t k = 0; k < 2; ++k)
+            destinations[k] = memory.data() + k * kRoom + kMargin + skipped[k] * element;
+          memory.fill(kUntouched);
+          reduction.stores = Stores::past_cache;
+
+          reduce_with(set, destinations, sources, count, reduction);
+
+          const auto expected = serial(contents, reduction);
+          SCOPED_TRACE(name_of(set, reduction, kSources, count));
+          for (const auto* destination : destinations) {
+            ASSERT_TRUE(std::equal(expected.begin(), expected.end(), destination));
+            ASSERT_EQ(destination[-1], kUntouched);
+            ASSERT_EQ(destination[count * element], kUntouched);
+          }
+        }
 }
 
 TEST(Kernels, NothingIsTouchedWhenThereIsNothing) {

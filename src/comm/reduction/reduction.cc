@@ -1,5 +1,7 @@
 #include "comm/reduction/reduction.h"
 
+#include <cstring>
+
 #include "base/check.h"
 #include "comm/reduction/kernels.h"
 
@@ -28,7 +30,7 @@ void carry_out(const KernelTable& kernels, std::span<std::byte* const> destinati
   const auto kernel = kernels.at(reduction.type, reduction.op);
   LS_CHECK(kernel != nullptr, "{} of {}", text(reduction.op), text(reduction.type));
   kernel({destinations.data(), destinations.size(), sources.data(), sources.size(), count,
-          reduction.divisor});
+          reduction.divisor, reduction.stores});
 }
 
 }  // namespace
@@ -43,6 +45,14 @@ void reduce_with(InstructionSet set, std::span<std::byte* const> destinations,
                  std::span<const std::byte* const> sources, std::size_t count,
                  const ReductionSpec& reduction) {
   carry_out(kernels_of(set), destinations, sources, count, reduction);
+}
+
+void copy_to_all(std::span<std::byte* const> destinations, const std::byte* source,
+                 std::size_t bytes, Stores stores) {
+  if (stores == Stores::past_cache)  // the sum of one
+    return reduce(destinations, {&source, 1}, bytes, {DataType::uint8, ReduceOp::sum, 1, stores});
+  for (auto* const destination : destinations)
+    if (bytes > 0) std::memcpy(destination, source, bytes);
 }
 
 void combine(std::byte* out, const std::byte* a, const std::byte* b, std::size_t count,

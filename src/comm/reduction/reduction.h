@@ -14,6 +14,7 @@
 #include <span>
 
 #include "comm/reduction/instruction_set.h"
+#include "comm/reduction/stores.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
@@ -25,6 +26,7 @@ struct ReductionSpec {
   DataType type;
   ReduceOp op;
   int divisor = 1;  // of ReduceOp::average: how many were added
+  Stores stores = Stores::cached;
 };
 
 // destinations[k][i] = sources[0][i] op sources[1][i] op ... for each k and i < count. From 1 to
@@ -39,6 +41,11 @@ void reduce_with(InstructionSet set, std::span<std::byte* const> destinations,
 
 // What is computed before finish(): an average is added up first.
 inline ReduceOp partial(ReduceOp op) { return op == ReduceOp::average ? ReduceOp::sum : op; }
+
+// The bytes of one source into all destinations (1 to kReductionOperands), which it does not
+// overlap.
+void copy_to_all(std::span<std::byte* const> destinations, const std::byte* source,
+                 std::size_t bytes, Stores stores);
 
 // For algorithms that get one source after the other; 16-bit floats are rounded at each step.
 // out[i] = a[i] op b[i] for `count` elements. out may be a or b; otherwise they do not overlap. The

@@ -100,6 +100,17 @@ TEST(Reduction, MinAndMaxKeepNaNOfTheFirstSourceAndPassOverLaterOnes) {
   }
 }
 
+TEST(Reduction, CopiesOfOneSourceAreItsBytesEverywhere) {
+  const std::vector<std::byte> source(1000, std::byte{7});
+  for (const auto stores : {Stores::cached, Stores::past_cache}) {
+    std::vector<std::byte> first(1000), second(1000);
+    std::byte* const destinations[] = {first.data(), second.data()};
+    copy_to_all(destinations, source.data(), source.size(), stores);
+    EXPECT_EQ(first, source);
+    EXPECT_EQ(second, source);
+  }
+}
+
 TEST(ReductionDeathTest, AnAverageOfIntegersIsOurMistake) {
   std::int32_t value = 1;
   auto* data = reinterpret_cast<std::byte*>(&value);
