@@ -6,15 +6,20 @@
 
 #include <sys/mman.h>
 
+#include "base/units.h"
+#include "comm/fabric/slot.h"
+
 namespace lockstep {
 namespace {
 
-// A slot in memory: the header right before the payload, which is aligned for vector code.
-constexpr std::size_t kPayloadOffset = 64;
-constexpr std::size_t kHeaderOffset = kPayloadOffset - sizeof(Header);
-constexpr std::size_t kSlotSpace = kPayloadOffset + kSlotBytes;
 constexpr std::size_t kCreditSpace = 64;
 constexpr std::size_t kSlotsSpace = kLaneCount * kSlots * kSlotSpace;
+constexpr std::size_t kReceivingSpace = kSlotsSpace + OfiLink::kCreditBuffers * kCreditSpace;
+
+// What libfabric is told of the registration in which a buffer lies.
+void* descriptor_of(const FidPtr<fid_mr>& registration) {
+  return registration ? fi_mr_desc(registration.get()) : nullptr;
+}
 
 }  // namespace
 
@@ -41,22 +46,42 @@ Result<std::unique_ptr<OfiLink>> OfiLink::create(const OfiPort& port, int peer, 
 }
 
 Result<void> OfiLink::allocate() {
-  const auto size = 2 * kSlotsSpace + kCreditBuffers * kCreditSpace;
+  const auto size = kSlotsSpace + kReceivingSpace;
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return os_error("reserving memory for a link", errno);
   ::madvise(memory, size, MADV_DONTFORK);
   memory_ = static_cast<std::byte*>(memory);
-  if (!port_.needs_registration) return {};
-  registration_ = TRY(open_fid<fid_mr>("registering memory", [&](fid_mr** mr) {
-    return fi_mr_reg(port_.domain, memory_, size, FI_SEND | FI_RECV, 0, 0, 0, mr, nullptr);
-  }));
+  return port_.needs_registration ? register_slots() : Result<void>();
+}
+
+// Each slot that is sent from has a registration of its own, which begins where its messages do:
+// where a region's remote addresses are offsets in it, rxm (libfabric 1.17) has the peer fetch a
+// large message from the region's beginning.
+Result<void> OfiLink::register_slots() {
+  std::size_t number = 0;
+  for (std::size_t lane = 0; lane < kLaneCount; ++lane)
+    for (std::size_t slot = 0; slot < kSlots; ++slot)
+      send_registrations_[lane][slot] = TRY(
+          registered(number++, send_slot(lane, slot) + kHeaderOffset, sizeof(Header) + kSlotBytes));
+  receive_registration_ = TRY(registered(number, receive_slot(0, 0), kReceivingSpace));
   return {};
 }
 
+Result<FidPtr<fid_mr>> OfiLink::registered(std::size_t number, std::byte* memory,
+                                           std::size_t bytes) const {
+  const auto what = format("registering memory for rank {} (is `ulimit -l` too low?)", peer_);
+  // Where the provider makes none itself; no two of a domain may be equal.
+  const auto key = static_cast<std::uint64_t>(peer_) << 8 | number;
+  return open_fid<fid_mr>(what, [&](fid_mr** mr) {
+    return fi_mr_reg(port_.domain, memory, bytes, FI_SEND | FI_RECV, 0, key, 0, mr, nullptr);
+  });
+}
+
 OfiLink::~OfiLink() {
-  registration_.reset();
-  if (memory_ != nullptr) ::munmap(memory_, 2 * kSlotsSpace + kCreditBuffers * kCreditSpace);
+  send_registrations_ = {};
+  receive_registration_.reset();
+  if (memory_ != nullptr) ::munmap(memory_, kSlotsSpace + kReceivingSpace);
 }
 
 std::byte* OfiLink::send_slot(std::size_t lane, std::uint64_t number) const {
@@ -125,7 +150,7 @@ Result<bool> OfiLink::post_send(std::size_t lane) {
     const auto slot = state.posted % kSlots;
     const auto status =
         fi_tsend(port_.endpoint, send_slot(lane, slot) + kHeaderOffset, state.message_bytes[slot],
-                 registration_ ? fi_mr_desc(registration_.get()) : nullptr, address_,
+                 descriptor_of(send_registrations_[lane][slot]), address_,
                  tag(port_.rank, lane, slot), &sends_[lane][slot].context);
     if (!TRY(posted(status, "sending to"))) return false;
     ++state.posted;
@@ -137,10 +162,10 @@ Result<bool> OfiLink::post_receive(std::size_t lane) {
   auto& state = lanes_[lane];
   while (state.reposted < state.released + kSlots) {
     const auto slot = state.reposted % kSlots;
-    const auto status = fi_trecv(
-        port_.endpoint, receive_slot(lane, slot) + kHeaderOffset, sizeof(Header) + kSlotBytes,
-        registration_ ? fi_mr_desc(registration_.get()) : nullptr, FI_ADDR_UNSPEC,
-        tag(peer_, lane, slot), 0, &receives_[lane][slot].context);
+    const auto status =
+        fi_trecv(port_.endpoint, receive_slot(lane, slot) + kHeaderOffset,
+                 sizeof(Header) + kSlotBytes, descriptor_of(receive_registration_), FI_ADDR_UNSPEC,
+                 tag(peer_, lane, slot), 0, &receives_[lane][slot].context);
     if (!TRY(posted(status, "receiving from"))) return false;
     ++receiving_;
     ++state.reposted;
@@ -149,10 +174,9 @@ Result<bool> OfiLink::post_receive(std::size_t lane) {
 }
 
 Result<bool> OfiLink::post_credit_receive(std::size_t slot) {
-  const auto status =
-      fi_trecv(port_.endpoint, credit_slot(slot), sizeof(Credit),
-               registration_ ? fi_mr_desc(registration_.get()) : nullptr, FI_ADDR_UNSPEC,
-               tag(peer_, kLaneCount, slot), 0, &credits_[slot].context);
+  const auto status = fi_trecv(port_.endpoint, credit_slot(slot), sizeof(Credit),
+                               descriptor_of(receive_registration_), FI_ADDR_UNSPEC,
+                               tag(peer_, kLaneCount, slot), 0, &credits_[slot].context);
   if (!TRY(posted(status, "receiving from"))) return false;
   ++receiving_;
   credit_receives_waiting_ &= ~(std::uint64_t{1} << slot);

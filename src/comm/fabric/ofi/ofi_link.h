@@ -1,4 +1,9 @@
 // OfiLink: one peer's slots and credits; see ofi_transport.h for the method.
+//
+// Registered memory. libfabric is given nothing but slots, which are made with the link and go with
+// it. Where the provider wants its memory registered they are, once, until the link ends. So no
+// registration is looked up in a call, and none can outlive its memory; docs/decisions/0034 has
+// what that costs, and why there is no cache of registrations for callers' buffers.
 #pragma once
 
 #include <array>
@@ -21,6 +26,8 @@ struct OfiPort {
 
 class OfiLink : public Link {
  public:
+  static constexpr std::size_t kCreditBuffers = 8;  // at most two are under way for each lane
+
   // One message that libfabric holds; its completion leads back here. The context comes first, as
   // libfabric hands back its address.
   struct Operation {
@@ -60,7 +67,6 @@ class OfiLink : public Link {
   Result<void> flush();
 
  private:
-  static constexpr std::size_t kCreditBuffers = 8;  // at most two are under way for each lane
   struct Credit {
     std::uint64_t released[kLaneCount];
   };
@@ -76,6 +82,9 @@ class OfiLink : public Link {
 
   OfiLink(const OfiPort& port, int peer, fi_addr_t address);
   Result<void> allocate();
+  Result<void> register_slots();
+  Result<FidPtr<fid_mr>> registered(std::size_t number, std::byte* memory,
+                                    std::size_t bytes) const;  // number: of the link's
   LaneState& at(Lane lane) { return lanes_[static_cast<std::size_t>(lane)]; }
   const LaneState& at(Lane lane) const { return lanes_[static_cast<std::size_t>(lane)]; }
   std::byte* send_slot(std::size_t lane, std::uint64_t number) const;
@@ -94,7 +103,9 @@ class OfiLink : public Link {
   const int peer_;
   const fi_addr_t address_;
   std::byte* memory_ = nullptr;  // all slots; pages that are never used cost nothing
-  FidPtr<fid_mr> registration_;
+  // Where the provider wants them.
+  std::array<std::array<FidPtr<fid_mr>, kSlots>, kLaneCount> send_registrations_;
+  FidPtr<fid_mr> receive_registration_;
   std::array<LaneState, kLaneCount> lanes_{};
   bool forgotten_ = false;     // nothing is given to libfabric any more
   std::size_t receiving_ = 0;  // receives that libfabric has

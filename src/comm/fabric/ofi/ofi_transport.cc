@@ -91,6 +91,7 @@ class OfiTransport::Impl {
     salt_ = options.salt;
     TRY(load_libfabric());
     info_ = TRY(choose_provider(options));
+    if (options.registers_always) info_->domain_attr->mr_mode |= FI_MR_LOCAL;
     fabric_ = TRY(open_fid<fid_fabric>("opening the fabric", [&](fid_fabric** fabric) {
       return libfabric().fabric(info_->fabric_attr, fabric, nullptr);
     }));

@@ -26,6 +26,8 @@ struct OfiOptions {
   std::string address;     // of the interface to use
   int rank = 0;            // below 65536
   std::uint32_t salt = 0;  // derived from the attempt's secret and the group
+  // Register memory though the provider does not ask for it: as on networks with RDMA, for tests.
+  bool registers_always = false;
 };
 
 class OfiTransport : public Transport {

@@ -9,14 +9,10 @@
 #include <sys/uio.h>
 
 #include "base/format.h"
+#include "comm/fabric/slot.h"
 
 namespace lockstep {
 namespace {
-
-// A slot in memory: the header right before the payload, which is aligned for vector code.
-constexpr std::size_t kPayloadOffset = 64;
-constexpr std::size_t kHeaderOffset = kPayloadOffset - sizeof(Header);
-constexpr std::size_t kSlotSpace = kPayloadOffset + kSlotBytes;
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 

@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "comm/fabric/link.h"
+#include "comm/fabric/slot.h"
 #include "net/socket.h"
 
 namespace lockstep {
@@ -24,7 +25,7 @@ namespace lockstep {
 class Stream {
  public:
   // What the slots of both directions take; pages that are never used cost nothing.
-  static constexpr std::size_t kMemoryBytes = 2 * kSlots * (64 + kSlotBytes);
+  static constexpr std::size_t kMemoryBytes = 2 * kSlots * kSlotSpace;
 
   // memory: kMemoryBytes of it, page-aligned, which outlive the stream.
   Stream(Socket socket, std::byte* memory) : socket_(std::move(socket)), memory_(memory) {}
