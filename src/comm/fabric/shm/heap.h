@@ -31,7 +31,8 @@ class Heap {
   // For tests. At least a page.
   static Result<std::shared_ptr<Heap>> create(Bytes size);
 
-  // Page-aligned, zeroed. Error exhausted when no free range is large enough. size > 0.
+  // Page-aligned, zeroed, on the NUMA node of the processor that the caller runs on. Error
+  // exhausted when no free range is large enough. size > 0.
   Result<std::span<std::byte>> allocate(Bytes size);
   // What allocate() gave.
   void free(std::span<std::byte> memory);
