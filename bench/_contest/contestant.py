@@ -15,8 +15,9 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
+
+from .closing import Closing
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 120.0
@@ -49,7 +50,7 @@ class Entry:
     answer_seconds: float = ANSWER_SECONDS
 
 
-class Contestant:
+class Contestant(Closing):
     def __init__(self, entry: Entry, ranks: int, folder: Path) -> None:
         self.name = entry.name
         self._entry = entry
@@ -74,17 +75,6 @@ class Contestant:
             except BaseException:
                 self.close()
                 raise
-
-    def __enter__(self) -> Contestant:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def check(self, work: Work) -> None:
         """Has one result verified on all ranks."""

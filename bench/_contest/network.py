@@ -19,7 +19,8 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+
+from .closing import Closing
 
 INTERFACE = "eth0"
 WAIT_SECONDS = 20.0
@@ -56,7 +57,7 @@ RATES = {
 }
 
 
-class Namespace:
+class Namespace(Closing):
     """A network namespace, alive as long as its holder, which ends when it hears end of file."""
 
     def __init__(self) -> None:
@@ -126,26 +127,18 @@ class Host(Namespace):
         return int(shown[0]["stats64"]["tx"]["bytes"])
 
 
-class Network:
+class Network(Closing):
     def __init__(self, hosts: int, rate: Rate | None) -> None:
         check_machine()
         self.rate = rate
         self.hosts: list[Host] = []
         self._opened = contextlib.ExitStack()
         with contextlib.ExitStack() as unfinished:
-            unfinished.callback(self._opened.close)
+            unfinished.callback(self.close)
             self._build(hosts)
             unfinished.pop_all()
 
-    def __enter__(self) -> Network:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._opened.close()
 
     def goodput(self, seconds: int = 2) -> float:
@@ -166,13 +159,11 @@ class Network:
         return float(json.loads(shown)["end"]["sum_received"]["bits_per_second"])
 
     def _build(self, hosts: int) -> None:
-        switch = Namespace()
-        self._opened.callback(switch.close)
+        switch = self._opened.enter_context(Namespace())
         switch.run(*BRIDGE)
         switch.run("ip", "link", "set", "bridge0", "up")
         for number in range(hosts):
-            host = Host(number)
-            self._opened.callback(host.close)
+            host = self._opened.enter_context(Host(number))
             self.hosts.append(host)
             self._connect(switch, f"port{number}", host)
         for host in self.hosts:

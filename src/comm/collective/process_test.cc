@@ -213,6 +213,17 @@ TEST_P(Processes, AStoppedPeerIsNamedAtTheTimeOut) {
   EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
 }
 
+// What all ranks say when they are told to, which is the same.
+std::string words_of_all(Ranks& ranks) {
+  std::set<std::string> words;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.order(rank, "say");
+    words.insert(ranks.report(rank));
+  }
+  EXPECT_EQ(words.size(), 1u) << testing::PrintToString(words);
+  return *words.begin();
+}
+
 TEST_P(Processes, OnATimeOutAllRanksSayWhoIsLateAndSinceWhen) {
   Ranks ranks(GetParam(), 2s, [](Ranks::Self self) {
     auto buffer = zeros(1 << 16);
@@ -227,18 +238,13 @@ TEST_P(Processes, OnATimeOutAllRanksSayWhoIsLateAndSinceWhen) {
   });
   for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
   for (const int rank : {0, 2}) ASSERT_EQ(ranks.report(rank), "over");
-  std::set<std::string> later;
-  for (int rank = 0; rank < 3; ++rank) {
-    ranks.order(rank, "say");
-    later.insert(ranks.report(rank));
-  }
-  EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
+  const auto later = words_of_all(ranks);
   EXPECT_TRUE(
-      contains(*later.begin(),
+      contains(later,
                "timeout: ranks 0 and 2 are at #2 all_reduce(layers.7, 64.0 KiB); rank 1 has not "
                "entered #2 all_reduce(layers.7, 64.0 KiB), last seen"))
-      << *later.begin();
-  EXPECT_TRUE(contains(*later.begin(), "ago after #1 barrier")) << *later.begin();
+      << later;
+  EXPECT_TRUE(contains(later, "ago after #1 barrier")) << later;
 }
 
 TEST(Process, APipelineThatHangsNamesTheSendThatIsMissing) {
@@ -254,16 +260,10 @@ TEST(Process, APipelineThatHangsNamesTheSendThatIsMissing) {
   });
   for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
   ASSERT_EQ(ranks.report(2), "over");
-  std::set<std::string> later;
-  for (int rank = 0; rank < 3; ++rank) {
-    ranks.order(rank, "say");
-    later.insert(ranks.report(rank));
-  }
-  EXPECT_EQ(later.size(), 1u) << testing::PrintToString(later);
-  EXPECT_TRUE(
-      contains(*later.begin(), "rank 2 waits for the send of rank 1 with tag 5 for stage.1"))
-      << *later.begin();
-  EXPECT_TRUE(contains(*later.begin(), "rank 1 waits for nobody, last seen")) << *later.begin();
+  const auto later = words_of_all(ranks);
+  EXPECT_TRUE(contains(later, "rank 2 waits for the send of rank 1 with tag 5 for stage.1"))
+      << later;
+  EXPECT_TRUE(contains(later, "rank 1 waits for nobody, last seen")) << later;
 }
 
 TEST_P(Processes, CallsThatDoNotMatchAreNamedWithTheirRanks) {
