@@ -13,14 +13,16 @@ bool is_active(RunState state) { return state == RunState::starting || state == 
 
 bool holds(const Attempt& attempt) { return attempt.state != AttemptState::ended; }
 
+Duration limit_of(const Run& run) { return run.spec.timeout - run.charged; }
+
 std::vector<Holding> holdings(const State& state) {
   std::vector<Holding> held;
   for (const RunId& id : state.open) {
     const Attempt* attempt = live_attempt(state, id);
     if (!attempt) continue;
-    Holding& holding = held.emplace_back(Holding{id, {}});
+    held.push_back({id, {}, attempt->created + limit_of(state.runs.at(id))});
     for (const Node* node : nodes_of(state, attempt->id))
-      holding.slices.push_back({node->host, node->devices});
+      held.back().slices.push_back({node->host, node->devices});
   }
   return held;
 }
@@ -89,15 +91,20 @@ void Invariants::check_gang(const State& state, const Run& run, const Attempt& a
 }
 
 void Invariants::check_queue(const State& state) {
-  std::vector<const Run*> queue;
-  for (const RunId& id : state.open)
-    if (const Run& run = state.runs.at(id);
-        run.state == RunState::queued && (!run.not_before || *run.not_before <= scene_.clock.now()))
-      queue.push_back(&run);
-  std::ranges::stable_sort(queue, {}, &Run::queued);
+  const Time now = scene_.clock.now();
   std::vector<Want> wants;
-  for (const Run* run : queue) wants.push_back({run->id, run->spec.nodes, run->spec.devices});
-  for (const Placement& placement : pass(state.map, wants, holdings(state)).placements)
+  for (const RunId& id : state.open) {
+    const Run& run = state.runs.at(id);
+    if (run.state != RunState::queued || (run.not_before && *run.not_before > now)) continue;
+    wants.push_back({.run = id,
+                     .nodes = run.spec.nodes,
+                     .devices = run.spec.devices,
+                     .arrived = run.queued,
+                     .limit = limit_of(run),
+                     .used = run.charged});
+  }
+  for (const Placement& placement :
+       pass(state.map, policies::kOurs, wants, holdings(state), now).placements)
     scene_.violate(format("{} waits although it fits: {}", text(placement.run),
                           state.runs.at(placement.run).reason));
 }

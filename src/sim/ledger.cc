@@ -47,6 +47,7 @@ void Ledger::committing(std::span<const Change> changes) {
   for (const auto& [id, node] : commit.nodes) check_node(*node);
   for (const auto& [id, attempt] : commit.attempts) check_attempt(commit, *attempt);
   for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+  check_turns(commit);
   check_versions(commit);
 }
 
@@ -114,7 +115,6 @@ void Ledger::check_new_attempt(const Commit& commit, const Attempt& attempt) {
   if (run->second->stop_requested)
     scene_.violate(text(attempt.id) + " begins though its run is to stop");
   check_pause(commit, *run->second, attempt);
-  check_turn(commit, *run->second);
 }
 
 // Between attempts of one run, unless somebody resumed it between them.
@@ -130,15 +130,33 @@ void Ledger::check_pause(const Commit& commit, const Run& run, const Attempt& at
                           text(pause_before(retry))));
 }
 
-// First come, first served; one that pauses is passed over.
-void Ledger::check_turn(const Commit& commit, const Run& run) {
-  for (const RunId& id : durable_.open) {
-    const auto found = commit.runs.find(id);
-    const Run& other = found == commit.runs.end() ? durable_.runs.at(id) : *found->second;
-    if (other.state == RunState::queued && !other.not_before && other.queued < run.queued)
-      scene_.violate(
-          format("{} starts before {}, which stands ahead of it", text(run.id), text(id)));
-  }
+// Who starts stood ahead, or delays nobody who did; one that pauses is passed over.
+void Ledger::check_turns(const Commit& commit) {
+  const auto begins = [&](const auto& entry) { return !row(durable_.attempts, entry.first); };
+  if (std::ranges::none_of(commit.attempts, begins)) return;
+  std::set<RunId> open = durable_.open;
+  for (const auto& [id, run] : commit.runs) open.insert(id);
+  std::vector<Claim> claims;
+  for (const RunId& id : open) claims.push_back(claim_of(commit, id));
+  if (auto wrong = wrong_turn(map_, claims)) scene_.violate(std::move(*wrong));
+}
+
+// As it stands after the commit.
+Claim Ledger::claim_of(const Commit& commit, const RunId& id) const {
+  const auto now = [](const auto& changed, const auto& rows, const auto& key) {
+    const auto found = changed.find(key);
+    return found == changed.end() ? row(rows, key) : found->second;
+  };
+  Claim claim{now(commit.runs, durable_.runs, id)};
+  const AttemptId newest{id, claim.run->epoch};
+  const Attempt* attempt = now(commit.attempts, durable_.attempts, newest);
+  if (!attempt || attempt->state == AttemptState::ended) return claim;
+  claim.attempt = attempt;
+  claim.starts = !row(durable_.attempts, newest);
+  for (int index = 0; index < claim.run->spec.nodes; ++index)
+    if (const Node* node = now(commit.nodes, durable_.nodes, NodeId{newest, index}))
+      claim.nodes.push_back(node);
+  return claim;
 }
 
 // --- Runs ---

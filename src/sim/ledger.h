@@ -9,13 +9,14 @@
 #include "platform/core/model/state.h"
 #include "sim/running_times.h"
 #include "sim/scene.h"
+#include "sim/turns.h"
 
 namespace lockstep::sim {
 
 class Ledger {
  public:
-  Ledger(Scene& scene, const State& durable, const RunningTimes& times)
-      : scene_(scene), durable_(durable), times_(times) {}
+  Ledger(Scene& scene, const State& durable, const RunningTimes& times, const Map& map)
+      : scene_(scene), durable_(durable), times_(times), map_(map) {}
 
   // The rows are about to become durable.
   void committing(std::span<const Change> changes);
@@ -35,7 +36,8 @@ class Ledger {
   void check_moments(const Attempt& before, const Attempt& after);
   void check_new_attempt(const Commit& commit, const Attempt& attempt);
   void check_pause(const Commit& commit, const Run& run, const Attempt& attempt);
-  void check_turn(const Commit& commit, const Run& run);
+  void check_turns(const Commit& commit);
+  Claim claim_of(const Commit& commit, const RunId& id) const;
   void check_run(const Commit& commit, const Run& after);
   void check_known_run(const Commit& commit, const Run& before, const Run& after);
   void check_charge(const Run& before, const Run& after, const Attempt* ended);
@@ -47,6 +49,7 @@ class Ledger {
   Scene& scene_;
   const State& durable_;
   const RunningTimes& times_;
+  const Map& map_;
 };
 
 }  // namespace lockstep::sim

@@ -30,7 +30,8 @@ struct Process {
 
 class Truth {
  public:
-  Truth(Scene& scene, const State& durable) : scene_(scene), durable_(durable) {}
+  Truth(Scene& scene, const State& durable, const Map& map)
+      : scene_(scene), durable_(durable), map_(map) {}
 
   // An agent, with all that it starts, or what a dead one left behind.
   void process_began(ProcessId id, Process process);
@@ -96,8 +97,9 @@ class Truth {
 
   Scene& scene_;
   const State& durable_;
+  const Map& map_;
   RunningTimes times_{scene_};
-  Ledger ledger_{scene_, durable_, times_};
+  Ledger ledger_{scene_, durable_, times_, map_};
   Causes causes_{scene_, durable_};
   std::map<ProcessId, Process> processes_;
   std::map<RunId, std::set<std::pair<std::int64_t, int>>> ranks_;  // epoch and rank, alive now

@@ -79,7 +79,7 @@ class World {
   State durable_;
   Map map_;
   Life life_{scene_};
-  Truth truth_{scene_, durable_};
+  Truth truth_{scene_, durable_, map_};
   Training training_;
   Network network_;
   Hosts hosts_;

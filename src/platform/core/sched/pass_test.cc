@@ -6,64 +6,51 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "platform/core/sched/cluster_for_test.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Pods of hosts with so many devices each: cluster({{2, 2}, {4}}) has h0 and h1 in p0, h2 in p1.
-Map cluster(const std::vector<std::vector<int>>& pods) {
-  Map map;
-  int next = 0;
-  for (const auto& hosts : pods) {
-    Pod& pod = map.pods.emplace_back();
-    Leaf& leaf = pod.leaves.emplace_back();
-    for (int devices : hosts) {
-      Host& host = leaf.hosts.emplace_back();
-      host.id = lockstep::format("h{}", next++);
-      host.islands.emplace_back().devices.resize(static_cast<std::size_t>(devices));
-    }
-  }
-  return map;
-}
+using testing_cluster::cluster;
+using testing_cluster::places;
+using testing_cluster::run;
 
-RunId run(int number) { return {"demo", number}; }
-
-std::vector<std::string> places(const Placement& placement) {
-  std::vector<std::string> words;
-  for (const Slice& slice : placement.slices)
-    words.push_back(lockstep::format("{}:{}", slice.host, fmt::join(slice.devices, ",")));
-  return words;
+// First come, first served, by the order of the array: runs arrive one second after the other.
+Plan in_turn(const Map& map, std::vector<Want> queue, const std::vector<Holding>& held) {
+  std::int64_t second = 0;
+  for (Want& want : queue) want.arrived = testing_cluster::at_second(++second);
+  return pass(map, policies::kFifo, queue, held, testing_cluster::at_second(100));
 }
 
 using Places = std::vector<std::string>;
 
 TEST(Pass, PlacesAGangOnDistinctHosts) {
-  const auto plan = pass(cluster({{2, 2}}), std::vector<Want>{{run(1), 2, 2}}, {});
+  const auto plan = in_turn(cluster({{2, 2}}), {{run(1), 2, 2}}, {});
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0]), (Places{"h0:0,1", "h1:0,1"}));
+  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h0:0,1", "h1:0,1"}));
   EXPECT_TRUE(plan.waiting.empty());
 }
 
 TEST(Pass, TakesTheHostsWithTheFewestFreeDevices) {
   const std::vector<Holding> held = {{run(1), {{"h1", {0, 2}}}}};
-  const auto plan = pass(cluster({{4, 4}}), std::vector<Want>{{run(2), 1, 2}}, held);
+  const auto plan = in_turn(cluster({{4, 4}}), {{run(2), 1, 2}}, held);
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0]), (Places{"h1:1,3"}));
+  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h1:1,3"}));
 }
 
 TEST(Pass, KeepsAGangInsideOnePod) {
   const auto map = cluster({{2}, {2, 2}, {2}});
-  const auto plan = pass(map, std::vector<Want>{{run(1), 2, 1}}, {});
+  const auto plan = in_turn(map, {{run(1), 2, 1}}, {});
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0]), (Places{"h1:0", "h2:0"}));
+  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h1:0", "h2:0"}));
 }
 
 TEST(Pass, LetsAGangWaitForAPodThoughOthersHaveRoom) {
   const auto map = cluster({{2}, {2, 2}, {2}});
   const std::vector<Holding> held = {{run(1), {{"h1", {0, 1}}}}};
-  const auto plan = pass(map, std::vector<Want>{{run(2), 2, 2}}, held);
+  const auto plan = in_turn(map, {{run(2), 2, 2}}, held);
   ASSERT_EQ(plan.waiting.size(), 1u);
   EXPECT_EQ(plan.waiting[0].reason,
             "waits for demo/1: needs 2 hosts with 2 free devices in one pod, 1 has them");
@@ -71,14 +58,15 @@ TEST(Pass, LetsAGangWaitForAPodThoughOthersHaveRoom) {
 
 TEST(Pass, SpreadsAGangLargerThanAnyPodOverFewPods) {
   const auto map = cluster({{1}, {1, 1}, {1, 1}});
-  const auto plan = pass(map, std::vector<Want>{{run(1), 4, 1}}, {});
+  const auto plan = in_turn(map, {{run(1), 4, 1}}, {});
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0]), (Places{"h1:0", "h2:0", "h3:0", "h4:0"}));
+  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h1:0", "h2:0", "h3:0", "h4:0"}));
 }
 
 TEST(Pass, SaysForWhomTheHeadWaitsAndWhatItNeeds) {
-  const std::vector<Holding> held = {{run(2), {{"h0", {0}}}}, {run(3), {{"h1", {0}}}}};
-  const auto plan = pass(cluster({{2, 2, 2}}), std::vector<Want>{{run(4), 3, 2}}, held);
+  const std::vector<Holding> held = {{run(2), {{"h0", {0}}}, testing_cluster::at_second(7)},
+                                     {run(3), {{"h1", {0}}}, testing_cluster::at_second(8)}};
+  const auto plan = in_turn(cluster({{2, 2, 2}}), {{run(4), 3, 2}}, held);
   ASSERT_EQ(plan.waiting.size(), 1u);
   EXPECT_EQ(plan.waiting[0].blocker, run(3));
   EXPECT_EQ(plan.waiting[0].reason,
@@ -88,7 +76,7 @@ TEST(Pass, SaysForWhomTheHeadWaitsAndWhatItNeeds) {
 TEST(Pass, LetsNobodyPassTheHead) {
   const std::vector<Holding> held = {{run(1), {{"h0", {0}}}}};
   const std::vector<Want> queue = {{run(2), 2, 2}, {run(3), 1, 1}};
-  const auto plan = pass(cluster({{2, 2}}), queue, held);
+  const auto plan = in_turn(cluster({{2, 2}}), queue, held);
   EXPECT_TRUE(plan.placements.empty());
   ASSERT_EQ(plan.waiting.size(), 2u);
   EXPECT_EQ(plan.waiting[1].blocker, run(2));
@@ -97,7 +85,7 @@ TEST(Pass, LetsNobodyPassTheHead) {
 
 TEST(Pass, LetsARunThatTheMapCannotHoldAnyMoreBlockNobody) {
   const std::vector<Want> queue = {{run(1), 3, 1}, {run(2), 1, 1}};
-  const auto plan = pass(cluster({{1, 1}}), queue, {});
+  const auto plan = in_turn(cluster({{1, 1}}), queue, {});
   ASSERT_EQ(plan.placements.size(), 1u);
   EXPECT_EQ(plan.placements[0].run, run(2));
   ASSERT_EQ(plan.waiting.size(), 1u);
@@ -131,7 +119,7 @@ TEST(Pass, KeepsItsPromisesOnRandomQueues) {
     for (int i = 1; i <= 12; ++i)
       queue.push_back(
           {run(i), static_cast<int>(1 + random.below(5)), static_cast<int>(1 + random.below(4))});
-    const auto plan = pass(map, queue, {});
+    const auto plan = in_turn(map, queue, {});
     EXPECT_EQ(plan.placements.size() + plan.waiting.size(), queue.size());
     std::set<std::pair<std::string, int>> taken;
     for (const auto& placement : plan.placements) {
@@ -145,7 +133,7 @@ TEST(Pass, KeepsItsPromisesOnRandomQueues) {
       EXPECT_EQ(std::ssize(hosts), want.nodes);
     }
     for (const auto& waiting : plan.waiting) EXPECT_FALSE(waiting.reason.empty());
-    const auto again = pass(map, queue, {});
+    const auto again = in_turn(map, queue, {});
     ASSERT_EQ(again.placements.size(), plan.placements.size());
     for (std::size_t i = 0; i < plan.placements.size(); ++i)
       EXPECT_EQ(again.placements[i].slices, plan.placements[i].slices);

@@ -191,26 +191,25 @@ class Chaos {
 
   // The pass, had it run after this event, would have said nothing else.
   void check_queue() {
-    std::vector<const Run*> queue;
-    std::vector<const Attempt*> live;
+    std::vector<Want> wants;
+    std::vector<Holding> held;
     for (const RunId& id : world_.state.open) {
       const Run& run = world_.state.runs.at(id);
-      if (run.state == RunState::queued && !run.not_before) queue.push_back(&run);
-      if (const Attempt* attempt = live_attempt(world_.state, id)) live.push_back(attempt);
-    }
-    std::ranges::stable_sort(queue, {}, &Run::queued);
-    std::ranges::stable_sort(live, {}, [&](const Attempt* attempt) {
-      return std::pair(attempt->created, world_.state.runs.at(attempt->id.run).queued);
-    });
-    std::vector<Want> wants;
-    for (const Run* run : queue) wants.push_back({run->id, run->spec.nodes, run->spec.devices});
-    std::vector<Holding> held;
-    for (const Attempt* attempt : live) {
-      held.push_back({attempt->id.run, {}});
+      const Duration limit = run.spec.timeout - run.charged;
+      if (run.state == RunState::queued && !run.not_before)
+        wants.push_back({.run = id,
+                         .nodes = run.spec.nodes,
+                         .devices = run.spec.devices,
+                         .arrived = run.queued,
+                         .limit = limit,
+                         .used = run.charged});
+      const Attempt* attempt = live_attempt(world_.state, id);
+      if (!attempt) continue;
+      held.push_back({id, {}, attempt->created + limit});
       for (const Node* node : nodes_of(world_.state, attempt->id))
         held.back().slices.push_back({node->host, node->devices});
     }
-    const Plan plan = pass(world_.state.map, wants, held);
+    const Plan plan = pass(world_.state.map, policies::kOurs, wants, held, world_.now);
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     for (const WaitingRun& waiting : plan.waiting)
       EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);

@@ -1,43 +1,45 @@
 // The queue, as the pass sees it, and the attempts that come out of it.
 #include <algorithm>
+#include <utility>
 
 #include "base/format.h"
-#include "platform/core/sched/pass.h"
+#include "platform/core/sched/scheduler.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/event_handlers.h"
 
 namespace lockstep {
 namespace {
 
+// What is left of its time-out once its attempts so far are counted.
+Duration limit_of(const Run& run) { return run.spec.timeout - run.charged; }
+
 // A run that lost an attempt stands again where it stood. One that pauses is passed over.
 std::vector<Want> queued_runs(const Draft& draft) {
-  std::vector<const Run*> queue;
-  for (const RunId& id : draft.open_runs()) {
-    const Run* run = draft.runs.find(id);
-    if (run->state == RunState::queued && !run->not_before) queue.push_back(run);
-  }
-  std::ranges::stable_sort(queue, {}, &Run::queued);
   std::vector<Want> wants;
-  for (const Run* run : queue) wants.push_back({run->id, run->spec.nodes, run->spec.devices});
+  for (const RunId& id : draft.open_runs()) {
+    const Run& run = *draft.runs.find(id);
+    if (run.state != RunState::queued || run.not_before) continue;
+    wants.push_back({.run = id,
+                     .nodes = run.spec.nodes,
+                     .devices = run.spec.devices,
+                     .arrived = run.queued,
+                     .limit = limit_of(run),
+                     .used = run.charged});
+  }
   return wants;
 }
 
-// A gang holds all its devices until the last of its nodes is released. In the order in which they
-// were placed; one pass may have placed several.
-std::vector<Holding> held_devices(const Draft& draft) {
-  std::vector<const Attempt*> live;
-  for (const RunId& id : draft.open_runs())
-    if (const Attempt* attempt = draft.live_attempt(id)) live.push_back(attempt);
-  std::ranges::stable_sort(live, {}, [&](const Attempt* attempt) {
-    return std::pair(attempt->created, draft.runs.find(attempt->id.run)->queued);
-  });
-  std::vector<Holding> held;
-  for (const Attempt* attempt : live) {
-    Holding& holding = held.emplace_back(Holding{attempt->id.run, {}});
+// A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
+// when it was placed, which never changes, so that the same pass gives the same answer later.
+void hold_devices(const Draft& draft, Scheduler& scheduler) {
+  for (const RunId& id : draft.open_runs()) {
+    const Attempt* attempt = draft.live_attempt(id);
+    if (!attempt) continue;
+    Holding holding{id, {}, attempt->created + limit_of(*draft.runs.find(id))};
     for (const Node* node : draft.nodes_of(attempt->id))
       holding.slices.push_back({node->host, node->devices});
+    scheduler.hold(holding);
   }
-  return held;
 }
 
 void start_attempt(Draft& draft, Placement placement) {
@@ -77,10 +79,15 @@ bool queue_may_move(const Draft& draft) {
 void run_queue(Draft& draft) {
   const auto queue = queued_runs(draft);
   if (queue.empty()) return;
-  Plan plan = pass(draft.map(), queue, held_devices(draft));
-  for (Placement& placement : plan.placements) start_attempt(draft, std::move(placement));
-  for (const WaitingRun& waiting : plan.waiting)
-    draft.runs.edit(waiting.run).reason = waiting.reason;
+  Scheduler scheduler(draft.map(), policies::kOurs);
+  hold_devices(draft, scheduler);
+  for (const Want& want : queue) scheduler.submit(want);
+  // Again until nobody starts: one that passes the head may leave another a place that it had not.
+  for (auto starts = scheduler.decide(draft.now()).placements; !starts.empty();
+       starts = scheduler.decide(draft.now()).placements)
+    for (Placement& start : starts) start_attempt(draft, std::move(start));
+  for (WaitingRun& waiting : scheduler.waiting())
+    draft.runs.edit(waiting.run).reason = std::move(waiting.reason);
 }
 
 }  // namespace lockstep

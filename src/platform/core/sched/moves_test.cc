@@ -1,0 +1,183 @@
+#include "platform/core/sched/moves.h"
+
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "platform/core/sched/cluster_for_test.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/sched/scheduler.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing_cluster::at_second;
+using testing_cluster::eights;
+using testing_cluster::of_eights;
+using testing_cluster::places;
+using testing_cluster::run;
+using testing_cluster::runs_of;
+using testing_cluster::small;
+
+Holding holding(int number, std::string host, std::vector<int> devices, int moves_left = 3) {
+  return {.run = run(number),
+          .slices = {{std::move(host), std::move(devices)}},
+          .expected_end = at_second(100'000),
+          .moves_left = moves_left};
+}
+
+// Four hosts: two devices held on each of the first three, all of the last.
+Scheduler scattered(int moves_left) {
+  Scheduler scheduler(eights(1, 4), policies::kOursWithMoves);
+  for (int i = 0; i < 3; ++i)
+    scheduler.hold(holding(i + 1, lockstep::format("h{}", i), {0, 1}, moves_left));
+  scheduler.hold(holding(4, "h3", {0, 1, 2, 3, 4, 5, 6, 7}));
+  return scheduler;
+}
+
+TEST(Moves, GatherScatteredRoomForTheHead) {
+  auto scheduler = scattered(3);
+  scheduler.submit(of_eights(5, 16, 0, 100));
+  const Plan plan = scheduler.decide(at_second(10));
+  ASSERT_EQ(plan.moves.size(), 2u);
+  EXPECT_EQ(plan.moves[0].run, run(1));
+  EXPECT_THAT(places(plan.moves[0].slices), ElementsAre("h2:2,3"));
+  EXPECT_EQ(plan.moves[1].run, run(2));
+  EXPECT_THAT(places(plan.moves[1].slices), ElementsAre("h2:4,5"));
+  EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(5)));
+}
+
+TEST(Moves, AreNotMadeForRunsThatMayNotBeMovedOrAreGangs) {
+  auto tired = scattered(0);
+  tired.submit(of_eights(5, 16, 0, 100));
+  EXPECT_THAT(tired.decide(at_second(10)).moves, IsEmpty());
+
+  Scheduler gang(eights(1, 2), policies::kOursWithMoves);
+  gang.hold({run(1), {{"h0", {0}}, {"h1", {0}}}, at_second(50), 3});
+  gang.submit(of_eights(2, 8, 0, 100));
+  EXPECT_THAT(gang.decide(at_second(10)).moves, IsEmpty());
+}
+
+TEST(Moves, AreNotMadeWhenMoreDevicesWouldMoveThanTheHeadGets) {
+  Scheduler scheduler(eights(1, 3), policies::kOursWithMoves);
+  scheduler.hold(holding(1, "h0", {0, 1, 2, 3, 4, 5}));
+  scheduler.hold(holding(2, "h1", {0, 1, 2, 3, 4, 5}));
+  scheduler.hold(holding(3, "h2", {0, 1, 2, 3, 4, 5}));
+  scheduler.submit(small(4, 3, 0, 100));  // six are free, and one of six would have to go
+  EXPECT_THAT(scheduler.decide(at_second(10)).moves, IsEmpty());
+}
+
+TEST(Moves, PutOffTheEndOfTheMovedRunByWhatItLoses) {
+  auto scheduler = scattered(3);
+  scheduler.submit(of_eights(5, 16, 0, 100));
+  scheduler.submit(of_eights(6, 32, 1, 100));
+  scheduler.decide(at_second(1'900));
+  scheduler.release(run(5));
+  scheduler.release(run(3));
+  scheduler.decide(at_second(2'000));
+  // Of 1,900 s since its start 100 have passed since the checkpoint, and it starts anew in 120.
+  EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(100'000 + 100 + 120));
+}
+
+// A random load: what is kept gives what a pass from nothing gives, no device is held twice, nobody
+// is moved more often than he may, and no more devices move than those get who start.
+class Defragmenting {
+ public:
+  explicit Defragmenting(std::uint64_t seed) : random_(seed) {}
+
+  int moves() const { return moves_; }
+  void play() {
+    for (int number = 1; number <= 150; ++number) {
+      now_ += 40;
+      release_some();
+      Want want = of_eights(number, size(), now_, 400);
+      want.moves_left = 3;
+      scheduler_.submit(want);
+      queue_.emplace(want.run, want);
+      decide();
+    }
+  }
+
+ private:
+  int size() {
+    constexpr int kSizes[] = {1, 1, 2, 3, 4, 5, 8, 16, 24};
+    return kSizes[random_.below(std::size(kSizes))];
+  }
+
+  void release_some() {
+    for (auto it = held_.begin(); it != held_.end();) {
+      const bool ends = random_.below(7) == 0;
+      if (ends) scheduler_.release(it->first);
+      it = ends ? held_.erase(it) : std::next(it);
+    }
+  }
+
+  void decide() {
+    std::vector<Want> queue;
+    for (const auto& [id, want] : queue_) queue.push_back(want);
+    std::vector<Holding> held;
+    for (const auto& [id, one] : held_) held.push_back(one);
+    const Time now = at_second(now_);
+    const Plan from_nothing = pass(map_, policies::kOursWithMoves, queue, held, now);
+    const Plan plan = scheduler_.decide(now);
+    EXPECT_EQ(plan.moves, from_nothing.moves);
+    EXPECT_EQ(plan.placements, from_nothing.placements);
+    carry_out(plan, now);
+    check();
+  }
+
+  void carry_out(const Plan& plan, Time now) {
+    std::size_t moved = 0, got = 0;
+    for (const Move& move : plan.moves) {
+      Holding& one = held_.at(move.run);
+      EXPECT_GT(one.moves_left--, 0);
+      const SchedulingPolicy& policy = policies::kOursWithMoves;
+      one.expected_end += (now - one.started) % policy.checkpoint_interval + policy.restart_time;
+      one.started = now;
+      one.slices = move.slices;
+      moved += move.slices[0].devices.size();
+      ++moves_;
+    }
+    for (const Placement& start : plan.placements) {
+      held_[start.run] = {start.run, start.slices, now + queue_.at(start.run).limit, 3, now};
+      queue_.erase(start.run);
+      for (const Slice& slice : start.slices) got += slice.devices.size();
+    }
+    EXPECT_LE(moved, got);
+  }
+
+  void check() const {
+    std::set<std::pair<std::string, int>> taken;
+    for (const auto& [id, one] : held_)
+      for (const Slice& slice : one.slices)
+        for (int device : slice.devices) EXPECT_TRUE(taken.emplace(slice.host, device).second);
+  }
+
+  Random random_;
+  const Map map_ = eights(2, 4);
+  Scheduler scheduler_{map_, policies::kOursWithMoves};
+  std::map<RunId, Want> queue_;
+  std::map<RunId, Holding> held_;
+  std::int64_t now_ = 0;
+  int moves_ = 0;
+};
+
+TEST(Moves, KeepTheirPromisesOnRandomLoads) {
+  int moves = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Defragmenting load(seed);
+    load.play();
+    moves += load.moves();
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(moves, 20);
+}
+
+}  // namespace
+}  // namespace lockstep

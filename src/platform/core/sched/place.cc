@@ -1,0 +1,143 @@
+#include "platform/core/sched/place.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+namespace lockstep {
+namespace {
+
+using Hosts = std::vector<int>;
+
+// The lowest host of the pod with at least so many free devices; there is one.
+int lowest_host(const Room& room, int pod, int devices) {
+  int host = room.table().pods[as_index(pod)].first;
+  while (room.free(host) < devices) ++host;
+  return host;
+}
+
+int lowest_host_with_exactly(const Room& room, int pod, int devices) {
+  int host = room.table().pods[as_index(pod)].first;
+  while (room.free(host) != devices) ++host;
+  return host;
+}
+
+// Of the pods with a host that has exactly so many free, the one with the fewest empty hosts.
+int tightest_pod_with(const Room& room, int devices) {
+  int best = -1;
+  for (int pod = 0; pod < room.table().pod_count(); ++pod) {
+    if (room.hosts_with_exactly(pod, devices) == 0) continue;
+    if (best < 0 || room.empty_hosts(pod) < room.empty_hosts(best)) best = pod;
+  }
+  return best;
+}
+
+Hosts tightest_host(const Room& room, int devices) {
+  for (int free = devices; free <= room.table().most_devices; ++free)
+    if (room.all_hosts_with(free) > room.all_hosts_with(free + 1))
+      return {lowest_host_with_exactly(room, tightest_pod_with(room, free), free)};
+  return {};
+}
+
+Hosts lowest_host_of_all(const Room& room, int devices) {
+  for (int pod = 0; pod < room.table().pod_count(); ++pod)
+    if (room.hosts_with(pod, devices) > 0) return {lowest_host(room, pod, devices)};
+  return {};
+}
+
+std::optional<int> pod_for(const Room& room, const Shape& shape, Fit fit) {
+  std::optional<int> best;
+  const auto spare = [&](int pod) {
+    return std::pair(room.hosts_with(pod, shape.devices), room.empty_hosts(pod));
+  };
+  for (int pod = 0; pod < room.table().pod_count(); ++pod) {
+    if (!room.fits_in_pod(shape, pod)) continue;
+    if (fit == Fit::first) return pod;
+    if (!best || spare(pod) < spare(*best)) best = pod;
+  }
+  return best;
+}
+
+// So many of the pod's hosts that have room, those with the fewest free devices (or the lowest), in
+// the map's order.
+Hosts hosts_in(const Room& room, int pod, int nodes, int devices, Fit fit) {
+  Hosts fitting;
+  const auto [first, end] = room.table().pods[as_index(pod)];
+  for (int host = first; host < end; ++host)
+    if (room.free(host) >= devices) fitting.push_back(host);
+  if (fit == Fit::best)
+    std::ranges::stable_sort(fitting, {}, [&](int host) { return room.free(host); });
+  fitting.resize(as_index(nodes));
+  std::ranges::sort(fitting);
+  return fitting;
+}
+
+// The host for the remainder among [first, end), but none of the chosen; there is one.
+int remainder_host(const Room& room, int first, int end, const Hosts& chosen, int devices,
+                   Fit fit) {
+  int best = -1;
+  for (int host = first; host < end; ++host) {
+    if (room.free(host) < devices || std::ranges::binary_search(chosen, host)) continue;
+    if (fit == Fit::first) return host;
+    if (best < 0 || room.free(host) < room.free(best)) best = host;
+  }
+  return best;
+}
+
+Hosts in_one_pod(const Room& room, const Shape& shape, Fit fit) {
+  const auto pod = pod_for(room, shape, fit);
+  if (!pod) return {};
+  Hosts hosts = hosts_in(room, *pod, shape.nodes, shape.devices, fit);
+  const auto [first, end] = room.table().pods[as_index(*pod)];
+  if (shape.remainder > 0)
+    hosts.push_back(remainder_host(room, first, end, hosts, shape.remainder, fit));
+  return hosts;
+}
+
+// The fewest pods that together have enough hosts, that with the fewest last.
+std::vector<int> fewest_pods(const Room& room, const Shape& shape) {
+  std::vector<int> pods(as_index(room.table().pod_count()));
+  std::iota(pods.begin(), pods.end(), 0);
+  const auto fitting = [&](int pod) { return room.hosts_with(pod, shape.devices); };
+  std::ranges::stable_sort(pods, std::greater<>{}, fitting);
+  int hosts = 0;
+  std::size_t count = 0;
+  while (hosts < shape.nodes) hosts += fitting(pods[count++]);
+  pods.resize(count);
+  return pods;
+}
+
+Hosts over_pods(const Room& room, const Shape& shape, Fit fit) {
+  if (!room.fits_over_pods(shape)) return {};
+  Hosts hosts;
+  auto pods = fewest_pods(room, shape);
+  for (int missing = shape.nodes; !pods.empty(); pods.pop_back()) {
+    const int share = missing / static_cast<int>(pods.size());
+    const int most = room.hosts_with(pods.back(), shape.devices);
+    // What is no whole number falls to the last, which has the most.
+    const int nodes = pods.size() == 1 ? missing : std::min(share, most);
+    const Hosts part = hosts_in(room, pods.back(), nodes, shape.devices, fit);
+    hosts.insert(hosts.end(), part.begin(), part.end());
+    missing -= nodes;
+  }
+  std::ranges::sort(hosts);
+  if (shape.remainder > 0)
+    hosts.push_back(
+        remainder_host(room, 0, room.table().host_count(), hosts, shape.remainder, fit));
+  return hosts;
+}
+
+}  // namespace
+
+std::vector<int> choose_hosts(const Room& room, const Gang& gang, Fit fit) {
+  if (gang.reach == Reach::nowhere) return {};
+  if (gang.reach == Reach::pods) return over_pods(room, gang.shape, fit);
+  const bool alone = gang.shape.nodes == 1 && gang.shape.remainder == 0;
+  if (!alone) return in_one_pod(room, gang.shape, fit);
+  return fit == Fit::best ? tightest_host(room, gang.shape.devices)
+                          : lowest_host_of_all(room, gang.shape.devices);
+}
+
+}  // namespace lockstep

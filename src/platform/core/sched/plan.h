@@ -1,0 +1,77 @@
+// What the pass is told of runs, and what it answers. Times are those of the caller's world: the
+// pass has no clock.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "platform/core/model/ids.h"
+
+namespace lockstep {
+
+// A run that waits. It needs `nodes` distinct hosts with `devices` free devices each and, if
+// `remainder` is not 0, one more with that many, fewer than `devices`; all of them in one pod,
+// unless no pod is large enough even when empty. (20 devices where hosts have 8: 2 nodes x 8 and a
+// remainder of 4.)
+struct Want {
+  RunId run;
+  int nodes = 1;
+  int devices = 1;
+  int remainder = 0;
+  Time arrived{};      // since when it stands in the queue
+  Duration limit{};    // the longest that it runs once it has started: what is left of its time-out
+  Duration used{};     // the rest of it: a run that was lost stands again where it stood
+  int priority = 0;    // a higher one stands ahead, whatever its age
+  int moves_left = 0;  // how often it may be moved once it runs; 0 also where it has no checkpoints
+};
+
+struct Slice {
+  std::string host;
+  std::vector<int> devices;  // indices within the host, ascending
+  bool operator==(const Slice&) const = default;
+};
+
+// Devices that are not free, and whose they are. Those on hosts that the map does not have count
+// for nothing.
+struct Holding {
+  RunId run;
+  std::vector<Slice> slices;
+  Time expected_end{};  // by its limit; one that is past means that it may end at any moment
+  int moves_left = 0;   // as in Want
+  Time started{};       // of this attempt
+};
+
+struct Placement {
+  RunId run;
+  std::vector<Slice> slices;  // one a node in the map's order, the remainder's last
+  bool operator==(const Placement&) const = default;
+};
+
+// A run that holds devices goes to other ones. Moves come before the plan's placements, which may
+// stand where moved runs were.
+struct Move {
+  RunId run;
+  std::vector<Slice> slices;  // where it goes
+  bool operator==(const Move&) const = default;
+};
+
+// Why a run waits, by the pass that decided it.
+struct WaitingRun {
+  RunId run;
+  std::optional<RunId> blocker;  // the run that must end or start first; none: the map is too small
+  std::string reason;            // one line for people
+  // When it starts if everybody runs as long as he may, at the latest as far as can be told now.
+  // Runs behind the head: as if devices were never idle from the head's start on. None: never.
+  std::optional<Time> expected_start = {};
+  bool operator==(const WaitingRun&) const = default;
+};
+
+struct Plan {
+  std::vector<Move> moves;            // in the order in which they are carried out
+  std::vector<Placement> placements;  // in the queue's order, then those that pass the head
+  std::vector<WaitingRun> waiting;    // in the queue's order; only Scheduler::waiting() and pass()
+};
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+// SchedulingPolicy: what the one pass decides by, as data. Order, place, who may pass a run that
+// has to wait and whether runs are moved are values, not code: first come first served, shortest
+// job first and ours differ in these fields alone.
+#pragma once
+
+#include "base/units.h"
+
+namespace lockstep {
+
+// Who stands ahead of whom, among runs of one priority. Ties: who arrived first, then by id.
+//   arrival   first come, first served
+//   shortest  the smallest time-out first: Want's limit + used
+//   aged      the smallest key first: arrived + aging x min(time-out, aging_cap). The key never
+//             changes, so that nobody is passed by those who come much later: a run by others at
+//             most `aging` times its own time-out younger.
+enum class Order { arrival, shortest, aged };
+
+// Where a run goes among the places that can hold it.
+//   first  the lowest hosts by the map's order
+//   best   those that leave the large holes whole: see sched/place.h
+enum class Fit { first, best };
+
+// Who may start while a run ahead of him, the head, has to wait.
+//   nobody    so that the head waits for those who hold devices alone
+//   anybody   who fits; the head may wait for ever behind smaller ones
+//   backfill  who does not delay the head (EASY): he ends by the time at which the head can start,
+//             or leaves it the devices that it needs then
+enum class Passing { nobody, anybody, backfill };
+
+struct SchedulingPolicy {
+  Order order = Order::aged;
+  int aging = 20;
+  Duration aging_cap{};  // zero: none
+  Fit fit = Fit::best;
+  Passing passing = Passing::backfill;
+  // When the head waits though as many devices are free as it needs, small runs (on one host, not
+  // all of it) are moved together to make room, if no more devices move than the head gets.
+  bool moves = false;
+  // What a move is reckoned to cost the moved run: what it did since its last checkpoint, which it
+  // writes so often after its start, and its restart. It is expected to end later by that.
+  Duration checkpoint_interval = std::chrono::minutes(30);
+  Duration restart_time = std::chrono::minutes(2);
+};
+
+// By the names that the literature and docs/design/scheduler.md have for them. Limits that are the
+// true running times make `easy` and `shortest` those with exact estimates.
+namespace policies {
+inline constexpr SchedulingPolicy kFifo{.order = Order::arrival, .passing = Passing::nobody};
+inline constexpr SchedulingPolicy kFifoGreedy{.order = Order::arrival, .passing = Passing::anybody};
+inline constexpr SchedulingPolicy kEasy{.order = Order::arrival, .passing = Passing::backfill};
+inline constexpr SchedulingPolicy kShortestStrict{.order = Order::shortest,
+                                                  .passing = Passing::nobody};
+inline constexpr SchedulingPolicy kShortest{.order = Order::shortest, .passing = Passing::anybody};
+// Without moves, large gangs keep too much waiting beside them if long time-outs count in full.
+inline constexpr SchedulingPolicy kOurs{.aging_cap = std::chrono::hours(72)};
+inline constexpr SchedulingPolicy kOursWithMoves{.moves = true};
+}  // namespace policies
+
+}  // namespace lockstep

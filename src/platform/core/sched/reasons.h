@@ -1,0 +1,20 @@
+// Why runs wait, for whom, and until when.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "platform/core/sched/holders.h"
+#include "platform/core/sched/waiting_list.h"
+
+namespace lockstep {
+
+// Of everybody who waits, in the order in which they stand; after a decision that started all who
+// could start.
+std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Room& room,
+                                WaitingList& waiting, Holders& holders);
+
+// That the map is too small for the shape, and what it has.
+Error too_large(const HostTable& table, const Shape& shape);
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// Room: how many devices are free on each host, and so in each pod, without saying which. Cheap to
+// copy: what will be free later is reckoned on a copy.
+//
+// Kept as, for each pod and number of devices d, how many hosts have at least d free: whether a
+// gang fits into a pod is one look, and a host that changes by d costs d steps.
+#pragma once
+
+#include <vector>
+
+#include "platform/core/sched/host_table.h"
+
+namespace lockstep {
+
+class Room {
+ public:
+  explicit Room(const HostTable& table);  // all is free; the table outlives it
+
+  void take(int host, int devices) { change(host, -devices); }
+  void give(int host, int devices) { change(host, devices); }
+
+  int free(int host) const { return free_[as_index(host)]; }
+  int free_in_all() const { return free_in_all_; }
+  // Hosts of the pod with at least so many free devices, or exactly as many; of all pods.
+  int hosts_with(int pod, int devices) const {
+    return devices > table_->most_devices ? 0 : with_[cell(pod, devices)];
+  }
+  int hosts_with_exactly(int pod, int devices) const {
+    return hosts_with(pod, devices) - hosts_with(pod, devices + 1);
+  }
+  int all_hosts_with(int devices) const { return hosts_with(table_->pod_count(), devices); }
+  // Hosts of the pod of which no device is taken.
+  int empty_hosts(int pod) const { return empty_[as_index(pod)]; }
+
+  bool fits_in_pod(const Shape& shape, int pod) const {
+    return hosts_with(pod, shape.devices) >= shape.nodes &&
+           (shape.remainder == 0 || hosts_with(pod, shape.remainder) > shape.nodes);
+  }
+  bool fits_over_pods(const Shape& shape) const { return fits_in_pod(shape, table_->pod_count()); }
+  bool fits(const Gang& gang) const;
+  const HostTable& table() const { return *table_; }
+
+ private:
+  // The row behind those of the pods is that of the whole map.
+  std::size_t cell(int pod, int devices) const {
+    return as_index(pod) * as_index(table_->most_devices + 1) + as_index(devices);
+  }
+  void change(int host, int by);
+  void count(int pod, int before, int after);
+
+  const HostTable* table_;
+  std::vector<int> free_;   // by host
+  std::vector<int> empty_;  // by pod
+  std::vector<int> with_;   // by cell
+  int free_in_all_ = 0;
+};
+
+// Where a gang of the shape may be on a map that is empty.
+Reach reach_of(const Room& empty, const Shape& shape);
+
+}  // namespace lockstep

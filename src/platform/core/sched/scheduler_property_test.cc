@@ -1,0 +1,224 @@
+// The pass against itself and against the policies' definitions, on random traces: what it keeps
+// from one decision to the next gives the same plan as a pass from nothing, in whatever order that
+// is told; both start whom the plain simulator starts, there; and backfill never puts off the head.
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "platform/core/sched/cluster_for_test.h"
+#include "platform/core/sched/naive_for_test.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/sched/scheduler.h"
+
+namespace lockstep {
+namespace {
+
+using testing_cluster::at_second;
+using testing_cluster::eights;
+using testing_cluster::of_eights;
+using testing_naive::Job;
+
+constexpr int kPods = 3;
+constexpr int kHosts = 4;
+constexpr int kJobs = 90;
+
+struct Named {
+  std::string name;
+  SchedulingPolicy policy;
+};
+
+std::vector<Named> all_policies() {
+  std::vector<Named> all = {
+      {"fifo", policies::kFifo},         {"greedy", policies::kFifoGreedy},
+      {"easy", policies::kEasy},         {"shortest_strict", policies::kShortestStrict},
+      {"shortest", policies::kShortest}, {"ours", policies::kOurs}};
+  all.push_back({"easy_first_fit", policies::kEasy});
+  all.back().policy.fit = Fit::first;
+  return all;
+}
+
+std::vector<Job> random_trace(Random& random) {
+  constexpr int kDevices[] = {1, 1, 1, 2, 3, 4, 7, 8, 12, 16, 20, 32};
+  std::vector<Job> jobs;
+  std::int64_t second = 0;
+  for (int number = 1; number <= kJobs; ++number) {
+    second += static_cast<std::int64_t>(random.below(12));
+    const auto duration = static_cast<std::int64_t>(1 + random.below(random.below(4) ? 40 : 200));
+    const auto slack = static_cast<std::int64_t>(random.below(3) ? 0 : random.below(60));
+    jobs.push_back(
+        {number, kDevices[random.below(std::size(kDevices))], second, duration, duration + slack});
+  }
+  return jobs;
+}
+
+template <class Item>
+void shuffle(std::vector<Item>& items, Random& random) {
+  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
+}
+
+// Plays a trace, second by second, with all three.
+class Replay {
+ public:
+  Replay(const SchedulingPolicy& policy, std::uint64_t seed)
+      : policy_(policy),
+        random_(seed),
+        scheduler_(map_, policy),
+        naive_(kPods, kHosts, policy),
+        jobs_(random_trace(random_)) {}
+
+  void run() {
+    for (std::int64_t now = 0; ended_ < kJobs && now < 100'000; ++now) {
+      const bool moved = ends(now) | arrivals(now);
+      if (moved) decide(now);
+      if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_EQ(ended_, kJobs);
+  }
+
+ private:
+  bool ends(std::int64_t now) {
+    const auto found = ends_.find(now);
+    if (found == ends_.end()) return false;
+    for (int number : found->second) {
+      scheduler_.release(testing_cluster::run(number));
+      naive_.end(number);
+      held_.erase(number);
+      ++ended_;
+    }
+    return true;
+  }
+
+  bool arrivals(std::int64_t now) {
+    bool any = false;
+    for (const Job& job : jobs_) {
+      if (job.arrived != now) continue;
+      const Want want = of_eights(job.number, job.devices, job.arrived, job.limit);
+      scheduler_.submit(want);
+      naive_.arrive(job);
+      queue_.emplace(job.number, want);
+      any = true;
+    }
+    return any;
+  }
+
+  void decide(std::int64_t now) {
+    const Plan from_nothing = pass_from_nothing(now);
+    const Plan plan = scheduler_.decide(at_second(now));
+    EXPECT_EQ(plan.placements, from_nothing.placements);
+    EXPECT_EQ(scheduler_.waiting(), from_nothing.waiting);
+    compare(plan.placements, naive_.pass(now));
+    for (const Placement& placement : plan.placements) begin(placement, now);
+    check_waiting(from_nothing);
+  }
+
+  Plan pass_from_nothing(std::int64_t now) {
+    std::vector<Want> queue;
+    for (const auto& [number, want] : queue_) queue.push_back(want);
+    std::vector<Holding> held;
+    for (const auto& [number, holding] : held_) held.push_back(holding);
+    shuffle(queue, random_);
+    shuffle(held, random_);
+    return pass(map_, policy_, queue, held, at_second(now));
+  }
+
+  void compare(const std::vector<Placement>& placements,
+               const std::vector<testing_naive::Running>& expected) {
+    ASSERT_EQ(placements.size(), expected.size());
+    for (std::size_t i = 0; i < placements.size(); ++i) {
+      testing_naive::Place place;
+      for (const Slice& slice : placements[i].slices)
+        place.push_back({std::stoi(slice.host.substr(1)), static_cast<int>(slice.devices.size())});
+      EXPECT_EQ(placements[i].run.number, expected[i].job.number);
+      EXPECT_EQ(place, expected[i].place) << "of " << text(placements[i].run);
+    }
+  }
+
+  void begin(const Placement& placement, std::int64_t now) {
+    const int number = static_cast<int>(placement.run.number);
+    const Job& job = jobs_[static_cast<std::size_t>(number - 1)];
+    queue_.erase(number);
+    held_[number] = {placement.run, placement.slices, at_second(now + job.limit)};
+    ends_[now + job.duration].push_back(number);
+  }
+
+  // Of the one head that stays it until it starts.
+  void check_waiting(const Plan& plan) {
+    EXPECT_EQ(plan.waiting.size(), queue_.size());
+    if (plan.waiting.empty()) return head_.reset();
+    const WaitingRun& head = plan.waiting.front();
+    EXPECT_EQ(scheduler_.head(), head.run);
+    if (policy_.order == Order::arrival && policy_.passing != Passing::anybody) {
+      if (head_ && head_->run == head.run) {
+        EXPECT_LE(head.expected_start, head_->expected_start) << "the head is put off";
+      }
+    }
+    head_ = head;
+  }
+
+  const Map map_ = eights(kPods, kHosts);
+  const SchedulingPolicy policy_;
+  Random random_;
+  Scheduler scheduler_;
+  testing_naive::Simulator naive_;
+  const std::vector<Job> jobs_;
+  std::map<int, Want> queue_;
+  std::map<int, Holding> held_;
+  std::map<std::int64_t, std::vector<int>> ends_;
+  std::optional<WaitingRun> head_;
+  int ended_ = 0;
+};
+
+class SchedulerProperties : public testing::TestWithParam<Named> {};
+
+TEST_P(SchedulerProperties, KeptOrFromNothingItStartsWhomTheDefinitionStarts) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    Replay(GetParam().policy, seed).run();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, SchedulerProperties, testing::ValuesIn(all_policies()),
+                         [](const auto& named) { return named.param.name; });
+
+// On maps of all kinds; what the plain simulator does not know of.
+TEST(SchedulerOnAnyMap, AGangIsWholeAndNoDeviceIsTakenTwice) {
+  Random random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::vector<int>> pods(1 + random.below(4));
+    for (auto& hosts : pods)
+      for (auto n = 1 + random.below(5); n > 0; --n)
+        hosts.push_back(static_cast<int>(1 + random.below(8)));
+    Scheduler scheduler(testing_cluster::cluster(pods), policies::kOurs);
+    std::map<RunId, Want> wants;
+    for (int i = 1; i <= 20; ++i) {
+      Want want{.run = testing_cluster::run(i),
+                .nodes = static_cast<int>(1 + random.below(6)),
+                .devices = static_cast<int>(1 + random.below(5)),
+                .arrived = at_second(i),
+                .limit = std::chrono::seconds(1 + random.below(100))};
+      want.remainder = static_cast<int>(random.below(static_cast<std::uint64_t>(want.devices)));
+      scheduler.submit(want);
+      wants.emplace(want.run, want);
+    }
+    std::set<std::pair<std::string, int>> taken;
+    for (const Placement& placement : scheduler.decide(at_second(30)).placements) {
+      const Want& want = wants.at(placement.run);
+      ASSERT_EQ(std::ssize(placement.slices), want.nodes + (want.remainder > 0 ? 1 : 0));
+      std::set<std::string> hosts;
+      for (std::size_t i = 0; i < placement.slices.size(); ++i) {
+        const Slice& slice = placement.slices[i];
+        EXPECT_EQ(std::ssize(slice.devices),
+                  static_cast<int>(i) < want.nodes ? want.devices : want.remainder);
+        EXPECT_TRUE(hosts.insert(slice.host).second) << "two nodes on one host";
+        for (int device : slice.devices) EXPECT_TRUE(taken.emplace(slice.host, device).second);
+      }
+    }
+    for (const WaitingRun& waiting : scheduler.waiting()) EXPECT_FALSE(waiting.reason.empty());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

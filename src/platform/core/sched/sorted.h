@@ -1,0 +1,60 @@
+// SortedItems: a sorted array to which many items are added at little cost: those that came since
+// the last look are sorted by themselves and merged in. Equal items are one item's mistake: `Less`
+// is a total order.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+
+namespace lockstep {
+
+template <class Item, class Less>
+class SortedItems {
+ public:
+  explicit SortedItems(Less less) : less_(less) {}
+
+  void add(const Item& item) { fresh_.push_back(item); }
+  // It is there.
+  void remove(const Item& item) {
+    settle();
+    const auto found = std::ranges::lower_bound(items_, item, less_);
+    LS_CHECK(found != items_.end() && !less_(item, *found));
+    items_.erase(found);
+  }
+  // Those at these positions, ascending.
+  void remove_at(const std::vector<std::size_t>& positions) {
+    if (positions.empty()) return;
+    std::size_t kept = positions.front();
+    std::size_t next = 0;
+    for (std::size_t i = kept; i < items_.size(); ++i) {
+      if (next < positions.size() && positions[next] == i)
+        ++next;
+      else
+        items_[kept++] = items_[i];
+    }
+    items_.resize(kept);
+  }
+  const std::vector<Item>& items() {
+    settle();
+    return items_;
+  }
+
+ private:
+  void settle() {
+    if (fresh_.empty()) return;
+    std::ranges::sort(fresh_, less_);
+    const auto from = std::ranges::upper_bound(items_, fresh_.front(), less_) - items_.begin();
+    const auto middle = std::ssize(items_);
+    items_.insert(items_.end(), fresh_.begin(), fresh_.end());
+    std::inplace_merge(items_.begin() + from, items_.begin() + middle, items_.end(), less_);
+    fresh_.clear();
+  }
+
+  Less less_;
+  std::vector<Item> items_;
+  std::vector<Item> fresh_;  // not yet among them
+};
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+#include "sim/turns.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/format.h"
+#include "map/query.h"
+
+namespace lockstep::sim {
+namespace {
+
+using Free = std::map<std::string, int>;  // devices by host
+
+// As docs/design/scheduler.md promises: a place is lost to runs up to 20 time-outs younger.
+std::tuple<Time, Time, RunId> turn_of(const Run& run) {
+  const Duration counted = std::min<Duration>(run.spec.timeout, std::chrono::hours(72));
+  return {run.queued + 20 * counted, run.queued, run.id};
+}
+
+bool is_ahead(const Run& a, const Run& b) { return turn_of(a) < turn_of(b); }
+
+int hosts_with_room(const Pod& pod, const Free& free, int devices) {
+  int count = 0;
+  for (const Host* host : hosts(pod)) count += free.at(host->id) >= devices ? 1 : 0;
+  return count;
+}
+
+// In one pod; over all of them if no pod is large enough when it is empty.
+bool fits(const Map& map, const RunSpec& spec, const Free& free) {
+  Free empty;
+  for (const Host* host : hosts(map)) empty[host->id] = static_cast<int>(device_count(*host));
+  bool in_one = false;
+  int room = 0;
+  for (const Pod& pod : map.pods) {
+    in_one = in_one || hosts_with_room(pod, empty, spec.devices) >= spec.nodes;
+    const int here = hosts_with_room(pod, free, spec.devices);
+    if (here >= spec.nodes) return true;
+    room += here;
+  }
+  return !in_one && room >= spec.nodes;
+}
+
+Free free_devices(const Map& map, const std::vector<const Claim*>& holders) {
+  Free free;
+  for (const Host* host : hosts(map)) free[host->id] = static_cast<int>(device_count(*host));
+  for (const Claim* holder : holders)
+    for (const Node* node : holder->nodes)
+      if (const auto found = free.find(node->host); found != free.end())
+        found->second -= static_cast<int>(node->devices.size());
+  return free;
+}
+
+Time end_of(const Claim* claim) {
+  return claim->attempt->created + (claim->run->spec.timeout - claim->run->charged);
+}
+
+// When the run fits if all the holders end on time; the beginning of time if it does now, nothing
+// if it never does.
+std::optional<Time> first_fit(const Map& map, const RunSpec& spec,
+                              std::vector<const Claim*> holders) {
+  std::set<Time> moments{Time{}};
+  for (const Claim* holder : holders) moments.insert(end_of(holder));
+  for (const Time moment : moments) {
+    std::erase_if(holders, [&](const Claim* holder) { return end_of(holder) <= moment; });
+    if (fits(map, spec, free_devices(map, holders))) return moment;
+  }
+  return std::nullopt;
+}
+
+const Run* head_of(const Map& map, const std::vector<Claim>& claims) {
+  const Run* head = nullptr;
+  for (const Claim& claim : claims) {
+    const Run& run = *claim.run;
+    if (run.state != RunState::queued || run.not_before) continue;
+    if (head && is_ahead(*head, run)) continue;
+    if (fits(map, run.spec, free_devices(map, {}))) head = &run;
+  }
+  return head;
+}
+
+}  // namespace
+
+std::optional<std::string> wrong_turn(const Map& map, const std::vector<Claim>& claims) {
+  const Run* head = head_of(map, claims);
+  std::vector<const Claim*> holders, passing, rightful;
+  for (const Claim& claim : claims) {
+    if (!claim.attempt) continue;
+    holders.push_back(&claim);
+    const bool passes = head && claim.starts && is_ahead(*head, *claim.run);
+    (passes ? passing : rightful).push_back(&claim);
+  }
+  if (passing.empty()) return std::nullopt;
+  const auto words = [&](std::string_view harm) {
+    return format("{} starts before {}, {}", text(passing.front()->run->id), text(head->id), harm);
+  };
+  const auto before = first_fit(map, head->spec, rightful);
+  if (before == Time{}) return words("which stands ahead of it and would fit");
+  if (first_fit(map, head->spec, holders) != before) return words("which it delays");
+  return std::nullopt;
+}
+
+}  // namespace lockstep::sim
