@@ -127,8 +127,9 @@ class HostMove {
                    call_.input.data() + block * block_ + begin, piece);
       TRY(host_.meet());
       fetch_all([&](const Fetch& fetch) {
-        copy_bytes(call_.output.data() + fetch.to + begin,
-                   host_.staging(fetch.giver) + fetch.block * room, piece);
+        auto* const to = call_.output.data() + fetch.to + begin;
+        copy_to_all({&to, 1}, host_.staging(fetch.giver) + fetch.block * room, piece,
+                    stores_of_fetches());
       });
       host_.flip();
     }
