@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
   add_group(app, action, "Looking",
             {add_ps, add_show, add_watch, add_logs, add_metrics, add_plot, add_flight});
   add_group(app, action, "The daemon", {add_serve, add_version});
+  add_group(app, action, "Trying a policy", {add_sim});
   add_group(app, action, "The machine", {add_map, add_probe, add_tune});
   add_group(app, action, "This program", {add_help, add_completion});
   add_agent(app, action);

@@ -41,6 +41,7 @@ void add_resume(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
+void add_sim(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);

@@ -1,0 +1,83 @@
+#include "sim/replay/pass_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "platform/core/sched/pass.h"
+
+namespace lockstep::sim {
+namespace {
+
+constexpr auto kProject = "trace";
+// How often a job may be moved in its life.
+constexpr int kMovesMost = 3;
+
+// Runs count from 1, jobs from 0.
+RunId run_of(JobId job) { return {kProject, job.value() + 1}; }
+JobId job_of(const RunId& run) { return JobId(run.number - 1); }
+
+Host host_with(int devices, int number) {
+  Host host;
+  host.id = format("host-{}", number);
+  Island& island = host.islands.emplace_back();
+  for (int i = 0; i < devices; ++i)
+    island.devices.push_back({DeviceKind::gpu, i, std::nullopt, false});
+  return host;
+}
+
+}  // namespace
+
+Map map_of(const ReplayCluster& cluster) {
+  Map map;
+  for (int number = 0; number < cluster.hosts; ++number) {
+    if (number % cluster.pod == 0) {
+      Pod& pod = map.pods.emplace_back();
+      pod.name = format("pod-{}", number / cluster.pod);
+      pod.leaves.emplace_back();
+    }
+    map.pods.back().leaves.back().hosts.push_back(host_with(cluster.devices, number));
+  }
+  return map;
+}
+
+std::vector<Want> wants_of(const JobTrace& trace, std::span<const Seconds> limits, int on_host) {
+  std::vector<Want> wants;
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    const Job& job = trace.jobs[i];
+    Want want;
+    want.run = run_of(JobId(static_cast<std::int64_t>(i)));
+    want.nodes = std::max(1, job.devices / on_host);
+    want.devices = std::min(job.devices, on_host);
+    want.remainder = job.devices > on_host ? job.devices % on_host : 0;
+    want.arrived = Time(job.submitted);
+    want.limit = limits[i];
+    want.moves_left = kMovesMost;
+    wants.push_back(std::move(want));
+  }
+  return wants;
+}
+
+Result<void> check_all_fit(const JobTrace& trace, std::span<const Want> wants, const Map& map) {
+  for (std::size_t i = 0; i < wants.size(); ++i)
+    if (auto fits = check_fits(map, wants[i]); !fits)
+      return Error{Code::invalid,
+                   format("{}:{}: {} devices are more than the cluster can hold together; take a "
+                          "larger one by --hosts, or drop the row",
+                          trace.name, trace.jobs[i].line, trace.jobs[i].devices)};
+  return {};
+}
+
+Result<Decision> PassBackend::decide(Seconds now, std::span<const JobId> ended,
+                                     std::span<const JobId> arrived) {
+  for (const JobId job : ended) scheduler_.release(run_of(job));
+  for (const JobId job : arrived) scheduler_.submit(wants_[static_cast<std::size_t>(job.value())]);
+  const Plan plan = scheduler_.decide(Time(now));
+  Decision decision;
+  for (const Move& move : plan.moves) decision.moved.push_back(job_of(move.run));
+  for (const Placement& start : plan.placements) decision.started.push_back(job_of(start.run));
+  if (const auto head = scheduler_.head()) decision.head = job_of(*head);
+  return decision;
+}
+
+}  // namespace lockstep::sim
