@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include "base/format.h"
+#include "comm/torch/lent_memory.h"
 #include "comm/torch/scope_labels.h"
 #include "comm/torch/tensors.h"
 #include "comm/torch/work.h"
@@ -62,12 +63,10 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK_VALUE(size >= 0, "allocate_tensor needs a size, got ", size);
   TORCH_CHECK_TYPE(!device || device->is_cpu(), "lockstep lends memory on the CPU only");
   const auto width = static_cast<std::int64_t>(options.dtype().itemsize());
-  auto lent = communicator()->allocate(Bytes(size * width));
+  (void)communicator();
+  const auto lent = LentMemory::of_process()->lend(Bytes(size * width));
   if (!lent) raise(lent.error());
-  // Shared with the tensor's storage: a deleter must be copyable.
-  auto buffer = std::make_shared<Buffer>(*std::move(lent));
-  std::byte* const data = buffer->data();
-  return at::from_blob(data, {size}, [buffer](void*) {}, options);
+  return at::from_blob((*lent)->data(), {size}, [buffer = *lent](void*) {}, options);
 }
 
 void Backend::abort() {

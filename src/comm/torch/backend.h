@@ -44,7 +44,8 @@ class Backend : public c10d::Backend {
   const std::string getBackendName() const override { return "lockstep"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
-  // size: number of elements. Zeroed memory that the communicator may move without a copy.
+  // size: number of elements. Memory that the communicator may move without a copy, and that a
+  // tensor may have been in before.
   at::Tensor allocateTensor(long size, at::TensorOptions options = {}) override;
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
