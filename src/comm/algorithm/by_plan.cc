@@ -7,6 +7,7 @@
 #include "comm/algorithm/hierarchical_all_reduce.h"
 #include "comm/algorithm/hierarchical_barrier.h"
 #include "comm/algorithm/hierarchical_broadcast.h"
+#include "comm/algorithm/hierarchical_reduce.h"
 #include "comm/algorithm/hierarchical_reduce_scatter.h"
 #include "comm/algorithm/over_links.h"
 #include "comm/algorithm/pairwise.h"
@@ -25,6 +26,8 @@ Result<void> carry_out_hierarchically(Algorithm between, Exchange& exchange, con
       return hierarchical_all_reduce(exchange, call, between);
     case Operation::broadcast:
       return hierarchical_broadcast(exchange, call, between);
+    case Operation::reduce:
+      return hierarchical_reduce(exchange, call);
     case Operation::all_gather:
       return hierarchical_all_gather(exchange, call);
     case Operation::reduce_scatter:

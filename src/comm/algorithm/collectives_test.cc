@@ -485,6 +485,12 @@ TEST(BytesSent, ByBlocksAreThoseOfTheFormulas) {
               std::vector<std::size_t>(3, 5 * kBytes));
     EXPECT_EQ(sent(hosts_of({2, 2, 2}), {Algorithm::ring, true}, operation, kBytes),
               std::vector<std::size_t>(3, 4 * kBytes));
+    // Each host sends the blocks of all but the next one (all-gather), or of all but its own, but
+    // in another order (reduce-scatter).
+    const auto uneven = sent(hosts_of({1, 3, 2}), {Algorithm::ring, true}, operation, kBytes);
+    const bool gathers = operation == Operation::all_gather;
+    EXPECT_EQ(uneven, gathers ? (std::vector<std::size_t>{3 * kBytes, 4 * kBytes, 5 * kBytes})
+                              : (std::vector<std::size_t>{5 * kBytes, 3 * kBytes, 4 * kBytes}));
   }
 }
 
@@ -500,6 +506,9 @@ TEST(BytesSent, ByBroadcastAndReduceReachEverybodyOnce) {
   for (const auto algorithm : {Algorithm::ring, Algorithm::double_tree})
     EXPECT_EQ(sum(sent(hosts_of({2, 3, 2}), {algorithm, true}, Operation::broadcast, kBytes)),
               2 * kBytes);
+  for (const auto& hosts : {hosts_of({2, 3, 2}), hosts_of({1, 2, 1})})
+    EXPECT_EQ(sent(hosts, {Algorithm::ring, true}, Operation::reduce, kBytes),
+              (std::vector<std::size_t>{0, kBytes, kBytes}));
 }
 
 // A group of some of the processes, in any order: the process that each of its ranks is.

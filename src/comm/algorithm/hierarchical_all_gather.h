@@ -8,6 +8,9 @@
 //   brought  all blocks together up to kBringBytes: one wait
 //   lent     outputs in lent memory: what has come is copied to all of the host while more comes
 //   staged   outputs elsewhere: the same in pieces, through staging memory
+// Hosts may have different numbers of ranks: on one with fewer than another each rank stands in for
+// several places, one after the other (BlockLanes in lane.h). A host sends the blocks of all ranks
+// but the next host's, each once.
 #pragma once
 
 #include "base/result.h"
@@ -16,7 +19,6 @@
 
 namespace lockstep {
 
-// All hosts have the same number of ranks, more than one.
 Result<void> hierarchical_all_gather(Exchange& exchange, const Call& call);
 
 }  // namespace lockstep

@@ -1,11 +1,10 @@
 #include "comm/algorithm/hierarchical_broadcast.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "comm/algorithm/host_slices.h"
+#include "comm/algorithm/lane.h"
 #include "comm/algorithm/over_links.h"
 #include "comm/algorithm/parts.h"
 #include "comm/algorithm/slice.h"
@@ -13,20 +12,6 @@
 
 namespace lockstep {
 namespace {
-
-// Where the root is.
-struct Source {
-  std::size_t host = 0, place = 0;
-};
-
-Source where_is(std::span<const std::vector<int>> hosts, int root) {
-  for (std::size_t host = 0; host < hosts.size(); ++host) {
-    const auto& ranks = hosts[host];
-    const auto found = std::find(ranks.begin(), ranks.end(), root);
-    if (found != ranks.end()) return {host, static_cast<std::size_t>(found - ranks.begin())};
-  }
-  return {};
-}
 
 class Broadcast {
  public:
@@ -72,12 +57,7 @@ class Broadcast {
   }
 
   Result<void> lead(Algorithm between) {
-    const auto hosts = exchange_.hosts();
-    std::vector<int> leaders;
-    for (std::size_t host = 0; host < hosts.size(); ++host) {
-      const auto first = host == source_.host ? source_.place : 0;
-      leaders.push_back(hosts[host][(first + slices_.leader()) % hosts[host].size()]);
-    }
+    const auto leaders = lane_from(exchange_, source_, slices_.leader());
     SubExchange others(exchange_, leaders);
     Slice slice(*this);
     return broadcast_over_links(between, others, slice, leaders[source_.host]);
@@ -90,7 +70,7 @@ class Broadcast {
 
   Exchange& exchange_;
   const Call& call_;
-  const Source source_;
+  const HostPlace source_;
   const Slicing slicing_;
   const bool at_source_;  // this rank is on the root's host
   HostSlices slices_;

@@ -5,6 +5,7 @@
 //   Steps between hosts: H - 1. Bytes sent by each rank: (H - 1) * B, by a host (H - 1) m B: the
 //   least possible; a ring over all ranks sends (m H - 1) * B from each host, through one rank, in
 //   m H - 1 steps.
+// Hosts may have different numbers of ranks, as in hierarchical_all_gather.h.
 // A block is reduced within the host just before it travels, piece by piece, so that other pieces
 // travel meanwhile.
 //   brought  inputs up to kBringBytes: one wait
@@ -21,7 +22,6 @@
 
 namespace lockstep {
 
-// All hosts have the same number of ranks, more than one.
 Result<void> hierarchical_reduce_scatter(Exchange& exchange, const Call& call);
 
 }  // namespace lockstep

@@ -61,12 +61,23 @@ Result<void> HostSlices::leave() { return path_ == Path::lent ? host_->meet() : 
 
 Result<void> HostSlices::reduce(std::size_t part, DataType type, ReduceOp op) {
   if (path_ == Path::alone) return {};
+  return reduce_to(buffer_.data() + part_of(leader(), part).begin, part, type, op);
+}
+
+Result<const std::byte*> HostSlices::reduce_aside(std::size_t part, DataType type, ReduceOp op,
+                                                  std::byte* scratch) {
+  if (path_ == Path::alone) return buffer_.data() + part_of(leader(), part).begin;
+  TRY(reduce_to(scratch, part, type, op));
+  return leads() ? scratch : nullptr;
+}
+
+Result<void> HostSlices::reduce_to(std::byte* to, std::size_t part, DataType type, ReduceOp op) {
   const ReductionSpec reduction{type, partial(op)};
   const auto range = part_of(leader(), part);
-  auto* const own = buffer_.data() + range.begin;
+  const auto* const own = buffer_.data() + range.begin;
   if (path_ == Path::staged) {
     const auto range_of = [&](std::size_t place) { return part_of(leader_of(place), part); };
-    return staged_reduce(*host_, buffer_, range_of, own, reduction);
+    return staged_reduce(*host_, buffer_, range_of, to, reduction);
   }
   if (path_ == Path::brought) TRY(host_->bring(call_, buffer_, buffer_.size()));
   if (range.count() == 0) return {};
@@ -75,9 +86,21 @@ Result<void> HostSlices::reduce(std::size_t part, DataType type, ReduceOp op) {
     sources[p] = p == place_           ? own
                  : path_ == Path::lent ? buffers_[p] + range.begin
                                        : host_->brought(p) + range.begin;
-  lockstep::reduce({&own, 1}, std::span(sources).first(ranks_), range.count() / element_,
-                   reduction);
+  lockstep::reduce({&to, 1}, std::span(sources).first(ranks_), range.count() / element_, reduction);
   return {};
+}
+
+std::byte* HostSlices::room_for(std::size_t part, std::size_t taker, std::byte* scratch) const {
+  const auto begin = part_of(leader(), part).begin;
+  if (place_ == taker) return buffer_.data() + begin;
+  return path_ == Path::lent ? buffers_[taker] + begin : scratch;
+}
+
+// Of what is brought the taker is the one leader.
+Result<void> HostSlices::hand(std::size_t part, std::size_t taker, const std::byte* made) {
+  if (path_ != Path::staged) return {};
+  return staged_hand(*host_, made, buffer_.data(), taker,
+                     [&](std::size_t place) { return part_of(leader_of(place), part); });
 }
 
 void HostSlices::copy_from(std::size_t place, ByteRange range) const {

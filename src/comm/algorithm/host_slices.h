@@ -3,6 +3,7 @@
 // belongs a slice of the buffer, which it exchanges with the leaders of the same slice on other
 // hosts.
 //   reduce  each leader gets its slice's reduction over all ranks of the host, in their order
+//   hand    one rank gets what each leader has made of its slice
 //   give    all get one rank's buffer
 //   spread  all get each leader's slice
 // All ranks of the host call the same of these in the same order.
@@ -41,7 +42,15 @@ class HostSlices {
              const Slicing& slicing, std::size_t first = 0);
 
   Result<void> enter();
-  Result<void> reduce(std::size_t part, DataType type, ReduceOp op);
+  Result<void> reduce(std::size_t part, DataType type, ReduceOp op);  // in the leader's own buffer
+  // The same, which leaves all buffers as they are: in `scratch`, which holds a part, or where it
+  // lies when this rank is alone. Null for who leads not.
+  Result<const std::byte*> reduce_aside(std::size_t part, DataType type, ReduceOp op,
+                                        std::byte* scratch);
+  // Where a leader puts what is to be handed to a place: there already, else in `scratch`.
+  std::byte* room_for(std::size_t part, std::size_t taker, std::byte* scratch) const;
+  // made: what room_for() gave; for who leads not anything.
+  Result<void> hand(std::size_t part, std::size_t taker, const std::byte* made);
   Result<void> give(std::size_t part, std::size_t giver);  // place
   Result<void> spread(std::size_t part);
   Result<void> leave();  // when it returns, nobody touches the others' buffers any more
@@ -58,6 +67,7 @@ class HostSlices {
   ByteRange slice_of(std::size_t leader) const;
   // Of a slice, as Parts has it; empty for who leads not.
   ByteRange part_of(std::size_t leader, std::size_t part) const;
+  Result<void> reduce_to(std::byte* to, std::size_t part, DataType type, ReduceOp op);
   bool find_buffers();
   void copy_from(std::size_t place, ByteRange range) const;
 

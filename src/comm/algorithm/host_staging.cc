@@ -67,6 +67,25 @@ Result<void> staged_reduce(HostGroup& host, std::span<const std::byte> input,
   return {};
 }
 
+Result<void> staged_hand(HostGroup& host, const std::byte* made, std::byte* buffer,
+                         std::size_t taker, const RangeOf& range_of) {
+  const auto place = host.place(), bytes = longest(host, range_of);
+  constexpr auto kRoom = HostGroup::kStagingBytes;
+  for (std::size_t begin = 0; begin < bytes; begin += kRoom) {
+    const auto own = piece_of(range_of(place), begin, kRoom);
+    if (place != taker && own.count() > 0)
+      copy_bytes(host.staging(place), made + begin, own.count());
+    TRY(host.meet());
+    for (std::size_t p = 0; place == taker && p < host.size(); ++p) {
+      const auto piece = piece_of(range_of(p), begin, kRoom);
+      if (p != taker && piece.count() > 0)
+        copy_bytes(buffer + piece.begin, host.staging(p), piece.count());
+    }
+    host.flip();
+  }
+  return {};
+}
+
 Result<void> staged_spread(HostGroup& host, std::byte* buffer, const RangeOf& range_of) {
   const auto place = host.place(), bytes = longest(host, range_of);
   constexpr auto kRoom = HostGroup::kStagingBytes;

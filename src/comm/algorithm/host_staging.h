@@ -28,6 +28,10 @@ Result<void> staged_reduce(HostGroup& host, std::span<const std::byte> input,
                            const RangeOf& range_of, std::byte* output,
                            const ReductionSpec& reduction);
 
+// The taker gets what each other rank has made of its range, into its buffer.
+Result<void> staged_hand(HostGroup& host, const std::byte* made, std::byte* buffer,
+                         std::size_t taker, const RangeOf& range_of);
+
 // Of the range of each rank all others get that rank's bytes, in place.
 Result<void> staged_spread(HostGroup& host, std::byte* buffer, const RangeOf& range_of);
 

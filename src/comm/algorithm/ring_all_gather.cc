@@ -10,8 +10,10 @@ namespace {
 
 class RingAllGather {
  public:
-  RingAllGather(Exchange& exchange, std::size_t block, std::byte* output, const Gathered& gathered)
+  RingAllGather(Exchange& exchange, std::span<const int> owners, std::size_t block,
+                std::byte* output, const Gathered& gathered)
       : exchange_(exchange),
+        owners_(owners),
         output_(output),
         gathered_(gathered),
         ranks_(static_cast<std::size_t>(exchange.size())),
@@ -23,7 +25,7 @@ class RingAllGather {
     const auto first = std::min(order_.depth(), order_.messages());
     for (std::size_t i = 0; i < first; ++i) {
       copy_own(TRY(exchange_.claim(at_.right)), i);
-      exchange_.publish(at_.right, i, piece(i).count());
+      exchange_.publish(at_.right, i, bytes_of(order_.sent_chunk(i), i));
     }
     for (std::size_t i = 0; i < order_.messages(); ++i) TRY(take(i));
     return {};
@@ -34,19 +36,24 @@ class RingAllGather {
     return cut(block_, order_.turns(), order_.turn(message));
   }
   ElementRange piece(std::size_t message) const { return order_.piece(message, turn(message)); }
+  std::size_t bytes_of(std::size_t chunk, std::size_t message) const {
+    return owners_[chunk] < 0 ? 0 : piece(message).count();
+  }
   std::byte* place_of(std::size_t chunk, std::size_t message) const {
-    const auto rank = static_cast<std::size_t>(exchange_.ring()[chunk]);
-    return output_ + rank * block_ + piece(message).begin;
+    if (owners_[chunk] < 0) return nullptr;
+    return output_ + static_cast<std::size_t>(owners_[chunk]) * block_ + piece(message).begin;
   }
   void copy_own(std::byte* slot, std::size_t message) const {
-    copy_bytes(slot, place_of(order_.sent_chunk(message), message), piece(message).count());
+    const auto chunk = order_.sent_chunk(message);
+    copy_bytes(slot, place_of(chunk, message), bytes_of(chunk, message));
   }
 
   // Receives a message and sends the one that it allows.
   Result<void> take(std::size_t message) {
-    const auto bytes = piece(message).count();
+    const auto chunk = order_.received_chunk(message);
+    const auto bytes = bytes_of(chunk, message);
     const auto* came = TRY(exchange_.receive(at_.left, message, bytes));
-    copy_bytes(place_of(order_.received_chunk(message), message), came, bytes);
+    copy_bytes(place_of(chunk, message), came, bytes);
     const auto next = message + order_.depth();
     if (next < order_.messages()) {
       auto* slot = TRY(exchange_.claim(at_.right));
@@ -54,7 +61,7 @@ class RingAllGather {
         copy_bytes(slot, came, bytes);
       else
         copy_own(slot, next);
-      exchange_.publish(at_.right, next, piece(next).count());
+      exchange_.publish(at_.right, next, bytes_of(order_.sent_chunk(next), next));
     }
     exchange_.release(at_.left);
     if (!gathered_ || !order_.ends_turn(message)) return {};
@@ -62,6 +69,7 @@ class RingAllGather {
   }
 
   Exchange& exchange_;
+  const std::span<const int> owners_;
   std::byte* const output_;
   const Gathered& gathered_;
   const std::size_t ranks_, block_;
@@ -71,11 +79,20 @@ class RingAllGather {
 
 }  // namespace
 
-Result<void> ring_all_gather(Exchange& exchange, std::span<const std::byte> input,
+Result<void> ring_all_gather(Exchange& exchange, std::span<const int> owners, std::size_t block,
                              std::span<std::byte> output, const Gathered& gathered) {
+  return RingAllGather(exchange, owners, block, output.data(), gathered).run();
+}
+
+std::size_t gathered_ranges(const Exchange& exchange, std::size_t block) {
+  return RingOrder(exchange, block, 1, 0, 1).turns();
+}
+
+Result<void> ring_all_gather(Exchange& exchange, std::span<const std::byte> input,
+                             std::span<std::byte> output) {
   auto* own = output.data() + static_cast<std::size_t>(exchange.rank()) * input.size();
   if (own != input.data()) copy_bytes(own, input.data(), input.size());
-  return RingAllGather(exchange, input.size(), output.data(), gathered).run();
+  return ring_all_gather(exchange, exchange.ring(), input.size(), output, {});
 }
 
 }  // namespace lockstep

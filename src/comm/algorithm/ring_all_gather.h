@@ -17,9 +17,16 @@ namespace lockstep {
 // all ranks.
 using Gathered = std::function<Result<void>(ByteRange)>;
 
-// input may be its own block of output. A block's place in the output is its rank's number in the
-// whole group, also where the exchange is among some of its ranks.
+// Of blocks of so many bytes, which lie in their place in the output on those that have them.
+// owners: for each place in the ring the rank whose block that one has; negative: none. A block's
+// place is its owner's number in the whole group.
+Result<void> ring_all_gather(Exchange& exchange, std::span<const int> owners, std::size_t block,
+                             std::span<std::byte> output, const Gathered& gathered);
+// How often `gathered` is told.
+std::size_t gathered_ranges(const Exchange& exchange, std::size_t block);
+
+// input may be its own block of output.
 Result<void> ring_all_gather(Exchange& exchange, std::span<const std::byte> input,
-                             std::span<std::byte> output, const Gathered& gathered = {});
+                             std::span<std::byte> output);
 
 }  // namespace lockstep

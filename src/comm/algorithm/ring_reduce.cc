@@ -6,33 +6,68 @@
 #include "comm/reduction/reduction.h"
 
 namespace lockstep {
+namespace {
+
+class BufferInPieces : public ReducedPieces {
+ public:
+  BufferInPieces(const Exchange& exchange, std::span<std::byte> buffer, DataType type, ReduceOp op)
+      : buffer_(buffer.data()),
+        type_(type),
+        op_(op),
+        ranks_(exchange.size()),
+        elements_(buffer.size() / size_of(type)),
+        count_(pieces_of(elements_, exchange.piece_bytes() / size_of(type))) {}
+
+  std::size_t count() const override { return count_; }
+  std::size_t elements(std::size_t piece) const override { return range(piece).count(); }
+  Result<const std::byte*> share(std::size_t piece) override { return at(piece); }
+  std::byte* sum(std::size_t piece) override { return at(piece); }
+  Result<void> done(std::size_t piece) override {
+    finish(at(piece), elements(piece), type_, op_, ranks_);
+    return {};
+  }
+
+ private:
+  ElementRange range(std::size_t piece) const { return cut(elements_, count_, piece); }
+  std::byte* at(std::size_t piece) const { return buffer_ + range(piece).begin * size_of(type_); }
+
+  std::byte* const buffer_;
+  const DataType type_;
+  const ReduceOp op_;
+  const int ranks_;
+  const std::size_t elements_, count_;
+};
+
+}  // namespace
 
 // A rank waits only for its left neighbour's data and its right one's room, and the chain has an
 // end: nobody waits in a circle.
-Result<void> ring_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
-                         ReduceOp op, int root) {
+Result<void> ring_reduce_pieces(Exchange& exchange, ReducedPieces& pieces, DataType type,
+                                ReduceOp op, int root) {
   const auto at = neighbours(exchange);
   const bool first = at.left == root, last = exchange.rank() == root;
-  const auto element = size_of(type);
-  const auto elements = buffer.size() / element;
-  const auto pieces = pieces_of(elements, exchange.piece_bytes() / element);
-  for (std::size_t i = 0; i < pieces; ++i) {
-    const auto range = cut(elements, pieces, i);
-    const auto bytes = range.count() * element;
-    auto* const own = buffer.data() + range.begin * element;
+  for (std::size_t i = 0; i < pieces.count(); ++i) {
+    const auto count = pieces.elements(i), bytes = count * size_of(type);
+    const auto* own = TRY(pieces.share(i));
     const auto* came = first ? nullptr : TRY(exchange.receive(at.left, i, bytes));
-    auto* const target = last ? own : TRY(exchange.claim(at.right));
+    auto* const target = last ? pieces.sum(i) : TRY(exchange.claim(at.right));
     if (first)
       copy_bytes(target, own, bytes);
     else
-      combine(target, came, own, range.count(), type, op);
+      combine(target, came, own, count, type, op);
+    if (!first) exchange.release(at.left);
     if (last)
-      finish(own, range.count(), type, op, exchange.size());
+      TRY(pieces.done(i));
     else
       exchange.publish(at.right, i, bytes);
-    if (!first) exchange.release(at.left);
   }
   return {};
+}
+
+Result<void> ring_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
+                         ReduceOp op, int root) {
+  BufferInPieces pieces(exchange, buffer, type, op);
+  return ring_reduce_pieces(exchange, pieces, type, op, root);
 }
 
 }  // namespace lockstep

@@ -12,6 +12,22 @@
 
 namespace lockstep {
 
+// What is reduced, in pieces: as many, and of the same lengths, on all ranks.
+class ReducedPieces {
+ public:
+  virtual ~ReducedPieces() = default;
+  virtual std::size_t count() const = 0;
+  virtual std::size_t elements(std::size_t piece) const = 0;
+  // What goes into the sum from here; stays until the next is asked for. In ascending order.
+  virtual Result<const std::byte*> share(std::size_t piece) = 0;
+  // At the root: where the sum goes, which may be where the share lies; and that it is there.
+  virtual std::byte* sum(std::size_t piece) = 0;
+  virtual Result<void> done(std::size_t piece) = 0;
+};
+
+// The sum of an average is not divided.
+Result<void> ring_reduce_pieces(Exchange& exchange, ReducedPieces& pieces, DataType type,
+                                ReduceOp op, int root);
 Result<void> ring_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
                          ReduceOp op, int root);
 

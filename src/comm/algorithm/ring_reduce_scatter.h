@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "comm/algorithm/exchange.h"
@@ -15,14 +16,21 @@
 
 namespace lockstep {
 
-// What goes into the sum for `rank` from here: elements of its block, valid until asked again.
-// Asked for once for each range, in an order that is the same on all ranks with this place in the
-// ring.
-using ShareOf = std::function<Result<const std::byte*>(int rank, ElementRange range)>;
+// What goes from here into the sum for a place in the ring: elements of that one's block, valid
+// until asked again. Asked for once for each range, in an order that is the same on all ranks with
+// this place in their rings.
+using ShareOf = std::function<Result<const std::byte*>(std::size_t place, ElementRange range)>;
 
-// Ranks have the numbers of the whole group, also where the exchange is among some of its ranks.
-Result<void> ring_reduce_scatter(Exchange& exchange, const ShareOf& share,
-                                 std::span<std::byte> output, DataType type, ReduceOp op);
+// Of blocks of so many bytes. has_block: for each place in the ring whether it has one; of one that
+// has none the shares are asked for, too, and are not sent. output: this rank's block, if it has
+// one.
+Result<void> ring_reduce_scatter(Exchange& exchange, const std::vector<bool>& has_block,
+                                 std::size_t block, const ShareOf& share, std::byte* output,
+                                 DataType type, ReduceOp op);
+// Asks for all shares in the same order and exchanges nothing: for a rank that only takes part in
+// making those of others, whose rings are as long and in which they have this one's place.
+Result<void> make_shares(Exchange& exchange, std::size_t block, const ShareOf& share,
+                         DataType type);
 // input: a block for each rank of the group.
 Result<void> ring_reduce_scatter(Exchange& exchange, std::span<const std::byte> input,
                                  std::span<std::byte> output, DataType type, ReduceOp op);
