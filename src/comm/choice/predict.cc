@@ -32,6 +32,11 @@ TreeWork tree_work(Operation operation) {
   return {4, 2, 2};
 }
 
+// A level's cost, and what the kernels hold of a connection.
+struct Way : LevelCost {
+  double held_bytes = 0;
+};
+
 // Times of messages, rounds and whole algorithms for one group.
 class Model {
  public:
@@ -39,8 +44,8 @@ class Model {
       : n_(group.ranks),
         hosts_(group.hosts),
         most_(group.most),
-        within_(costs.within_host),
-        between_(costs.between_hosts),
+        within_{costs.within_host},
+        between_{costs.between_hosts, kHeldBytes},
         gamma_(costs.reduction),
         piece_(static_cast<double>(piece_bytes)) {}
 
@@ -69,31 +74,34 @@ class Model {
   // The cost of messages in pairs over this distance, a power of two, in the ring order, where
   // ranks of a host are neighbours: when pairs reach over hosts, so many of a host's ranks send to
   // others.
-  LevelCost level(int distance) const {
+  Way level(int distance) const {
     if (hosts_ == 1 || most_ % (2 * distance) == 0) return within_;
-    LevelCost cost = between_;
+    Way cost = between_;
     cost.per_byte *= std::min(most_, distance);
     return cost;
   }
   // The same for one rank of each host.
-  const LevelCost& slowest() const { return hosts_ > 1 ? between_ : within_; }
+  const Way& slowest() const { return hosts_ > 1 ? between_ : within_; }
 
   // A lone message; each of `reduced` its length is added up when it has come.
-  double lone(const LevelCost& cost, double bytes, int reduced) const {
+  double lone(const Way& cost, double bytes, int reduced) const {
     return cost.latency + bytes * (cost.per_byte + reduced * gamma_);
   }
-  // Between two pieces of a rank that sends and receives: as the wire, the processor, and the slots
-  // of a link allow. A slot can be used again after a message and the word that it was taken.
-  double pace(const LevelCost& cost, double bytes, int reduced) const {
+  // Between two pieces of a rank that sends and receives: as the wire, the processor, and the link
+  // allow. What kernels hold of a connection is free again after a message and the word that it was
+  // read; and where they hold nothing, a slot.
+  double pace(const Way& cost, double bytes, int reduced) const {
     const double wire = bytes * cost.per_byte;
     const double processor = 2 * cost.overhead + bytes * reduced * gamma_;
-    const double slots = (2 * (cost.latency - cost.overhead) + wire) / static_cast<double>(kSlots);
-    return std::max({wire, processor, slots});
+    const double to_and_fro = 2 * (cost.latency - cost.overhead);
+    const double link = cost.held_bytes > 0 ? bytes / cost.held_bytes * to_and_fro
+                                            : (to_and_fro + wire) / static_cast<double>(kSlots);
+    return std::max({wire, processor, link});
   }
   // No whole number, so that a byte more or less never changes much.
   double pieces_of(double bytes) const { return std::max(1.0, bytes / piece_); }
   // Two ranks exchange so much, in pieces.
-  double exchange(const LevelCost& cost, double bytes, int reduced) const {
+  double exchange(const Way& cost, double bytes, int reduced) const {
     const double pieces = pieces_of(bytes), piece = bytes / pieces;
     return lone(cost, piece, reduced) + (pieces - 1) * pace(cost, piece, reduced);
   }
@@ -102,7 +110,7 @@ class Model {
   // has come from all. Of both, one message's part is in its latency already.
   double flat(double bytes) const {
     const int near = hosts_ == 1 ? n_ - 1 : most_ - 1, far = n_ - 1 - near;
-    const auto messages = [&](int count, const LevelCost& cost, int sharing) {
+    const auto messages = [&](int count, const Way& cost, int sharing) {
       return count * (std::max(cost.overhead, sharing * bytes * cost.per_byte) + cost.overhead);
     };
     const double all = far > 0 ? messages(near, within_, 1) + messages(far - 1, between_, most_)
@@ -171,7 +179,7 @@ class Model {
     return work.ways * tree_way(work, deepest, piece) + (pieces - 1) * tree_step(work, piece);
   }
   // To the next level of a tree: a rank has two children there.
-  double tree_hop(const TreeWork& work, const LevelCost& cost, double piece) const {
+  double tree_hop(const TreeWork& work, const Way& cost, double piece) const {
     return lone(cost, piece, work.reduced) + std::max(piece * cost.per_byte, cost.overhead);
   }
   // Once up or down. Few of the levels are within the hosts.
@@ -206,7 +214,7 @@ class Model {
   }
 
   const int n_, hosts_, most_;
-  const LevelCost within_, between_;
+  const Way within_, between_;
   const double gamma_, piece_;
 };
 
@@ -216,11 +224,11 @@ class Model {
 struct Slices {
   double leaders = 1, parts = 1;
 };
-Slices slices_of(double bytes, const GroupShape& group) {
-  constexpr double kBringBytes = 4096, kPartBytes = 2 << 20;
+Slices slices_of(double bytes, const GroupShape& group, double part_bytes) {
+  constexpr double kBringBytes = 4096;
   if (bytes <= kBringBytes) return {};
   const double leaders = group.fewest;
-  return {leaders, std::max(1.0, bytes / leaders / kPartBytes)};
+  return {leaders, std::max(1.0, bytes / leaders / part_bytes)};
 }
 
 // All `bytes` of a host go through the memory that its ranks share, before and after they travel.
@@ -234,14 +242,20 @@ double hierarchical(const CallPlan& plan, Operation operation, double bytes,
                     const GroupShape& group, Costs costs, std::size_t piece_bytes) {
   const bool in_blocks =
       operation == Operation::reduce_scatter || operation == Operation::all_gather;
+  constexpr double kPartBytes = 2 << 20;
+  const double part_bytes =
+      operation == Operation::reduce ? static_cast<double>(piece_bytes) : kPartBytes;
+  // Of blocks each rank has a lane, and those of small hosts several, one after the other.
+  const double rounds = in_blocks ? std::ceil(static_cast<double>(group.most) / group.fewest) : 1;
   const auto [leaders, parts] =
-      in_blocks ? Slices{static_cast<double>(group.most), 1} : slices_of(bytes, group);
+      in_blocks ? Slices{group.most / rounds, 1} : slices_of(bytes, group, part_bytes);
   const double within =
       within_hosts(operation, in_blocks ? bytes * group.ranks : bytes, parts, costs);
   costs.between_hosts.per_byte *= leaders;  // which share the wire
   const GroupShape places{group.hosts, group.hosts, 1, 1};
-  return within + Model(places, costs, piece_bytes)
-                      .time(plan.algorithm, operation, in_blocks ? bytes : bytes / leaders);
+  const double between = Model(places, costs, piece_bytes)
+                             .time(plan.algorithm, operation, in_blocks ? bytes : bytes / leaders);
+  return within + rounds * between;
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 // communication challenge for MPP"); each end is busy with it for `overhead` (the o of LogP, Culler
 // et al. 1993), which is what counts when a rank sends many at once; a byte that is reduced takes
 // `reduction`. Data travels in pieces; of a stream of pieces each but the first costs only the
-// slowest of wire, processors and arithmetic. Ranks of one host share its wire: where c of them
+// slowest of wire, processors, arithmetic and, on a long way, what kernels hold of a connection
+// (kHeldBytes in the time there and back). Ranks of one host share its wire: where c of them
 // send to other hosts at the same time, each has 1 / c of it.
 //
 // In the formulas n ranks, S bytes, alpha = latency, o = overhead, beta = per_byte, gamma =

@@ -30,6 +30,9 @@ inline constexpr std::size_t kSlotBytes = 512 * 1024;
 // their system calls, and the rendezvous which libfabric's providers hold for each large message.
 inline constexpr std::size_t kLocalPieceBytes = 128 * 1024;
 inline constexpr std::size_t kRemotePieceBytes = kSlotBytes;
+// What a TCP connection in use holds beside its slots, in the kernels of both ends; at least, as
+// Linux gives it more where the wire needs more.
+inline constexpr std::size_t kHeldBytes = 256 * 1024;
 
 // What a message belongs to; sender and receiver must agree on all of it but the piece's size.
 struct Header {

@@ -150,6 +150,16 @@ TEST(SimulatedAlgorithms, BroadcastsTakeWhatIsPredictedWithinAQuarter) {
       }
 }
 
+// Hosts far apart: what the kernels hold of a connection is the limit, not the wire.
+TEST(SimulatedAlgorithms, OnALongWayAChainTakesWhatIsPredictedWithinATenth) {
+  constexpr std::size_t kBytes = 8 << 20;
+  auto shape = a_host_each(4, 64 * 1024);
+  shape.costs.between_hosts.latency = 1e-3;
+  const double prediction = predicted(shape, Algorithm::ring, Operation::broadcast, kBytes);
+  EXPECT_GT(prediction, 3 * kBytes * shape.costs.between_hosts.per_byte);
+  expect_near(broadcast(shape, Algorithm::ring, kBytes), prediction, 0.1, "chain");
+}
+
 // Each host sends 2 (n - 1) / n of the buffer, the least possible.
 TEST(SimulatedAlgorithms, RingAndHalvingSendTheLeastPossible) {
   constexpr int kHosts = 8;

@@ -11,7 +11,6 @@
 
 #include "base/check.h"
 #include "base/format.h"
-#include "comm/fabric/link.h"
 #include "comm/simulated/fiber.h"
 
 namespace lockstep {
@@ -21,23 +20,29 @@ using Picoseconds = std::int64_t;
 
 Picoseconds picoseconds(double seconds) { return std::llround(seconds * 1e12); }
 
-// Messages one way from one rank to another, and the slots that hold them.
+// The kernel takes a long message in segments, as it has room.
+constexpr std::size_t kSegmentBytes = 64 * 1024;
+
+// Messages one way from one rank to another: claimed, published, admitted (the sender's slot is
+// free again), received and released, in this order.
 struct Channel {
   struct Message {
-    Picoseconds arrival = 0;
     std::size_t piece = 0, bytes = 0;
     std::byte* buffer = nullptr;
+    std::size_t admitted_bytes = 0;
+    Picoseconds arrival = 0;         // of what was admitted
+    std::size_t stranded_bytes = 0;  // admitted before the receiver had a slot for them
   };
-  // By the message's number, modulo kSlots.
-  std::array<Message, kSlots> messages{};
-  std::array<Picoseconds, kSlots> free_at{};
-  std::uint64_t sent = 0, released = 0;
+  int from = 0, to = 0;
+  std::vector<Message> messages;  // from the oldest that is not released
+  std::uint64_t published = 0, admitted = 0, released = 0;
+  std::size_t held_bytes = 0;                 // in the kernels of both ends
+  std::array<Picoseconds, kSlots> free_at{};  // with credits: when each slot is free again
   std::byte* claimed = nullptr;
   bool receiver_waits = false, sender_waits = false;
 
-  bool full() const { return sent - released == kSlots; }
-  bool empty() const { return sent == released; }
-  Message& oldest() { return messages[released % kSlots]; }
+  Message& message(std::uint64_t number) { return messages[number - released]; }
+  bool has_slot_for(std::uint64_t number) const { return number < released + kSlots; }
 };
 
 // Where messages leave or come in, one after the other.
@@ -52,15 +57,18 @@ struct Port {
 };
 
 struct Level {
-  explicit Level(const LevelCost& cost)
+  Level(const LevelCost& cost, std::size_t held)
       : overhead(picoseconds(cost.overhead)),
         wire(std::max<Picoseconds>(0, picoseconds(cost.latency) - 2 * overhead)),
-        per_byte(cost.per_byte) {}
+        per_byte(cost.per_byte),
+        held_bytes(held) {}
+  bool has_credits() const { return held_bytes == 0; }
   Picoseconds transfer(std::size_t bytes) const {
     return picoseconds(static_cast<double>(bytes) * per_byte);
   }
   Picoseconds overhead, wire;
   double per_byte;  // seconds
+  std::size_t held_bytes;
 };
 
 class Network;
@@ -115,8 +123,8 @@ class Network {
  public:
   explicit Network(const SimulatedShape& shape)
       : shape_(shape),
-        within_(shape.costs.within_host),
-        between_(shape.costs.between_hosts),
+        within_(shape.costs.within_host, 0),
+        between_(shape.costs.between_hosts, shape.held_bytes),
         ring_(static_cast<std::size_t>(shape.hosts * shape.ranks_per_host)),
         hosts_(static_cast<std::size_t>(shape.hosts)),
         room_(shape.piece_bytes),
@@ -150,7 +158,10 @@ class Network {
   Channel& channel(int from, int to) {
     const auto both =
         static_cast<std::uint64_t>(from) * ring_.size() + static_cast<std::uint64_t>(to);
-    return channels_[both];
+    auto& channel = channels_[both];
+    channel.from = from;
+    channel.to = to;
+    return channel;
   }
   const Level& level(int a, int b) const { return host_of(a) == host_of(b) ? within_ : between_; }
 
@@ -161,24 +172,32 @@ class Network {
     run_.seconds = std::max(run_.seconds, static_cast<double>(at(rank).now()) * 1e-12);
   }
 
-  void wake(int rank, Picoseconds moment) { events_.push({moment, events_made_++, rank}); }
+  void wake(int rank, Picoseconds moment) {
+    events_.push({moment, events_made_++, rank, nullptr, 0});
+  }
   // Whether somebody else has a turn until then.
   bool others_first(Picoseconds moment) const {
     return !events_.empty() && events_.top().moment <= moment;
   }
 
-  // The moment when the message has come whole.
-  Picoseconds transmit(int from, int to, Picoseconds moment, std::size_t bytes) {
-    const bool same_host = host_of(from) == host_of(to);
-    const Level& cost = same_host ? within_ : between_;
-    Port& out = same_host ? rank_out_[static_cast<std::size_t>(from)] : host_out_[host_of(from)];
-    Port& in = same_host ? rank_in_[static_cast<std::size_t>(to)] : host_in_[host_of(to)];
-    ++run_.messages;
-    if (!same_host) run_.wire_bytes[host_of(from)] += bytes;
-    const auto transfer = cost.transfer(bytes);
-    const auto began = out.pass(moment, transfer) - transfer;
-    return in.pass(began + cost.wire, transfer);
+  // What was published goes on its way, as far as there is room.
+  void admit(Channel& channel, Picoseconds moment) {
+    while (channel.admitted < channel.published && admit_next(channel, moment)) {
+      const auto arrival = channel.message(channel.admitted++).arrival;
+      if (std::exchange(channel.receiver_waits, false)) wake(channel.to, arrival);
+      if (has_credits(channel)) continue;
+      if (std::exchange(channel.sender_waits, false)) wake(channel.from, moment);
+    }
   }
+  // The receiver has a slot for one message more.
+  void gain_slot(Channel& channel, Picoseconds moment) {
+    const auto number = channel.released + kSlots - 1;
+    if (number > channel.admitted || number >= channel.published) return;
+    auto& message = channel.message(number);
+    drain_later(channel, std::max(moment, message.arrival),
+                std::exchange(message.stranded_bytes, 0));
+  }
+  void count_message() { ++run_.messages; }
 
   std::byte* take_buffer() {
     if (free_buffers_.empty()) {
@@ -195,7 +214,9 @@ class Network {
   struct Event {
     Picoseconds moment;
     std::uint64_t number;  // in the order of being made: who asked first goes first
-    int rank;
+    int rank;              // whose turn it is
+    Channel* drained;      // or: whose kernels have got rid of so many bytes
+    std::size_t drained_bytes;
     bool operator>(const Event& other) const {
       return std::pair(moment, number) > std::pair(other.moment, other.number);
     }
@@ -206,11 +227,62 @@ class Network {
   }
   SimulatedRank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
 
+  bool has_credits(const Channel& channel) const {
+    return level(channel.from, channel.to).has_credits();
+  }
+
+  // False when there was no room for all of the oldest message that is not admitted.
+  bool admit_next(Channel& channel, Picoseconds moment) {
+    auto& message = channel.message(channel.admitted);
+    const Level& cost = level(channel.from, channel.to);
+    do {
+      if (!cost.has_credits() && channel.held_bytes >= cost.held_bytes) return false;
+      const auto rest = message.bytes - message.admitted_bytes;
+      const auto bytes = cost.has_credits() ? rest : std::min(rest, kSegmentBytes);
+      message.arrival = transmit(channel, moment, bytes);
+      message.admitted_bytes += bytes;
+      if (!cost.has_credits()) hold(channel, message, bytes);
+    } while (message.admitted_bytes < message.bytes);
+    return true;
+  }
+
+  // Bytes of the message that is being admitted stay with the kernels until the receiver has read
+  // them into a slot and said so.
+  void hold(Channel& channel, Channel::Message& message, std::size_t bytes) {
+    channel.held_bytes += bytes;
+    if (channel.has_slot_for(channel.admitted))
+      drain_later(channel, message.arrival, bytes);
+    else
+      message.stranded_bytes += bytes;
+  }
+  void drain_later(Channel& channel, Picoseconds read, std::size_t bytes) {
+    const auto told = read + level(channel.from, channel.to).wire;
+    events_.push({told, events_made_++, channel.to, &channel, bytes});
+  }
+
+  // The moment when they have come whole.
+  Picoseconds transmit(const Channel& channel, Picoseconds moment, std::size_t bytes) {
+    const int from = channel.from, to = channel.to;
+    const bool same_host = host_of(from) == host_of(to);
+    const Level& cost = same_host ? within_ : between_;
+    Port& out = same_host ? rank_out_[static_cast<std::size_t>(from)] : host_out_[host_of(from)];
+    Port& in = same_host ? rank_in_[static_cast<std::size_t>(to)] : host_in_[host_of(to)];
+    if (!same_host) run_.wire_bytes[host_of(from)] += bytes;
+    const auto transfer = cost.transfer(bytes);
+    const auto began = out.pass(moment, transfer) - transfer;
+    return in.pass(began + cost.wire, transfer);
+  }
+
   void take_turns() {
     unended_ = ring_.size();
     while (!events_.empty()) {
       const Event event = events_.top();
       events_.pop();
+      if (event.drained != nullptr) {
+        event.drained->held_bytes -= event.drained_bytes;
+        admit(*event.drained, event.moment);
+        continue;
+      }
       at(event.rank).set_now(std::max(event.moment, at(event.rank).now()));
       at(event.rank).fiber().resume();
     }
@@ -273,11 +345,12 @@ Result<void> SimulatedRank::block(const Wait& wait) {
 
 Result<std::byte*> SimulatedRank::claim(int peer) {
   Channel& channel = network_.channel(rank_, peer);
-  while (channel.full()) {
+  const bool credits = network_.level(rank_, peer).has_credits();
+  while (channel.published - (credits ? channel.released : channel.admitted) == kSlots) {
     channel.sender_waits = true;
     TRY(block({peer, "take message", channel.released}));
   }
-  const auto free_at = channel.free_at[channel.sent % kSlots];
+  const auto free_at = channel.free_at[channel.published % kSlots];
   if (free_at > now_) be_busy_until(free_at);
   if (channel.claimed == nullptr) channel.claimed = network_.take_buffer();
   return channel.claimed;
@@ -288,19 +361,19 @@ void SimulatedRank::publish(int peer, std::size_t piece, std::size_t bytes) {
   be_busy_until(now_ + network_.level(rank_, peer).overhead);
   Channel& channel = network_.channel(rank_, peer);
   LS_CHECK(channel.claimed != nullptr);
-  const auto arrival = network_.transmit(rank_, peer, now_, bytes);
-  channel.messages[channel.sent++ % kSlots] = {arrival, piece, bytes,
-                                               std::exchange(channel.claimed, nullptr)};
-  if (std::exchange(channel.receiver_waits, false)) network_.wake(peer, arrival);
+  channel.messages.push_back({piece, bytes, std::exchange(channel.claimed, nullptr)});
+  ++channel.published;
+  network_.count_message();
+  network_.admit(channel, now_);
 }
 
 Result<const std::byte*> SimulatedRank::receive(int peer, std::size_t piece, std::size_t bytes) {
   Channel& channel = network_.channel(peer, rank_);
-  while (channel.empty()) {
+  while (channel.admitted == channel.released) {
     channel.receiver_waits = true;
     TRY(block({peer, "send piece", piece}));
   }
-  const auto& message = channel.oldest();
+  const auto message = channel.messages.front();
   if (message.piece != piece || message.bytes != bytes)
     return Error{Code::corrupt,
                  format("expected piece {} of {} bytes of rank {}, got piece {} of {} bytes", piece,
@@ -311,10 +384,14 @@ Result<const std::byte*> SimulatedRank::receive(int peer, std::size_t piece, std
 
 void SimulatedRank::release(int peer) {
   Channel& channel = network_.channel(peer, rank_);
-  LS_CHECK(!channel.empty());
-  network_.give_buffer(std::exchange(channel.oldest().buffer, nullptr));
-  const auto free_at = now_ + network_.level(rank_, peer).wire;
-  channel.free_at[channel.released++ % kSlots] = free_at;
+  LS_CHECK(channel.admitted > channel.released);
+  const Level& cost = network_.level(rank_, peer);
+  network_.give_buffer(channel.messages.front().buffer);
+  channel.messages.erase(channel.messages.begin());
+  const auto number = channel.released++;
+  if (!cost.has_credits()) return network_.gain_slot(channel, now_);
+  const auto free_at = now_ + cost.wire;
+  channel.free_at[number % kSlots] = free_at;
   if (std::exchange(channel.sender_waits, false)) network_.wake(peer, free_at);
 }
 

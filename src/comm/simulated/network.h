@@ -14,7 +14,11 @@
 //     host's, which all its ranks share, within a host each rank has its own; a port goes both ways
 //     at once;
 //   - a lone message takes latency + b * per_byte from claim to receive;
-//   - a slot that was released is the sender's again after the wire's latency.
+//   - who runs ahead is held back as by the links of comm/fabric. Within a host, and with RDMA, by
+//     credits: a slot that was released is the sender's again after the wire's latency. Over TCP
+//     (held_bytes > 0) by the connection: a slot is the sender's again when the kernel has taken
+//     it, in segments; the two kernels hold held_bytes, until the receiver, which has kSlots slots
+//     of its own, has read them and the sender heard of it.
 // Arithmetic and copying take no time: constants are compared with `reduction` zero.
 //
 // Limits. No shared memory: host() is null, so of a hierarchical algorithm what happens between
@@ -30,6 +34,7 @@
 #include "base/result.h"
 #include "comm/algorithm/exchange.h"
 #include "comm/cost/costs.h"
+#include "comm/fabric/link.h"
 
 namespace lockstep {
 
@@ -38,6 +43,7 @@ struct SimulatedShape {
   int ranks_per_host = 1;  // ranks 0, 1, ... are on the first host, then come those of the next
   Costs costs = {};
   std::size_t piece_bytes = 4096;
+  std::size_t held_bytes = kHeldBytes;   // of each connection between hosts; 0: they have credits
   std::size_t stack_bytes = 128 * 1024;  // of each rank; what is not touched takes no memory
 };
 

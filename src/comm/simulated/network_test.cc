@@ -62,9 +62,10 @@ TEST(SimulatedNetwork, RanksOfAHostShareItsWire) {
 }
 
 // It sends 4 in 8 us. Of the first it hears again 2 + 21 + 2 + 21 us after it began, and so on.
-TEST(SimulatedNetwork, ASenderWaitsForSlots) {
+TEST(SimulatedNetwork, WithCreditsASenderWaitsForSlots) {
   static_assert(kSlots == 4);
   auto shape = two_hosts();
+  shape.held_bytes = 0;
   shape.costs.between_hosts.latency = 25e-6;
   const auto run = simulate(shape, [](Exchange& exchange) -> Result<void> {
     for (std::size_t i = 0; i < 3 * kSlots; ++i)
@@ -72,6 +73,50 @@ TEST(SimulatedNetwork, ASenderWaitsForSlots) {
     return {};
   });
   EXPECT_NEAR(microseconds(run), 46 + 46 + 8 + 21 + 2, 0.1);
+}
+
+// Rank 1 takes nothing before it hears that rank 0 has sent all.
+Result<SimulatedRun> run_ahead(std::size_t messages, std::size_t held_bytes) {
+  auto shape = two_hosts();
+  shape.hosts = 3;
+  shape.held_bytes = held_bytes;
+  return simulate(shape, [=](Exchange& exchange) -> Result<void> {
+    if (exchange.rank() == 2) {
+      TRY(take(exchange, 0, 0, 8));
+      return send(exchange, 1, 0, 8);
+    }
+    if (exchange.rank() == 1) TRY(take(exchange, 2, 0, 8));
+    for (std::size_t i = 0; i < messages; ++i)
+      TRY(exchange.rank() == 0 ? send(exchange, 1, i, 1024) : take(exchange, 0, i, 1024));
+    return exchange.rank() == 0 ? send(exchange, 2, 0, 8) : Result<void>();
+  });
+}
+
+TEST(SimulatedNetwork, AConnectionTakesWhatTheSlotsOfBothEndsAndTheKernelsHold) {
+  const auto most = kSlots + 8 + kSlots;
+  EXPECT_TRUE(run_ahead(most, 8 * 1024));
+  const auto stuck = run_ahead(most + 1, 8 * 1024);
+  ASSERT_FALSE(stuck);
+  EXPECT_EQ(stuck.error().message,
+            "the ranks wait for each other for ever: rank 0 waits for rank 1 to take message 0");
+}
+
+TEST(SimulatedNetwork, WithCreditsAConnectionTakesWhatTheReceiversSlotsHold) {
+  EXPECT_TRUE(run_ahead(kSlots, 0));
+  EXPECT_FALSE(run_ahead(kSlots + 1, 0));
+}
+
+// A wire of two milliseconds there and back carries no more in that time than the kernels hold.
+TEST(SimulatedNetwork, OnALongWayTheKernelsAreTheLimit) {
+  auto shape = two_hosts();
+  shape.costs.between_hosts.latency = 1e-3;
+  shape.held_bytes = 64 * 1024;
+  const auto run = simulate(shape, [](Exchange& exchange) -> Result<void> {
+    for (std::size_t i = 0; i < 64; ++i)
+      TRY(exchange.rank() == 0 ? send(exchange, 1, i, 16 * 1024) : take(exchange, 0, i, 16 * 1024));
+    return {};
+  });
+  EXPECT_NEAR(microseconds(run), 16 * 2000, 1000);
 }
 
 TEST(SimulatedNetwork, TheSameRunGivesTheSameTimes) {
