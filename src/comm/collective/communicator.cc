@@ -178,6 +178,7 @@ int Communicator::size() const { return impl_->size(); }
 const std::string& Communicator::fabric() const { return impl_->engine().fabric(); }
 std::span<const std::vector<int>> Communicator::hosts() const { return impl_->engine().hosts(); }
 const Costs& Communicator::costs() const { return impl_->engine().costs(); }
+std::uint64_t Communicator::wire_bytes() const { return impl_->engine().wire_bytes(); }
 
 Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
                                  CallMode mode) {

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,8 @@ class Communicator {
   std::span<const std::vector<int>> hosts() const;
   // What the group has agreed that messages cost.
   const Costs& costs() const;
+  // Bytes of data that collectives have sent from this rank to other hosts so far, without headers.
+  std::uint64_t wire_bytes() const;
 
   Pending all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
                      CallMode mode = CallMode::nonblocking);  // in place

@@ -119,6 +119,20 @@ TEST(Communicator, AllRanksTakeTheCostsOfRankZero) {
   EXPECT_EQ(reductions, (std::vector<double>{1e-9, 1e-9, 1e-9}));
 }
 
+TEST(Communicator, WhatCollectivesSendToOtherHostsIsCounted) {
+  constexpr std::size_t kBytes = 64 * 1024;
+  auto options = two_hosts(4);
+  options.algorithm = "ring,hierarchical";
+  Group group(options);
+  std::atomic<std::uint64_t> sent = 0;
+  group.run([&](Communicator& communicator) {
+    std::vector<float> values(kBytes / sizeof(float));
+    ASSERT_TRUE(communicator.all_reduce(bytes_of(values), DataType::float32, ReduceOp::sum).wait());
+    sent += communicator.wire_bytes();
+  });
+  EXPECT_EQ(sent, 2 * kBytes);  // 2 (H - 1) / H of the buffer by each of two hosts
+}
+
 TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
   LocalRendezvous place;
   const auto secret = Secret::random();

@@ -15,6 +15,8 @@ namespace lockstep {
 namespace {
 
 constexpr int kSpins = 100;
+// Of the looks of who spins for one peer's message, one in so many is at all there is.
+constexpr unsigned kLooksAtPeer = 8;
 // About 20 us.
 constexpr int kBatonTries = 1000;
 constexpr auto kYieldBound = std::chrono::microseconds(100);
@@ -30,6 +32,14 @@ std::vector<int> ring_of(const Endpoint& endpoint) {
   std::vector<int> ring;
   for (const auto& ranks : endpoint.hosts()) ring.insert(ring.end(), ranks.begin(), ranks.end());
   return ring;
+}
+
+std::vector<bool> elsewhere(const Endpoint& endpoint) {
+  std::vector<bool> elsewhere(static_cast<std::size_t>(endpoint.size()), true);
+  for (const auto& ranks : endpoint.hosts())
+    if (std::find(ranks.begin(), ranks.end(), endpoint.rank()) != ranks.end())
+      for (const int rank : ranks) elsewhere[static_cast<std::size_t>(rank)] = false;
+  return elsewhere;
 }
 
 std::vector<Link*> links_in_host(Endpoint& endpoint, const HostShare& share) {
@@ -57,6 +67,7 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
+      elsewhere_(elsewhere(*endpoint_)),
       piece_bytes_(endpoint_->hosts().size() == 1 ? kLocalPieceBytes : kRemotePieceBytes),
       costs_(costs),
       recorder_(
@@ -257,7 +268,7 @@ template <class Ready>
 Result<bool> ProgressEngine::wait(Ready ready, const Deadline& deadline) {
   auto yield_end = Deadline::after(kYieldBound);
   for (int idle = 0;;) {
-    const bool moved = TRY(progress());
+    const bool moved = TRY(idle < kSpins ? look() : progress());
     if (ready()) return true;
     if (moved) idle = 0;
     if (++idle < kSpins) continue;
@@ -275,6 +286,12 @@ Result<bool> ProgressEngine::progress() {
   if (has_news_.load()) TRY(take_news());
   TRY(endpoint_->poll());
   return point_to_point_.progress();
+}
+
+Result<bool> ProgressEngine::look() {
+  if (!peer_wait_ || ++looks_ % kLooksAtPeer == 0 || has_news_.load()) return progress();
+  TRY(endpoint_->poll_for(peer_wait_->peer));
+  return false;
 }
 
 Result<void> ProgressEngine::take_news() {
@@ -339,9 +356,11 @@ Result<void> ProgressEngine::nap(Ready ready, Deadline deadline) {
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
   TRY(point_to_point_.check());
-  next_checks_.reset();
-  return endpoint_->sleep(
-      deadline, [&] { return ready() || has_news_.load() || point_to_point_.has_arrivals(); });
+  TRY(endpoint_->sleep(
+      deadline, [&] { return ready() || has_news_.load() || point_to_point_.has_arrivals(); }));
+  // What came may show a failure, and nothing else will wake this thread.
+  TRY(check_arrivals());
+  return point_to_point_.check();
 }
 
 Result<std::byte*> ProgressEngine::claim(int peer) {
@@ -360,6 +379,8 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
   auto header = current_;
   header.piece = static_cast<std::uint32_t>(piece);
   header.payload = static_cast<std::uint32_t>(bytes);
+  if (elsewhere_[static_cast<std::size_t>(peer)])
+    wire_bytes_.store(wire_bytes() + bytes, std::memory_order_relaxed);
   endpoint_->link(peer).publish(Lane::collective, header);
 }
 

@@ -57,6 +57,7 @@ class ProgressEngine : private Exchange {
   const std::string& fabric() const { return endpoint_->fabric(); }
   std::span<const std::vector<int>> hosts() const override { return endpoint_->hosts(); }
   const Costs& costs() const { return costs_; }
+  std::uint64_t wire_bytes() const { return wire_bytes_.load(std::memory_order_relaxed); }
 
  private:
   struct QueuedCall {
@@ -95,6 +96,8 @@ class ProgressEngine : private Exchange {
   template <class Ready>
   Result<bool> wait(Ready ready, const Deadline& deadline);
   Result<bool> progress();
+  // The same, mostly for the peer alone that is waited for, if it is one.
+  Result<bool> look();
   Result<void> take_news();
   Result<void> slow_checks();
   // What has come from ranks that are not waited for just now must be of this call or a later one:
@@ -121,6 +124,7 @@ class ProgressEngine : private Exchange {
   const std::unique_ptr<Endpoint> endpoint_;
   const Duration timeout_;
   const std::vector<int> ring_;
+  const std::vector<bool> elsewhere_;  // by rank: on another host
   const std::size_t piece_bytes_;
   const Costs costs_;
 
@@ -143,6 +147,8 @@ class ProgressEngine : private Exchange {
   std::uint64_t received_bytes_ = 0;     // in the current collective
   std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
   std::optional<Deadline> next_checks_;  // of what costs system calls
+  unsigned looks_ = 0;
+  std::atomic<std::uint64_t> wire_bytes_ = 0;  // to other hosts by collectives; written by drivers
 
   // Since the progress thread last lay down: it need not wake for what comes to them.
   std::atomic<bool> driven_by_callers_ = false;

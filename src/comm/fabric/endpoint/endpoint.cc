@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include "base/format.h"
@@ -14,6 +15,7 @@ namespace {
 // A failed connection is often the first sign of a death of which the lifeline tells a moment
 // later, and better.
 constexpr auto kDeathBound = std::chrono::milliseconds(500);
+constexpr auto kListenNap = std::chrono::milliseconds(1);
 // Who does not wake for what comes from other hosts looks after it so often.
 constexpr auto kDeafNap = std::chrono::milliseconds(20);
 // Every wait has a bound, also that for work; the waiter looks again and goes on.
@@ -21,11 +23,8 @@ constexpr auto kNapLimit = std::chrono::seconds(60);
 
 }  // namespace
 
-Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd people, Fd epoll)
-    : self_(std::move(self)),
-      bell_(std::move(bell)),
-      people_(std::move(people)),
-      epoll_(std::move(epoll)) {
+Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd people)
+    : self_(std::move(self)), bell_(std::move(bell)), people_(std::move(people)) {
   const auto count = static_cast<std::size_t>(size);
   links_.resize(count);
   lifelines_.resize(count);
@@ -52,16 +51,21 @@ Result<void> Endpoint::watch(const Fd& epoll, int fd) {
 }
 
 Result<void> Endpoint::poll() {
-  if (!transport_) return {};
-  auto polled = transport_->poll();
+  return transport_ ? unless_it_left(transport_->poll()) : Result<void>();
+}
+
+Result<void> Endpoint::poll_for(int peer) {
+  return transport_ ? unless_it_left(transport_->poll_for(peer)) : Result<void>();
+}
+
+Result<void> Endpoint::unless_it_left(Result<void> polled) {
   if (polled || polled.error().code != Code::peer_lost) return polled;
   const auto gone_before = gone_;
   const auto deadline = Deadline::after(kDeathBound);
   while (!deadline.passed()) {
     TRY(listen());
     if (gone_ != gone_before) return {};  // it had left in order
-    epoll_event event;
-    ::epoll_wait(epoll_.get(), &event, 1, 1);
+    wait_for_events(Ears::deaf, kListenNap);
   }
   return polled;
 }
@@ -141,12 +145,17 @@ void Endpoint::set_sleeping(Lane lane, bool sleeping) {
     if (link != nullptr) link->set_sleeping(lane, sleeping);
 }
 
-void Endpoint::wait_for_events(const Fd& epoll, Duration bound) const {
+// Not by one epoll of both: the transport's would then tell it of each message, also while nobody
+// sleeps.
+bool Endpoint::wait_for_events(Ears ears, Duration bound) const {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(bound);
   if (transport_)
     left = std::min(left, std::chrono::ceil<std::chrono::milliseconds>(transport_->nap_max()));
-  std::array<epoll_event, 8> events;
-  ::epoll_wait(epoll.get(), events.data(), events.size(), static_cast<int>(left.count()));
+  const bool transport_too = transport_ && ears == Ears::all;
+  std::array<pollfd, 2> waited{
+      {{people_.get(), POLLIN, 0}, {transport_too ? transport_->wait_fd() : -1, POLLIN, 0}}};
+  ::poll(waited.data(), waited.size(), static_cast<int>(left.count()));
+  return waited[0].revents != 0;
 }
 
 // The flag of the point-to-point lane is taken back by who rings, and by nobody else: a thread that
@@ -154,12 +163,18 @@ void Endpoint::wait_for_events(const Fd& epoll, Duration bound) const {
 Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& ready) {
   ++sleeping_;
   for (const auto lane : kLanes) set_sleeping(lane, true);
+  bool people_stir = false;
   if (!ready() && (!transport_ || transport_->may_sleep()))
-    wait_for_events(epoll_, std::min<Duration>(deadline.left(), kNapLimit));
+    people_stir = wait_for_events(Ears::all, std::min<Duration>(deadline.left(), kNapLimit));
   set_sleeping(Lane::collective, false);
   --sleeping_;
-  bell_.quiet();
-  return poll_all();
+  if (people_stir) {
+    bell_.quiet();
+    TRY(listen());
+  }
+  TRY(poll());
+  answer_leaving();
+  return {};
 }
 
 bool Endpoint::lie_down(Doze how, const std::function<bool()>& ready) {
@@ -172,9 +187,9 @@ bool Endpoint::lie_down(Doze how, const std::function<bool()>& ready) {
 
 void Endpoint::doze(Doze how) const {
   if (how == Doze::light)
-    wait_for_events(epoll_, kNapLimit);
+    wait_for_events(Ears::all, kNapLimit);
   else
-    wait_for_events(people_, transport_ ? Duration(kDeafNap) : Duration(kNapLimit));
+    wait_for_events(Ears::deaf, transport_ ? Duration(kDeafNap) : Duration(kNapLimit));
 }
 
 Result<void> Endpoint::get_up() {
@@ -212,7 +227,7 @@ void Endpoint::hear_out(Deadline deadline, const std::function<bool()>& ready) {
   for (;;) {
     (void)listen();  // nothing is an error now
     if (ready() || deadline.passed()) return;
-    wait_for_events(people_, deadline.left());
+    wait_for_events(Ears::deaf, deadline.left());
     bell_.quiet();
   }
 }

@@ -70,6 +70,8 @@ class Endpoint {
 
   // Makes progress. An error when a peer died or gave up, or the network failed.
   Result<void> poll();
+  // As Transport::poll_for().
+  Result<void> poll_for(int peer);
   // As poll, and listens to the lifelines too, which costs system calls.
   Result<void> poll_all();
   // Blocks until something may have happened, at most until the deadline. `ready` is asked once
@@ -109,16 +111,19 @@ class Endpoint {
 
  private:
   friend class EndpointMeeting;
-  Endpoint(Peer self, int size, Doorbell bell, Fd people, Fd epoll);
+  Endpoint(Peer self, int size, Doorbell bell, Fd people);
   static Result<void> watch(const Fd& epoll, int fd);
   Result<void> listen();
+  Result<void> unless_it_left(Result<void> polled);
   Result<void> heard(int peer, Notice notice);
   // Nothing once this rank is failing itself.
   Result<void> befallen(Error error) const;
   void tell_all(const Notice& notice);
   void answer_leaving();
   void set_sleeping(Lane lane, bool sleeping);
-  void wait_for_events(const Fd& epoll, Duration bound) const;
+  // Waits for people_ and, unless deaf, for the transport. True when it was for people_.
+  enum class Ears { deaf, all };
+  bool wait_for_events(Ears ears, Duration bound) const;
 
   struct Leaving {
     std::uint64_t sent[kLaneCount];
@@ -127,7 +132,6 @@ class Endpoint {
   Peer self_;
   Doorbell bell_;
   Fd people_;                             // an epoll of the bell and the lifelines
-  Fd epoll_;                              // of those and the transport
   std::unique_ptr<Transport> transport_;  // only where a peer needs it
   std::string fabric_;
   std::vector<std::unique_ptr<Link>> owned_links_;  // the shared-memory ones

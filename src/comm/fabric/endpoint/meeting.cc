@@ -72,10 +72,10 @@ class EndpointMeeting {
   Result<std::unique_ptr<Endpoint>> hold() {
     if (options_.size > 1) own_ = TRY(choose_address(options_.network));
     auto bell = TRY(Doorbell::create());
-    Fd people(::epoll_create1(EPOLL_CLOEXEC)), epoll(::epoll_create1(EPOLL_CLOEXEC));
-    if (!people || !epoll) return os_error("making an epoll", errno);
+    Fd people(::epoll_create1(EPOLL_CLOEXEC));
+    if (!people) return os_error("making an epoll", errno);
     endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
-                                 std::move(bell), std::move(people), std::move(epoll)));
+                                 std::move(bell), std::move(people)));
     if (options_.size > 1) TRY(check_provider());
     auto met = meet_all();
     if (met) met = settle_hosts();
@@ -84,7 +84,7 @@ class EndpointMeeting {
       return std::move(met).error();
     }
     if (tcp_ != nullptr) tcp_->stop_listening();
-    TRY(watch_all());
+    TRY(Endpoint::watch(endpoint_->people_, endpoint_->bell_.fd()));
     tell_of_fabric();
     return std::move(endpoint_);
   }
@@ -341,14 +341,6 @@ class EndpointMeeting {
         endpoint_->share_ = HostShare{ranks, std::move(*commons_), heap_, std::move(heaps_)};
     }
     std::sort(hosts.begin(), hosts.end());
-  }
-
-  Result<void> watch_all() {
-    TRY(Endpoint::watch(endpoint_->people_, endpoint_->bell_.fd()));
-    TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->people_.get()));
-    if (endpoint_->transport_)
-      TRY(Endpoint::watch(endpoint_->epoll_, endpoint_->transport_->wait_fd()));
-    return {};
   }
 
   const EndpointOptions options_;

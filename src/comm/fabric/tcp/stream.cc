@@ -94,7 +94,8 @@ void Stream::read_more() {
   const auto rest = in_payload ? expected_bytes_ - came_bytes_ : 0;
   iovec parts[] = {{receive_slot(filling_) + kHeaderOffset + came_bytes_, rest},
                    {stage_.data(), stage_.size()}};
-  const auto got = ::readv(fd(), parts, 2);
+  const auto got =
+      rest > 0 ? ::readv(fd(), parts, 2) : ::recv(fd(), stage_.data(), stage_.size(), MSG_DONTWAIT);
   if (got <= 0) {
     if (got < 0 && errno == EINTR) return;
     readable_ = false;

@@ -43,6 +43,13 @@ class Stream {
   int fd() const { return socket_.fd(); }
   // What epoll, edge-triggered, says of the connection.
   void note(std::uint32_t events);
+  // A message may have begun to come: progress() is to look, without a word of epoll. False when
+  // one is on its way already, of whose rest epoll will tell.
+  bool expect() {
+    if (came_bytes_ > 0) return false;
+    readable_ = true;
+    return true;
+  }
   // True when progress() would do something without a further word of epoll.
   bool has_work() const {
     if (!staged_.empty() && has_room()) return true;

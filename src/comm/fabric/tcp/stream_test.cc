@@ -188,6 +188,28 @@ TEST_F(Connection, WhoSendsToAClosedEndLearnsItWithoutASignal) {
   EXPECT_FALSE(sender_->has_work());
 }
 
+TEST_F(Connection, WhoExpectsAMessageFindsItWithoutAWordOfEpoll) {
+  move();
+  ASSERT_TRUE(send(10));
+  ASSERT_TRUE(receiver_->progress().has_value());
+  EXPECT_FALSE(receiver_->front());
+  EXPECT_TRUE(receiver_->expect());
+  ASSERT_TRUE(receiver_->progress().has_value());
+  EXPECT_TRUE(take());
+  EXPECT_TRUE(receiver_->expect());
+  ASSERT_TRUE(receiver_->progress().has_value());
+  EXPECT_FALSE(receiver_->front());
+}
+
+TEST_F(Connection, TheRestOfAMessageIsLeftToEpoll) {
+  const Header header{.payload = 40};
+  write_by_hand(&header, sizeof header);
+  EXPECT_TRUE(receiver_->expect());
+  ASSERT_TRUE(receiver_->progress().has_value());
+  EXPECT_FALSE(receiver_->expect());
+  EXPECT_FALSE(receiver_->has_work());
+}
+
 TEST_F(Connection, WithoutNewsThereIsNothingToDo) {
   move();
   EXPECT_FALSE(receiver_->has_work());

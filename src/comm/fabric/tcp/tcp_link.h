@@ -33,6 +33,8 @@ class TcpLink : public Link {
   Stream& stream(std::size_t lane) { return *streams_[lane]; }
   bool is_over() const;
   bool has_work() const;
+  // As Stream::expect().
+  bool expect(Lane lane) { return at(lane).expect(); }
   // `peer_lost` when a connection has ended, unless the peer is forgotten.
   Result<void> progress();
 

@@ -119,6 +119,9 @@ Result<Link*> TcpTransport::keep(int peer, LaneSockets sockets) {
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->stream(lane).fd(), &event) != 0)
       return os_error("watching a connection", errno);
   }
+  const auto index = static_cast<std::size_t>(peer);
+  link_of_.resize(std::max(link_of_.size(), index + 1));
+  link_of_[index] = link.get();
   links_.push_back(std::move(link));
   return links_.back().get();
 }
@@ -132,6 +135,13 @@ Result<void> TcpTransport::poll() {
   }
   for (const auto& link : links_) TRY(link->progress());
   return {};
+}
+
+Result<void> TcpTransport::poll_for(int peer) {
+  const auto index = static_cast<std::size_t>(peer);
+  auto* const link = index < link_of_.size() ? link_of_[index] : nullptr;
+  if (link == nullptr || !link->expect(Lane::collective)) return poll();
+  return link->progress();
 }
 
 void TcpTransport::forget(int peer) {

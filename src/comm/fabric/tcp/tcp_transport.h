@@ -4,7 +4,9 @@
 //
 // How a pair meets: the callee listens (only while its group meets) and tells the caller where; the
 // caller connects once for each lane, proves the group's secret and says which lane it is. All
-// connections are in one epoll, edge-triggered, so a poll without news is one system call.
+// connections are in one epoll, edge-triggered, so a poll without news is one system call. Who
+// waits for one peer asks that peer's connection itself instead: the call that finds no news is as
+// cheap, and the one that finds some has it at once.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +48,7 @@ class TcpTransport : public Transport {
   Result<Link*> admit(int peer, const Socket& lifeline, const Deadline& deadline);
 
   Result<void> poll() override;
+  Result<void> poll_for(int peer) override;
   void forget(int peer) override;
   bool is_drained(int peer) const override;
   int wait_fd() const override { return epoll_.get(); }
@@ -65,7 +68,8 @@ class TcpTransport : public Transport {
   const Fd epoll_;
   std::optional<Listener> listener_;
   std::vector<std::unique_ptr<TcpLink>> links_;
-  ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
+  std::vector<TcpLink*> link_of_;  // by rank; null, or nothing at the end, for who has none
+  ForkGuard fork_guard_;           // last: forgets the descriptors before they are closed
 };
 
 }  // namespace lockstep
