@@ -54,6 +54,8 @@ class Contestant(Closing):
     def __init__(self, entry: Entry, ranks: int, folder: Path) -> None:
         self.name = entry.name
         self._entry = entry
+        # Of the last turn, what each rank sent to other hosts in a call; empty: they do not count.
+        self.payloads: list[float] = []
         path = folder / f"{entry.name}-{ranks}"
         self._log = path.with_suffix(".log")
         with socket.socket(socket.AF_UNIX) as listener, self._log.open("w") as log:
@@ -91,8 +93,9 @@ class Contestant(Closing):
         """
         answers = self.ask(f"run {work} {calls}")
         try:
-            times = [[float(word) for word in answer.split()] for answer in answers]
-            return (max(end for _, end in times) - min(begin for begin, _ in times)) / calls
+            said = [[float(word) for word in answer.split()] for answer in answers]
+            self.payloads = [sent / calls for _, _, *counted in said for sent in counted]
+            return (max(each[1] for each in said) - min(each[0] for each in said)) / calls
         except ValueError:
             raise Failed(f"{self.name} answers no times to {work}: {answers}") from None
 

@@ -42,6 +42,7 @@ class Member : public Contestant {
   int rank() const override { return communicator_.rank(); }
   int ranks() const override { return communicator_.size(); }
   void barrier() override { finish(communicator_.barrier(CallMode::blocking)); }
+  std::optional<std::uint64_t> wire_bytes() const override { return communicator_.wire_bytes(); }
 
  protected:
   Communicator& communicator_;

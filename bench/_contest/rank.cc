@@ -91,12 +91,14 @@ class Rank {
     std::ranges::fill(room_, 0.0F);
     work.call();
     contestant_.barrier();
+    const auto sent = contestant_.wire_bytes();
     const double begin = now();
     for (int i = 0; i < calls; ++i) work.call();
     const double end = now();
     char times[64];
     std::snprintf(times, sizeof times, "%.9f %.9f", begin, end);
-    return times;
+    if (!sent) return times;
+    return times + (" " + std::to_string(*contestant_.wire_bytes() - *sent));
   }
 
   static double now() {

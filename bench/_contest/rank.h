@@ -3,7 +3,8 @@
 //
 //   check COLLECTIVE BYTES        answered by "right", or by how the result of a call was wrong
 //   run COLLECTIVE BYTES CALLS    by when so many calls began and ended here, after one untimed:
-//                                 two numbers, seconds of CLOCK_MONOTONIC
+//                                 two numbers, seconds of CLOCK_MONOTONIC; and by a third, where
+//                                 it is counted: the bytes that they sent from here to other hosts
 //
 // COLLECTIVE is all_reduce, reduce_scatter or all_gather; BYTES are those of its larger side, a
 // multiple of 4 * ranks. Between two lines a rank is blocked in read(), so that a contestant whose
@@ -11,8 +12,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -34,6 +37,9 @@ class Contestant {
   virtual void reduce_scatter(std::span<float> input, std::span<float> output) = 0;
   // The rank()-th block of output is this rank's input.
   virtual void all_gather(std::span<float> output) = 0;
+
+  // Of data that calls have sent from this rank to other hosts so far; nothing: it is not counted.
+  virtual std::optional<std::uint64_t> wire_bytes() const { return std::nullopt; }
 };
 
 // Until the coordinator hangs up.

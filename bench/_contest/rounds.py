@@ -7,6 +7,7 @@ each time in another order, and of each the median of its better half of rounds 
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,16 @@ class Pace:
     rounds: int
     seconds: float  # of a contestant's turn in each round
     slow: float = SLOW
+    # Who takes so many times as long as the fastest at a first look is left at that.
+    hopeless: float = math.inf
+
+
+@dataclass(frozen=True)
+class Look:
+    """At a contestant, before it takes turns."""
+
+    calls: int  # that fill a turn
+    seconds: float  # of one
 
 
 def best_half(readings: Sequence[float]) -> float:
@@ -41,7 +52,7 @@ def best_half(readings: Sequence[float]) -> float:
     return statistics.median(sorted(readings)[: (len(readings) + 1) // 2])
 
 
-def calls_a_turn(side: Side, work: Work, seconds: float, slow: float = SLOW) -> int | None:
+def first_look(side: Side, work: Work, seconds: float, slow: float = SLOW) -> Look | None:
     """Calls that take so long together; None for whom one call takes too long.
 
     Approached in small steps, because a single call of ranks that spin for each other's processor
@@ -50,7 +61,7 @@ def calls_a_turn(side: Side, work: Work, seconds: float, slow: float = SLOW) -> 
     calls = 1
     while (once := side.run(work, calls)) * calls < seconds / 3 and calls < CALLS_MAX:
         calls *= 4
-    return None if once > slow else max(1, min(CALLS_MAX, round(seconds / once)))
+    return None if once > slow else Look(max(1, min(CALLS_MAX, round(seconds / once))), once)
 
 
 def turns(sides: Sequence[Anyone], rounds: int) -> Iterator[Anyone]:
@@ -64,16 +75,18 @@ def take_turns(
     sides: Sequence[Side], work: Work, pace: Pace, say: Callable[[str], None]
 ) -> dict[str, float]:
     """Seconds of a call of each, by name, after one result of each has been verified."""
-    calls: dict[str, int] = {}
+    looks: dict[str, Look] = {}
     for side in sides:
         side.check(work)
-        fitting = calls_a_turn(side, work, pace.seconds, pace.slow)
-        if fitting is None:
+        look = first_look(side, work, pace.seconds, pace.slow)
+        if look is None:
             say(f"{side.name} is left out of {work}: one call takes more than {pace.slow:.0f} s")
         else:
-            calls[side.name] = fitting
-    runners = [side for side in sides if side.name in calls]
+            looks[side.name] = look
+    most = pace.hopeless * min((look.seconds for look in looks.values()), default=0)
+    runners = [side for side in sides if side.name in looks and looks[side.name].seconds <= most]
     readings: dict[str, list[float]] = {side.name: [] for side in runners}
     for side in turns(runners, pace.rounds):
-        readings[side.name].append(side.run(work, calls[side.name]))
-    return {name: best_half(times) for name, times in readings.items()}
+        readings[side.name].append(side.run(work, looks[side.name].calls))
+    seen = {name: look.seconds for name, look in looks.items()}
+    return seen | {name: best_half(times) for name, times in readings.items()}

@@ -13,15 +13,22 @@ from .contestant import Contestant, Entry, Work
 from .network import INTERFACE, Network
 from .peers import program_of, python
 from .rounds import Pace, take_turns
-from .rows import KIB, MIB
+from .rows import KIB, MIB, PATHS
 
 Row = dict[str, Any]
 
 PEERS = ("gloo", "open_mpi")
+# Ours, made to take no notice of hosts.
+FLAT_RING = "flat_ring"
+
+# A flat ring of four ranks takes a second for 64 MiB on a wire of 1 Gbit/s.
+SLOW = 4.0
 
 # From here on it is told what the wire allows; and from here on it is judged, because the bucket's
 # burst flatters shorter calls.
 BOUNDED, LONG = MIB, 16 * MIB
+# From here on what each host sends is counted.
+COUNTED = 64 * KIB
 # The share of iperf3's goodput that we want at least, by the wire's rate.
 WIRE_BARS = {"1gbit": 0.98, "10gbit": 0.85}
 # Never slower than the fastest peer, but for noise: where the wire is the limit, all are alike.
@@ -61,6 +68,13 @@ class Layout:
         return self.hosts * self.ranks_a_host
 
     @property
+    def rate(self) -> str:
+        return self.network.rate.name if self.network.rate else "none"
+
+    def host_of(self, rank: int) -> int:
+        return rank // self.ranks_a_host
+
+    @property
     def places(self) -> list[str]:
         """Each host as ranks are told of it: its address and its namespace."""
         return [f"{host.address}={host.path}" for host in self.network.hosts]
@@ -73,8 +87,20 @@ def entry(name: str, layout: Layout, build: Path, folder: Path) -> Entry:
     elif name == "open_mpi":
         command = _mpirun(layout, build, folder)
     else:
-        command = [str(build / "bin" / "bench_contest"), str(layout.ranks), name, *layout.places]
+        return ours(name, layout, build, name)
     return Entry(name, [*DIES_WITH_US, *command])
+
+
+def ours(name: str, layout: Layout, build: Path, path: str, **settings: str) -> Entry:
+    """Our ranks, with these variables in their environment."""
+    words = [f"{variable}={value}" for variable, value in settings.items()]
+    program = str(build / "bin" / "bench_contest")
+    command = ["env", *words, program, str(layout.ranks), path, *layout.places]
+    return Entry(name, [*DIES_WITH_US, *command])
+
+
+def flat_ring(layout: Layout, build: Path) -> Entry:
+    return ours(FLAT_RING, layout, build, PATHS[0], LOCKSTEP_ALGORITHM="ring")
 
 
 def _mpirun(layout: Layout, build: Path, folder: Path) -> list[str]:
@@ -92,28 +118,42 @@ def _mpirun(layout: Layout, build: Path, folder: Path) -> list[str]:
 
 
 class Counted:
-    """A contestant, with the bytes that its first host sends a call."""
+    """A contestant, with the bytes that its hosts send a call."""
 
-    def __init__(self, contestant: Contestant, network: Network) -> None:
+    def __init__(self, contestant: Contestant, layout: Layout) -> None:
         self.name = contestant.name
         self._contestant = contestant
-        self._host = network.hosts[0]
+        self._layout = layout
         self._sent: list[float] = []
+        self._payloads: set[float] = set()
 
     def check(self, work: Work) -> None:
         self._sent.clear()
+        self._payloads.clear()
         self._contestant.check(work)
 
     def run(self, work: Work, calls: int) -> float:
-        before = self._host.sent_bytes()
+        first = self._layout.network.hosts[0]
+        before = first.sent_bytes()
         seconds = self._contestant.run(work, calls)
         # One call more than is timed, and a barrier, which is little.
-        self._sent.append((self._host.sent_bytes() - before) / (calls + 1))
+        self._sent.append((first.sent_bytes() - before) / (calls + 1))
+        self._payloads.update(self._payload(host) for host in range(self._layout.hosts))
         return seconds
 
     @property
     def sent_bytes(self) -> float:
+        """By the first host's interface, with headers."""
         return statistics.median(self._sent)
+
+    @property
+    def payloads(self) -> set[float]:
+        """All that any host sent of data in a call of any turn, as the library counts it."""
+        return self._payloads
+
+    def _payload(self, host: int) -> float:
+        by_rank = enumerate(self._contestant.payloads)
+        return sum(sent for rank, sent in by_rank if self._layout.host_of(rank) == host)
 
 
 def race(
@@ -128,7 +168,7 @@ def race(
     """The rows of all sizes. The wire is measured before the first, between them and at the end."""
     with contextlib.ExitStack() as started:
         sides = [
-            Counted(started.enter_context(Contestant(each, layout.ranks, folder)), layout.network)
+            Counted(started.enter_context(Contestant(each, layout.ranks, folder)), layout)
             for each in entries
         ]
         before = layout.network.goodput() if max(sizes) >= BOUNDED else None
@@ -137,9 +177,11 @@ def race(
             times = take_turns(sides, work, pace, say)
             after = layout.network.goodput() if size >= BOUNDED else before
             sent = {side.name: side.sent_bytes for side in sides}
+            payloads = {side.name: side.payloads for side in sides}
             goodput = max(before, after) if before and after and size >= BOUNDED else None
             for path in filter(times.__contains__, paths):
                 yield from rows(layout, work, path, times, sent, goodput)
+                yield from _payload_on_the_wires(layout, work, path, payloads[path])
             before = after
 
 
@@ -156,14 +198,7 @@ def rows(
     times are seconds of a call, by contestant; goodput bits a second of iperf3.
     """
     ours = times[path]
-    about: Row = {
-        "ranks": layout.ranks,
-        "hosts": layout.hosts,
-        "rate": layout.network.rate.name if layout.network.rate else "none",
-        "bytes": work.bytes,
-        "path": path,
-        "dtype": "float32",
-    }
+    about = _about(layout, work, path)
     peers = {name: times[name] for name in PEERS if name in times}
     made: Row = {"bench": "wire", "case": work.collective, **about, "unit": "us"}
     made |= {"ours": ours * 1e6}
@@ -174,16 +209,50 @@ def rows(
         made |= {name: seconds * 1e6 for name, seconds in peers.items()}
     shared = 2 * (layout.ranks - 1) / layout.ranks * work.bytes * 8 / ours
     made |= {"gbit": work.bytes * 8 / ours / 1e9, "bus_gbit": shared / 1e9}
-    # The least that a host must send: with one rank a host, and with several that first add up.
-    least = 2 * (layout.hosts - 1) / layout.hosts * work.bytes
+    least = _least(layout, work)
     if goodput is not None:
         bound = least * 8 / goodput
         made |= {"limit": bound * 1e6, "of_limit": bound / ours, "sent": sent[path] / least}
     yield made
     if "gloo" in peers:
         yield from _against_gloo(layout, work, about, ours, peers["gloo"])
+    if FLAT_RING in times:
+        ring = {"unit": "us", "ours": ours * 1e6, "peer": times[FLAT_RING] * 1e6}
+        ring |= {"peer_name": "flat ring", "ratio": times[FLAT_RING] / ours, "bar": PEER_BAR}
+        yield {"bench": "wire", "case": "against the flat ring"} | about | ring
     if goodput is not None:
         yield from _on_the_wire(layout, work, about, least * 8 / ours, goodput)
+
+
+def _about(layout: Layout, work: Work, path: str) -> Row:
+    return {
+        "ranks": layout.ranks,
+        "hosts": layout.hosts,
+        "rate": layout.rate,
+        "bytes": work.bytes,
+        "path": path,
+        "dtype": "float32",
+    }
+
+
+def _least(layout: Layout, work: Work) -> float:
+    """What a host must send: with one rank a host, and with several that first add up."""
+    return 2 * (layout.hosts - 1) / layout.hosts * work.bytes
+
+
+def _payload_on_the_wires(
+    layout: Layout, work: Work, path: str, payloads: set[float]
+) -> Iterator[Row]:
+    """With several ranks a host each host sends exactly the least, in each call."""
+    if layout.ranks_a_host == 1 or work.bytes < COUNTED or not payloads:
+        return
+    least = _least(layout, work)
+    worst = max(payloads, key=lambda sent: abs(sent - least))
+    counted = {"unit": "bytes", "ours": worst, "peer": least, "peer_name": "2(H-1)/H of it"}
+    made = {"bench": "wire", "case": "payload on each host's wire", **_about(layout, work, path)}
+    made |= counted | {"ratio": min(worst, least) / max(worst, least)}
+    # Of shorter calls the plan with the fewest steps may send more.
+    yield made | {"bar": 1.0} if work.bytes >= BOUNDED else made
 
 
 def _against_gloo(

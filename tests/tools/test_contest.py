@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from _contest.contestant import Contestant, Entry, Failed, Work
 from _contest.network import RATES, Network, Unavailable
-from _contest.rounds import Pace, best_half, calls_a_turn, take_turns
+from _contest.rounds import Look, Pace, best_half, first_look, take_turns
 from _contest.rows import bar, row
 from _contest.wired import Layout, rows
 
@@ -48,10 +48,9 @@ def test_of_the_rounds_the_median_of_the_better_half_counts() -> None:
     assert best_half([7]) == 7
 
 
-def test_a_turn_is_as_many_calls_as_fill_its_time() -> None:
-    assert calls_a_turn(Metronome("a", 1e-3), WORK, 0.03) == 30
-    assert calls_a_turn(Metronome("a", 1e-6), WORK, 0.03) == 30_000
-    assert calls_a_turn(Metronome("a", 0.5), WORK, 0.03) == 1
+@pytest.mark.parametrize(("seconds", "calls"), [(1e-3, 30), (1e-6, 30_000), (0.5, 1)])
+def test_a_turn_is_as_many_calls_as_fill_its_time(seconds: float, calls: int) -> None:
+    assert first_look(Metronome("a", seconds), WORK, 0.03) == Look(calls, seconds)
 
 
 def test_contestants_take_turns_that_begin_with_another_each_time() -> None:
@@ -67,6 +66,14 @@ def test_who_takes_more_than_a_second_for_a_call_is_left_out_with_a_word() -> No
     sides = [Metronome("quick", 0.01), Metronome("slow", 1.5)]
     assert take_turns(sides, WORK, PACE, said.append) == {"quick": 0.01}
     assert said == ["slow is left out of all_reduce 64: one call takes more than 1 s"]
+
+
+def test_who_is_hopelessly_slow_at_a_first_look_takes_no_turns() -> None:
+    asked: list[str] = []
+    sides = [Metronome("quick", 0.1, asked), Metronome("slow", 0.3, asked)]
+    times = take_turns(sides, WORK, Pace(3, 0.1, hopeless=2.5), print)
+    assert times == {"quick": 0.1, "slow": 0.3}
+    assert asked == ["quick check", "quick 1", "slow check", "slow 1", *["quick 1"] * 3]
 
 
 def test_a_row_holds_us_against_the_fastest_peer_and_names_the_others() -> None:
@@ -111,6 +118,8 @@ class Wires:
 def wire_rows(hosts: int, ranks_a_host: int, size: int, goodput: float | None) -> list[Any]:
     layout = Layout(cast(Network, Wires(hosts)), ranks_a_host)
     times = {"zero-copy": 0.1, "gloo": 0.3, "open_mpi": 0.2}
+    if ranks_a_host > 1:
+        times["flat_ring"] = 0.15
     sent = {"zero-copy": size * 1.05}
     return list(rows(layout, Work("all_reduce", size), "zero-copy", times, sent, goodput))
 
@@ -135,9 +144,13 @@ def test_ranks_that_share_a_host_are_held_against_gloo_in_long_calls_only() -> N
     assert [each["case"] for each in wire_rows(2, 2, 64 * MIB, 1e9)] == [
         "all_reduce",
         "against gloo",
+        "against the flat ring",
         "on the wire",
     ]
-    assert [each["case"] for each in wire_rows(2, 2, MIB, 1e9)] == ["all_reduce"]
+    assert [each["case"] for each in wire_rows(2, 2, MIB, 1e9)] == [
+        "all_reduce",
+        "against the flat ring",
+    ]
 
 
 def test_hosts_that_are_namespaces_reach_each_other_at_the_rate_and_leave_nothing() -> None:
@@ -156,8 +169,32 @@ def test_hosts_that_are_namespaces_reach_each_other_at_the_rate_and_leave_nothin
 
 def test_the_contest_between_hosts_runs_and_is_right() -> None:
     words = ["--quick", "--peers", "none", "--bytes", "8,64KiB", "--ranks-per-host", "2"]
+    made = between_hosts("wire", *words)
+    assert [(each["case"], each["bytes"], each["hosts"], each["ranks"]) for each in made] == [
+        ("all_reduce", 8, 2, 4),
+        ("against the flat ring", 8, 2, 4),
+        ("all_reduce", 64 << 10, 2, 4),
+        ("against the flat ring", 64 << 10, 2, 4),
+        ("payload on each host's wire", 64 << 10, 2, 4),
+    ]
+    assert made[-1]["ours"] == 64 << 10, "of each of two hosts that first add up"
+
+
+def test_the_choice_is_held_against_every_plan_that_was_not_chosen() -> None:
+    [row] = between_hosts("choice", "--quick", "--bytes", "1KiB", "--ranks-per-host", "2")
+    assert (row["case"], row["bytes"], row["hosts"], row["ranks"]) == ("all_reduce", 1024, 2, 4)
+    algorithms = ("flat", "ring", "recursive_doubling", "halving_doubling", "double_tree")
+    plans = {f"{name}{among}" for name in algorithms for among in ("", ",hierarchical")}
+    assert plans & row.keys() == plans
+    assert row["ours"] == row[row["chosen"]]
+    assert row["peer"] == row[row["peer_name"]] == min(row[plan] for plan in plans)
+    assert 0 < row["ratio"] <= 1
+
+
+def between_hosts(bench: str, *words: str) -> list[dict[str, Any]]:
+    """The rows of a benchmark that makes hosts of namespaces."""
     shown = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "wire.py"), *words],
+        [sys.executable, str(ROOT / "bench" / f"{bench}.py"), *words],
         env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
         capture_output=True,
         text=True,
@@ -167,11 +204,7 @@ def test_the_contest_between_hosts_runs_and_is_right() -> None:
     if "need root" in shown.stderr or "no network namespace" in shown.stderr:
         pytest.skip(shown.stderr)
     assert shown.returncode == 0, shown.stderr
-    made = [json.loads(line) for line in shown.stdout.splitlines()]
-    assert [(each["case"], each["bytes"], each["hosts"], each["ranks"]) for each in made] == [
-        ("all_reduce", 8, 2, 4),
-        ("all_reduce", 64 << 10, 2, 4),
-    ]
+    return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
 # Two ranks that say of themselves what the arguments are, and answer as the last one does.

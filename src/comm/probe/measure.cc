@@ -32,40 +32,46 @@ class StopWatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-class PingPong {
+// Two messages at the same time, one each way, as in each step of most collectives: a wire that
+// rests after each message, or lets a burst pass, would show more than it carries.
+class Exchanges {
  public:
-  PingPong(Communicator& pair, Buffer& buffer) : pair_(pair), buffer_(buffer) {}
-
-  // One message to rank 1 and one back: half the time of both.
-  Result<double> one_way(std::size_t bytes) {
-    const auto data = buffer_.span().first(bytes);
-    const StopWatch watch;
-    TRY(pair_.broadcast(data, 0, CallMode::blocking).wait());
-    sending_ = watch.seconds();
-    TRY(pair_.broadcast(data, 1, CallMode::blocking).wait());
-    return watch.seconds() / 2;
-  }
+  Exchanges(Communicator& pair, Buffer& buffer) : pair_(pair), buffer_(buffer) {}
 
   // As many as are worth their time; rank 0 says how many.
   Result<Timings> timed(std::size_t bytes) {
-    TRY(one_way(bytes));  // pages and routes are found
-    const double first = TRY(one_way(bytes));
-    const double wanted = kSecondsForSize / std::max(2 * first, 1e-9);
+    TRY(exchange(bytes));  // pages and routes are found
+    const double first = TRY(exchange(bytes));
+    const double wanted = kSecondsForSize / std::max(first, 1e-9);
     const int rounds =
         TRY(agree(static_cast<int>(std::clamp<double>(wanted, kRoundsLeast, kRoundsMost))));
     Timings timings{static_cast<double>(bytes), {}};
-    sends_.clear();
-    for (int i = 0; i < rounds; ++i) {
-      timings.seconds.push_back(TRY(one_way(bytes)));
-      sends_.push_back(sending_);
-    }
+    for (int i = 0; i < rounds; ++i) timings.seconds.push_back(TRY(exchange(bytes)));
     return timings;
   }
 
-  // How long rank 0 was busy with sending in the last timed().
-  double sending() const { return median(sends_); }
+  // How long rank 0 is busy with sending a small message. Answers keep the two together.
+  Result<double> sending() {
+    const auto data = buffer_.span().first(kSizes.front());
+    std::vector<double> seconds;
+    for (int i = 0; i < kRoundsMost; ++i) {
+      const StopWatch watch;
+      TRY(pair_.broadcast(data, 0, CallMode::blocking).wait());
+      seconds.push_back(watch.seconds());
+      TRY(pair_.broadcast(data, 1, CallMode::blocking).wait());
+    }
+    return median(seconds);
+  }
 
  private:
+  Result<double> exchange(std::size_t bytes) {
+    const auto both = buffer_.span().first(2 * bytes);
+    const auto own = both.subspan(static_cast<std::size_t>(pair_.rank()) * bytes, bytes);
+    const StopWatch watch;
+    TRY(pair_.all_gather(own, both, CallMode::blocking).wait());
+    return watch.seconds();
+  }
+
   Result<int> agree(int value) {
     std::memcpy(buffer_.data(), &value, sizeof value);
     TRY(pair_.broadcast(buffer_.span().first(sizeof value), 0, CallMode::blocking).wait());
@@ -75,8 +81,6 @@ class PingPong {
 
   Communicator& pair_;
   Buffer& buffer_;
-  double sending_ = 0;
-  std::vector<double> sends_;
 };
 
 // An array of numbers becomes rank 0's, or the greatest of all, on every rank.
@@ -91,15 +95,14 @@ Result<void> share_greatest(Communicator& group, std::span<double> values) {
 
 Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress) {
   LS_CHECK(pair.size() == 2);
-  auto buffer = TRY(pair.allocate(Bytes(static_cast<std::int64_t>(kSizes.back()))));
-  PingPong ping_pong(pair, buffer);
+  auto buffer = TRY(pair.allocate(Bytes(static_cast<std::int64_t>(2 * kSizes.back()))));
+  Exchanges exchanges(pair, buffer);
   std::vector<Timings> sizes;
-  double sending = 0;
   for (const auto bytes : kSizes) {
     progress(format("measuring messages of {}", text(Bytes(static_cast<std::int64_t>(bytes)))));
-    sizes.push_back(TRY(ping_pong.timed(bytes)));
-    if (sizes.size() == 1) sending = ping_pong.sending();
+    sizes.push_back(TRY(exchanges.timed(bytes)));
   }
+  const double sending = TRY(exchanges.sending());
   const Line line = fit_line(sizes);
   // A lone small message says more of latency than a line that large ones bend.
   const double latency = std::min(line.at_zero, median(sizes.front().seconds));

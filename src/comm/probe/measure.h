@@ -13,10 +13,10 @@ namespace lockstep {
 // Called often, with what is being measured.
 using ProbeProgress = std::function<void(std::string_view)>;
 
-// What messages between the two ranks of this group cost, by sending them to
-// and fro: sizes from 8 bytes to 4 MiB, medians, a line through them. Both
-// ranks call it; the result is rank 0's. On fast networks half a second, at
-// most about two seconds on 1 Gbit/s.
+// What messages between the two ranks of this group cost, by sending one each
+// way at the same time: sizes from 8 bytes to 4 MiB, medians, a line through
+// them. Both ranks call it; the result is rank 0's. On fast networks half a
+// second, at most about two seconds on 1 Gbit/s.
 Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress);
 
 // Seconds a byte that is reduced (float32, sum of two), while all ranks of the

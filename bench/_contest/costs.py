@@ -1,0 +1,98 @@
+"""What messages cost between hosts, measured as users measure it, and what is chosen by that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .contestant import Failed
+from .wired import SETPRIV, Layout
+
+PROBE_SECONDS = 120.0
+# A file needs a host to be one; what was measured counts for all.
+MAP = "pods: [{leaves: [{hosts: [{id: first, islands: [{devices: [{kind: core}]}]}]}]}]\n"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Of one size: seconds by each plan that fits, and the one that is chosen."""
+
+    seconds: dict[str, float]
+    chosen: str
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A map with what was measured, and the same as agents hand it to ranks."""
+
+    map: Path
+    words: str
+
+
+def probe(layout: Layout, build: Path, folder: Path) -> Costs:
+    """By `lockstep probe --write MAP`, as the ranks of all hosts."""
+    file = folder / "map.yaml"
+    file.write_text(MAP)
+    command = [*SETPRIV, str(build / "bin" / "lockstep"), "probe", "--words", "--write", str(file)]
+    ranks = [
+        subprocess.Popen(
+            host.within(*command),
+            env=_environment(layout, rank, folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, host in ((rank, _host(layout, rank)) for rank in range(layout.ranks))
+    ]
+    try:
+        said = [rank.communicate(timeout=PROBE_SECONDS) for rank in ranks]
+    except subprocess.TimeoutExpired:
+        raise Failed(f"lockstep probe took more than {PROBE_SECONDS:.0f} s") from None
+    finally:
+        for rank in ranks:
+            rank.kill()
+    if any(rank.returncode for rank in ranks):
+        raise Failed(f"lockstep probe failed: {said}")
+    return Costs(file, said[0][0].strip())
+
+
+def predicted(layout: Layout, costs: Costs, sizes: list[int], build: Path) -> list[Predicted]:
+    """By `lockstep tune`, of each size of an all-reduce."""
+    shape = ["--hosts", str(layout.hosts), "--ranks", str(layout.ranks_a_host)]
+    words = ["--bytes", ",".join(map(str, sizes)), "--map", str(costs.map), "--json"]
+    shown = subprocess.run(
+        [str(build / "bin" / "lockstep"), "tune", *shape, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PROBE_SECONDS,
+    )
+    if shown.returncode != 0:
+        raise Failed(f"lockstep tune failed: {shown.stderr}")
+    return [_predicted(size["plans"]) for size in json.loads(shown.stdout)["sizes"]]
+
+
+def _predicted(plans: list[dict[str, Any]]) -> Predicted:
+    [chosen] = (plan["plan"] for plan in plans if plan["chosen"])
+    return Predicted({plan["plan"]: plan["predicted_us"] / 1e6 for plan in plans}, chosen)
+
+
+def _host(layout: Layout, rank: int) -> Any:
+    return layout.network.hosts[layout.host_of(rank)]
+
+
+def _environment(layout: Layout, rank: int, folder: Path) -> dict[str, str]:
+    """As a launcher has it, on a host that is told apart by its id."""
+    return {
+        "PATH": os.environ["PATH"],
+        "RANK": str(rank),
+        "WORLD_SIZE": str(layout.ranks),
+        "MASTER_ADDR": layout.network.hosts[0].address,
+        "MASTER_PORT": "29500",
+        "LOCKSTEP_HOST_ID": _host(layout, rank).address,
+        "LOCKSTEP_MEETING_FOLDER": str(folder),
+    }
