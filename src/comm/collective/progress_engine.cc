@@ -15,6 +15,10 @@ namespace lockstep {
 namespace {
 
 constexpr int kSpins = 100;
+// Where the core is shared with who must run before what is waited for can come.
+constexpr int kSpinsOnSharedCore = 8;
+// Who comes back from yielding only after that has a core with others.
+constexpr auto kSharedYield = std::chrono::microseconds(5);
 // Of the looks of who spins for one peer's message, one in so many is at all there is.
 constexpr unsigned kLooksAtPeer = 8;
 // About 20 us.
@@ -74,7 +78,8 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
           {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
           flight_names()),
       chooser_(shape_of(endpoint_->hosts()), forced, costs),
-      point_to_point_(*endpoint_, recorder_) {
+      point_to_point_(*endpoint_, recorder_),
+      spins_(kSpins) {
   if (const auto* share = endpoint_->share())
     host_.emplace(static_cast<Exchange&>(*this), *share, links_in_host(*endpoint_, *share));
   thread_ = std::thread([this] { serve(); });
@@ -267,19 +272,30 @@ Deadline ProgressEngine::silence_end() {
 template <class Ready>
 Result<bool> ProgressEngine::wait(Ready ready, const Deadline& deadline) {
   auto yield_end = Deadline::after(kYieldBound);
+  bool yields = false;
   for (int idle = 0;;) {
-    const bool moved = TRY(idle < kSpins ? look() : progress());
+    const bool moved = TRY(idle < spins_ ? look() : progress());
     if (ready()) return true;
-    if (moved) idle = 0;
-    if (++idle < kSpins) continue;
-    if (idle == kSpins) yield_end = Deadline::after(kYieldBound);
+    if (moved) {
+      idle = 0;
+      yields = false;
+    }
+    if (++idle < spins_) continue;
+    if (!std::exchange(yields, true)) yield_end = Deadline::after(kYieldBound);
     if (yield_end.passed())
       TRY(nap(ready, deadline));
     else
-      sched_yield();
+      yield_core();
     TRY(slow_checks());
     if (deadline.passed()) return ready();
   }
+}
+
+void ProgressEngine::yield_core() {
+  const auto before = std::chrono::steady_clock::now();
+  sched_yield();
+  const bool shared = std::chrono::steady_clock::now() - before > kSharedYield;
+  spins_ = shared ? kSpinsOnSharedCore : std::min(kSpins, 2 * spins_);
 }
 
 Result<bool> ProgressEngine::progress() {
@@ -356,9 +372,10 @@ Result<void> ProgressEngine::nap(Ready ready, Deadline deadline) {
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
   TRY(point_to_point_.check());
-  TRY(endpoint_->sleep(
-      deadline, [&] { return ready() || has_news_.load() || point_to_point_.has_arrivals(); }));
-  // What came may show a failure, and nothing else will wake this thread.
+  // What came before, or comes, may show a failure, and nothing else will wake this thread.
+  TRY(endpoint_->sleep(deadline, [&] {
+    return ready() || has_news_.load() || point_to_point_.has_arrivals() || !check_arrivals();
+  }));
   TRY(check_arrivals());
   return point_to_point_.check();
 }

@@ -9,9 +9,9 @@
 //
 // A failure is told to all ranks before any of their calls ends with it (inquest.h).
 //
-// Waiting: spin shortly, yield the core for about 100 us (ranks outnumber cores on small hosts),
-// then sleep in epoll until a peer rings, a message comes or something is submitted. An idle
-// communicator costs no time.
+// Waiting: spin shortly, and hardly at all once yielding has shown that others run on this core;
+// yield the core for about 100 us (ranks outnumber cores on small hosts), then sleep in epoll until
+// a peer rings, a message comes or something is submitted. An idle communicator costs no time.
 #pragma once
 
 #include <atomic>
@@ -103,6 +103,8 @@ class ProgressEngine : private Exchange {
   // What has come from ranks that are not waited for just now must be of this call or a later one:
   // where calls do not match, two ranks may wait for each other while a third one shows why.
   Result<void> check_arrivals() const;
+  // Learns by it for how long it is good to spin.
+  void yield_core();
   Deadline silence_end();
   // Sleeps until ready() may be true, something comes, or the deadline.
   template <class Ready>
@@ -148,6 +150,7 @@ class ProgressEngine : private Exchange {
   std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
   std::optional<Deadline> next_checks_;  // of what costs system calls
   unsigned looks_ = 0;
+  int spins_;                                  // before the core is given to others
   std::atomic<std::uint64_t> wire_bytes_ = 0;  // to other hosts by collectives; written by drivers
 
   // Since the progress thread last lay down: it need not wake for what comes to them.
