@@ -1,6 +1,8 @@
 #include "comm/choice/choose.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -11,22 +13,51 @@ namespace {
 
 // Predictions are no better than that; and where two plans cost the same at many sizes, the choice
 // does not go to and fro between them.
-constexpr double kAsGood = 1.05;
+constexpr double kAsGood = 1.1;
+
+// What a rank sends. Only trees cut what is no longer than a slot into pieces.
+int messages(Algorithm algorithm, Operation operation, std::size_t bytes, int ranks) {
+  constexpr std::size_t kTreePieceBytes = 16 * 1024;
+  const int rounds = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
+  const auto tree_pieces = static_cast<int>(std::min<std::size_t>(bytes / kTreePieceBytes, 64));
+  const bool all_reduces = operation == Operation::all_reduce;
+  switch (algorithm) {
+    case Algorithm::recursive_doubling:
+    case Algorithm::dissemination:
+      return rounds;
+    case Algorithm::halving_doubling:
+      return 2 * rounds;
+    case Algorithm::double_tree:
+      return (all_reduces ? 4 : 2) * std::max(1, tree_pieces);
+    case Algorithm::ring:
+      if (operation == Operation::broadcast || operation == Operation::reduce) return 1;
+      return (all_reduces ? 2 : 1) * (ranks - 1);
+    case Algorithm::flat:
+    case Algorithm::pairwise:
+      return ranks - 1;
+  }
+  LS_CHECK(false);
+  return 0;
+}
 
 }  // namespace
 
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
                 const Costs& costs) {
-  auto plans = fitting_plans(operation, bytes, group);
+  const auto plans = fitting_plans(operation, bytes, group);
   LS_CHECK(!plans.empty());
-  std::stable_partition(plans.begin(), plans.end(),
-                        [](const CallPlan& plan) { return plan.hierarchical; });
   std::vector<Seconds> times;
   for (const CallPlan& plan : plans) times.push_back(predict(plan, operation, bytes, group, costs));
   const auto least = *std::min_element(times.begin(), times.end());
-  const auto found = std::find_if(times.begin(), times.end(),
-                                  [&](Seconds time) { return time <= kAsGood * least; });
-  return plans[static_cast<std::size_t>(found - times.begin())];
+  std::vector<CallPlan> good;
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (times[i] <= kAsGood * least) good.push_back(plans[i]);
+  const auto key = [&](const CallPlan& plan) {
+    const int ranks = plan.hierarchical ? group.hosts : group.ranks;
+    return std::pair(!plan.hierarchical, messages(plan.algorithm, operation, bytes, ranks));
+  };
+  return *std::min_element(good.begin(), good.end(),
+                           [&](const CallPlan& a, const CallPlan& b) { return key(a) < key(b); });
 }
 
 }  // namespace lockstep

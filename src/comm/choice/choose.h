@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// One that fits. Of those within 5 % of the cheapest a hierarchical one, which leaves most of the
-// wire to others, then the first in the order of kAlgorithms. bytes: the call header's, of a rank's
-// share.
+// One that fits. Of those within a tenth of the cheapest a hierarchical one, which leaves most of
+// the wire to others, then the one with the fewest messages, as processors that are busy, and ranks
+// that come late, cost something at each of them. bytes: the call header's, of a rank's share.
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
                 const Costs& costs);
 

@@ -19,6 +19,7 @@ constexpr std::array<std::size_t, 7> kSizes = {8,         1 << 10, 8 << 10, 64 <
                                                256 << 10, 1 << 20, 4 << 20};
 constexpr double kSecondsForSize = 0.1;
 constexpr int kRoundsLeast = 5, kRoundsMost = 200;
+constexpr int kSeries = 30, kSeriesMessages = 32;
 constexpr std::size_t kReducedBytes = 4 << 20;
 constexpr int kReductions = 15;
 
@@ -50,20 +51,25 @@ class Exchanges {
     return timings;
   }
 
-  // How long rank 0 is busy with sending a small message. Answers keep the two together.
-  Result<double> sending() {
-    const auto data = buffer_.span().first(kSizes.front());
+  // How much apart small messages come that are sent one after the other; a lone one takes so long.
+  Result<double> gap(double latency) {
     std::vector<double> seconds;
-    for (int i = 0; i < kRoundsMost; ++i) {
+    for (int i = 0; i < kSeries; ++i) {
       const StopWatch watch;
-      TRY(pair_.broadcast(data, 0, CallMode::blocking).wait());
-      seconds.push_back(watch.seconds());
-      TRY(pair_.broadcast(data, 1, CallMode::blocking).wait());
+      for (const int root : {0, 1}) TRY(send_series(root));
+      seconds.push_back(watch.seconds() / 2);
     }
-    return median(seconds);
+    return std::max(0.0, median(seconds) - latency) / (kSeriesMessages - 1);
   }
 
  private:
+  Result<void> send_series(int root) {
+    const auto data = buffer_.span().first(kSizes.front());
+    for (int i = 0; i < kSeriesMessages; ++i)
+      TRY(pair_.broadcast(data, root, CallMode::blocking).wait());
+    return {};
+  }
+
   Result<double> exchange(std::size_t bytes) {
     const auto both = buffer_.span().first(2 * bytes);
     const auto own = both.subspan(static_cast<std::size_t>(pair_.rank()) * bytes, bytes);
@@ -102,11 +108,11 @@ Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& prog
     progress(format("measuring messages of {}", text(Bytes(static_cast<std::int64_t>(bytes)))));
     sizes.push_back(TRY(exchanges.timed(bytes)));
   }
-  const double sending = TRY(exchanges.sending());
   const Line line = fit_line(sizes);
   // A lone small message says more of latency than a line that large ones bend.
   const double latency = std::min(line.at_zero, median(sizes.front().seconds));
-  std::array<double, 3> cost = {latency, std::min(sending, latency / 2), line.per_byte};
+  const double gap = TRY(exchanges.gap(latency));
+  std::array<double, 3> cost = {latency, std::min(gap, latency / 2), line.per_byte};
   if (pair.rank() != 0) cost = {};
   TRY(share_greatest(pair, cost));
   return LevelCost{cost[0], cost[1], cost[2]};

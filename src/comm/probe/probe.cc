@@ -64,30 +64,37 @@ class Probing {
  private:
   using Hosts = std::span<const std::vector<int>>;
 
-  // The two ranks measure, all others wait for them.
-  Result<std::optional<LevelCost>> pair_cost(int a, int b) {
-    const std::array<int, 2> ranks = {a, b};
-    std::optional<LevelCost> cost;
-    if (world_.rank() == a || world_.rank() == b) {
-      const auto pair = TRY(joined_.group(format("probe-{}-{}", a, b), ranks));
-      cost = TRY(measure_messages(*pair, progress_));
-    }
-    TRY(world_.barrier().wait());
-    return cost;
+  // By the two, while others do the same or wait for them.
+  Result<LevelCost> pair_cost(int a, int b) {
+    const std::array<int, 2> ranks = {std::min(a, b), std::max(a, b)};
+    const auto pair = TRY(joined_.group(format("probe-{}-{}", ranks[0], ranks[1]), ranks));
+    return measure_messages(*pair, progress_);
   }
 
   Result<std::optional<MeasuredLevel>> within_host(Hosts hosts) {
     const auto found = std::find_if(hosts.begin(), hosts.end(),
                                     [](const auto& ranks) { return ranks.size() > 1; });
     if (found == hosts.end()) return std::optional<MeasuredLevel>();
-    return shared(world_, TRY(pair_cost((*found)[0], (*found)[1])));
+    const int a = (*found)[0], b = (*found)[1];
+    std::optional<LevelCost> cost;
+    if (world_.rank() == a || world_.rank() == b) cost = TRY(pair_cost(a, b));
+    return shared(world_, cost);
   }
 
+  // The first ranks of all hosts, in pairs, at the same time: as in a collective, in which they
+  // share switches and whatever else they share. Then in other pairs.
   Result<std::optional<MeasuredLevel>> between_hosts(Hosts hosts) {
+    const auto own = std::find_if(hosts.begin(), hosts.end(), [this](const auto& ranks) {
+      return ranks.front() == world_.rank();
+    });
+    const auto host = static_cast<std::size_t>(own - hosts.begin());
     std::optional<LevelCost> slowest;
-    for (std::size_t i = 1; i < std::min(hosts.size(), kWaysMost + 1); ++i) {
-      const auto cost = TRY(pair_cost(hosts.front().front(), hosts[i].front()));
-      if (cost) slowest = slower(slowest.value_or(LevelCost{0, 0, 0}), *cost);
+    for (std::size_t round = 0; round < kWaysMost && 1U << round < hosts.size(); ++round) {
+      const auto other = host ^ 1U << round;
+      if (own != hosts.end() && other < hosts.size())
+        slowest = slower(slowest.value_or(LevelCost{0, 0, 0}),
+                         TRY(pair_cost(world_.rank(), hosts[other].front())));
+      TRY(world_.barrier().wait());
     }
     return shared(world_, slowest);
   }

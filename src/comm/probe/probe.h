@@ -16,8 +16,9 @@ struct Probed {
 };
 
 // Called by all ranks that joined; the result is the same on all. Between hosts
-// the slowest way from the first rank's host to at most four others counts, one
-// after the other; within a host, two ranks of the first host that has them.
+// the first ranks of all of them measure in pairs, at the same time, in up to
+// four rounds of other pairs, and the slowest way counts; within a host, two
+// ranks of the first host that has them.
 Result<Probed> probe(const Joined& joined, const ProbeProgress& progress);
 
 // Two threads that share memory as two processes of a host do.
