@@ -383,6 +383,7 @@ TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
 // So much is stored past the cache.
 TEST(MoreThanTheCacheHolds, IsMovedAndReducedInLentMemory) {
   constexpr std::int32_t kBlock = 1 << 20;
+  constexpr std::size_t kBlockBytes = sizeof(std::int32_t) * kBlock;
   Group group(one_host(3));
   group.run([](Communicator& comm) {
     const int ranks = comm.size(), own = comm.rank(), whole = ranks * kBlock;
@@ -395,7 +396,7 @@ TEST(MoreThanTheCacheHolds, IsMovedAndReducedInLentMemory) {
     };
     const auto expect_done = [](const Pending& pending) { ASSERT_TRUE(pending.wait()); };
     const auto block =
-        second.span().subspan(static_cast<std::size_t>(4 * own * kBlock), 4 * kBlock);
+        second.span().subspan(static_cast<std::size_t>(own) * kBlockBytes, kBlockBytes);
 
     put_numbers(second, own * kBlock, kBlock, own * kBlock);
     expect_done(comm.all_gather(block, second.span()));

@@ -6,7 +6,6 @@
 
 #include <sys/mman.h>
 
-#include "base/units.h"
 #include "comm/fabric/slot.h"
 
 namespace lockstep {
