@@ -1,5 +1,6 @@
 #include "comm/torch/backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -7,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "base/format.h"
+#include "comm/torch/connect.h"
 #include "comm/torch/lent_memory.h"
 #include "comm/torch/scope_labels.h"
 #include "comm/torch/tensors.h"
@@ -56,6 +58,20 @@ Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout)
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
   return c10::make_intrusive<Options>("lockstep",
                                       std::chrono::duration_cast<milliseconds>(timeout_));
+}
+
+c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const std::vector<int>& ranks,
+                                                 const c10::intrusive_ptr<Options>& options) {
+  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+  if (place == ranks.end()) return nullptr;
+  const ConnectOptions part{.rank = static_cast<int>(place - ranks.begin()),
+                            .size = static_cast<int>(ranks.size()),
+                            .group = options->group_name,
+                            .timeout = options->timeout};
+  auto backend = store ? connect_through(store, part) : connect_at_meeting_place(part);
+  if (!backend) raise(backend.error());
+  return *std::move(backend);
 }
 
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {

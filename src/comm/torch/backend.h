@@ -50,6 +50,13 @@ class Backend : public c10d::Backend {
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
+  // The group of these of our ranks, in this order; null for a rank that is none of them. Its ranks
+  // meet in the store; where that is null, at LOCKSTEP_RENDEZVOUS: then every rank of the run makes
+  // as many groups.
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& options) override;
+
   // What a thread calls between the two starts at once but returns no Work: the one that
   // endCoalescing() returns stands for all of it. A batch that was begun and not ended, as torch
   // does after an error, is given up with the thread's next: what it started goes on.

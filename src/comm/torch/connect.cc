@@ -163,6 +163,16 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10
   return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
 }
 
+Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const ConnectOptions& options) {
+  const auto address = variable("LOCKSTEP_RENDEZVOUS");
+  if (!address)
+    return Error{Code::invalid,
+                 "LOCKSTEP_RENDEZVOUS is not set, and there is no store to meet in: start ranks by "
+                 "lockstep run, or by torchrun"};
+  auto backend = TRY(connect_at(*address, options));
+  return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
+}
+
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
   const ConnectOptions options{.rank = TRY(number_variable("RANK")),
                                .size = TRY(number_variable("WORLD_SIZE")),
@@ -171,11 +181,15 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration
     return Error{Code::invalid,
                  format("RANK {} is not below WORLD_SIZE {}", options.rank, options.size)};
   c10::intrusive_ptr<c10d::Backend> backend;
-  if (const auto address = variable("LOCKSTEP_RENDEZVOUS"))
-    backend = TRY(connect_at(*address, options));
-  else
-    backend = TRY(connect_through(TRY(store_from_environment(options)), options));
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
+  c10::intrusive_ptr<c10d::Store> store;
+  if (variable("LOCKSTEP_RENDEZVOUS")) {
+    backend = TRY(connect_at_meeting_place(options));
+  } else {
+    store = TRY(store_from_environment(options));
+    backend = TRY(connect_through(store, options));
+  }
+  auto group =
+      c10::make_intrusive<c10d::ProcessGroup>(std::move(store), options.rank, options.size);
   const auto custom = c10d::ProcessGroup::BackendType::CUSTOM;
   group->setBackend(c10::DeviceType::CPU, custom, std::move(backend));
   group->setDefaultBackend(custom);

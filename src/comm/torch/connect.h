@@ -30,6 +30,10 @@ struct ConnectOptions {
 Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10d::Store> store,
                                                           const ConnectOptions& options);
 
+// The same at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE, for groups that no store made.
+// Collective over all ranks of the run: each calls it equally often.
+Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const ConnectOptions& options);
+
 // A process group with this backend for CPU tensors, for programs in C++. RANK and WORLD_SIZE say
 // who we are. Ranks meet at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE; where that is
 // not set, in a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun. Collective: each rank

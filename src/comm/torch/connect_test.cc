@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <unistd.h>
 
@@ -76,6 +77,21 @@ class ConnectFromEnvironment : public testing::Test {
       ::unsetenv(name);
   }
 
+  // True if a sum over this rank's half of the group is what it should be.
+  static bool sums_over_a_half(c10d::ProcessGroup& group, int rank) {
+    const bool upper = rank >= kSize / 2;
+    const auto backend = group.getBackend(c10::DeviceType::CPU);
+    const auto options = backend->getBackendOptions();
+    options->group_name = upper ? "upper" : "lower";
+    auto store = group.getStore();
+    if (store) store = c10::make_intrusive<c10d::PrefixStore>(options->group_name, store);
+    const auto half = backend->split(
+        store, upper ? std::vector<int>{3, 4, 5} : std::vector<int>{0, 1, 2}, options);
+    std::vector<at::Tensor> tensors{at::full({1000}, rank + 1.0)};
+    half->allreduce(tensors)->wait();
+    return tensors[0].sum().item<double>() == 1000 * (upper ? 4 + 5 + 6 : 1 + 2 + 3);
+  }
+
   // True if a sum over all ranks, of a first and a second group, is what it should be.
   static bool sums_over_ranks(int rank) {
     ::setenv("RANK", std::to_string(rank).c_str(), 1);
@@ -88,6 +104,7 @@ class ConnectFromEnvironment : public testing::Test {
       std::vector<at::Tensor> tensors{at::full({1000}, rank + 1.0)};
       (*group)->allreduce(tensors)->wait();
       if (tensors[0].sum().item<double>() != 1000 * kSize * (kSize + 1) / 2) return false;
+      if (!sums_over_a_half(**group, rank)) return false;
     }
     return true;
   }
