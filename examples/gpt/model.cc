@@ -80,14 +80,22 @@ Gpt::Gpt(const ModelOptions& options) : options_(options) {
   norm_ = register_module("norm", std::make_shared<Norm>(options.width));
 }
 
-at::Tensor Gpt::forward(const at::Tensor& bytes) const {
+at::Tensor run_block(const Block& block, const at::Tensor& x) { return block.forward(x); }
+
+at::Tensor Gpt::forward(const at::Tensor& bytes, const RunBlock& run) const {
   auto x = at::embedding(embedding_, bytes) + position_.narrow(0, 0, bytes.size(1));
-  for (const auto& block : blocks_) x = block->forward(x);
+  for (const auto& block : blocks_) x = run(*block, x);
   return at::linear(norm_->forward(x), embedding_);
 }
 
-at::Tensor Gpt::loss(const at::Tensor& bytes, const at::Tensor& next) const {
-  return at::cross_entropy_loss(forward(bytes).view({-1, kBytes}), next.reshape({-1}));
+at::Tensor Gpt::loss(const at::Tensor& bytes, const at::Tensor& next, const RunBlock& run) const {
+  return at::cross_entropy_loss(forward(bytes, run).view({-1, kBytes}), next.reshape({-1}));
+}
+
+std::vector<torch::nn::Module*> Gpt::blocks() const {
+  std::vector<torch::nn::Module*> all;
+  for (const auto& block : blocks_) all.push_back(block.get());
+  return all;
 }
 
 }  // namespace lockstep::gpt

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -51,14 +52,22 @@ class Block : public torch::nn::Module {
   std::shared_ptr<Linear> qkv_, project_, widen_, narrow_;
 };
 
+// Runs a block: who divides its parameters over many ranks has something to do before and after.
+using RunBlock = std::function<at::Tensor(const Block& block, const at::Tensor& x)>;
+
+at::Tensor run_block(const Block& block, const at::Tensor& x);
+
 class Gpt : public torch::nn::Module {
  public:
   explicit Gpt(const ModelOptions& options);
 
   // Logits [batch, time, 256] for the byte after each of [batch, time] bytes; time <= context.
-  at::Tensor forward(const at::Tensor& bytes) const;
+  at::Tensor forward(const at::Tensor& bytes, const RunBlock& run = run_block) const;
   // Mean cross-entropy in nats a byte.
-  at::Tensor loss(const at::Tensor& bytes, const at::Tensor& next) const;
+  at::Tensor loss(const at::Tensor& bytes, const at::Tensor& next,
+                  const RunBlock& run = run_block) const;
+  // Where nearly all parameters are.
+  std::vector<torch::nn::Module*> blocks() const;
 
   const ModelOptions& options() const { return options_; }
 

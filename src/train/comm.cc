@@ -1,12 +1,15 @@
 #include "train/comm.h"
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "base/check.h"
@@ -37,6 +40,58 @@ Error error_of(std::string_view what, const std::exception& exception) {
 
 std::chrono::milliseconds milliseconds(Duration duration) {
   return std::chrono::ceil<std::chrono::milliseconds>(duration);
+}
+
+// Where the ranks of a part meet: keys of their own, also when a group is split again under the
+// same name. All ranks count alike. Null for a group that has no store: then its backend knows.
+c10::intrusive_ptr<c10d::Store> meeting_place(c10d::ProcessGroup& group, std::string_view name,
+                                              int first_rank) {
+  auto store = group.getStore();
+  if (!store) return store;
+  const auto uses = store->add(format("split/{}/{}", name, group.getRank()), 1);
+  return c10::make_intrusive<c10d::PrefixStore>(format("split/{}/{}/{}", name, uses, first_rank),
+                                                std::move(store));
+}
+
+// The backends write what is of the part into the options that they are given, which may be the
+// group's own: those are put back, else the next part would be taken from the wrong ranks. And Gloo
+// reads there, unchecked, which rank of the world each of ours is.
+c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
+                                                const c10::intrusive_ptr<c10d::Store>& store,
+                                                const std::vector<int>& ranks,
+                                                const std::string& name) {
+  auto options = backend.getBackendOptions();
+  auto of_group = options->global_ranks_in_group;
+  auto name_of_group = std::exchange(options->group_name, name);
+  if (of_group.empty()) {
+    options->global_ranks_in_group.resize(static_cast<std::size_t>(backend.getSize()));
+    std::iota(options->global_ranks_in_group.begin(), options->global_ranks_in_group.end(), 0u);
+  }
+  auto part = backend.split(store, ranks, options);
+  options->global_ranks_in_group = std::move(of_group);
+  options->group_name = std::move(name_of_group);
+  return part;
+}
+
+// As ProcessGroup::splitGroup, which insists on a store and leaves its mark on the group's options.
+c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
+                                                   const std::vector<int>& ranks, int rank,
+                                                   std::string_view name) {
+  const auto words = format("{} of rank {}", name, ranks.front());
+  const auto store = meeting_place(group, name, ranks.front());
+  const auto size = static_cast<int>(ranks.size());
+  auto part = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+  std::map<c10d::Backend*, c10::intrusive_ptr<c10d::Backend>> parts;  // one may serve two devices
+  for (const auto& device : group.getDeviceTypes()) {
+    auto backend = group.getBackend(device.type());
+    auto& split = parts[backend.get()];
+    if (!split) split = split_backend(*backend, store, ranks, words);
+    part->setBackend(device.type(), c10d::ProcessGroup::strToBackendType(backend->getBackendName()),
+                     split);
+  }
+  part->setDefaultBackend(group.getBackendType());
+  part->setGroupName(words);
+  return part;
 }
 
 }  // namespace
@@ -92,6 +147,36 @@ Transfer Comm::broadcast(at::Tensor tensor, int root, std::string_view label) {
     std::vector<at::Tensor> tensors{std::move(tensor)};
     return (*group_)->broadcast(tensors, options);
   });
+}
+
+Transfer Comm::gather(at::Tensor whole, at::Tensor part, std::string_view label) {
+  if (!group_) {
+    if (whole.data_ptr() != part.data_ptr()) whole.copy_(part);
+    return {};
+  }
+  return start("all-gather", label, [&] { return (*group_)->all_gather_single(whole, part); });
+}
+
+Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label) {
+  if (!group_) {
+    if (whole.data_ptr() != part.data_ptr()) part.copy_(whole);
+    return {};
+  }
+  return start("reduce-scatter", label,
+               [&] { return (*group_)->reduce_scatter_single(part, whole); });
+}
+
+Result<Comm> Comm::split(const std::vector<int>& ranks, std::string_view name) const {
+  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+  LS_CHECK(place != ranks.end());
+  const auto rank = static_cast<int>(place - ranks.begin());
+  if (ranks.size() == 1) return Comm();
+  if (static_cast<int>(ranks.size()) == size_) return *this;
+  try {
+    return Comm(split_group(**group_, ranks, rank, name), bound_);
+  } catch (const std::exception& exception) {
+    return error_of(format("making the group {} of rank {}", name, rank_), exception);
+  }
 }
 
 Result<double> Comm::reduce(double value, Reduction reduction, std::string_view label) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
@@ -61,9 +62,17 @@ class Comm {
   Transfer reduce(at::Tensor tensor, Reduction reduction, std::string_view label);
   // Every rank's tensor becomes that of `root`.
   Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
+  // `whole` becomes the ranks' parts, one after the other; `part` may be its place in `whole`.
+  Transfer gather(at::Tensor whole, at::Tensor part, std::string_view label);
+  // `part` becomes this rank's piece of the sum of the ranks' `whole`.
+  Transfer reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label);
 
   // One number, reduced and waited for.
   Result<double> reduce(double value, Reduction reduction, std::string_view label);
+
+  // The group of these of our ranks, in this order; this rank is among them. Each rank of ours
+  // calls it once with the group that it is to be in. `name` is for errors: "shard".
+  Result<Comm> split(const std::vector<int>& ranks, std::string_view name) const;
 
   // A zeroed one-dimensional tensor: in the backend's own memory where it lends some, which saves
   // it a copy on every transfer.

@@ -1,5 +1,6 @@
 #include "train/layout.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -12,26 +13,66 @@ namespace {
 // Vector instructions and DMA engines like 64 bytes.
 constexpr std::int64_t kAlignment = 64;
 
+std::int64_t width(at::ScalarType type) {
+  return static_cast<std::int64_t>(c10::elementSize(type));
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
 Bytes padded_size(const ParameterSpec& spec) {
-  const auto bytes = spec.elements() * static_cast<std::int64_t>(c10::elementSize(spec.type));
-  return Bytes((bytes + kAlignment - 1) / kAlignment * kAlignment);
+  return Bytes(round_up(spec.elements() * width(spec.type), kAlignment));
 }
 
-Bytes size(const UnitPlace& unit) {
-  return Bytes(unit.elements * static_cast<std::int64_t>(c10::elementSize(unit.type)));
+Bytes size(const UnitPlace& unit) { return Bytes(unit.elements * width(unit.type)); }
+
+// Declared last comes first, since backward does; blocks in their own order before the root.
+std::vector<std::size_t> order_of_backward(const std::vector<ParameterSpec>& parameters,
+                                           bool blocks) {
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.rbegin(), order.rend(), std::size_t{0});
+  if (blocks)
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return parameters[a].block > parameters[b].block;
+    });
+  return order;
 }
 
-// The open unit of this type, or a new one where there is none or it is full. Types have their
-// units side by side, so that a model which alternates between types is not cut into crumbs.
-int unit_for(const ParameterSpec& spec, std::vector<UnitPlace>& units, const Policy& policy) {
-  for (std::size_t i = units.size(); i-- > 0;) {
-    if (units[i].type != spec.type) continue;
-    const auto limit = i == 0 ? policy.first_bucket : policy.bucket;
-    if (size(units[i]) + padded_size(spec) <= limit) return static_cast<int>(i);
-    break;
+class Units {
+ public:
+  Units(std::vector<UnitPlace>& units, const Policy& policy) : units_(units), policy_(policy) {}
+
+  // The open unit of this block and type, or a new one where there is none or it is full. Types
+  // have their units side by side, so that a model which alternates between types is not cut into
+  // crumbs.
+  int unit_for(const ParameterSpec& spec) {
+    const int block = policy_.parameters > 1 ? spec.block : ParameterSpec::kRoot;
+    for (std::size_t i = units_.size(); i-- > 0;) {
+      if (units_[i].type != spec.type || units_[i].block != block) continue;
+      if (block != ParameterSpec::kRoot || fits(i, spec)) return static_cast<int>(i);
+      break;
+    }
+    units_.push_back(
+        {.type = spec.type, .block = block, .elements = 0, .slice = {}, .parameters = {}});
+    return static_cast<int>(units_.size() - 1);
   }
-  units.push_back({.type = spec.type, .elements = 0, .parameters = {}});
-  return static_cast<int>(units.size() - 1);
+
+ private:
+  bool fits(std::size_t unit, const ParameterSpec& spec) const {
+    const auto limit = unit == 0 ? policy_.first_bucket : policy_.bucket;
+    return size(units_[unit]) + padded_size(spec) <= limit;
+  }
+
+  std::vector<UnitPlace>& units_;
+  const Policy& policy_;
+};
+
+// What of [offset, offset + elements) lies in the slice, counted from offset.
+Interval owned_part(const Interval& slice, std::int64_t offset, std::int64_t elements) {
+  const auto begin = std::clamp<std::int64_t>(slice.begin - offset, 0, elements);
+  const auto end = std::clamp<std::int64_t>(slice.end - offset, 0, elements);
+  return begin < end ? Interval{begin, end} : Interval{};
 }
 
 }  // namespace
@@ -40,21 +81,30 @@ std::int64_t ParameterSpec::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy) {
+Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy,
+                     SliceNumber slice) {
   Layout layout;
   layout.parameters.resize(parameters.size());
-  for (std::size_t i = parameters.size(); i-- > 0;) {
-    auto& spec = parameters[i];
+  Units units(layout.units, policy);
+  for (const auto i : order_of_backward(parameters, policy.parameters > 1)) {
     auto& place = layout.parameters[i];
-    place.unit = unit_for(spec, layout.units, policy);
+    place.unit = units.unit_for(parameters[i]);
     auto& unit = layout.units[static_cast<std::size_t>(place.unit)];
     unit.parameters.push_back(static_cast<int>(i));
     place.offset = unit.elements;
-    place.owned = {0, spec.elements()};
-    unit.elements +=
-        padded_size(spec).count() / static_cast<std::int64_t>(c10::elementSize(spec.type));
-    place.spec = std::move(spec);
+    unit.elements += padded_size(parameters[i]).count() / width(parameters[i].type);
+    place.spec = std::move(parameters[i]);
   }
+  for (auto& unit : layout.units) {
+    // At least one, also where all parameters are empty: nobody sends nothing.
+    unit.elements = round_up(std::max<std::int64_t>(unit.elements, 1),
+                             slice.count * (kAlignment / width(unit.type)));
+    const auto share = unit.elements / slice.count;
+    unit.slice = {slice.index * share, (slice.index + 1) * share};
+  }
+  for (auto& place : layout.parameters)
+    place.owned = owned_part(layout.units[static_cast<std::size_t>(place.unit)].slice, place.offset,
+                             place.spec.elements());
   return layout;
 }
 

@@ -1,21 +1,15 @@
 // Layout: where each parameter lives. Plain data, the one truth for units, optimizer and
-// checkpoint: a parameter is an interval of a unit's flat buffer, and of that interval this rank
-// owns a part (all of it while nothing is sharded).
+// checkpoint: a parameter is an interval of a unit's flat buffer, and the buffer is cut into equal
+// slices, of which this rank's optimizer has one (the whole while nothing is divided).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
-#include "base/result.h"
 #include "train/policy.h"
-
-namespace torch::nn {
-class Module;
-}
 
 namespace lockstep {
 
@@ -23,14 +17,18 @@ namespace lockstep {
 struct Interval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  std::int64_t size() const { return end - begin; }
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
 // A parameter as the model declares it.
 struct ParameterSpec {
+  static constexpr int kRoot = -1;
+
   std::string name;
   std::vector<std::int64_t> shape;  // global
   at::ScalarType type = at::ScalarType::Float;
+  int block = kRoot;  // which of the blocks that the user named has it
 
   std::int64_t elements() const;
 };
@@ -39,22 +37,34 @@ struct ParameterPlace {
   ParameterSpec spec;
   int unit = 0;
   std::int64_t offset = 0;  // of its first element in the unit
-  Interval owned;           // in elements of the parameter
+  Interval owned;           // in elements of the parameter; may be empty
 };
 
 struct UnitPlace {
   at::ScalarType type = at::ScalarType::Float;
-  std::int64_t elements = 0;  // with the padding that keeps parameters aligned
+  // The block that it is, whose parameters are gathered for use; kRoot: whole all the time.
+  int block = ParameterSpec::kRoot;
+  std::int64_t elements = 0;  // with the padding that aligns parameters and slices
+  Interval slice;             // of the elements: what this rank's optimizer steps
   std::vector<int> parameters;
+};
+
+// Which of the slices of each unit is this rank's.
+struct SliceNumber {
+  int index = 0;
+  int count = 1;
 };
 
 struct Layout {
   std::vector<ParameterPlace> parameters;  // in the order of declaration
   std::vector<UnitPlace> units;            // in the order in which backward completes them
 
-  // Units are buckets of one type, cut by bytes in reverse order of declaration, since backward
-  // comes to the last layer first. A parameter is never cut: one larger than a bucket has its own.
-  static Layout build(std::vector<ParameterSpec> parameters, const Policy& policy);
+  // Where the policy divides parameters, each block is a unit (of one type each). All else lies in
+  // buckets of one type, cut by bytes in reverse order of declaration, since backward comes to the
+  // last layer first; they stand behind the blocks, since the root is complete only at the end. A
+  // parameter is never cut into two units: one larger than a bucket has its own.
+  static Layout build(std::vector<ParameterSpec> parameters, const Policy& policy,
+                      SliceNumber slice = {});
 };
 
 }  // namespace lockstep

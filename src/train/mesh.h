@@ -24,8 +24,9 @@ struct MeshShape {
 
 class Mesh {
  public:
-  // Refuses a shape whose product is not the group's size. Today `replicate` is the only axis that
-  // may be larger than one. bound: how long a wait for the other ranks may last.
+  // Refuses a shape whose product is not the group's size, and today pp and tp above one. Ranks of
+  // a shard group are neighbours: those that the map numbers next to each other, so the closest.
+  // Collective. bound: how long a wait for the other ranks may last.
   static Result<Mesh> create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
                              Duration bound = Comm::kBound);
   // All ranks of the group as replicas.
@@ -34,18 +35,29 @@ class Mesh {
   // One process, which needs no process group.
   static Mesh single() { return Mesh(); }
 
-  const MeshShape& shape() const { return shape_; }
-  int rank() const { return replicate_.rank(); }
-  int world_size() const { return replicate_.size(); }
+  // This mesh with its data axis (replicate x shard) cut into shard groups of so many ranks, which
+  // must divide it. Collective where that makes new groups.
+  Result<Mesh> cut(int shard) const;
 
-  Comm& world() { return replicate_; }
+  const MeshShape& shape() const { return shape_; }
+  int rank() const { return world_.rank(); }
+  int world_size() const { return world_.size(); }
+
+  Comm& world() { return world_; }
+  // This rank and those that hold the same shard: a rank's number there is its replica's.
   Comm& replicate() { return replicate_; }
+  const Comm& replicate() const { return replicate_; }
+  // The ranks of this rank's replica.
+  Comm& shard() { return shard_; }
+  const Comm& shard() const { return shard_; }
 
  private:
   Mesh() = default;
 
   MeshShape shape_;
+  Comm world_;
   Comm replicate_;
+  Comm shard_;
 };
 
 }  // namespace lockstep

@@ -48,14 +48,14 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(ShardedModel& model,
 Optimizer::Optimizer(ShardedModel& model, const OptimizerOptions& options)
     : model_(model), options_(options) {
   for (const auto& unit : model.units()) {
-    flat_.push_back(unit.flat_parameters().detach());
-    flat_.back().mutable_grad() = unit.flat_gradients();
+    flat_.push_back(unit.slice().detach());
+    flat_.back().mutable_grad() = unit.gradient_slice();
   }
 }
 
 Optimizer::~Optimizer() = default;
 
-std::vector<at::Tensor> Optimizer::zeros_like_units() const {
+std::vector<at::Tensor> Optimizer::zeros_like_slices() const {
   std::vector<at::Tensor> zeros;
   for (const auto& tensor : flat_) zeros.push_back(at::zeros_like(tensor));
   return zeros;
@@ -68,7 +68,7 @@ void Optimizer::use_adamw(const AdamW& method) {
                      .eps(method.epsilon)
                      .weight_decay(method.weight_decay);
   torch_ = std::make_unique<torch::optim::AdamW>(flat_, options);
-  slots_ = {{"exp_avg", zeros_like_units()}, {"exp_avg_sq", zeros_like_units()}};
+  slots_ = {{"exp_avg", zeros_like_slices()}, {"exp_avg_sq", zeros_like_slices()}};
   for (std::size_t i = 0; i < flat_.size(); ++i) {
     auto state = std::make_unique<torch::optim::AdamWParamState>();
     state->exp_avg(slots_[0].flat[i]).exp_avg_sq(slots_[1].flat[i]);
@@ -82,7 +82,7 @@ void Optimizer::use_sgd(const Sgd& method) {
                      .weight_decay(method.weight_decay);
   torch_ = std::make_unique<torch::optim::SGD>(flat_, options);
   if (method.momentum == 0) return;
-  slots_ = {{"momentum", zeros_like_units()}};
+  slots_ = {{"momentum", zeros_like_slices()}};
   for (std::size_t i = 0; i < flat_.size(); ++i) {
     auto state = std::make_unique<torch::optim::SGDParamState>();
     state->momentum_buffer(slots_[0].flat[i]);
@@ -106,33 +106,43 @@ void Optimizer::set_steps(std::int64_t steps) {
     static_cast<torch::optim::AdamWParamState&>(*state).step(steps);
 }
 
-std::vector<NamedTensor> Optimizer::state() const {
-  std::vector<NamedTensor> named;
+std::vector<OwnedTensor> Optimizer::state() const {
+  std::vector<OwnedTensor> owned;
+  const auto& layout = model_.layout();
   for (const auto& slot : slots_)
-    for (const auto& place : model_.layout().parameters) {
+    for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+      const auto& place = layout.parameters[i];
       const auto& flat = slot.flat[static_cast<std::size_t>(place.unit)];
-      named.push_back({format("{}/{}", slot.name, place.spec.name),
-                       flat.narrow(0, place.offset, place.spec.elements()).view(place.spec.shape)});
+      owned.push_back({format("{}/{}", slot.name, place.spec.name), place.spec.shape, place.owned,
+                       Unit::owned(flat, layout, static_cast<int>(i))});
     }
-  return named;
+  return owned;
 }
 
-// Replicas hold the same reduced gradients, so the largest of their norms is the norm; taking it
-// also gives every rank the same bits to scale by.
+// Each element once: replicas that hold the same slices leave them to the first.
+bool Optimizer::counts_for_the_norm() const {
+  const auto& slice = model_.units().front().slice();
+  const auto& shard = model_.units().front().shard();
+  return slice.numel() < shard.numel() || model_.mesh().replicate().rank() == 0;
+}
+
+// The sum over ranks has the same bits on each, by which all then scale.
 Result<double> Optimizer::agree_on_norm() {
   double squares = 0;
   for (const auto& tensor : flat_) {
     const auto norm = at::linalg_vector_norm(tensor.grad(), 2, {}, false, at::kDouble);
     squares += std::pow(norm.item<double>(), 2);
   }
-  const double norm = std::sqrt(squares);
-  // Infinity, since a maximum may pass over what is not a number.
-  const double told = std::isfinite(norm) ? norm : std::numeric_limits<double>::infinity();
-  return model_.mesh().world().reduce(told, Reduction::maximum, "the gradient norm");
+  const bool finite = std::isfinite(squares);
+  // Infinity, so that a sum with it is never taken for a number.
+  const double told =
+      finite ? (counts_for_the_norm() ? squares : 0) : std::numeric_limits<double>::infinity();
+  return std::sqrt(TRY(model_.mesh().world().reduce(told, Reduction::sum, "the gradient norm")));
 }
 
 Result<Step> Optimizer::step() {
   const at::NoGradGuard no_grad;
+  TRY(model_.status());
   const double norm = TRY(agree_on_norm());
   if (!std::isfinite(norm)) return Step{.taken = false, .gradient_norm = norm};
   try {
@@ -143,6 +153,7 @@ Result<Step> Optimizer::step() {
     return torch_error(exception);
   }
   ++steps_;
+  TRY(model_.spread());
   return Step{.taken = true, .gradient_norm = norm};
 }
 

@@ -1,6 +1,6 @@
-// Optimizer: torch::optim over the model's flat tensors. A step is agreed on before anybody takes
-// it: the ranks compare gradient norms, and where any of them is not finite, nobody steps. So a
-// rank that dies or overflows never leaves the others with parameters that differ.
+// Optimizer: torch::optim over this rank's slices of the model's units. A step is agreed on before
+// anybody takes it: the ranks compare gradient norms, and where any of them is not finite, nobody
+// steps. So a rank that dies or overflows never leaves the others with parameters that differ.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,8 @@ class Optimizer {
                                                    const OptimizerOptions& options);
   ~Optimizer();
 
-  // After model.finish_gradients(). Every rank gets the same answer.
+  // After model.finish_gradients(). Every rank gets the same answer, and whole parameters that are
+  // stepped.
   Result<Step> step();
 
   double learning_rate() const { return options_.learning_rate; }
@@ -62,8 +63,8 @@ class Optimizer {
   // Steps taken; AdamW's bias correction depends on it.
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps);
-  // The state of each parameter, as views: "exp_avg/head.weight". Writing to them sets the state.
-  std::vector<NamedTensor> state() const;
+  // The state of each parameter that this rank holds: "exp_avg/head.weight".
+  std::vector<OwnedTensor> state() const;
 
  private:
   struct Slot {  // one kind of state, flat, for each unit
@@ -74,12 +75,13 @@ class Optimizer {
   Optimizer(ShardedModel& model, const OptimizerOptions& options);
   void use_adamw(const AdamW& method);
   void use_sgd(const Sgd& method);
-  std::vector<at::Tensor> zeros_like_units() const;
+  std::vector<at::Tensor> zeros_like_slices() const;
+  bool counts_for_the_norm() const;
   Result<double> agree_on_norm();
 
   ShardedModel& model_;
   OptimizerOptions options_;
-  std::vector<at::Tensor> flat_;  // what torch::optim sees: one leaf a unit, with its gradient
+  std::vector<at::Tensor> flat_;  // what torch::optim sees: a leaf for each unit's slice
   std::unique_ptr<torch::optim::Optimizer> torch_;
   std::vector<Slot> slots_;
   std::int64_t steps_ = 0;

@@ -1,45 +1,99 @@
 #include "train/policy.h"
 
+#include <charconv>
+
 #include "base/format.h"
 
 namespace lockstep {
 namespace {
 
-std::string_view strategy(const Policy& policy, int n) {
-  const auto [p, g, o, bucket, first] = policy;
+constexpr std::string_view kNames = "ddp, zero1, zero2, zero3, mics:P or mics:P+opt";
+
+std::string strategy(const Policy& policy, int n) {
+  const auto [p, g, o, keep, bucket, first] = policy;
   if (p == 1 && g == 1 && o == 1) return "ddp";
   if (p == 1 && g == 1 && o == n) return "zero1";
   if (p == 1 && g == n && o == n) return "zero2";
   if (p == n && g == n && o == n) return "zero3";
-  if (p == g && g == o) return "mics";
+  if (p == g) return format("mics:{}{}", p, o == g ? "" : "+opt");
   return "policy";
 }
 
-std::string_view missing(const Policy& policy) {
-  if (policy.parameters != 1) return "sharded parameters";
-  if (policy.gradients != 1) return "sharded gradients";
-  return "a sharded optimizer";
+// "1, 2, 4" for 4.
+std::string divisors(int number) {
+  std::string words;
+  for (int i = 1; i <= number; ++i)
+    if (number % i == 0) words += format("{}{}", i == 1 ? "" : ", ", i);
+  return words;
+}
+
+bool take_suffix(std::string_view& words, std::string_view suffix) {
+  if (!words.ends_with(suffix)) return false;
+  words.remove_suffix(suffix.size());
+  return true;
+}
+
+// The P of "mics:P"; 0 if there is none.
+int group_size(std::string_view words) {
+  constexpr std::string_view prefix = "mics:";
+  if (!words.starts_with(prefix)) return 0;
+  words.remove_prefix(prefix.size());
+  int size = 0;
+  const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), size);
+  return failed == std::errc() && end == words.data() + words.size() && size > 0 ? size : 0;
 }
 
 }  // namespace
 
-std::string text(const Policy& policy, int world_size) {
-  return format("{} ({}, {}, {})", strategy(policy, world_size), policy.parameters,
-                policy.gradients, policy.optimizer);
+Result<Policy> parse_policy(std::string_view name, int world_size) {
+  const int n = world_size;
+  auto words = name;
+  Policy policy;
+  policy.keep = take_suffix(words, "+keep");
+  const bool over_all = take_suffix(words, "+opt");
+  if (const int p = group_size(words)) {
+    policy.parameters = policy.gradients = p;
+    policy.optimizer = over_all ? n : p;
+  } else if (over_all) {
+    return Error{Code::invalid, format("policy {}: only mics:P takes +opt", name)};
+  } else if (words == "zero1") {
+    policy.optimizer = n;
+  } else if (words == "zero2") {
+    policy.gradients = policy.optimizer = n;
+  } else if (words == "zero3") {
+    policy.parameters = policy.gradients = policy.optimizer = n;
+  } else if (words != "ddp") {
+    return Error{Code::invalid, format("policy {}: there are {}", name, kNames)};
+  }
+  TRY(check(policy, n));
+  return policy;
 }
 
-Result<void> check(const Policy& policy, const Mesh& mesh) {
-  const int n = mesh.world_size();
-  for (int group : {policy.parameters, policy.gradients, policy.optimizer})
-    if (group < 1 || n % group != 0)
+std::string text(const Policy& policy, int world_size) {
+  return format("{}{} ({}, {}, {})", strategy(policy, world_size), policy.keep ? "+keep" : "",
+                policy.parameters, policy.gradients, policy.optimizer);
+}
+
+Result<void> check(const Policy& policy, int world_size) {
+  const auto [p, g, o, keep, bucket, first] = policy;
+  for (int group : {p, g, o})
+    if (group < 1 || world_size % group != 0)
       return Error{Code::invalid,
-                   format("{}: group size {} does not divide {} ranks", text(policy, n), group, n)};
-  if (policy.parameters != 1 || policy.gradients != 1 || policy.optimizer != 1)
-    return Error{Code::invalid, format("{} needs {}, which is not available: use ddp (1, 1, 1)",
-                                       text(policy, n), missing(policy))};
-  if (policy.bucket <= 0_B || policy.first_bucket <= 0_B)
-    return Error{Code::invalid, format("bucket sizes must be positive, got {} and {}",
-                                       text(policy.bucket), text(policy.first_bucket))};
+                   format("policy {}: groups of {} do not divide {} ranks: use one of {}",
+                          text(policy, world_size), group, world_size, divisors(world_size))};
+  if ((p != 1 && p != g) || (o != g && o != world_size))
+    return Error{
+        Code::invalid,
+        format("policy {}: parameters are divided by 1 or as gradients, optimizer state as "
+               "gradients or over all {} ranks",
+               text(policy, world_size), world_size)};
+  if (keep && p == 1 && world_size > 1)
+    return Error{Code::invalid, format("policy {}: parameters are whole all the time: leave +keep "
+                                       "away",
+                                       text(policy, world_size))};
+  if (bucket <= 0_B || first <= 0_B)
+    return Error{Code::invalid,
+                 format("bucket sizes must be positive, got {} and {}", text(bucket), text(first))};
   return {};
 }
 

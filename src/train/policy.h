@@ -1,30 +1,39 @@
 // Policy: over how many ranks parameters, gradients and optimizer state are each divided. The
 // classic strategies are points of this space (N ranks, p of them close to each other):
-//   ddp (1,1,1)   zero1 (1,1,N)   zero2 (1,N,N)   zero3 (N,N,N)   mics (p,p,p)
+//   ddp (1,1,1)   zero1 (1,1,N)   zero2 (1,N,N)   zero3 (N,N,N)   mics:p (p,p,p)   mics:p+opt
+//   (p,p,N)
+// (Rajbhandari et al., "ZeRO", SC 2020; Zhang et al., "MiCS", VLDB 2022.)
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/mesh.h"
 
 namespace lockstep {
 
+// parameters is 1 or as gradients; optimizer is as gradients or all ranks; each divides the next.
 struct Policy {
   int parameters = 1;
   int gradients = 1;
   int optimizer = 1;
-  // Gradients are reduced in buckets of about this size, while backward computes the next. The
-  // first to be ready is smaller, so that the network starts early.
+  // Whether divided parameters stay gathered from forward to backward: a third fewer bytes are
+  // sent, and all units are in memory at once.
+  bool keep = false;
+  // Where parameters are whole, gradients are reduced in buckets of about this size, while backward
+  // computes the next. The first to be ready is smaller, so that the network starts early.
   Bytes bucket = 25_MiB;
   Bytes first_bucket = 1_MiB;
 };
 
-// "ddp (1, 1, 1)", "zero2 (1, 4, 4)", "mics (2, 2, 2)".
+// From a name as above, with "+keep" behind where parameters are divided.
+Result<Policy> parse_policy(std::string_view name, int world_size);
+
+// "ddp (1, 1, 1)", "zero2 (1, 4, 4)", "mics:2+opt+keep (2, 2, 4)".
 std::string text(const Policy& policy, int world_size);
 
-// Whether the engine can do it on this mesh; the error says what is missing.
-Result<void> check(const Policy& policy, const Mesh& mesh);
+// Whether its sizes fit together and divide so many ranks; the error says which do.
+Result<void> check(const Policy& policy, int world_size);
 
 }  // namespace lockstep

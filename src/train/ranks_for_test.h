@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -23,19 +24,52 @@
 
 namespace lockstep::ranks_for_test {
 
-// Passes everything on to another backend, noting which all-reduces began and which are complete.
+// A collective that began on this rank.
+struct Call {
+  std::string group;  // "world", or the name of a part of it: "shard of rank 2"
+  std::string what;   // "all-reduce"
+  FlightLabel::Words label;
+  std::int64_t elements;  // of the largest tensor
+  std::int64_t bytes;     // that a ring sends from this rank
+};
+
+// Passes everything on to another backend, noting what began and which all-reduces are complete.
+// Its parts write into the same log.
 class RecordingBackend : public c10d::Backend {
  public:
   explicit RecordingBackend(c10::intrusive_ptr<c10d::Backend> inner)
-      : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)) {}
+      : RecordingBackend(std::move(inner), "world", std::make_shared<Log>()) {}
+
+  const std::string getBackendName() const override { return "custom"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& options) override {
+    auto part = inner_->split(store, ranks, options);
+    return c10::intrusive_ptr<RecordingBackend>::unsafe_steal_from_new(
+        new RecordingBackend(std::move(part), options->group_name, log_));
+  }
 
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) override;
+  c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& output, at::Tensor& input,
+                                                 const c10d::AllgatherOptions& options) override {
+    note("all-gather", output, 1);
+    return inner_->_allgather_base(output, input, options);
+  }
+  c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(
+      at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
+    note("reduce-scatter", input, 1);
+    return inner_->_reduce_scatter_base(output, input, options);
+  }
   c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
                                            const c10d::BroadcastOptions& options) override {
     return inner_->broadcast(tensors, options);
   }
 
+  // In the order in which they began, in this group and its parts.
+  std::vector<Call> calls() const;
+  void forget_calls();
   // Elements of each all-reduce, in the order in which they began.
   std::vector<std::int64_t> begun() const;
   // What the flight record says that they were for.
@@ -44,10 +78,29 @@ class RecordingBackend : public c10d::Backend {
   bool wait_for_completed(std::size_t count, Duration bound);
 
  private:
+  struct Log {
+    Mutex mutex;  // guards what follows
+    std::vector<Call> calls LS_GUARDED_BY(mutex);
+  };
+
+  RecordingBackend(c10::intrusive_ptr<c10d::Backend> inner, std::string group,
+                   std::shared_ptr<Log> log)
+      : Backend(inner->getRank(), inner->getSize()),
+        inner_(std::move(inner)),
+        group_(std::move(group)),
+        log_(std::move(log)) {}
+  // rounds: how often a ring moves each element but this rank's share.
+  void note(const std::string& what, const at::Tensor& tensor, int rounds) {
+    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+    const Lock lock(log_->mutex);
+    log_->calls.push_back({group_, what, FlightLabel::current(), tensor.numel(),
+                           rounds * bytes * (getSize() - 1) / getSize()});
+  }
+
   c10::intrusive_ptr<c10d::Backend> inner_;
-  mutable Mutex mutex_;  // guards what follows
-  std::vector<std::int64_t> begun_ LS_GUARDED_BY(mutex_);
-  std::vector<FlightLabel::Words> labels_ LS_GUARDED_BY(mutex_);
+  const std::string group_;
+  const std::shared_ptr<Log> log_;  // shared with the parts
+  mutable Mutex mutex_;             // guards what follows
   std::vector<c10::intrusive_ptr<c10d::Work>> works_ LS_GUARDED_BY(mutex_);
 };
 
@@ -78,22 +131,35 @@ inline Result<void> run_rank(const c10::intrusive_ptr<c10d::Store>& store, int r
 
 inline c10::intrusive_ptr<c10d::Work> RecordingBackend::allreduce(
     std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
+  note("all-reduce", tensors.front(), 2);
   auto work = inner_->allreduce(tensors, options);
   const Lock lock(mutex_);
-  begun_.push_back(tensors.front().numel());
-  labels_.push_back(FlightLabel::current());
   works_.push_back(work);
   return work;
 }
 
+inline std::vector<Call> RecordingBackend::calls() const {
+  const Lock lock(log_->mutex);
+  return log_->calls;
+}
+
+inline void RecordingBackend::forget_calls() {
+  const Lock lock(log_->mutex);
+  log_->calls.clear();
+}
+
 inline std::vector<std::int64_t> RecordingBackend::begun() const {
-  const Lock lock(mutex_);
-  return begun_;
+  std::vector<std::int64_t> elements;
+  for (const auto& call : calls())
+    if (call.what == "all-reduce") elements.push_back(call.elements);
+  return elements;
 }
 
 inline std::vector<FlightLabel::Words> RecordingBackend::labels() const {
-  const Lock lock(mutex_);
-  return labels_;
+  std::vector<FlightLabel::Words> labels;
+  for (const auto& call : calls())
+    if (call.what == "all-reduce") labels.push_back(call.label);
+  return labels;
 }
 
 inline bool RecordingBackend::wait_for_completed(std::size_t count, Duration bound) {

@@ -39,9 +39,34 @@ bool has_hook(autograd::Node& accumulator) {
                      [](auto& hook) { return dynamic_cast<ReadyHook*>(hook.get()) != nullptr; });
 }
 
-ParameterSpec spec_of(const NamedTensor& parameter) {
+ParameterSpec spec_of(const NamedTensor& parameter, const Blocks& blocks) {
   const auto& tensor = parameter.tensor;
-  return {parameter.name, tensor.sizes().vec(), tensor.scalar_type()};
+  return {parameter.name, tensor.sizes().vec(), tensor.scalar_type(), blocks.owner_of(tensor)};
+}
+
+// Of each unit there are as many slices as ranks over which the optimizer is divided, those of a
+// shard side by side.
+SliceNumber slice_of(const Policy& policy, const Mesh& mesh) {
+  const int in_shard = policy.optimizer / policy.gradients;  // one, or as many as replicas
+  const int index = mesh.shard().rank() * in_shard + (in_shard > 1 ? mesh.replicate().rank() : 0);
+  return {index, policy.optimizer};
+}
+
+// A whole tensor that every rank has.
+OwnedTensor whole(std::string name, const at::Tensor& tensor, bool copies_equal) {
+  return {std::move(name),
+          tensor.sizes().vec(),
+          {0, tensor.numel()},
+          tensor.detach().view(-1),
+          copies_equal};
+}
+
+Result<void> check_blocks(const Policy& policy, const Blocks& blocks, int world_size) {
+  if (policy.parameters == 1 || blocks.count() > 0) return {};
+  return Error{Code::invalid,
+               format("policy {} gathers one unit at a time, but none is named: give shard() the "
+                      "module's blocks, or use zero2",
+                      text(policy, world_size))};
 }
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
@@ -80,54 +105,114 @@ struct ShardedModel::Hooks {
 };
 
 Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh,
-                                            const Policy& policy) {
-  TRY(check(policy, mesh));
-  std::unique_ptr<ShardedModel> model(new ShardedModel(std::move(mesh)));
-  std::unordered_set<const at::TensorImpl*> seen;
-  for (const auto& item : module.named_parameters()) {
-    if (!seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
-    auto& list = item.value().requires_grad() ? model->parameters_ : model->frozen_;
-    list.push_back({item.key(), item.value()});
-  }
-  for (const auto& item : module.named_buffers())
-    model->buffers_.push_back({item.key(), item.value()});
+                                            const Policy& policy,
+                                            const std::vector<torch::nn::Module*>& blocks) {
+  TRY(check(policy, mesh.world_size()));
+  auto parts = TRY(Blocks::create(module, blocks));
+  TRY(check_blocks(policy, parts, mesh.world_size()));
+  std::unique_ptr<ShardedModel> model(
+      new ShardedModel(TRY(mesh.cut(policy.gradients)), std::move(parts)));
+  model->stages_ = stages_of(module);
+  TRY(model->take_tensors(module));
   TRY(model->build(policy));
   return model;
 }
 
-ShardedModel::ShardedModel(Mesh mesh) : mesh_(std::move(mesh)) {}
+ShardedModel::ShardedModel(Mesh mesh, Blocks blocks)
+    : mesh_(std::move(mesh)), blocks_(std::move(blocks)) {}
 ShardedModel::~ShardedModel() = default;
 
-Result<void> ShardedModel::build(const Policy& policy) {
+Result<void> ShardedModel::take_tensors(torch::nn::Module& module) {
+  std::unordered_set<const at::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (!seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
+    auto& list = item.value().requires_grad() ? parameters_ : frozen_;
+    list.push_back({item.key(), item.value()});
+  }
+  for (const auto& item : module.named_buffers()) buffers_.push_back({item.key(), item.value()});
+  // What a checkpoint holds of them is their elements in one row.
+  for (auto* list : {&frozen_, &buffers_})
+    for (auto& [name, tensor] : *list)
+      if (!tensor.is_contiguous()) tensor.set_data(tensor.contiguous());
   if (parameters_.empty())
     return Error{Code::invalid, "the module has no parameter that requires a gradient"};
-  std::vector<ParameterSpec> specs;
-  for (const auto& parameter : parameters_) {
+  for (const auto& parameter : parameters_)
     TRY(check_trainable(parameter, parameters_.front().tensor));
-    specs.push_back(spec_of(parameter));
+  return {};
+}
+
+Result<void> ShardedModel::build_layout(const Policy& policy) {
+  std::vector<ParameterSpec> specs;
+  for (const auto& parameter : parameters_) specs.push_back(spec_of(parameter, blocks_));
+  layout_ = Layout::build(std::move(specs), policy, slice_of(policy, mesh_));
+  homes_.resize(parameters_.size());
+  members_.resize(static_cast<std::size_t>(blocks_.count()));
+  open_.resize(members_.size());
+  for (std::size_t i = 0; i < layout_.units.size(); ++i) {
+    const auto& members = layout_.units[i].parameters;
+    for (std::size_t member = 0; member < members.size(); ++member) {
+      const auto parameter = static_cast<std::size_t>(members[member]);
+      homes_[parameter] = {static_cast<int>(i), member};
+      if (const int block = layout_.units[i].block; block != ParameterSpec::kRoot)
+        members_[static_cast<std::size_t>(block)].push_back(parameter);
+    }
+    units_.push_back(
+        TRY(Unit::create(layout_, static_cast<int>(i), tensors_of(parameters_), mesh_)));
   }
-  layout_ = Layout::build(std::move(specs), policy);
-  for (std::size_t i = 0; i < layout_.units.size(); ++i)
-    units_.push_back(TRY(
-        Unit::create(layout_, static_cast<int>(i), tensors_of(parameters_), mesh_.replicate())));
+  return {};
+}
+
+Result<void> ShardedModel::build(const Policy& policy) {
+  TRY(build_layout(policy));
   TRY(equalize());
+  std::size_t whole = 0;
+  std::size_t part = 0;
+  for (const auto& unit : units_) {
+    whole = std::max(whole, unit.whole().nbytes());
+    part = std::max(part, unit.shard().nbytes());
+  }
+  const auto device = parameters_.front().tensor.device();
+  const auto bytes = [](std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); };
+  wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(whole), device);
+  shards_ = std::make_unique<Buffers>(mesh_.world(), bytes(part), device);
+  roll_call_ = std::make_unique<RollCall>(mesh_, unit_names());
+  gathers_ = std::make_shared<Gathers>(units_, blocks_.count(), policy, mesh_, *wholes_,
+                                       *roll_call_, error_);
+  reductions_ =
+      std::make_unique<Reductions>(units_, mesh_, *wholes_, *shards_, *roll_call_, error_);
   install_hooks();
   return {};
 }
 
-Result<void> ShardedModel::equalize() {
-  std::vector<NamedTensor> sent;
+std::vector<std::string> ShardedModel::unit_names() const {
+  std::vector<std::string> names;
   for (const auto& unit : units_)
-    sent.push_back({format("parameters of unit {}", unit.index()), unit.flat_parameters()});
-  for (const auto* list : {&frozen_, &buffers_})
-    for (const auto& [name, tensor] : *list) sent.push_back({name, tensor.detach()});
+    names.push_back(format("unit {} ({})", unit.index(),
+                           unit.divided() ? blocks_.name(unit.block()) : "of the root"));
+  return names;
+}
 
-  for (const auto& [name, tensor] : sent) {
-    auto dense = tensor.contiguous();
-    TRY(mesh_.replicate().broadcast(dense, 0, name).wait());
-    if (!dense.is_same(tensor)) tensor.copy_(dense);
-  }
+// Parameters' units have done it already.
+Result<void> ShardedModel::equalize() {
+  for (const auto* list : {&frozen_, &buffers_})
+    for (const auto& [name, tensor] : *list)
+      TRY(mesh_.world().broadcast(tensor.detach(), 0, name).wait());
   return {};
+}
+
+std::vector<OwnedTensor> ShardedModel::state() const {
+  std::vector<OwnedTensor> state;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& place = layout_.parameters[i];
+    const auto& slice = units_[static_cast<std::size_t>(place.unit)].slice();
+    state.push_back({"parameter/" + place.spec.name, place.spec.shape, place.owned,
+                     Unit::owned(slice, layout_, static_cast<int>(i))});
+  }
+  for (const auto& [name, tensor] : frozen_)
+    state.push_back(whole("parameter/" + name, tensor, /*copies_equal=*/true));
+  for (const auto& [name, tensor] : buffers_)
+    state.push_back(whole("buffer/" + name, tensor, /*copies_equal=*/false));
+  return state;
 }
 
 void ShardedModel::install_hooks() {
@@ -141,32 +226,84 @@ void ShardedModel::install_hooks() {
   }
 }
 
+int ShardedModel::enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
+  const int block = blocks_.index_of(module);
+  if (block == ParameterSpec::kRoot || !gathers_->gathers(block)) return ParameterSpec::kRoot;
+  gathers_->enter(block, at::GradMode::is_enabled());
+  if (at::GradMode::is_enabled()) watch_end_of_backward(block, inputs);
+  return block;
+}
+
+// When the gradients of a block's inputs are there, its backward is over, and a parameter without a
+// gradient will get none: so it need not hold its unit up until all of backward is over. Where no
+// input has a gradient it does.
+void ShardedModel::watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs) {
+  auto& open = open_[static_cast<std::size_t>(block)];
+  const int before = open;
+  for (const auto& input : inputs) {
+    if (!input.requires_grad()) continue;
+    ++open;
+    input.register_hook([this, alive = std::weak_ptr(gathers_), block](const at::TensorBase&) {
+      if (alive.lock() && --open_[static_cast<std::size_t>(block)] == 0) close(block);
+    });
+  }
+  if (open == before) ++open;  // for ever
+}
+
+at::Tensor ShardedModel::leave(int block, at::Tensor output) {
+  if (block == ParameterSpec::kRoot) return output;
+  if (output.requires_grad())
+    output.register_hook([gathers = std::weak_ptr(gathers_), block](const at::TensorBase&) {
+      if (const auto here = gathers.lock()) here->enter_backward(block);
+    });
+  gathers_->leave(block, output.requires_grad());
+  return output;
+}
+
+at::Tensor ShardedModel::forward(const at::Tensor& input) {
+  LS_CHECK(!stages_.empty());  // the module is a Sequential
+  auto x = input;
+  for (const auto& stage : stages_) {
+    const int block = enter(*stage.module, {x});
+    x = leave(block, stage.forward(x));
+  }
+  return x;
+}
+
 Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
+  TRY(status());
   if (phase_ == Phase::reducing)
     return Error{Code::invalid,
                  "backward after backward(loss, Sync::now): call finish_gradients() first"};
+  begin_backward(sync);
+  error_.note(run_backward(loss));
+  // What backward did not reach keeps the gradient it had: zero, or that of earlier micro-steps.
+  for (std::size_t i = 0; i < ready_.size(); ++i)
+    if (!ready_[i]) gradient_ready(i);
+  counting_ = false;
+  std::fill(open_.begin(), open_.end(), 0);
+  gathers_->end_pass();
+  reductions_->end();
+  if (!arrived_twice_.empty())
+    error_.note(Error{Code::invalid, format("the gradient of {} arrived twice in one backward: is "
+                                            "its layer recomputed by a nested backward?",
+                                            arrived_twice_)});
+  return status();
+}
+
+void ShardedModel::begin_backward(Sync sync) {
+  const bool last = sync == Sync::now;
   for (auto& unit : units_) unit.attach_gradients();
   if (phase_ == Phase::finished) {
     for (auto& unit : units_) unit.zero_gradients();
     micro_steps_ = 0;
   }
-  ++micro_steps_;
-  phase_ = Phase::accumulating;
-  if (sync == Sync::later) return run_backward(loss);
-
-  phase_ = Phase::reducing;
+  phase_ = last ? Phase::reducing : Phase::accumulating;
+  // Without a shard group, micro-steps before the last only add to this rank's gradients.
+  counting_ = last || mesh_.shard().size() > 1;
   std::fill(ready_.begin(), ready_.end(), false);
   arrived_twice_.clear();
-  for (auto& unit : units_) unit.expect_all();
-  TRY(run_backward(loss));
-  // What backward did not reach keeps the gradient it had: zero, or that of earlier micro-steps.
-  for (std::size_t i = 0; i < ready_.size(); ++i)
-    if (!ready_[i]) gradient_ready(i);
-  if (!arrived_twice_.empty())
-    return Error{Code::invalid, format("the gradient of {} arrived twice in one backward: is its "
-                                       "layer recomputed by a nested backward?",
-                                       arrived_twice_)};
-  return {};
+  reductions_->begin(++micro_steps_, last);
 }
 
 Result<void> ShardedModel::run_backward(const at::Tensor& loss) {
@@ -181,41 +318,37 @@ Result<void> ShardedModel::run_backward(const at::Tensor& loss) {
 
 // Called by autograd on the thread that runs backward.
 void ShardedModel::gradient_ready(std::size_t parameter) {
-  if (phase_ != Phase::reducing) return;
+  if (!counting_) return;
   if (ready_[parameter]) {
     arrived_twice_ = parameters_[parameter].name;
     return;
   }
   ready_[parameter] = true;
-  units_[static_cast<std::size_t>(layout_.parameters[parameter].unit)].arrived();
-  start_complete_units();
+  auto& unit = units_[static_cast<std::size_t>(homes_[parameter].unit)];
+  reductions_->arrived(unit, homes_[parameter].member);
+  if (unit.complete()) gathers_->release(unit);
 }
 
-void ShardedModel::start_complete_units() {
-  const at::NoGradGuard no_grad;
-  while (reductions_.size() < units_.size() && units_[reductions_.size()].complete()) {
-    auto& unit = units_[reductions_.size()];
-    auto gradients = unit.flat_gradients();
-    // Divided before the sum, which keeps it in the range of half precision.
-    const int parts = mesh_.replicate().size() * micro_steps_;
-    if (parts > 1) gradients.div_(parts);
-    reductions_.push_back(mesh_.replicate().reduce(gradients, Reduction::sum,
-                                                   format("gradients of unit {}", unit.index())));
-  }
+void ShardedModel::close(int block) {
+  for (auto parameter : members_[static_cast<std::size_t>(block)])
+    if (!ready_[parameter]) gradient_ready(parameter);
 }
 
 Result<void> ShardedModel::finish_gradients() {
   if (phase_ != Phase::reducing)
     return Error{Code::invalid,
                  "finish_gradients without backward(loss, Sync::now): nothing is being reduced"};
-  // All are waited for, so that none still writes when the first error is told.
-  Result<void> outcome;
-  for (auto& reduction : reductions_) {
-    auto done = reduction.wait();
-    if (outcome && !done) outcome = std::move(done);
-  }
-  reductions_.clear();
   phase_ = Phase::finished;
+  auto outcome = reductions_->finish();
+  if (outcome) outcome = roll_call_->announce(RollCall::Act::finish);
+  roll_call_->end();
+  error_.note(outcome);
+  return outcome;
+}
+
+Result<void> ShardedModel::spread() {
+  auto outcome = gathers_->spread();
+  error_.note(outcome);
   return outcome;
 }
 

@@ -1,35 +1,47 @@
-// shard(module, mesh, policy): a module whose replicas train as one.
+// shard(module, mesh, policy, blocks): a module that many ranks train as one.
 //
-//   auto model = TRY(shard(*module, mesh, Policy{}));
+//   auto model = TRY(shard(*module, mesh, TRY(parse_policy("mics:8", mesh.world_size())), blocks));
 //   for (...) {
 //     TRY(model->backward(loss_of(module, batch), Sync::now));
 //     TRY(model->finish_gradients());
 //     TRY(optimizer->step());
 //   }
 //
-// Method (data parallel; Li et al., "PyTorch Distributed", VLDB 2020). Gradients of a unit live in
-// one flat buffer. A hook on each parameter counts down as autograd finishes its gradient; when the
-// unit's last one is there, the all-reduce of the buffer starts while backward goes on with earlier
-// layers. Units start in one fixed order on every rank, whatever order their gradients come in, so
-// that ranks whose control flow differs still match each other's transfers. What backward never
-// reached counts as a gradient of zero, and its unit is reduced at the end.
+// Where the policy divides parameters, the forward of each block goes through the model, which
+// gathers its parameters before and releases them after it:
+//
+//   for (auto& block : blocks_) x = (*model)(*block, x);     or, of a torch::nn::Sequential,
+//   x = model->forward(x);
 //
 // What the gradient is: the mean over ranks and micro-steps of each rank's d loss / d parameter.
 // With a loss that is a mean over equally many samples everywhere, that is the gradient of the mean
 // over the global batch.
+//
+// Method: units (unit.h), whose parameters come and go (gather.h) and whose gradients are reduced
+// (reduce.h) while autograd computes others, started by hooks on parameters and blocks' outputs.
+// After Li et al., "PyTorch Distributed", VLDB 2020; Rajbhandari et al., "ZeRO", SC 2020; Zhang et
+// al., "MiCS", VLDB 2022.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
+#include "train/blocks.h"
+#include "train/buffers.h"
+#include "train/first_error.h"
+#include "train/gather.h"
 #include "train/layout.h"
 #include "train/mesh.h"
+#include "train/owned.h"
 #include "train/policy.h"
+#include "train/reduce.h"
+#include "train/roll_call.h"
 #include "train/unit.h"
 
 namespace lockstep {
@@ -40,66 +52,122 @@ struct NamedTensor {
 };
 
 enum class Sync {
-  later,  // add to this rank's gradients only: more micro-steps follow
-  now,    // the step's last micro-step: reduce over the ranks
+  later,  // more micro-steps of this step follow
+  now,    // the step's last micro-step
 };
 
-// Used by one thread. The module's parameters and gradients stay views of the model's buffers, also
-// after the model is gone.
+// Used by one thread. The module's parameters stay views of the model's buffers, also after the
+// model is gone; those that the policy divides have no memory then.
 class ShardedModel {
  public:
   ~ShardedModel();
   ShardedModel(const ShardedModel&) = delete;
   ShardedModel& operator=(const ShardedModel&) = delete;
 
+  // block.forward(inputs...), with the block's parameters there, now and in its backward. What
+  // fails in this is told by the next call that returns a Result, and the output is undefined.
+  // A module that is none of the blocks runs as it is. Without autograd (NoGradGuard) it is
+  // gathered and released all the same: every rank of a shard group runs it.
+  template <class Block, class... Inputs>
+  at::Tensor operator()(Block& block, Inputs&&... inputs) {
+    std::vector<at::Tensor> tensors;
+    (collect(tensors, inputs), ...);
+    const int index = enter(block, tensors);
+    return leave(index, block.forward(std::forward<Inputs>(inputs)...));
+  }
+  // All children of a torch::nn::Sequential, one after the other.
+  at::Tensor forward(const at::Tensor& input);
+
   // The first backward of a step starts from zero; no zero_grad is needed. After an error the
   // gradients are undefined and the ranks out of step: go on from a checkpoint.
   Result<void> backward(const at::Tensor& loss, Sync sync);
   // Waits for the reductions that backward(loss, Sync::now) started.
   Result<void> finish_gradients();
+  // After this rank's slices of the units were written to, by the optimizer or from a checkpoint:
+  // gives every rank what it holds of the others' slices. Collective.
+  Result<void> spread();
+  // What went wrong where no Result could be returned, such as in a block's forward.
+  Result<void> status() const { return error_.outcome(); }
 
   // Trainable parameters and buffers under the module's names; a shared one once, under its first.
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const std::vector<NamedTensor>& buffers() const { return buffers_; }
-  // Parameters that do not require a gradient: left as they are, but checkpointed.
+  // Parameters that do not require a gradient: whole on every rank, but checkpointed.
   const std::vector<NamedTensor>& frozen() const { return frozen_; }
+  // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean". After
+  // writing to them: spread().
+  std::vector<OwnedTensor> state() const;
 
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
   Mesh& mesh() { return mesh_; }
+  // How many buffers of the largest unit's size were in use at once at most: by gathered parameters
+  // and by gradients under way.
+  int most_buffers() const { return wholes_->most(); }
 
  private:
-  friend Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module&, Mesh, const Policy&);
+  friend Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module&, Mesh, const Policy&,
+                                                     const std::vector<torch::nn::Module*>&);
   struct Hooks;
+  struct Home {  // of a parameter
+    int unit = 0;
+    std::size_t member = 0;
+  };
 
-  explicit ShardedModel(Mesh mesh);
+  ShardedModel(Mesh mesh, Blocks blocks);
+  Result<void> take_tensors(torch::nn::Module& module);
   Result<void> build(const Policy& policy);
+  Result<void> build_layout(const Policy& policy);
   Result<void> equalize();
+  std::vector<std::string> unit_names() const;
   void install_hooks();
+  static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {
+    tensors.push_back(input);
+  }
+  template <class Other>
+  static void collect(std::vector<at::Tensor>&, const Other&) {}
+  int enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs);
+  at::Tensor leave(int block, at::Tensor output);
+  void watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs);
+  void begin_backward(Sync sync);
   void gradient_ready(std::size_t parameter);
-  void start_complete_units();
+  void close(int block);
   Result<void> run_backward(const at::Tensor& loss);
 
   enum class Phase { finished, accumulating, reducing };
 
   Mesh mesh_;
+  Blocks blocks_;
+  std::vector<Stage> stages_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
   std::vector<NamedTensor> frozen_;
   Layout layout_;
   std::vector<Unit> units_;
+  std::vector<Home> homes_;                        // by parameter
+  std::vector<std::vector<std::size_t>> members_;  // by block: its divided parameters
+  FirstError error_;
+  std::unique_ptr<Buffers> wholes_, shards_;
+  std::unique_ptr<RollCall> roll_call_;
+  std::shared_ptr<Gathers> gathers_;  // blocks' outputs point to it weakly: a graph may outlive it
+  std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Hooks> hooks_;
 
   Phase phase_ = Phase::finished;
   int micro_steps_ = 0;
-  std::vector<bool> ready_;           // by parameter, in this backward
-  std::vector<Transfer> reductions_;  // of the units started so far, in order
-  std::string arrived_twice_;         // name of a parameter, if it happened
+  bool counting_ = false;      // whether this backward's gradients are reduced
+  std::vector<bool> ready_;    // by parameter, in this backward
+  std::vector<int> open_;      // by block: inputs whose gradients this backward has yet to compute
+  std::string arrived_twice_;  // name of a parameter, if it happened
 };
 
-// Rank 0's parameters and buffers become everybody's. The module needs not outlive the call, its
-// tensors do. Refuses a module that is sharded already, and parameters on several devices.
+// Rank 0's parameters and buffers become everybody's. blocks: what is gathered one at a time where
+// the policy divides parameters; of a torch::nn::Sequential its children, without being named. The
+// module needs not outlive the call, its tensors do, and a Sequential if forward() is called. Cuts
+// the mesh into shard groups as the policy says. Refuses a module that is sharded already, and
+// parameters on several devices.
 Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh,
-                                            const Policy& policy = {});
+                                            const Policy& policy = {},
+                                            const std::vector<torch::nn::Module*>& blocks = {});
 
 }  // namespace lockstep

@@ -3,11 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorIndexing.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/ones.h>
@@ -76,63 +74,9 @@ Share share_of(int step, int rank, int ranks) {
           wave({kGlobalBatch, 3}, step + 0.5).narrow(0, from, size)};
 }
 
-// Trains and gives back all parameters in one row.
-Result<at::Tensor> train(Mesh mesh, const OptimizerOptions& options, int parts, int steps = 20) {
-  const int rank = mesh.rank();
-  const int ranks = mesh.world_size();
-  Net net;
-  auto model = TRY(shard(net, mesh, tiny_buckets()));
-  auto optimizer = TRY(Optimizer::create(*model, options));
-  for (int step = 0; step < steps; ++step) {
-    const auto [x, y] = share_of(step, rank, ranks);
-    for (int part = 0; part < parts; ++part) {
-      const auto size = x.size(0) / parts;
-      const auto loss = net.loss(x.narrow(0, part * size, size), y.narrow(0, part * size, size));
-      TRY(model->backward(loss, part + 1 == parts ? Sync::now : Sync::later));
-    }
-    TRY(model->finish_gradients());
-    TRY(optimizer->step());
-  }
-  std::vector<at::Tensor> row;
-  for (const auto& [name, tensor] : model->parameters()) row.push_back(tensor.detach().view(-1));
-  return at::cat(row);
-}
-
 double difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
-
-struct Recipe {
-  const char* name;
-  OptimizerOptions options;
-  int parts;
-};
-
-class Parity : public ::testing::TestWithParam<Recipe> {};
-
-TEST_P(Parity, FourRanksEqualOneProcessOnTheSameGlobalBatch) {
-  at::set_num_threads(1);
-  const auto& [name, options, parts] = GetParam();
-  const auto alone = train(Mesh::single(), options, 1).value();
-  ASSERT_GT(difference(alone, train(Mesh::single(), options, 1, 1).value()), 1e-4);
-  const auto failures = as_ranks(4, [&](Rank& self) -> Result<void> {
-    const auto together = TRY(train(self.mesh, options, parts));
-    EXPECT_LT(difference(together, alone), 1e-10) << "rank " << self.rank;
-    return {};
-  });
-  EXPECT_EQ(failures, "");
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, Parity,
-    ::testing::Values(Recipe{"sgd", {.method = Sgd{.momentum = 0.9}, .learning_rate = 0.05}, 1},
-                      Recipe{"sgd", {.method = Sgd{.momentum = 0.9}, .learning_rate = 0.05}, 3},
-                      Recipe{"adamw", {.method = AdamW{}, .learning_rate = 0.01}, 1},
-                      Recipe{"adamw", {.method = AdamW{}, .learning_rate = 0.01}, 3},
-                      Recipe{"clip", {.method = Sgd{}, .learning_rate = 0.2, .clip_norm = 0.1}, 1}),
-    [](const auto& one) {
-      return std::string(one.param.name) + "_in_" + std::to_string(one.param.parts);
-    });
 
 TEST(Shard, RankZerosParametersAndBuffersBecomeEverybodys) {
   const auto failures = as_ranks(2, [](Rank& self) -> Result<void> {
@@ -250,7 +194,7 @@ TEST(Shard, ZeroGradOfTheModuleDoesNotTakeTheGradientsAway) {
   ASSERT_TRUE(model->backward(net.loss(x, y), Sync::now));
   ASSERT_TRUE(model->finish_gradients());
   EXPECT_EQ(difference(before, net.last.grad()), 0);
-  EXPECT_EQ(net.last.grad().storage().data(), model->units()[0].flat_gradients().storage().data());
+  EXPECT_EQ(net.last.grad().storage().data(), model->units()[0].gradients().storage().data());
 }
 
 TEST(Shard, AModuleIsShardedOnce) {
@@ -342,16 +286,8 @@ TEST(Mesh, AShapeThatDoesNotFitTheWorldIsNamed) {
   EXPECT_EQ(Mesh::create(group, {.replicate = 3}).error().message,
             "mesh pp 1 x replicate 3 x shard 1 x tp 1 has 3 ranks, but the run has 4: change an "
             "axis");
-  EXPECT_EQ(Mesh::create(group, {.replicate = 2, .shard = 2}).error().code, Code::invalid);
+  EXPECT_EQ(Mesh::create(group, {.replicate = 2, .tp = 2}).error().code, Code::invalid);
   EXPECT_EQ(Mesh::create(group, {.replicate = 4}).value().world_size(), 4);
-}
-
-TEST(Policy, WhatTheEngineCannotDoYetIsNamed) {
-  const auto mesh = Mesh::replicas(c10::make_intrusive<c10d::ProcessGroup>(0, 4)).value();
-  EXPECT_TRUE(check({}, mesh));
-  EXPECT_EQ(check({.gradients = 4, .optimizer = 4}, mesh).error().message,
-            "zero2 (1, 4, 4) needs sharded gradients, which is not available: use ddp (1, 1, 1)");
-  EXPECT_EQ(check({.optimizer = 3}, mesh).error().code, Code::invalid);
 }
 
 TEST(Layout, BucketsAreCutByBytesInReverseOrderAndByType) {

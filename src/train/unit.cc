@@ -3,6 +3,11 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/StorageImpl.h>
+
+#include "base/check.h"
+#include "base/format.h"
 
 namespace lockstep {
 namespace {
@@ -11,45 +16,132 @@ at::Tensor view(const at::Tensor& flat, const ParameterPlace& place) {
   return flat.narrow(0, place.offset, place.spec.elements()).view(place.spec.shape);
 }
 
+// The memory of a tensor's storage, which all its views share; null takes it away.
+void set_memory(const at::Tensor& tensor, void* memory, std::size_t bytes) {
+  auto* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(at::DataPtr(memory, tensor.device()));
+  storage->set_nbytes(bytes);
+}
+
 }  // namespace
 
 Result<Unit> Unit::create(const Layout& layout, int index,
-                          const std::vector<at::Tensor>& parameters, Comm& comm) {
+                          const std::vector<at::Tensor>& parameters, Mesh& mesh) {
+  const at::NoGradGuard no_grad;
   const auto& place = layout.units[static_cast<std::size_t>(index)];
-  const auto device = parameters[static_cast<std::size_t>(place.parameters.front())].device();
   Unit unit;
   unit.index_ = index;
-  unit.flat_parameters_ = TRY(comm.allocate(place.elements, place.type, device));
-  unit.flat_gradients_ = TRY(comm.allocate(place.elements, place.type, device));
-
-  const at::NoGradGuard no_grad;
-  for (int number : place.parameters) {
-    const auto i = static_cast<std::size_t>(number);
-    auto parameter = parameters[i];
-    auto home = view(unit.flat_parameters_, layout.parameters[i]);
-    home.copy_(parameter);
-    // The data, not the tensor: version counters stay still, and the module keeps its tensor.
-    parameter.set_data(home);
-    unit.members_.push_back({parameter, view(unit.flat_gradients_, layout.parameters[i])});
-    parameter.mutable_grad() = unit.members_.back().gradient;
-  }
+  unit.block_ = place.block;
+  unit.shard_group_ = mesh.shard().size() > 1;
+  TRY(unit.create_whole(layout, parameters, mesh));
+  TRY(unit.create_pieces(place, mesh));
+  TRY(unit.create_gradients(place, mesh));
+  if (!unit.shard_group_)
+    for (std::size_t i = 0; i < unit.members_.size(); ++i) {
+      const auto& home = layout.parameters[static_cast<std::size_t>(place.parameters[i])];
+      unit.members_[i].gradient = view(unit.gradients_, home);
+    }
+  unit.attach_gradients();
   return unit;
 }
 
-void Unit::zero_gradients() { flat_gradients_.zero_(); }
+Result<void> Unit::create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
+                                Mesh& mesh) {
+  const auto& place = layout.units[static_cast<std::size_t>(index_)];
+  const auto device = parameters[static_cast<std::size_t>(place.parameters.front())].device();
+  whole_ = TRY(mesh.world().allocate(place.elements, place.type, device));
+  for (int number : place.parameters) {
+    const auto i = static_cast<std::size_t>(number);
+    auto parameter = parameters[i];
+    const auto home = view(whole_, layout.parameters[i]);
+    home.copy_(parameter);
+    // The data, not the tensor: version counters stay still, and the module keeps its tensor.
+    parameter.set_data(home);
+    members_.push_back({parameter, {}, layout.parameters[i].offset});
+  }
+  return mesh.world().broadcast(whole_, 0, format("parameters of unit {}", index_)).wait();
+}
+
+Result<void> Unit::create_pieces(const UnitPlace& place, Mesh& mesh) {
+  const auto share = place.elements / mesh.shard().size();
+  shard_ = whole_.narrow(0, mesh.shard().rank() * share, share);
+  if (divided()) {
+    auto own = TRY(mesh.world().allocate(share, place.type, whole_.device()));
+    own.copy_(shard_);
+    shard_ = std::move(own);
+    set_memory(whole_, nullptr, 0);
+  }
+  slice_ = shard_.narrow(0, place.slice.begin % share, place.slice.size());
+  return {};
+}
+
+Result<void> Unit::create_gradients(const UnitPlace& place, Mesh& mesh) {
+  auto& world = mesh.world();
+  const auto device = whole_.device();
+  gradient_shard_ = TRY(world.allocate(shard_.numel(), place.type, device));
+  gradient_slice_ = gradient_shard_;
+  if (slice_.numel() < shard_.numel())
+    gradient_slice_ = TRY(world.allocate(slice_.numel(), place.type, device));
+  if (!shard_group_) gradients_ = gradient_shard_;
+  return {};
+}
+
+at::Tensor Unit::owned(const at::Tensor& slice_like, const Layout& layout, int parameter) {
+  const auto& place = layout.parameters[static_cast<std::size_t>(parameter)];
+  const auto& slice = layout.units[static_cast<std::size_t>(place.unit)].slice;
+  if (place.owned.size() == 0) return slice_like.narrow(0, 0, 0);
+  return slice_like.narrow(0, place.offset + place.owned.begin - slice.begin, place.owned.size());
+}
+
+void Unit::hold(at::Tensor buffer) {
+  LS_CHECK(!has_memory());
+  parameter_buffer_ = std::move(buffer);
+  set_memory(whole_, parameter_buffer_.mutable_data_ptr(), whole_.nbytes());
+}
+
+at::Tensor Unit::release() {
+  LS_CHECK(divided() && has_memory());
+  set_memory(whole_, nullptr, 0);
+  return std::exchange(parameter_buffer_, {});
+}
+
+void Unit::zero_gradients() {
+  if (!shard_group_) gradients_.zero_();
+}
 
 void Unit::attach_gradients() {
   const at::NoGradGuard no_grad;
-  for (auto& [parameter, gradient] : members_) {
+  for (auto& [parameter, gradient, offset] : members_) {
     auto& current = parameter.mutable_grad();
-    if (current.is_same(gradient)) continue;
-    if (current.defined()) {
-      gradient.copy_(current);
-    } else {
-      gradient.zero_();
+    if (!shard_group_ && !current.is_same(gradient)) {
+      if (current.defined()) {
+        gradient.copy_(current);
+      } else {
+        gradient.zero_();
+      }
     }
     current = gradient;
   }
+}
+
+void Unit::collect_into(at::Tensor buffer) {
+  gradient_buffer_ = std::move(buffer);
+  gradients_ = at::from_blob(gradient_buffer_.mutable_data_ptr(), whole_.sizes(), whole_.options());
+  gradients_.zero_();
+}
+
+void Unit::take_gradient(std::size_t member) {
+  auto& [parameter, none, offset] = members_[member];
+  auto& gradient = parameter.mutable_grad();
+  if (!gradient.defined()) return;
+  const auto home = gradients_.narrow(0, offset, parameter.numel()).view(parameter.sizes());
+  home.copy_(gradient.is_sparse() ? gradient.to_dense() : gradient);
+  gradient.reset();
+}
+
+at::Tensor Unit::end_collecting() {
+  gradients_.reset();
+  return std::exchange(gradient_buffer_, {});
 }
 
 }  // namespace lockstep

@@ -1,34 +1,70 @@
 // Unit: the parameters that are communicated together, as one flat buffer, and their gradients as
-// another. The module's own parameters and gradients become views of them, so that one all-reduce
-// serves many parameters without a copy, and the optimizer steps on few large tensors.
+// another. The module's own parameters are views of the flat buffer, so that one transfer serves
+// many parameters without a copy, and the optimizer steps on few large tensors.
+//
+//   whole    all elements. Where the policy divides parameters, it has memory only while gathered
+//   shard    this rank's share in its shard group; all that is left of the whole between uses
+//   slice    of the shard, what this rank's optimizer steps
+//
+// Each is a view of the one before where that has memory all the time. Released is a matter of the
+// storage: the tensors stay as they are, so what autograd saved of them is there again after the
+// next gather, and no version counter moves.
+//
+// Gradients have the same three. With a shard group, whole ones exist from the first that arrives
+// until they are reduced; without, they are there all the time and the module's gradients are views
+// of them, to which micro-steps add.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
-#include "train/comm.h"
 #include "train/layout.h"
+#include "train/mesh.h"
 
 namespace lockstep {
 
 class Unit {
  public:
-  // `parameters` are the module's, in the order of Layout::parameters. Values are kept, gradients
-  // start at zero.
+  // `parameters` are the module's, in the order of Layout::parameters. Rank 0's values become
+  // everybody's; gradients start at zero. A divided unit is released.
   static Result<Unit> create(const Layout& layout, int index,
-                             const std::vector<at::Tensor>& parameters, Comm& comm);
+                             const std::vector<at::Tensor>& parameters, Mesh& mesh);
 
   int index() const { return index_; }
-  // One-dimensional, in the backend's memory where it lends some. Padding is zero in both.
-  const at::Tensor& flat_parameters() const { return flat_parameters_; }
-  const at::Tensor& flat_gradients() const { return flat_gradients_; }
+  int block() const { return block_; }
+  // Whether parameters are gathered for use and released after it.
+  bool divided() const { return block_ != ParameterSpec::kRoot; }
 
-  void zero_gradients();
-  // Puts the views back where somebody replaced or dropped a gradient (zero_grad does), keeping its
-  // values.
+  // All one-dimensional, in the backend's memory where it lends some. Padding is zero.
+  const at::Tensor& whole() const { return whole_; }
+  const at::Tensor& shard() const { return shard_; }
+  const at::Tensor& slice() const { return slice_; }
+  const at::Tensor& gradients() const { return gradients_; }
+  const at::Tensor& gradient_shard() const { return gradient_shard_; }
+  const at::Tensor& gradient_slice() const { return gradient_slice_; }
+  // What of a parameter lies in the slice, or in a tensor that is like it.
+  static at::Tensor owned(const at::Tensor& slice_like, const Layout& layout, int parameter);
+
+  // Memory for a divided unit's parameters, and that memory back.
+  void hold(at::Tensor buffer);
+  at::Tensor release();
+  bool has_memory() const { return !divided() || parameter_buffer_.defined(); }
+
+  // Before each backward: puts the gradients' views back where somebody replaced or dropped one
+  // (zero_grad does), keeping its values; with a shard group, drops what is there.
   void attach_gradients();
+  void zero_gradients();
+
+  // With a shard group: memory for whole gradients, zeroed, and that memory back; takes a
+  // parameter's gradient into it.
+  void collect_into(at::Tensor buffer);
+  bool collecting() const { return gradient_buffer_.defined(); }
+  void take_gradient(std::size_t member);
+  at::Tensor end_collecting();
 
   // Counts the parameters whose gradient is complete in this backward.
   void expect_all() { missing_ = static_cast<int>(members_.size()); }
@@ -38,12 +74,21 @@ class Unit {
  private:
   struct Member {
     at::Tensor parameter;
-    at::Tensor gradient;  // view of flat_gradients_
+    at::Tensor gradient;  // view of the whole gradients, where they are there all the time
+    std::int64_t offset;
   };
 
+  Result<void> create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
+                            Mesh& mesh);
+  Result<void> create_pieces(const UnitPlace& place, Mesh& mesh);
+  Result<void> create_gradients(const UnitPlace& place, Mesh& mesh);
+
   int index_ = 0;
-  at::Tensor flat_parameters_;
-  at::Tensor flat_gradients_;
+  int block_ = ParameterSpec::kRoot;
+  bool shard_group_ = false;
+  at::Tensor whole_, shard_, slice_;
+  at::Tensor gradients_, gradient_shard_, gradient_slice_;
+  at::Tensor parameter_buffer_, gradient_buffer_;  // while they are lent
   std::vector<Member> members_;
   int missing_ = 0;
 };

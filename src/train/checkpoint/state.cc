@@ -1,16 +1,26 @@
 #include "train/checkpoint/state.h"
 
+#include <utility>
+
+#include "base/check.h"
+
 namespace lockstep {
 
-std::vector<NamedTensor> model_tensors(const ShardedModel& model) {
+namespace {
+
+// Rank 0 writes whole tensors: only policies that divide nothing can be saved.
+std::vector<NamedTensor> whole(const std::vector<OwnedTensor>& owned) {
   std::vector<NamedTensor> tensors;
-  for (const auto* list : {&model.parameters(), &model.frozen()})
-    for (const auto& [name, tensor] : *list)
-      tensors.push_back({"parameter/" + name, tensor.detach()});
-  for (const auto& [name, tensor] : model.buffers())
-    tensors.push_back({"buffer/" + name, tensor.detach()});
+  for (const auto& [name, shape, interval, tensor, copies_equal] : owned) {
+    LS_CHECK(tensor.numel() == c10::multiply_integers(shape));
+    tensors.push_back({name, tensor.view(shape)});
+  }
   return tensors;
 }
+
+}  // namespace
+
+std::vector<NamedTensor> model_tensors(const ShardedModel& model) { return whole(model.state()); }
 
 TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
                        const Sampler& sampler) {
@@ -20,7 +30,7 @@ TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optim
   state.optimizer_steps = optimizer.steps();
   state.sampler = sampler.state();
   state.tensors = model_tensors(model);
-  for (auto& tensor : optimizer.state()) state.tensors.push_back(std::move(tensor));
+  for (auto& tensor : whole(optimizer.state())) state.tensors.push_back(std::move(tensor));
   return state;
 }
 

@@ -1,0 +1,106 @@
+#include "train/reduce.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+
+#include "base/format.h"
+
+namespace lockstep {
+namespace {
+
+std::string gradients_label(const Unit& unit) {
+  return format("gradients of unit {}", unit.index());
+}
+
+}  // namespace
+
+Reductions::Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Buffers& shards,
+                       RollCall& roll_call, FirstError& error)
+    : units_(units),
+      mesh_(mesh),
+      wholes_(wholes),
+      shards_(shards),
+      roll_call_(roll_call),
+      error_(error) {}
+
+void Reductions::begin(int micro_step, bool last) {
+  micro_step_ = micro_step;
+  last_ = last;
+  begun_ = 0;
+  for (auto& unit : units_) unit.expect_all();
+}
+
+void Reductions::arrived(Unit& unit, std::size_t member) {
+  const at::NoGradGuard no_grad;
+  if (mesh_.shard().size() > 1) {
+    if (!unit.collecting()) unit.collect_into(wholes_.take());
+    unit.take_gradient(member);
+  }
+  unit.arrived();
+  while (begun_ < units_.size() && units_[begun_].complete()) start(units_[begun_++]);
+}
+
+// Gradients are divided before each sum, which keeps it in the range of half precision.
+void Reductions::start(Unit& unit) {
+  if (mesh_.shard().size() > 1) {
+    unit.gradients().div_(mesh_.world_size());
+    start_hop1(unit);
+  } else if (last_) {
+    const int parts = mesh_.world_size() * micro_step_;
+    if (parts > 1) unit.gradients().div_(parts);
+    start_hop2(unit);
+  }
+}
+
+void Reductions::start_hop1(Unit& unit) {
+  end_hop1();
+  if (!error_.happened()) error_.note(roll_call_.announce(RollCall::Act::reduce, unit.index()));
+  if (error_.happened()) return wholes_.give_back(unit.end_collecting());
+  auto sum = unit.gradient_shard();
+  at::Tensor scratch;
+  if (micro_step_ > 1) {
+    scratch = shards_.take();
+    sum = at::from_blob(scratch.mutable_data_ptr(), sum.sizes(), sum.options());
+  }
+  hop1_ = Hop1{&unit, sum, scratch,
+               mesh_.shard().reduce_scatter(sum, unit.gradients(), gradients_label(unit))};
+}
+
+void Reductions::end_hop1() {
+  if (!hop1_) return;
+  auto [unit, sum, scratch, transfer] = *std::exchange(hop1_, std::nullopt);
+  error_.note(transfer.wait());
+  wholes_.give_back(unit->end_collecting());
+  if (scratch.defined()) {
+    unit->gradient_shard().add_(sum);
+    shards_.give_back(std::move(scratch));
+  }
+  if (!last_) return;
+  if (micro_step_ > 1) unit->gradient_shard().div_(micro_step_);
+  start_hop2(*unit);
+}
+
+void Reductions::start_hop2(Unit& unit) {
+  if (mesh_.replicate().size() == 1 || error_.happened()) return;
+  const auto& shard = unit.gradient_shard();
+  const auto& slice = unit.gradient_slice();
+  hop2_.push_back(slice.numel() < shard.numel()
+                      ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))
+                      : mesh_.replicate().reduce(shard, Reduction::sum, gradients_label(unit)));
+}
+
+void Reductions::end() {
+  const at::NoGradGuard no_grad;
+  end_hop1();
+}
+
+// All are waited for, so that none still writes when the first error is told.
+Result<void> Reductions::finish() {
+  for (auto& transfer : hop2_) error_.note(transfer.wait());
+  hop2_.clear();
+  return error_.outcome();
+}
+
+}  // namespace lockstep
