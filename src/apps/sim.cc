@@ -22,6 +22,7 @@ namespace lockstep::sim {
 namespace {
 
 constexpr std::size_t kTraceBytesMost = 1u << 30;
+constexpr int kHostsMost = 65'536, kDevicesMost = 1'000'000;
 
 struct SimFlags {
   std::string trace;
@@ -143,7 +144,7 @@ Result<JobTrace> read_trace(const SimFlags& flags) {
 }
 
 Result<ReplayCluster> read_cluster(const SimFlags& flags) {
-  auto grid = parse_host_grid(flags.hosts);
+  auto grid = parse_host_grid(flags.hosts, {.each = kHostsMost, .devices = kDevicesMost});
   if (!grid) return std::move(grid).error().within("--hosts");
   return ReplayCluster{grid->hosts, grid->devices, std::min(flags.pod, grid->hosts)};
 }
@@ -219,7 +220,7 @@ void add_sim(CLI::App& app, Action& action) {
   command->add_option("--pod", flags->pod, "hosts in each pod; a gang stays inside one")
       ->type_name("HOSTS")
       ->capture_default_str()
-      ->check(whole_number(1, 1024));
+      ->check(whole_number(1, sim::kHostsMost));
   command->add_option("--jobs", flags->jobs, "replay only so many, the first; without: all")
       ->type_name("COUNT")
       ->check(whole_number(1, std::numeric_limits<int>::max()));

@@ -1,6 +1,7 @@
 #include "map/grid.h"
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 
 #include "base/format.h"
@@ -9,13 +10,11 @@
 namespace lockstep {
 namespace {
 
-constexpr int kMostEach = 1024, kMostDevices = 4096;
-
-std::optional<int> parse_count(std::string_view words) {
+std::optional<int> parse_count(std::string_view words, int most) {
   int count = 0;
   auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), count);
   if (error != std::errc() || end != words.data() + words.size()) return std::nullopt;
-  if (count < 1 || count > kMostEach) return std::nullopt;
+  if (count < 1 || count > most) return std::nullopt;
   return count;
 }
 
@@ -40,21 +39,22 @@ Result<std::vector<Device>> deck_of(const Host& machine, int wanted) {
 
 }  // namespace
 
-Result<HostGrid> parse_host_grid(std::string_view words) {
+Result<HostGrid> parse_host_grid(std::string_view words, const GridLimits& limits) {
   std::size_t cross = words.find('x');
   std::optional<int> hosts, devices;
   if (cross != words.npos) {
-    hosts = parse_count(words.substr(0, cross));
-    devices = parse_count(words.substr(cross + 1));
+    hosts = parse_count(words.substr(0, cross), limits.each);
+    devices = parse_count(words.substr(cross + 1), limits.each);
   }
   if (!hosts || !devices)
     return Error{Code::invalid,
                  format("'{}' is not HOSTSxDEVICES; write 2x2 for two hosts with two "
                         "devices each (1 to {})",
-                        words, kMostEach)};
-  if (*hosts * *devices > kMostDevices)
-    return Error{Code::invalid, format("'{}' is {} devices; at most {} can be presented", words,
-                                       *hosts * *devices, kMostDevices)};
+                        words, limits.each)};
+  const std::int64_t all = std::int64_t{*hosts} * *devices;
+  if (all > limits.devices)
+    return Error{Code::invalid,
+                 format("'{}' is {} devices; at most {} are possible", words, all, limits.devices)};
   return HostGrid{*hosts, *devices};
 }
 

@@ -15,8 +15,14 @@ struct HostGrid {
   bool operator==(const HostGrid&) const = default;
 };
 
-// "2x2". At most 1024 of each and 4096 devices in all.
-Result<HostGrid> parse_host_grid(std::string_view words);
+// How large it may be; unless said otherwise, what one machine can stand for.
+struct GridLimits {
+  int each = 1024;  // hosts, and devices on each
+  int devices = 4096;
+};
+
+// "2x2".
+Result<HostGrid> parse_host_grid(std::string_view words, const GridLimits& limits = {});
 
 // The machine as `grid.hosts` hosts on one leaf, named NAME-0, NAME-1, ... and with these as ids of
 // their own, so that they never share memory. Their devices are the machine's GPUs, if there are

@@ -140,6 +140,10 @@ TEST(Grid, IsReadFromItsShortForm) {
   for (const char* wrong : {"", "x", "2", "2x", "x2", "0x2", "2x0", "-1x2", "2x2x2", " 2x2", "2x2 ",
                             "1025x1", "99999999999x1", "1e1x2", "2X2", "1000x1000"})
     EXPECT_FALSE(parse_host_grid(wrong)) << wrong;
+  EXPECT_EQ(parse_host_grid("2048x3", {.each = 2048, .devices = 6144}).value(),
+            (HostGrid{2048, 3}));
+  EXPECT_EQ(parse_host_grid("65536x65536", {.each = 65536, .devices = 6144}).error().message,
+            "'65536x65536' is 4294967296 devices; at most 6144 are possible");
 }
 
 TEST(Grid, HostsHaveTheirOwnIdsOnOneLeafAndCoresOfTheirOwnWhileTheseLast) {
