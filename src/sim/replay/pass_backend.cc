@@ -1,6 +1,7 @@
 #include "sim/replay/pass_backend.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/format.h"
@@ -59,12 +60,15 @@ std::vector<Want> wants_of(const JobTrace& trace, std::span<const Seconds> limit
 }
 
 Result<void> check_all_fit(const JobTrace& trace, std::span<const Want> wants, const Map& map) {
-  for (std::size_t i = 0; i < wants.size(); ++i)
-    if (auto fits = check_fits(map, wants[i]); !fits)
-      return Error{Code::invalid,
-                   format("{}:{}: {} devices are more than the cluster can hold together; take a "
-                          "larger one by --hosts, or drop the row",
-                          trace.name, trace.jobs[i].line, trace.jobs[i].devices)};
+  std::set<int> fitting;  // sizes that were looked at; there are few
+  for (std::size_t i = 0; i < wants.size(); ++i) {
+    const Job& job = trace.jobs[i];
+    if (!fitting.insert(job.devices).second || check_fits(map, wants[i])) continue;
+    return Error{Code::invalid,
+                 format("{}:{}: {} devices are more than the cluster can hold together; take a "
+                        "larger one by --hosts, or drop the row",
+                        trace.name, job.line, job.devices)};
+  }
   return {};
 }
 
