@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
+import textwrap
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,10 @@ FIVE_JOBS = "submitted,duration,devices\n0,1000,4\n100,500,8\n200,300,2\n300,200
 TWO_HOSTS = ("--hosts", "2x4", "--pod", "2")
 
 
-def sim(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def sim(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(PROGRAM), "sim", *map(str, words)],
+        cwd=cwd,
         text=True,
         capture_output=True,
         timeout=PATIENCE,
@@ -104,6 +107,19 @@ def test_the_schedule_can_be_kept_and_replayed(five_jobs: Path, tmp_path: Path) 
     again = report_of("--trace", schedule, "--policy", "fifo", *TWO_HOSTS)
     assert again["sha"] == kept["sha"]
     assert picture.read_text().startswith("<svg ")
+
+
+def test_the_guide_has_a_trace_and_commands_that_work(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guide" / "policies.md").read_text()
+    blocks = re.findall(r"(?:^    .*\n)+", page, re.MULTILINE)
+    trace, commands = (textwrap.dedent(block) for block in blocks)
+    (tmp_path / "jobs.csv").write_text(trace)
+    for command in commands.splitlines():
+        done = sim(*command.split()[2:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    for policy in re.findall(r"^\| `([a-z].*?)` ", page.split("## The policy")[1], re.MULTILINE):
+        for name in policy.split("`, `"):
+            assert report_of("--trace", tmp_path / "jobs.csv", "--policy", name)["jobs"] == 3
 
 
 @pytest.mark.parametrize(
