@@ -20,7 +20,8 @@ std::vector<Holding> holdings(const State& state) {
   for (const RunId& id : state.open) {
     const Attempt* attempt = live_attempt(state, id);
     if (!attempt) continue;
-    held.push_back({id, {}, attempt->created + limit_of(state.runs.at(id))});
+    const Time end = attempt->created + limit_of(state.runs.at(id));
+    held.push_back({id, {}, attempt->draining.value_or(end)});
     for (const Node* node : nodes_of(state, attempt->id))
       held.back().slices.push_back({node->host, node->devices});
   }

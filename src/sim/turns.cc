@@ -53,7 +53,8 @@ Free free_devices(const Map& map, const std::vector<const Claim*>& holders) {
 }
 
 Time end_of(const Claim* claim) {
-  return claim->attempt->created + (claim->run->spec.timeout - claim->run->charged);
+  const Duration left = claim->run->spec.timeout - claim->run->charged;
+  return claim->attempt->draining.value_or(claim->attempt->created + left);
 }
 
 // When the run fits if all the holders end on time; the beginning of time if it does now, nothing

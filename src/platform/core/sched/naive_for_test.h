@@ -108,6 +108,9 @@ class Simulator {
       : policy_(policy), cluster_(pods, hosts, policy.fit) {}
 
   void arrive(const Job& job) { queue_.push_back(job); }
+  void withdraw(int number) {
+    std::erase_if(queue_, [&](const Job& job) { return job.number == number; });
+  }
   void end(int number) {
     const auto found = std::ranges::find(running_, number,
                                          [](const Running& running) { return running.job.number; });

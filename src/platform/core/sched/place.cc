@@ -4,7 +4,6 @@
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
 namespace lockstep {
 namespace {

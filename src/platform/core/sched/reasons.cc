@@ -50,7 +50,8 @@ class Explanation {
         room_(room),
         waiting_(waiting),
         holders_(holders),
-        by_shape_(waiting.count_by_shape().size()) {}
+        by_shape_(waiting.count_by_shape().size()),
+        fits_by_shape_(waiting.count_by_shape().size()) {}
 
   std::vector<WaitingRun> of_all() {
     std::vector<WaitingRun> all;
@@ -64,7 +65,6 @@ class Explanation {
 
   // What runs of one shape have in common.
   struct Outlook {
-    bool fits = false;  // now
     std::optional<RunId> blocker;
     std::optional<Time> start;
     std::string reason;
@@ -72,6 +72,8 @@ class Explanation {
 
   WaitingRun of(const Entry& entry);
   WaitingRun behind_head(const Entry& entry);
+  std::string could_delay(const Want& want) const;
+  bool fits(const Entry& entry);
   const Outlook& outlook(const Entry& entry);
   std::string what_it_waits_for(const Gang& gang, const RunId& blocker) const;
   void count_in(const Entry& entry);
@@ -81,9 +83,11 @@ class Explanation {
   WaitingList& waiting_;
   Holders& holders_;
   std::vector<std::optional<Outlook>> by_shape_;
+  std::vector<std::optional<bool>> fits_by_shape_;  // now
   std::optional<RunId> head_;
   std::optional<Time> head_start_;
-  Duration ahead_{};  // work of the head and those behind it so far, spread over all devices
+  std::string behind_;  // what those say who stand behind it
+  Duration ahead_{};    // work of the head and those behind it so far, spread over all devices
 };
 
 WaitingRun Explanation::of(const Entry& entry) {
@@ -95,21 +99,29 @@ WaitingRun Explanation::of(const Entry& entry) {
   const Outlook& found = outlook(entry);
   head_ = run;
   head_start_ = found.start;
+  behind_ = format("waits behind {} in the queue", text(run));
   count_in(entry);
   return {run, found.blocker, found.reason, found.start};
 }
 
 WaitingRun Explanation::behind_head(const Entry& entry) {
   const Want& want = waiting_.want(entry);
-  const bool refused = policy_.passing == Passing::backfill && room_.fits(waiting_.gang(entry));
-  std::string reason = refused
-                           ? format("waits behind {}, which it could delay by running for up to {}",
-                                    text(*head_), text(want.limit))
-                           : format("waits behind {} in the queue", text(*head_));
-  WaitingRun waiting{want.run, head_, std::move(reason)};
+  const bool refused = policy_.passing == Passing::backfill && fits(entry);
+  WaitingRun waiting{want.run, head_, refused ? could_delay(want) : behind_};
   if (head_start_) waiting.expected_start = *head_start_ + ahead_;
   count_in(entry);
   return waiting;
+}
+
+std::string Explanation::could_delay(const Want& want) const {
+  return format("waits behind {}, which it could delay by running for up to {}", text(*head_),
+                text(want.limit));
+}
+
+bool Explanation::fits(const Entry& entry) {
+  auto& known = fits_by_shape_[as_index(entry.shape)];
+  if (!known) known = room_.fits(waiting_.gang(entry));
+  return *known;
 }
 
 const Explanation::Outlook& Explanation::outlook(const Entry& entry) {
@@ -117,7 +129,7 @@ const Explanation::Outlook& Explanation::outlook(const Entry& entry) {
   if (known) return *known;
   const Gang& gang = waiting_.gang(entry);
   known.emplace();
-  if (room_.fits(gang)) {  // since the last decision
+  if (fits(entry)) {  // since the last decision
     known->reason = "waits for the next pass over the queue";
     return *known;
   }

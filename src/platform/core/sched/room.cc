@@ -1,7 +1,5 @@
 #include "platform/core/sched/room.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace lockstep {

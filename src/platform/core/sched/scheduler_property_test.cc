@@ -70,8 +70,10 @@ class Replay {
 
   void run() {
     for (std::int64_t now = 0; ended_ < kJobs && now < 100'000; ++now) {
-      const bool moved = ends(now) | arrivals(now);
-      if (moved) decide(now);
+      bool news = ends(now);
+      news = arrivals(now) || news;
+      news = withdrawals() || news;
+      if (news) decide(now);
       if (::testing::Test::HasFailure()) return;
     }
     EXPECT_EQ(ended_, kJobs);
@@ -101,6 +103,17 @@ class Replay {
       any = true;
     }
     return any;
+  }
+
+  // Now and then somebody gives up.
+  bool withdrawals() {
+    if (queue_.empty() || random_.below(60) > 0) return false;
+    const auto leaves = std::next(queue_.begin(), static_cast<int>(random_.below(queue_.size())));
+    scheduler_.withdraw(testing_cluster::run(leaves->first));
+    naive_.withdraw(leaves->first);
+    queue_.erase(leaves);
+    ++ended_;
+    return true;
   }
 
   void decide(std::int64_t now) {

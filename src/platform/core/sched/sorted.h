@@ -43,14 +43,24 @@ class SortedItems {
 
  private:
   void settle() {
-    if (fresh_.empty()) return;
+    if (fresh_.size() < kFew)
+      for (const Item& item : fresh_)
+        items_.insert(std::ranges::upper_bound(items_, item, less_), item);
+    else
+      merge();
+    fresh_.clear();
+  }
+
+  void merge() {
     std::ranges::sort(fresh_, less_);
     const auto from = std::ranges::upper_bound(items_, fresh_.front(), less_) - items_.begin();
     const auto middle = std::ssize(items_);
     items_.insert(items_.end(), fresh_.begin(), fresh_.end());
     std::inplace_merge(items_.begin() + from, items_.begin() + middle, items_.end(), less_);
-    fresh_.clear();
   }
+
+  // So many are put in one by one: that moves memory, where a merge compares.
+  static constexpr std::size_t kFew = 8;
 
   Less less_;
   std::vector<Item> items_;

@@ -205,7 +205,7 @@ class Chaos {
                          .used = run.charged});
       const Attempt* attempt = live_attempt(world_.state, id);
       if (!attempt) continue;
-      held.push_back({id, {}, attempt->created + limit});
+      held.push_back({id, {}, attempt->draining.value_or(attempt->created + limit)});
       for (const Node* node : nodes_of(world_.state, attempt->id))
         held.back().slices.push_back({node->host, node->devices});
     }

@@ -29,13 +29,18 @@ std::vector<Want> queued_runs(const Draft& draft) {
   return wants;
 }
 
-// A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
-// when it was placed, which never changes, so that the same pass gives the same answer later.
+// Reckoned from when it was placed: then time alone does not change it, and what was decided stands
+// until something happens. One that drains may end at any moment.
+Time expected_end_of(const Attempt& attempt, const Run& run) {
+  return attempt.draining.value_or(attempt.created + limit_of(run));
+}
+
+// A gang holds all its devices until the last of its nodes is released.
 void hold_devices(const Draft& draft, Scheduler& scheduler) {
   for (const RunId& id : draft.open_runs()) {
     const Attempt* attempt = draft.live_attempt(id);
     if (!attempt) continue;
-    Holding holding{id, {}, attempt->created + limit_of(*draft.runs.find(id))};
+    Holding holding{id, {}, expected_end_of(*attempt, *draft.runs.find(id))};
     for (const Node* node : draft.nodes_of(attempt->id))
       holding.slices.push_back({node->host, node->devices});
     scheduler.hold(holding);
@@ -67,13 +72,19 @@ void start_attempt(Draft& draft, Placement placement) {
 
 }  // namespace
 
-// A run that no longer starts or runs has freed its devices.
+// A run that no longer starts or runs has freed its devices; one that begins to drain soon will.
 bool queue_may_move(const Draft& draft) {
-  return std::ranges::any_of(draft.runs.changed(), [&](const auto& entry) {
+  const auto moves = [&](const auto& entry) {
     const auto& [id, run] = entry;
     const Run* before = draft.runs.before(id);
     return !before || before->state != run.state || before->not_before != run.not_before;
-  });
+  };
+  const auto drains = [&](const auto& entry) {
+    const Attempt* before = draft.attempts.before(entry.first);
+    return before && before->draining != entry.second.draining;
+  };
+  return std::ranges::any_of(draft.runs.changed(), moves) ||
+         std::ranges::any_of(draft.attempts.changed(), drains);
 }
 
 void run_queue(Draft& draft) {
@@ -87,7 +98,8 @@ void run_queue(Draft& draft) {
        starts = scheduler.decide(draft.now()).placements)
     for (Placement& start : starts) start_attempt(draft, std::move(start));
   for (WaitingRun& waiting : scheduler.waiting())
-    draft.runs.edit(waiting.run).reason = std::move(waiting.reason);
+    if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
+      draft.runs.edit(waiting.run).reason = std::move(waiting.reason);
 }
 
 }  // namespace lockstep

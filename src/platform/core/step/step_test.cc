@@ -94,6 +94,24 @@ TEST_F(StepTest, AWaitingRunSaysForWhomAndStartsAfterIt) {
   EXPECT_EQ(world.run(second).reason, "");
 }
 
+// The head needs both hosts; the third would be done before the first must be.
+TEST_F(StepTest, AShortRunPassesTheOneThatWaitsUnlessItWouldKeepItWaiting) {
+  auto spec = spec_of(1, 2);
+  spec.timeout = std::chrono::hours(10);
+  const RunId first = world.submit(spec);
+  const RunId head = world.submit(spec_of(2, 2));
+  spec = spec_of(1, 1);
+  spec.timeout = std::chrono::hours(5);
+  const RunId passes = world.submit(spec);
+  EXPECT_EQ(world.run(passes).state, RunState::starting);
+  world.must(StopRun{first, ""});  // its devices will be free in a moment, the other's after 5 h
+  spec.timeout = std::chrono::hours(6);
+  const RunId waits = world.submit(spec);
+  EXPECT_EQ(world.run(waits).reason,
+            "waits behind demo/2, which it could delay by running for up to 6h 0m");
+  EXPECT_EQ(world.run(head).state, RunState::queued);
+}
+
 TEST_F(StepTest, ALostRankIsTriedAgainAndSaysSo) {
   const RunId run = world.submit(spec_of(2, 2));
   world.all_running(run);

@@ -1,0 +1,145 @@
+// What the pass costs, from nothing and after one event, on a full cluster with many runs waiting,
+// and on one ten times as large: a JSON line a measurement.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "base/random.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/sched/scheduler.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kHostsInAPod = 16;
+constexpr int kDevices = 8;  // of a host
+constexpr int kEvents = 200;
+constexpr int kRounds = 9;
+const Time kNow = Time(std::chrono::hours(24 * 365 * 50));
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> times) {
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+void show(const std::string& what, const char* unit, double ours) {
+  std::printf("{\"bench\": \"scheduling\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g}\n",
+              what.c_str(), unit, ours);
+  std::fflush(stdout);
+}
+
+Map map_of(int pods) {
+  Map map;
+  for (int p = 0; p < pods; ++p) {
+    Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    for (int h = 0; h < kHostsInAPod; ++h) {
+      Host& host = leaf.hosts.emplace_back();
+      host.id = format("host-{}-{}", p, h);
+      host.islands.emplace_back().devices.resize(kDevices);
+    }
+  }
+  return map;
+}
+
+// As public traces have them: mostly of one device, a few gangs; limits from minutes to days.
+Want any_want(Random& random, int number) {
+  constexpr int kSizes[] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 32, 64, 128};
+  const int size = kSizes[random.below(std::size(kSizes))];
+  return {.run = {"bench", number},
+          .nodes = std::max(1, size / kDevices),
+          .devices = std::min(size, kDevices),
+          .arrived = kNow - std::chrono::seconds(random.below(1'000'000)),
+          .limit = std::chrono::minutes(5) * (1 << random.below(11))};
+}
+
+// A full cluster: who runs on it, and as many others who wait.
+struct Load {
+  Load(int pods, int waiting) : map(map_of(pods)) {
+    Scheduler scheduler(map, policies::kOurs);
+    std::vector<Want> wants;
+    for (int number = 1; std::ssize(queue) < waiting; ++number) {
+      const Want want = any_want(random, number);
+      wants.push_back(want);
+      scheduler.submit(want);
+      if (number % waiting != 0) continue;
+      for (Placement& start : scheduler.decide(kNow).placements) {
+        const Want& begun = wants[static_cast<std::size_t>(start.run.number - 1)];
+        const Duration run_for = begun.limit * static_cast<int>(1 + random.below(100)) / 100;
+        held.push_back({start.run, std::move(start.slices), kNow + run_for});
+      }
+      queue.clear();
+      for (const WaitingRun& run : scheduler.waiting())
+        queue.push_back(wants[static_cast<std::size_t>(run.run.number - 1)]);
+    }
+    queue.resize(static_cast<std::size_t>(waiting));
+    std::ranges::sort(queue, {}, &Want::run);  // as the controller tells of them
+    std::ranges::sort(held, {}, &Holding::run);
+  }
+
+  Random random{7};
+  Map map;
+  std::vector<Want> queue;
+  std::vector<Holding> held;
+};
+
+double from_nothing(const Load& load) {
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; ++round)
+    times.push_back(
+        seconds_of([&] { pass(load.map, policies::kOurs, load.queue, load.held, kNow); }));
+  return median(times);
+}
+
+// One run ends or one comes, and a decision follows.
+double after_one_event(Load& load) {
+  Scheduler scheduler(load.map, policies::kOurs);
+  for (const Holding& holding : load.held) scheduler.hold(holding);
+  for (const Want& want : load.queue) scheduler.submit(want);
+  scheduler.decide(kNow);
+  std::vector<double> times;
+  for (int event = 0; event < kEvents; ++event) {
+    const Want want = any_want(load.random, 10'000'000 + event);
+    const RunId ending = load.held[load.random.below(load.held.size())].run;
+    times.push_back(seconds_of([&] {
+      if (event % 2 == 0)
+        scheduler.submit(want);
+      else
+        scheduler.release(ending);
+      scheduler.decide(kNow + std::chrono::seconds(event));
+    }));
+    if (event % 2 == 1)
+      std::erase_if(load.held, [&](const Holding& holding) { return holding.run == ending; });
+  }
+  double sum = 0;
+  for (double time : times) sum += time;
+  return sum / kEvents;
+}
+
+void measure(int pods, int waiting) {
+  Load load(pods, waiting);
+  const auto where = format("{} devices, {} runs hold, {} wait", pods * kHostsInAPod * kDevices,
+                            load.held.size(), load.queue.size());
+  const double whole = from_nothing(load);
+  const double event = after_one_event(load);
+  show("pass from nothing: " + where, "ms", whole * 1e3);
+  show("pass after one event: " + where, "us", event * 1e6);
+  show("from nothing / after one event: " + where, "x", whole / event);
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main() {
+  lockstep::measure(80, 10'000);
+  lockstep::measure(800, 100'000);
+}
