@@ -126,9 +126,10 @@ std::string as_text(const SimReport& report) {
         std::pair("idle while somebody waits", &PartMetrics::idle_waiting),
         std::pair("enough free, but scattered", &PartMetrics::scattered)})
     add_row(table, name, report, [&](const PartMetrics& part) { return percent(part.*member); });
-  std::string lines = format("{} on {} hosts with {} devices, {} a pod: {} jobs in {}\n\n",
-                             report.policy, report.hosts, report.devices, report.pod, report.jobs,
-                             duration(static_cast<double>(report.makespan_s)));
+  std::string lines =
+      format("{} on {} hosts with {} devices, {} a pod: {} job{} in {}\n\n", report.policy,
+             report.hosts, report.devices, report.pod, report.jobs, report.jobs == 1 ? "" : "s",
+             duration(static_cast<double>(report.makespan_s)));
   lines += table.text(static_cast<std::size_t>(terminal_width()), style_for(STDOUT_FILENO));
   if (report.moves > 0)
     lines += format("\n{} moves, {:.0f} device-hours lost\n", report.moves,

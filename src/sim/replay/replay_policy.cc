@@ -22,7 +22,8 @@ constexpr std::array kBases = {
 };
 constexpr std::string_view kAged = "aged";
 
-constexpr int kAgingMost = 1'000'000, kHoursMost = 1'000'000;
+// Far from where the order's key, in microseconds, would overflow.
+constexpr int kAgingMost = 1'000, kHoursMost = 100'000;
 
 constexpr std::array kTimeouts = {
     Seconds(300),    Seconds(900),     Seconds(1'800),   Seconds(3'600),

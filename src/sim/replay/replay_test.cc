@@ -197,7 +197,8 @@ TEST(Policy, IsKnownByItsName) {
 TEST(Policy, ThatIsNotKnownIsRefusedWithTheNearest) {
   EXPECT_THAT(parse_policy("fito").error().message,
               HasSubstr("there is no policy 'fito', did you mean 'fifo'? write fifo,"));
-  for (const char* name : {"", "aged", "aged0", "aged-5", "aged20x", "agedx3", "easy-", "-est"})
+  for (const char* name :
+       {"", "aged", "aged0", "aged-5", "aged1001", "aged20x", "agedx3", "easy-", "-est"})
     EXPECT_THAT(parse_policy(name).error().message, HasSubstr("there is no policy")) << name;
 }
 
