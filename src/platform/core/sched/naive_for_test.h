@@ -108,6 +108,10 @@ class Simulator {
       : policy_(policy), cluster_(pods, hosts, policy.fit) {}
 
   void arrive(const Job& job) { queue_.push_back(job); }
+  void expect(int number, std::int64_t end) {
+    for (Running& running : running_)
+      if (running.job.number == number) running.expected_end = end;
+  }
   void withdraw(int number) {
     std::erase_if(queue_, [&](const Job& job) { return job.number == number; });
   }

@@ -1,6 +1,7 @@
 // The pass against itself and against the policies' definitions, on random traces: what it keeps
 // from one decision to the next gives the same plan as a pass from nothing, in whatever order that
 // is told; both start whom the plain simulator starts, there; and backfill never puts off the head.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -73,6 +74,7 @@ class Replay {
       bool news = ends(now);
       news = arrivals(now) || news;
       news = withdrawals() || news;
+      news = estimates() || news;
       if (news) decide(now);
       if (::testing::Test::HasFailure()) return;
     }
@@ -113,6 +115,19 @@ class Replay {
     naive_.withdraw(leaves->first);
     queue_.erase(leaves);
     ++ended_;
+    return true;
+  }
+
+  // Of one that runs it turns out when it ends, which is no later than was expected.
+  bool estimates() {
+    if (held_.empty() || random_.below(60) > 0) return false;
+    const auto found = std::next(held_.begin(), static_cast<int>(random_.below(held_.size())));
+    const auto ends = std::ranges::find_if(ends_, [&](const auto& entry) {
+      return std::ranges::count(entry.second, found->first) > 0;
+    });
+    found->second.expected_end = at_second(ends->first);
+    scheduler_.expect(found->second.run, at_second(ends->first));
+    naive_.expect(found->first, ends->first);
     return true;
   }
 
@@ -168,6 +183,23 @@ class Replay {
       }
     }
     head_ = head;
+    check_blocker(head);
+  }
+
+  // Holders end in the order in which they are expected to: without those up to the blocker the
+  // head starts, with the blocker it does not.
+  void check_blocker(const WaitingRun& head) {
+    ASSERT_TRUE(head.blocker);
+    const auto turn = [](const Holding& one) { return std::pair(one.expected_end, one.run); };
+    const Holding& blocker = held_.at(static_cast<int>(head.blocker->number));
+    std::vector<Holding> with, without;
+    for (const auto& [number, one] : held_) {
+      if (turn(one) >= turn(blocker)) with.push_back(one);
+      if (turn(one) > turn(blocker)) without.push_back(one);
+    }
+    const std::vector<Want> alone = {queue_.at(static_cast<int>(head.run.number))};
+    EXPECT_TRUE(pass(map_, policy_, alone, with, {}).placements.empty());
+    EXPECT_EQ(pass(map_, policy_, alone, without, {}).placements.size(), 1u);
   }
 
   const Map map_ = eights(kPods, kHosts);
