@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Where each rank has a core, who is waited for comes soon; else it may need ours.
+// Where each rank has a core, who is waited for comes soon; else it may need ours (spinning.h).
 constexpr int kSpinsOnOwnCore = 2000;
 constexpr int kSpinsOnSharedCore = 10;
 // So often the core is offered before the wait turns to all else that may happen.
@@ -57,7 +57,8 @@ HostGroup::HostGroup(Exchange& exchange, const HostShare& share, std::vector<Lin
     : exchange_(exchange),
       share_(share),
       place_(place_of(exchange.rank(), share.ranks)),
-      spins_(share.ranks.size() <= usable_cores() ? kSpinsOnOwnCore : kSpinsOnSharedCore),
+      spinning_(share.ranks.size() <= usable_cores() ? kSpinsOnOwnCore : kSpinsOnSharedCore,
+                kSpinsOnSharedCore),
       links_(std::move(links)) {}
 
 Result<void> HostGroup::bring(const Header& call, std::span<const std::byte> data,
@@ -100,13 +101,13 @@ std::byte* HostGroup::output(std::size_t place, std::size_t bytes) const {
 
 template <class Ready>
 Result<void> HostGroup::wait_for(std::size_t place, std::string_view what, Ready ready) {
-  const int spins = background_ ? kSpinsOnSharedCore : spins_;
+  const int spins = background_ ? kSpinsOnSharedCore : spinning_.spins();
   for (int spin = 0; spin < spins; ++spin) {
     if (ready()) return {};
     pause_core();
   }
   for (int yield = 0; yield < kYields; ++yield) {
-    sched_yield();
+    spinning_.yield();
     if (ready()) return {};
   }
   return exchange_.wait_for(rank(place), what, ready);

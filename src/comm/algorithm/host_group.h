@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "comm/algorithm/exchange.h"
+#include "comm/algorithm/spinning.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/commons.h"
 #include "comm/fabric/shm/host_share.h"
@@ -77,7 +78,7 @@ class HostGroup {
   Exchange& exchange_;
   const HostShare& share_;
   const std::size_t place_;
-  const int spins_;  // in the foreground
+  Spinning spinning_;  // in the foreground
   bool background_ = false;
   const std::vector<Link*> links_;  // to the others
   std::uint64_t calls_ = 0;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #include "base/format.h"
@@ -17,8 +16,6 @@ namespace {
 constexpr int kSpins = 100;
 // Where the core is shared with who must run before what is waited for can come.
 constexpr int kSpinsOnSharedCore = 8;
-// Who comes back from yielding only after that has a core with others.
-constexpr auto kSharedYield = std::chrono::microseconds(5);
 // Of the looks of who spins for one peer's message, one in so many is at all there is.
 constexpr unsigned kLooksAtPeer = 8;
 // About 20 us.
@@ -79,7 +76,7 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
           flight_names()),
       chooser_(shape_of(endpoint_->hosts()), forced, costs),
       point_to_point_(*endpoint_, recorder_),
-      spins_(kSpins) {
+      spinning_(kSpins, kSpinsOnSharedCore) {
   if (const auto* share = endpoint_->share())
     host_.emplace(static_cast<Exchange&>(*this), *share, links_in_host(*endpoint_, *share));
   thread_ = std::thread([this] { serve(); });
@@ -274,28 +271,21 @@ Result<bool> ProgressEngine::wait(Ready ready, const Deadline& deadline) {
   auto yield_end = Deadline::after(kYieldBound);
   bool yields = false;
   for (int idle = 0;;) {
-    const bool moved = TRY(idle < spins_ ? look() : progress());
+    const bool moved = TRY(idle < spinning_.spins() ? look() : progress());
     if (ready()) return true;
     if (moved) {
       idle = 0;
       yields = false;
     }
-    if (++idle < spins_) continue;
+    if (++idle < spinning_.spins()) continue;
     if (!std::exchange(yields, true)) yield_end = Deadline::after(kYieldBound);
     if (yield_end.passed())
       TRY(nap(ready, deadline));
     else
-      yield_core();
+      spinning_.yield();
     TRY(slow_checks());
     if (deadline.passed()) return ready();
   }
-}
-
-void ProgressEngine::yield_core() {
-  const auto before = std::chrono::steady_clock::now();
-  sched_yield();
-  const bool shared = std::chrono::steady_clock::now() - before > kSharedYield;
-  spins_ = shared ? kSpinsOnSharedCore : std::min(kSpins, 2 * spins_);
 }
 
 Result<bool> ProgressEngine::progress() {

@@ -29,6 +29,7 @@
 #include "comm/algorithm/call.h"
 #include "comm/algorithm/exchange.h"
 #include "comm/algorithm/host_group.h"
+#include "comm/algorithm/spinning.h"
 #include "comm/choice/chooser.h"
 #include "comm/collective/call_mode.h"
 #include "comm/collective/inquest.h"
@@ -103,8 +104,6 @@ class ProgressEngine : private Exchange {
   // What has come from ranks that are not waited for just now must be of this call or a later one:
   // where calls do not match, two ranks may wait for each other while a third one shows why.
   Result<void> check_arrivals() const;
-  // Learns by it for how long it is good to spin.
-  void yield_core();
   Deadline silence_end();
   // Sleeps until ready() may be true, something comes, or the deadline.
   template <class Ready>
@@ -150,7 +149,7 @@ class ProgressEngine : private Exchange {
   std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
   std::optional<Deadline> next_checks_;  // of what costs system calls
   unsigned looks_ = 0;
-  int spins_;                                  // before the core is given to others
+  Spinning spinning_;
   std::atomic<std::uint64_t> wire_bytes_ = 0;  // to other hosts by collectives; written by drivers
 
   // Since the progress thread last lay down: it need not wake for what comes to them.
