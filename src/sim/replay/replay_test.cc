@@ -104,6 +104,18 @@ TEST(Replay, AGangStaysInsideAPod) {
   EXPECT_THAT(starts_by("fifo", rows, pods), ElementsAre(0, 0, 80));
 }
 
+TEST(Replay, ASmallJobIsMovedForAHeadThatWouldFit) {
+  // From 100 on each host has one device held, and the last job needs a whole host.
+  const std::vector<Row> rows = {
+      {0, 100, 3}, {0, 10'000, 1}, {0, 100, 3}, {0, 10'000, 1}, {110, 50, 4}};
+  EXPECT_EQ(starts_by("easy", rows, kTwoHosts).back(), 10'000);
+  const Replayed moved = replayed_by("easy-defrag", trace_of(rows), kTwoHosts).value();
+  EXPECT_EQ(moved.jobs[4].started, Seconds(110));
+  EXPECT_EQ(moved.jobs[1].moves + moved.jobs[3].moves, 1);
+  EXPECT_EQ(moved.jobs[1].ended + moved.jobs[3].ended, Seconds(20'000 + 110 + 120));
+  EXPECT_EQ(moved.lost, Seconds(110 + 120));
+}
+
 TEST(Replay, AJobThatTheClusterCannotHoldIsRefusedWithItsLine) {
   const auto replayed = replayed_by("fifo", trace_of({{0, 1, 1}, {0, 1, 9}}), kTwoHosts);
   EXPECT_EQ(replayed.error().message,
