@@ -109,6 +109,7 @@ void Gathers::end_pass() {
 
 Result<void> Gathers::spread() {
   const at::NoGradGuard no_grad;
+  for (auto& unit : units_) unit.round_master();
   TRY(spread_over_replicas());
   return spread_over_shards();
 }

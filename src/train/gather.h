@@ -40,7 +40,7 @@ class Gathers {
   // The end of backward: nothing stays gathered.
   void end_pass();
 
-  // After the optimizer's step, or after somebody has written to the slices: what other ranks
+  // After the optimizer's step, or after somebody has written to the masters: what other ranks
   // stepped becomes ours, in shards and in what is whole all the time.
   Result<void> spread();
 

@@ -48,7 +48,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(ShardedModel& model,
 Optimizer::Optimizer(ShardedModel& model, const OptimizerOptions& options)
     : model_(model), options_(options) {
   for (const auto& unit : model.units()) {
-    flat_.push_back(unit.slice().detach());
+    flat_.push_back(unit.master().detach());
     flat_.back().mutable_grad() = unit.gradient_slice();
   }
 }

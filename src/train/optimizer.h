@@ -81,7 +81,7 @@ class Optimizer {
 
   ShardedModel& model_;
   OptimizerOptions options_;
-  std::vector<at::Tensor> flat_;  // what torch::optim sees: a leaf for each unit's slice
+  std::vector<at::Tensor> flat_;  // what torch::optim sees: a leaf for each unit's master
   std::unique_ptr<torch::optim::Optimizer> torch_;
   std::vector<Slot> slots_;
   std::int64_t steps_ = 0;

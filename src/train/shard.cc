@@ -168,8 +168,10 @@ Result<void> ShardedModel::build(const Policy& policy) {
   std::size_t whole = 0;
   std::size_t part = 0;
   for (const auto& unit : units_) {
-    whole = std::max(whole, unit.whole().nbytes());
-    part = std::max(part, unit.shard().nbytes());
+    // Gradients may be wider than parameters.
+    part = std::max(part, unit.gradient_shard().nbytes());
+    whole = std::max(
+        whole, unit.gradient_shard().nbytes() * static_cast<std::size_t>(mesh_.shard().size()));
   }
   const auto device = parameters_.front().tensor.device();
   const auto bytes = [](std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); };
@@ -204,9 +206,9 @@ std::vector<OwnedTensor> ShardedModel::state() const {
   std::vector<OwnedTensor> state;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& place = layout_.parameters[i];
-    const auto& slice = units_[static_cast<std::size_t>(place.unit)].slice();
+    const auto& master = units_[static_cast<std::size_t>(place.unit)].master();
     state.push_back({"parameter/" + place.spec.name, place.spec.shape, place.owned,
-                     Unit::owned(slice, layout_, static_cast<int>(i))});
+                     Unit::owned(master, layout_, static_cast<int>(i))});
   }
   for (const auto& [name, tensor] : frozen_)
     state.push_back(whole("parameter/" + name, tensor, /*copies_equal=*/true));

@@ -83,7 +83,7 @@ class ShardedModel {
   Result<void> backward(const at::Tensor& loss, Sync sync);
   // Waits for the reductions that backward(loss, Sync::now) started.
   Result<void> finish_gradients();
-  // After this rank's slices of the units were written to, by the optimizer or from a checkpoint:
+  // After this rank's masters of the units were written to, by the optimizer or from a checkpoint:
   // gives every rank what it holds of the others' slices. Collective.
   Result<void> spread();
   // What went wrong where no Result could be returned, such as in a block's forward.
@@ -94,8 +94,8 @@ class ShardedModel {
   const std::vector<NamedTensor>& buffers() const { return buffers_; }
   // Parameters that do not require a gradient: whole on every rank, but checkpointed.
   const std::vector<NamedTensor>& frozen() const { return frozen_; }
-  // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean". After
-  // writing to them: spread().
+  // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean"; parameters
+  // of 16-bit floats in the 32 bits of their masters. After writing to them: spread().
   std::vector<OwnedTensor> state() const;
 
   const Layout& layout() const { return layout_; }

@@ -23,6 +23,11 @@ void set_memory(const at::Tensor& tensor, void* memory, std::size_t bytes) {
   storage->set_nbytes(bytes);
 }
 
+// In which the optimizer computes, and gradients are summed.
+at::ScalarType exact(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
+}
+
 }  // namespace
 
 Result<Unit> Unit::create(const Layout& layout, int index,
@@ -35,7 +40,8 @@ Result<Unit> Unit::create(const Layout& layout, int index,
   unit.shard_group_ = mesh.shard().size() > 1;
   TRY(unit.create_whole(layout, parameters, mesh));
   TRY(unit.create_pieces(place, mesh));
-  TRY(unit.create_gradients(place, mesh));
+  TRY(unit.create_master(mesh));
+  TRY(unit.create_gradients(mesh));
   if (!unit.shard_group_)
     for (std::size_t i = 0; i < unit.members_.size(); ++i) {
       const auto& home = layout.parameters[static_cast<std::size_t>(place.parameters[i])];
@@ -75,15 +81,28 @@ Result<void> Unit::create_pieces(const UnitPlace& place, Mesh& mesh) {
   return {};
 }
 
-Result<void> Unit::create_gradients(const UnitPlace& place, Mesh& mesh) {
+Result<void> Unit::create_master(Mesh& mesh) {
+  master_ = slice_;
+  const auto type = exact(slice_.scalar_type());
+  if (type == slice_.scalar_type()) return {};
+  master_ = TRY(mesh.world().allocate(slice_.numel(), type, slice_.device()));
+  master_.copy_(slice_);
+  return {};
+}
+
+Result<void> Unit::create_gradients(Mesh& mesh) {
   auto& world = mesh.world();
-  const auto device = whole_.device();
-  gradient_shard_ = TRY(world.allocate(shard_.numel(), place.type, device));
+  const auto type = master_.scalar_type();
+  gradient_shard_ = TRY(world.allocate(shard_.numel(), type, whole_.device()));
   gradient_slice_ = gradient_shard_;
   if (slice_.numel() < shard_.numel())
-    gradient_slice_ = TRY(world.allocate(slice_.numel(), place.type, device));
+    gradient_slice_ = TRY(world.allocate(slice_.numel(), type, whole_.device()));
   if (!shard_group_) gradients_ = gradient_shard_;
   return {};
+}
+
+void Unit::round_master() {
+  if (!master_.is_same(slice_)) slice_.copy_(master_);
 }
 
 at::Tensor Unit::owned(const at::Tensor& slice_like, const Layout& layout, int parameter) {
@@ -126,7 +145,8 @@ void Unit::attach_gradients() {
 
 void Unit::collect_into(at::Tensor buffer) {
   gradient_buffer_ = std::move(buffer);
-  gradients_ = at::from_blob(gradient_buffer_.mutable_data_ptr(), whole_.sizes(), whole_.options());
+  gradients_ =
+      at::from_blob(gradient_buffer_.mutable_data_ptr(), whole_.sizes(), master_.options());
   gradients_.zero_();
 }
 

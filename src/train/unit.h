@@ -10,6 +10,10 @@
 // storage: the tensors stay as they are, so what autograd saved of them is there again after the
 // next gather, and no version counter moves.
 //
+// Of 16-bit floats the optimizer steps a master of its slice in 32 bits, of which the slice is a
+// rounded copy; their gradients are collected and reduced in 32 bits, too. Of all other types the
+// slice is its own master.
+//
 // Gradients have the same three. With a shard group, whole ones exist from the first that arrives
 // until they are reduced; without, they are there all the time and the module's gradients are views
 // of them, to which micro-steps add.
@@ -43,9 +47,12 @@ class Unit {
   const at::Tensor& whole() const { return whole_; }
   const at::Tensor& shard() const { return shard_; }
   const at::Tensor& slice() const { return slice_; }
+  const at::Tensor& master() const { return master_; }
   const at::Tensor& gradients() const { return gradients_; }
   const at::Tensor& gradient_shard() const { return gradient_shard_; }
   const at::Tensor& gradient_slice() const { return gradient_slice_; }
+  // Rounds the master into the slice, where they are two.
+  void round_master();
   // What of a parameter lies in the slice, or in a tensor that is like it.
   static at::Tensor owned(const at::Tensor& slice_like, const Layout& layout, int parameter);
 
@@ -81,12 +88,13 @@ class Unit {
   Result<void> create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
                             Mesh& mesh);
   Result<void> create_pieces(const UnitPlace& place, Mesh& mesh);
-  Result<void> create_gradients(const UnitPlace& place, Mesh& mesh);
+  Result<void> create_master(Mesh& mesh);
+  Result<void> create_gradients(Mesh& mesh);
 
   int index_ = 0;
   int block_ = ParameterSpec::kRoot;
   bool shard_group_ = false;
-  at::Tensor whole_, shard_, slice_;
+  at::Tensor whole_, shard_, slice_, master_;
   at::Tensor gradients_, gradient_shard_, gradient_slice_;
   at::Tensor parameter_buffer_, gradient_buffer_;  // while they are lent
   std::vector<Member> members_;
