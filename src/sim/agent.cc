@@ -16,6 +16,7 @@ constexpr Duration kBackOffMost = seconds(1);
 constexpr Duration kStopAlone = seconds(5);
 constexpr Duration kHungAlone = std::chrono::minutes(1);
 constexpr Duration kClear = milliseconds(20);
+constexpr Duration kClearMost = seconds(10);
 constexpr Duration kReap = milliseconds(1);
 constexpr int kMasterPort = 4000;
 constexpr int kRendezvousPort = 5000;
@@ -47,7 +48,7 @@ void Agent::do_now(std::function<void(Agent&)> act) {
   act(*this);
 }
 
-void Agent::stand_still() { stands_still_ = true; }
+void Agent::stand_still() { stands_still_ = stood_still_ = true; }
 
 void Agent::go_on() {
   stands_still_ = false;
@@ -107,9 +108,12 @@ void Agent::hear(const Result<Command>& answer) {
 }
 
 void Agent::obey(const Command& command) {
+  if (starting_) return;
   const bool leave = command.kind == CommandKind::leave;
+  if (leave && !signalled_ && !running_ranks().empty()) world_.truth.ends_unasked(node_);
   if (leave && phase_ < Phase::clearing) make_end();
-  if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks();
+  if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
+  if (command.kind == CommandKind::start && phase_ == Phase::waiting) begin_start();
   if (command.kind == CommandKind::none && phase_ == Phase::running) count_running_time();
   if (command.kind == CommandKind::stop) begin_stop("");
 }
@@ -121,6 +125,7 @@ bool Agent::may_leave() const {
 
 void Agent::leave() {
   world_.scene.tell("agent " + launch_.node, "leaves");
+  world_.truth.leaves(node_);
   phase_ = Phase::gone;
   left_();
 }
@@ -174,12 +179,28 @@ void Agent::look() {
   for (int local : running_ranks())
     ranks_.at(static_cast<std::size_t>(local)).activity =
         standing_.contains(local) ? Activity::stopped : Activity::sleeping;
+  if (seen_ && !standing_.empty()) std::exchange(seen_, {})();
 }
 
 // --- Its ranks ---
 
+// Once. What it is told meanwhile it obeys when they run.
+void Agent::begin_start() {
+  if (late_ == Duration(0)) return start_ranks();
+  starting_ = true;
+  world_.scene.tell("agent " + launch_.node, "takes {} to start its ranks", text(late_));
+  world_.truth.starts_late(launch_, late_);
+  later(late_, [](Agent& agent) {
+    agent.starting_ = false;
+    agent.world_.truth.has_started_late(agent.launch_, agent.late_);
+    agent.start_ranks();
+    agent.obey(agent.orders_);
+  });
+}
+
 void Agent::start_ranks() {
   phase_ = Phase::running;
+  started_ = world_.scene.timeline.now();
   state_ = NodeState::running;
   world_.scene.tell("agent " + launch_.node, "starts {} ranks", launch_.devices.size());
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
@@ -191,15 +212,25 @@ void Agent::start_ranks() {
   for (const Rank& rank : ranks_)
     world_.training.join(node_.attempt, rank.rank, launch_.world_size, program_,
                          [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
+  await_other_nodes();
   if (launch_.nodes == 1) count_running_time();
   tell();
 }
 
+// Again at each `start`: after the last one they all run within the limit, or never will.
+void Agent::await_other_nodes() {
+  if (!counts_time_) time_out_after(launch_.start_limit + launch_.time_left);
+}
+
 // Once all nodes' ranks run, as the daemon says or their steps show. Repeats change nothing.
 void Agent::count_running_time() {
-  if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
-  later(launch_.time_left, [](Agent& agent) {
-    if (agent.phase_ != Phase::running) return;
+  if (!std::exchange(counts_time_, true)) time_out_after(launch_.time_left);
+}
+
+void Agent::time_out_after(Duration duration) {
+  later(duration, [planned = ++time_outs_](Agent& agent) {
+    if (agent.phase_ != Phase::running || agent.time_outs_ != planned) return;
+    if (!agent.counts_time_) agent.world_.truth.gives_up(agent.launch_);
     agent.begin_stop("time-out");
   });
 }
@@ -277,6 +308,9 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   world_.scene.tell("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),
                     how.code, signalled_ ? " after a signal of ours" : "");
   world_.truth.rank_ended(node_.attempt, rank.rank, how.state, how.code);
+  if (!stood_still_)
+    world_.truth.ran_unattended(launch_,
+                                world_.scene.timeline.now() - std::max(started_, answered_));
   world_.training.leave(node_.attempt, rank.rank, well);
   if (!well && !signalled_) look();
   if (!well && !signalled_ && !std::exchange(ended_badly_, true))
@@ -291,10 +325,16 @@ void Agent::end_rank(int local_rank, RankEnd how) {
 void Agent::reaped() {
   if (phase_ >= Phase::clearing || !running_ranks().empty()) return;
   phase_ = Phase::clearing;
-  later(kClear, [](Agent& agent) {
+  const bool resists = resist_ && !ranks_.empty();
+  if (resists) std::exchange(resist_, {})();
+  later(resists ? kClearMost : kClear, [](Agent& agent) {
     agent.phase_ = Phase::ended;
     agent.tell();
   });
+}
+
+bool Agent::has_children() const {
+  return !running_ranks().empty() || (phase_ == Phase::clearing && !ranks_.empty());
 }
 
 void Agent::die() {

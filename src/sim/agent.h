@@ -48,7 +48,15 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void stand_still();
   void go_on();
   bool stands_still() const { return stands_still_; }
+  // From `start` on it takes so long until its ranks run. Meanwhile it calls and obeys nothing: a
+  // program is loaded from a disk that does not answer.
+  void start_late(Duration late) { late_ = late; }
+  // What its ranks leave behind resists when the last has ended: `act` comes then.
+  void resist_clearing(std::function<void()> act) { resist_ = std::move(act); }
+  // `act` comes when it has looked at its ranks, and before it tells of it, once one stands still.
+  void when_seen_stopped(std::function<void()> act) { seen_ = std::move(act); }
 
+  ProcessId id() const { return id_; }
   const NodeId& node() const { return node_; }
   const std::string& host() const { return launch_.host; }
   const Program& program() const { return program_; }
@@ -56,6 +64,10 @@ class Agent : public std::enable_shared_from_this<Agent> {
   std::vector<int> running_ranks() const;  // local numbers
   // It ends ranks that have not ended by themselves.
   bool stops() const { return phase_ == Phase::stopping; }
+  // Its ranks run, and it was not told yet that those of the other nodes do.
+  bool awaits_other_nodes() const { return phase_ == Phase::running && !counts_time_; }
+  // Its ranks run, or what they left is not cleared away yet.
+  bool has_children() const;
 
  private:
   enum class Phase { waiting, running, stopping, clearing, ended, gone };
@@ -81,8 +93,11 @@ class Agent : public std::enable_shared_from_this<Agent> {
   Duration patience() const;
 
   // Its ranks
+  void begin_start();
   void start_ranks();
+  void await_other_nodes();
   void count_running_time();
+  void time_out_after(Duration duration);
   void begin_stop(std::string message);
   void make_end();
   void signal_ranks(int signal, Duration delay);
@@ -104,7 +119,14 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool signalled_ = false;                          // what ends from here on ends by our doing
   bool ended_badly_ = false;                        // a rank, before that
   bool counts_time_ = false;                        // all nodes' ranks run
+  std::int64_t time_outs_ = 0;                      // the newest that is planned; others are void
   bool stands_still_ = false;
+  bool stood_still_ = false;  // ever
+  Duration late_{};           // its ranks start
+  bool starting_ = false;     // they do
+  Duration started_{};        // on the timeline; they did
+  std::function<void()> resist_;
+  std::function<void()> seen_;
   std::vector<std::function<void(Agent&)>> missed_;  // what came meanwhile
 
   Command orders_;

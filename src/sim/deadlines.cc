@@ -11,25 +11,14 @@ using std::chrono::seconds;
 // As docs/design/platform.md promises.
 constexpr Duration kSilence = seconds(30);       // of an agent, until its node is lost
 constexpr Duration kFirstCall = minutes(1);      // of one that never called
-constexpr Duration kStart = minutes(5);          // of all ranks, since the attempt was made
 constexpr Duration kStopPatience = seconds(15);  // to `stop`, until force is used
+constexpr Duration kTwoLooks = seconds(2);       // at what an agent that died has left
 constexpr Duration kHearAgain = seconds(15);     // all agents, before a time-out is decided
 // What is to end is gone by then: an agent may obey, and stand still before it has left.
 constexpr Duration kEnd = kStopPatience + kSilence + kKillAgain;
 // Ticks come once a second.
 constexpr Duration kMargin = seconds(2);
 constexpr Duration kBreak = seconds(3);  // between two checks: the daemon was away meanwhile
-
-bool is_over(const Node& node) {
-  return std::ranges::none_of(node.ranks,
-                              [](const Rank& rank) { return rank.state == RankState::running; });
-}
-
-// All that there is to learn of its ranks is known.
-bool has_told_all(const Node& node) {
-  const bool all = node.ranks.size() == node.devices.size();
-  return is_over(node) && (all || node.state == NodeState::stopping);
-}
 
 }  // namespace
 
@@ -59,7 +48,7 @@ void Deadlines::check_attempt(const Attempt& attempt, const Run& run) {
 }
 
 void Deadlines::check_silence(const Node& node) {
-  if (node.state == NodeState::lost || has_told_all(node)) return;
+  if (node.state == NodeState::lost || truth_.has_told_all(node.id)) return;
   const bool called = node.state != NodeState::allocated;
   const Time created = durable_.attempts.at(node.id.attempt).created;
   const Duration silent = since(truth_.last_word(node.id).value_or(created));
@@ -68,11 +57,16 @@ void Deadlines::check_silence(const Node& node) {
                           text(node.state)));
 }
 
-// Those that are lost, those that do not obey, and those that have nothing more to tell and do not
-// leave.
+bool Deadlines::is_left_behind(const Node& node) const {
+  const auto ended = truth_.agent_ended(node.id);
+  return ended && since(*ended) >= kTwoLooks + kMargin;
+}
+
+// Those that are lost, those without their agent, those that do not obey, and those that have
+// nothing more to tell and do not leave.
 bool Deadlines::is_to_be_killed(const Attempt& attempt, const Node& node) const {
   if (!truth_.lives(node.id)) return false;
-  if (node.state == NodeState::lost) return true;
+  if (node.state == NodeState::lost || is_left_behind(node)) return true;
   if (!attempt.draining || since(*attempt.draining) < kStopPatience + kMargin) return false;
   if (truth_.has_ranks(node)) return true;
   return since(truth_.last_word(node.id).value_or(attempt.created)) >= kSilence + kMargin;

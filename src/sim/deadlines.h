@@ -33,6 +33,7 @@ class Deadlines {
   void check_time_out(const Attempt& attempt, const Run& run);
   void check_end(const Attempt& attempt);
   bool is_to_be_killed(const Attempt& attempt, const Node& node) const;
+  bool is_left_behind(const Node& node) const;
   // How long ago that was, or how long all has been well.
   Duration since(Time moment) const;
 

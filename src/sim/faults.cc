@@ -1,21 +1,26 @@
 #include "sim/faults.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
 namespace lockstep::sim {
 namespace {
 
+using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr int kPercentOfKinds = 40;  // of the kinds of faults come in one seed
+constexpr int kPercentOfKinds = 40;            // of the kinds of faults come in one seed
+constexpr Duration kLook = milliseconds(100);  // between two, for the moment to strike
+constexpr int kLooksMost = 600;
+constexpr Duration kWholeMost = seconds(3);  // from the first ranks of a gang to when all run
 
 }  // namespace
 
 std::span<const Faults::Kind> Faults::kinds() {
-  static constexpr std::array<Kind, 17> kKinds = {{
+  static constexpr std::array<Kind, 21> kKinds = {{
       {"the daemon dies", minutes(1), &Faults::daemon_dies},
       {"the daemon dies, and words come twice", minutes(2), &Faults::words_echo_over_a_death},
       {"the daemon dies, and answers are lost", minutes(2), &Faults::answers_are_lost_over_a_death},
@@ -33,6 +38,10 @@ std::span<const Faults::Kind> Faults::kinds() {
       {"a host is cut off", minutes(2), &Faults::host_is_cut_off},
       {"the network is bad", minutes(3), &Faults::network_is_bad},
       {"the clock jumps", minutes(8), &Faults::clock_jumps},
+      {"the daemon leaves a gang alone", minutes(12), &Faults::daemon_leaves_a_gang_alone},
+      {"an agent dies while it clears", minutes(1), &Faults::agent_dies_while_it_clears},
+      {"ranks start late", minutes(4), &Faults::ranks_start_late},
+      {"a rank goes on once seen", minutes(1), &Faults::rank_goes_on_once_seen},
   }};
   return kKinds;
 }
@@ -72,6 +81,7 @@ void Faults::cease() {
   world_.engine.set_blind(false);
   world_.engine.set_slow(Duration(0));
   world_.hosts.set_stuck(Duration(0));
+  world_.hosts.set_late(Duration(0));
   world_.network.set_weather({});
   world_.network.set_mute(false);
   for (const auto& [id, agent] : world_.hosts.agents())
@@ -83,14 +93,16 @@ void Faults::cease() {
 }
 
 Duration Faults::absence() {
+  if (const auto chosen = std::exchange(absence_, {})) return *chosen;
   if (ceased_ || dice_.percent(60)) return dice_.from_to(milliseconds(100), seconds(2));
   return dice_.percent(75) ? dice_.from_to(seconds(2), seconds(20))
                            : dice_.from_to(seconds(20), minutes(4));
 }
 
-// With its ranks.
+// With its ranks, unless it has told all of them.
 void Faults::lose_agent(const Agent& agent) {
   const NodeId& node = agent.node();
+  if (world_.truth.has_told_all(node)) return;
   if (agent.stops()) return world_.truth.touch(node.attempt);
   const auto who = format("node {} on host {}", node.index, agent.host());
   world_.truth.befalls(node.attempt, {{Cause::node_lost, Cause::launch_failed}, who});
@@ -131,6 +143,27 @@ void Faults::daemon_stands_still() {
   const Duration duration = dice_.from_to(seconds(1), minutes(2));
   world_.scene.tell("fault", "the daemon stands still for {}", text(duration));
   world_.daemon.stand_still(duration);
+}
+
+// For long, when some nodes of the gang were told to start, and not all yet that all run.
+void Faults::daemon_leaves_a_gang_alone() { leave_alone(kLooksMost); }
+
+void Faults::leave_alone(int looks) {
+  const bool alone = std::ranges::any_of(
+      world_.hosts.agents(), [](const auto& entry) { return entry.second->awaits_other_nodes(); });
+  if (!alone || !world_.daemon.serves()) {
+    const auto again = [this, looks] {
+      if (!ceased_) leave_alone(looks - 1);
+    };
+    if (looks > 0) world_.scene.timeline.after(kLook, again);
+    return;
+  }
+  world_.scene.timeline.after(dice_.from_to(Duration(0), kWholeMost), [this] {
+    if (ceased_ || !world_.daemon.serves()) return;
+    absence_ = dice_.from_to(minutes(6), minutes(20));
+    world_.scene.tell("fault", "the daemon leaves a gang alone that starts");
+    world_.daemon.die("as a gang starts");
+  });
 }
 
 void Faults::disk_fills() {
@@ -179,10 +212,42 @@ void Faults::launches_fail() {
 
 void Faults::agent_dies() {
   if (world_.hosts.agents().empty()) return;
-  const auto& [id, agent] = dice_.one_of(world_.hosts.agents());
-  world_.scene.tell("fault", "the agent of {} is killed", text(agent->node()));
-  lose_agent(*agent);
-  world_.hosts.kill_agent(id);
+  kill_agent(*dice_.one_of(world_.hosts.agents()).second);
+}
+
+void Faults::kill_agent(const Agent& agent) {
+  world_.scene.tell("fault", "the agent of {} is killed", text(agent.node()));
+  lose_agent(agent);
+  world_.hosts.kill_agent(agent.id());
+}
+
+// When its ranks have ended, and most often have been heard to, but not what they left behind.
+void Faults::agent_dies_while_it_clears() {
+  std::vector<std::shared_ptr<Agent>> leaving;
+  for (const auto& [id, agent] : world_.hosts.agents())
+    if (agent->program().left_behind > Duration(0)) leaving.push_back(agent);
+  if (leaving.empty()) return;
+  const auto agent = dice_.one_of(leaving);
+  const Duration delay = dice_.from_to(milliseconds(1), seconds(5));
+  world_.scene.tell("fault", "the agent of {} is about to die while it clears",
+                    text(agent->node()));
+  agent->resist_clearing([this, delay, weak = std::weak_ptr(agent)] {
+    world_.scene.timeline.after(delay, [this, weak] {
+      const auto there = weak.lock();
+      if (there && !ceased_) kill_agent(*there);
+    });
+  });
+}
+
+// Half of those that are launched meanwhile, in time or not.
+void Faults::ranks_start_late() {
+  const Duration late = dice_.percent(50) ? dice_.from_to(seconds(1), minutes(2))
+                                          : dice_.from_to(minutes(6), hours(10));
+  world_.scene.tell("fault", "half of the agents launched within a minute take {} to start ranks",
+                    text(late));
+  world_.hosts.set_late(late);
+  undo_after(minutes(1), "ranks start at once again",
+             [this] { world_.hosts.set_late(Duration(0)); });
 }
 
 // For long enough to be lost. Some never go on, not even when the faults are over.
@@ -207,39 +272,65 @@ void Faults::agent_stands_still() {
 }
 
 void Faults::rank_dies() {
-  if (world_.hosts.agents().empty()) return;
-  const auto agent = dice_.one_of(world_.hosts.agents()).second;
-  auto running = agent->running_ranks();
-  if (running.empty()) return;
-  const int local = dice_.one_of(running);
-  const int rank = agent->launch().first_rank + local;
-  const AttemptId attempt = agent->node().attempt;
+  const auto victim = any_running_rank();
+  if (!victim) return;
+  Agent& agent = *victim->agent;
+  const int rank = agent.launch().first_rank + victim->local_rank;
+  const AttemptId attempt = agent.node().attempt;
   world_.scene.tell("fault", "rank {} of {} is killed", rank, text(attempt));
-  if (agent->stops())
+  if (agent.stops())
     world_.truth.touch(attempt);
   else
     world_.truth.befalls(attempt, {{Cause::rank_lost}, format("rank {} on host", rank)});
-  agent->kill_rank(local, SIGKILL);
+  agent.kill_rank(victim->local_rank, SIGKILL);
 }
 
 // Half of them for so short a time that nobody minds.
 void Faults::rank_stands_still() {
-  if (world_.hosts.agents().empty()) return;
+  const auto victim = any_running_rank();
+  if (!victim) return;
+  stop_rank(*victim, dice_.percent(50) ? dice_.from_to(milliseconds(100), seconds(15))
+                                       : dice_.from_to(seconds(15), minutes(15)));
+}
+
+// Before its agent, which no answer reaches for a while, is told to end it: as when somebody lets
+// it go who finds that it holds up the others.
+void Faults::rank_goes_on_once_seen() {
+  const auto victim = any_running_rank();
+  if (!victim) return;
+  stop_rank(*victim, minutes(15));
+  const Duration mute = dice_.from_to(seconds(1), seconds(8));
+  const Duration delay = dice_.from_to(milliseconds(100), mute);
+  victim->agent->when_seen_stopped(
+      [this, mute, delay, local = victim->local_rank, weak = std::weak_ptr(victim->agent)] {
+        if (ceased_) return;
+        world_.scene.tell("fault", "for {}, all answers are lost, and after {} the rank may go on",
+                          text(mute), text(delay));
+        world_.network.set_mute(true);
+        undo_after(mute, "answers arrive again", [this] { world_.network.set_mute(false); });
+        world_.scene.timeline.after(delay, [weak, local] {
+          if (const auto there = weak.lock()) there->continue_rank(local);
+        });
+      });
+}
+
+std::optional<Faults::Victim> Faults::any_running_rank() {
+  if (world_.hosts.agents().empty()) return std::nullopt;
   const auto agent = dice_.one_of(world_.hosts.agents()).second;
   auto running = agent->running_ranks();
-  if (running.empty()) return;
-  const int local = dice_.one_of(running);
-  const Duration duration = dice_.percent(50) ? dice_.from_to(milliseconds(100), seconds(15))
-                                              : dice_.from_to(seconds(15), minutes(15));
-  const int rank = agent->launch().first_rank + local;
-  const AttemptId attempt = agent->node().attempt;
-  world_.scene.tell("fault", "rank {} of {} is stopped (SIGSTOP) for {}", rank, text(attempt),
-                    text(duration));
+  if (running.empty()) return std::nullopt;
+  return Victim{agent, dice_.one_of(running)};
+}
+
+void Faults::stop_rank(const Victim& victim, Duration duration) {
+  const auto& [agent, local] = victim;
+  const auto who =
+      format("rank {} of {}", agent->launch().first_rank + local, text(agent->node().attempt));
+  world_.scene.tell("fault", "{} is stopped (SIGSTOP) for {}", who, text(duration));
   agent->stop_rank(local);
-  undo_after(duration, format("rank {} of {} may go on (SIGCONT)", rank, text(attempt)),
-             [weak = std::weak_ptr(agent), local] {
-               if (const auto there = weak.lock()) there->continue_rank(local);
-             });
+  undo_after(duration, who + " may go on (SIGCONT)", [weak = std::weak_ptr(agent), local = local] {
+    if (const auto there = weak.lock()) there->continue_rank(local);
+  });
 }
 
 void Faults::host_dies() {

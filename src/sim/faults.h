@@ -5,6 +5,7 @@
 // To add one: a member function that does the harm and plans its end, and a line in kinds().
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "sim/daemon.h"
@@ -47,6 +48,7 @@ class Faults {
 
   void daemon_dies();
   void daemon_stands_still();
+  void daemon_leaves_a_gang_alone();
   void words_echo_over_a_death();
   void answers_are_lost_over_a_death();
   void disk_fills();
@@ -55,9 +57,12 @@ class Faults {
   void engine_is_slow();
   void kills_take_long();
   void agent_dies();
+  void agent_dies_while_it_clears();
   void agent_stands_still();
+  void ranks_start_late();
   void rank_dies();
   void rank_stands_still();
+  void rank_goes_on_once_seen();
   void host_dies();
   void host_is_cut_off();
   void network_is_bad();
@@ -67,11 +72,20 @@ class Faults {
   template <class Undo>
   void undo_after(Duration duration, std::string over, Undo undo);
   void doom_daemon();
+  void leave_alone(int looks);
   void lose_agent(const Agent& agent);
+  void kill_agent(const Agent& agent);
+  struct Victim {
+    std::shared_ptr<Agent> agent;
+    int local_rank = 0;
+  };
+  std::optional<Victim> any_running_rank();
+  void stop_rank(const Victim& victim, Duration duration);
 
   const World world_;
   Dice dice_;
   bool ceased_ = false;
+  std::optional<Duration> absence_;  // of the daemon, which is about to die
 };
 
 }  // namespace lockstep::sim

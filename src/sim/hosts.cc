@@ -26,7 +26,8 @@ Result<void> Hosts::start(const Launch& launch) {
   if (!is_up(launch.host)) return Error{Code::unavailable, "host " + launch.host + " is down"};
   const ProcessId id = ++started_;
   auto agent = std::make_shared<Agent>(world_, id, launch, [this, id] { end_process(id); });
-  world_.truth.process_began(id, {agent->node(), launch.host, launch.devices});
+  world_.truth.process_began(id, {agent->node(), launch.host, launch.devices, true});
+  if (late_ > Duration(0) && dice_.percent(50)) agent->start_late(late_);
   agent->begin(dice_.from_to(kStartLeast, kStartMost));
   agents_.emplace(id, std::move(agent));
   return {};
@@ -62,9 +63,9 @@ void Hosts::kill_agent(ProcessId id) {
 
 void Hosts::leave_behind(const Agent& agent) {
   const Duration lifetime = agent.program().left_behind;
-  if (lifetime == Duration(0) || agent.running_ranks().empty()) return;
+  if (lifetime == Duration(0) || !agent.has_children()) return;
   const ProcessId id = ++started_;
-  Process process{agent.node(), agent.host(), agent.launch().devices};
+  Process process{agent.node(), agent.host(), agent.launch().devices, false};
   world_.scene.tell("host " + agent.host(), "{} leaves a process behind", text(agent.node()));
   world_.truth.process_began(id, process);
   left_behind_.emplace(id, std::move(process));

@@ -33,6 +33,8 @@ class Hosts {
   // How long processes resist SIGKILL from now on.
   void set_stuck(Duration duration) { stuck_ = duration; }
   bool kills_at_once() const { return stuck_ == Duration(0); }
+  // How long half of the agents take to start their ranks that are launched from now on.
+  void set_late(Duration duration) { late_ = duration; }
   // Kills the agent; children of its ranks may stay.
   void kill_agent(ProcessId id);
 
@@ -48,6 +50,7 @@ class Hosts {
   std::vector<std::string> names_;
   std::set<std::string> down_;
   Duration stuck_{};
+  Duration late_{};
   ProcessId started_ = 0;
   std::map<ProcessId, std::shared_ptr<Agent>> agents_;  // shared: see agent.h
   std::map<ProcessId, Process> left_behind_;

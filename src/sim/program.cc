@@ -16,6 +16,7 @@ std::string words_of(const Program& program) {
                     name_of(program.misfortune), program.bad_step, program.bad_attempts);
   if (program.patience > Duration(0))
     words += format("; ranks give up after {} without a step", text(program.patience));
+  if (!program.reports) words += "; they report nothing";
   return words;
 }
 

@@ -32,6 +32,7 @@ struct Program {
   Duration left_behind{};     // its children outlive a killed agent by this; zero: there are none
   bool notices_peers = true;  // exits with 1 when a peer is gone; else it waits for ever
   Duration patience{};        // gives up when a step takes so much longer; zero: never
+  bool reports = true;        // tells its agent of its steps
 
   static constexpr auto fields() {
     return record<Program>(
@@ -45,7 +46,8 @@ struct Program {
         field("stop_time", &Program::stop_time, "from SIGTERM to its end"),
         field("left_behind", &Program::left_behind, "how long its children outlive the agent"),
         field("notices_peers", &Program::notices_peers, "exits when a peer is gone"),
-        field("patience", &Program::patience, "for a step that a peer holds up; zero: for ever"));
+        field("patience", &Program::patience, "for a step that a peer holds up; zero: for ever"),
+        field("reports", &Program::reports, "tells its agent of its steps"));
   }
 
   Duration whole_time() const { return step_time * steps; }

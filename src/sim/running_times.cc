@@ -16,8 +16,10 @@ bool says_that_ranks_have_ended(const NodeReport& report) {
   });
 }
 
+// Not those that their agent is about to end.
 bool says_that_ranks_run(const NodeReport& report) {
-  return std::ranges::any_of(report.ranks,
+  return report.state == NodeState::running &&
+         std::ranges::any_of(report.ranks,
                              [](const Rank& rank) { return rank.state == RankState::running; });
 }
 
@@ -27,8 +29,8 @@ Duration between(Time from, Time to) { return std::max(Duration(0), to - from); 
 
 void RunningTimes::rank_began(const AttemptId& attempt) {
   Observed& seen = observed_[attempt];
-  ++seen.began;
   seen.whole = scene_.clock.now();
+  if (++seen.began == 1) seen.first = seen.whole;
 }
 
 void RunningTimes::rank_ended(const AttemptId& attempt) {
@@ -52,6 +54,14 @@ RunningTimes::Bounds RunningTimes::charge_for(const Attempt& attempt, const RunS
   const auto found = observed_.find(attempt.id);
   if (found == observed_.end() || !attempt.draining) return {};
   return {least_of(found->second, attempt, spec), most_of(found->second, attempt, spec)};
+}
+
+Duration RunningTimes::time_of(const Attempt& attempt, const RunSpec& spec) const {
+  const auto found = observed_.find(attempt.id);
+  if (found == observed_.end() || !attempt.draining) return Duration(0);
+  const Observed& seen = found->second;
+  if (seen.began < spec.nodes * spec.devices) return Duration(0);
+  return between(std::min(seen.whole, seen.first + kStart), *attempt.draining);
 }
 
 // Words that were late may be the last sign of life, of ranks that have ended.

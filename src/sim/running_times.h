@@ -6,6 +6,7 @@
 // it later, and how long those ran on that it lost sight of.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 
@@ -15,6 +16,9 @@
 #include "sim/scene.h"
 
 namespace lockstep::sim {
+
+// Within which all ranks run since their attempt was made, as docs/design/platform.md promises.
+inline constexpr Duration kStart = std::chrono::minutes(5);
 
 class RunningTimes {
  public:
@@ -33,12 +37,16 @@ class RunningTimes {
   };
   // Of an attempt that has ended.
   Bounds charge_for(const Attempt& attempt, const RunSpec& spec) const;
+  // How long all its ranks had run when its end began; zero if they never did. If some began later
+  // than they may, those that waited for them need not have known.
+  Duration time_of(const Attempt& attempt, const RunSpec& spec) const;
 
  private:
   // By the wall clock, which all machines share.
   struct Observed {
     int began = 0;    // ranks
-    Time whole{};     // the last of them began
+    Time first{};     // of them began
+    Time whole{};     // the last of them did
     Time last_end{};  // of a rank
     std::optional<Time> first_end{};
     std::map<int, Time> known;  // nodes, and when it was first taken in that their ranks run

@@ -158,7 +158,7 @@ Progress Training::progress(const AttemptId& id) const {
   const Duration passed = scene_.timeline.now() - gang.stepped;
   const auto more = gang.goes_on ? passed / gang.program.step_time : 0;
   const int step = gang.step + static_cast<int>(more);
-  if (step == gang.first_step) return {};
+  if (step == gang.first_step || !gang.program.reports) return {};
   return {step, passed - more * gang.program.step_time};
 }
 

@@ -9,6 +9,8 @@ namespace {
 constexpr Duration kOverhead = std::chrono::seconds(20);
 // After hang_after: an agent that nobody answers waits a minute before it stops a rank that hangs.
 constexpr Duration kFindHang = std::chrono::seconds(90);
+// From the signal that asks a rank to end to its end by force.
+constexpr Duration kStopTime = std::chrono::seconds(11);
 
 int attempts_allowed(const RunSpec& spec) { return 1 + spec.retries + spec.rank_loss_retries; }
 
@@ -28,7 +30,12 @@ void Truth::process_began(ProcessId id, Process process) {
   processes_.emplace(id, std::move(process));
 }
 
-void Truth::process_ended(ProcessId id) { processes_.erase(id); }
+void Truth::process_ended(ProcessId id) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end()) return;
+  if (found->second.is_agent) ended_[found->second.node] = scene_.clock.now();
+  processes_.erase(found);
+}
 
 void Truth::rank_began(const AttemptId& attempt, int rank) {
   const Duration now = scene_.timeline.now();
@@ -80,6 +87,74 @@ void Truth::rank_continued(const Launch& launch, int rank) {
   if (within(launch.hang_after) && within(program.patience)) return causes_.spare(attempt);
   touched_.insert(attempt.run);
   if (!causes_.is_found(attempt)) causes_.blur(attempt);
+}
+
+// --- Agents ---
+
+// In time costs nothing.
+void Truth::starts_late(const Launch& launch, Duration late) {
+  const NodeId node = parse_node_id(launch.node).value();
+  if (late < kStart) return;
+  befalls(node.attempt,
+          {{Cause::launch_failed}, format("node {} on host {}", node.index, launch.host)});
+}
+
+void Truth::has_started_late(const Launch& launch, Duration late) {
+  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  if (late >= kStart && !causes_.is_found(attempt)) touch(attempt);
+}
+
+// Of a gang that was whole, that is the time-out.
+void Truth::gives_up(const Launch& launch) {
+  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  if (began_.at(attempt).ranks < launch.world_size) befalls(attempt, {{Cause::launch_failed}});
+}
+
+void Truth::ran_unattended(const Launch& launch, Duration alone) const {
+  if (alone <= kStart + launch.time_left + kStopTime) return;
+  scene_.violate(format("a rank of {} ran for {} without a daemon, and had {} left", launch.node,
+                        text(alone), text(launch.time_left)));
+}
+
+// Nobody may end it any more but by force, nor count on it.
+bool Truth::is_given_up(const NodeId& id) const {
+  const auto node = durable_.nodes.find(id);
+  const Attempt* attempt = live_attempt(durable_, id.attempt.run);
+  if (node == durable_.nodes.end() || !attempt || attempt->id != id.attempt) return true;
+  return node->second.state >= NodeState::released;
+}
+
+void Truth::ends_unasked(const NodeId& id) const {
+  if (!is_given_up(id))
+    scene_.violate(format("ranks of {} are ended by force, and were not asked to end", text(id)));
+}
+
+// Node 0 is where ranks meet, also while they end in order.
+void Truth::leaves(const NodeId& id) const {
+  if (is_given_up(id)) return;
+  for (const Node* node : nodes_of(durable_, id.attempt))
+    if (!is_given_up(node->id) && has_ranks(*node))
+      scene_.violate(format("{} leaves while ranks of {} run", text(id), text(node->id)));
+}
+
+bool Truth::has_agent(const NodeId& node) const {
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    return entry.second.node == node && entry.second.is_agent;
+  });
+}
+
+std::optional<Time> Truth::agent_ended(const NodeId& node) const {
+  return has_agent(node) ? std::nullopt : time_of(ended_, node);
+}
+
+bool Truth::has_told_all(const NodeId& id) const {
+  const auto found = durable_.nodes.find(id);
+  if (found == durable_.nodes.end()) return false;
+  const Node& node = found->second;
+  const bool over = std::ranges::none_of(
+      node.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
+  const bool all = node.ranks.size() == node.devices.size();
+  return over && (all || node.state == NodeState::stopping);
 }
 
 int Truth::checkpoint_of(const RunId& run) const {
@@ -137,7 +212,9 @@ std::optional<Time> Truth::time_of(const std::map<NodeId, Time>& times, const No
 void Truth::killing(const NodeId& node) {
   kills_[node] = scene_.clock.now();
   const Attempt* attempt = live_attempt(durable_, node.attempt.run);
-  if (attempt && attempt->id == node.attempt && attempt->state != AttemptState::draining)
+  const bool goes_on =
+      attempt && attempt->id == node.attempt && attempt->state != AttemptState::draining;
+  if (goes_on && has_agent(node))
     scene_.violate(format("{} is killed while its attempt goes on", text(node)));
 }
 
@@ -159,13 +236,22 @@ void Truth::committing(std::span<const Change> changes) {
   ledger_.committing(changes);
   for (const Change& change : changes) {
     if (const auto* attempt = std::get_if<Attempt>(&change))
-      if (attempt->state == AttemptState::ended) causes_.check(*attempt);
+      if (attempt->state == AttemptState::ended) check_ended(*attempt);
     if (const auto* node = std::get_if<Node>(&change)) {
       if (!durable_.nodes.contains(node->id)) check_placement(*node);
       if (node->state == NodeState::released) check_release(*node);
     }
     if (const auto* run = std::get_if<Run>(&change)) check_run(*run);
   }
+}
+
+void Truth::check_ended(const Attempt& attempt) const {
+  causes_.check(attempt);
+  const Run& run = durable_.runs.at(attempt.id.run);
+  const Duration used = run.charged + times_.time_of(attempt, run.spec);
+  if (attempt.cause == Cause::timeout && used < run.spec.timeout)
+    scene_.violate(format("{} has ended at its time-out of {}, and all its ranks ran for {}",
+                          text(attempt.id), text(run.spec.timeout), text(used)));
 }
 
 void Truth::check_run(const Run& run) {

@@ -26,6 +26,7 @@ struct Process {
   NodeId node;
   std::string host;
   std::vector<int> devices;
+  bool is_agent = true;
 };
 
 class Truth {
@@ -45,6 +46,17 @@ class Truth {
   // SIGSTOP to a rank that has taken a step, or not; and SIGCONT. Both come from outside.
   void rank_stopped(const Launch& launch, int rank, bool has_stepped);
   void rank_continued(const Launch& launch, int rank);
+
+  // An agent takes so long to start its ranks; and it has, after all.
+  void starts_late(const Launch& launch, Duration late);
+  void has_started_late(const Launch& launch, Duration late);
+  // An agent ends its ranks as their time is up, though nobody told it that those of all nodes ran.
+  void gives_up(const Launch& launch);
+  // A rank ends, after it ran for so long since its agent was last answered.
+  void ran_unattended(const Launch& launch, Duration alone) const;
+  // An agent ends ranks by force that it never asked to end; and it goes, both as it is told.
+  void ends_unasked(const NodeId& node) const;
+  void leaves(const NodeId& node) const;
 
   // The engine is asked for this.
   void launching(const Launch& launch);
@@ -78,6 +90,10 @@ class Truth {
   // When words of it were last taken in, and when the engine was last asked to kill it.
   std::optional<Time> last_word(const NodeId& node) const { return time_of(words_, node); }
   std::optional<Time> last_kill(const NodeId& node) const { return time_of(kills_, node); }
+  // When its agent ended, of which there is none any more.
+  std::optional<Time> agent_ended(const NodeId& node) const;
+  // The daemon knows of all its ranks how they ended: its agent is not missed.
+  bool has_told_all(const NodeId& node) const;
 
  private:
   struct Beginning {
@@ -92,6 +108,9 @@ class Truth {
   void check_release(const Node& node) const;
   void check_run(const Run& run);
   void check_success(const Run& run) const;
+  void check_ended(const Attempt& attempt) const;
+  bool has_agent(const NodeId& node) const;
+  bool is_given_up(const NodeId& node) const;
   void check_end_of(const Run& run) const;
   bool has_time(const Run& run) const;
 
@@ -109,6 +128,7 @@ class Truth {
   std::set<NodeId> launched_;
   std::map<NodeId, Time> words_;  // by the wall clock
   std::map<NodeId, Time> kills_;  // likewise
+  std::map<NodeId, Time> ended_;  // likewise; its agent did
   std::set<RunId> promised_;
   std::set<RunId> resumable_;
   std::set<RunId> stoppable_;

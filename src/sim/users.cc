@@ -87,6 +87,7 @@ Program Users::any_program() {
   program.left_behind = dice_.percent(80) ? Duration(0) : dice_.from_to(seconds(1), minutes(5));
   program.notices_peers = dice_.percent(80);
   if (dice_.percent(40)) program.patience = dice_.from_to(kHangLeast, kPatienceMost);
+  program.reports = dice_.percent(85);
   if (dice_.percent(65)) return program;
   program.misfortune = static_cast<Misfortune>(dice_.from_to(1, 3));
   program.bad_step = dice_.from_to(1, program.steps);

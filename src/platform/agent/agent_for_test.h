@@ -127,6 +127,10 @@ class FakeDaemon {
     Lock lock(mutex_);
     return refusals_;
   }
+  int calls() {  // that it answered
+    Lock lock(mutex_);
+    return calls_;
+  }
   int calls_while_away() {
     Lock lock(mutex_);
     return calls_away_;
@@ -177,6 +181,7 @@ class FakeDaemon {
 
   void take(const api::Heartbeat& heartbeat) LS_REQUIRES(mutex_) {
     last_ = heartbeat;
+    ++calls_;
     for (const auto& item : heartbeat.items) {
       const auto next = static_cast<std::int64_t>(items_.size()) + 1;
       if (item.sequence > next) trouble_ = format("item {} came before {}", item.sequence, next);
@@ -203,6 +208,7 @@ class FakeDaemon {
   bool keep_ LS_GUARDED_BY(mutex_) = false;
   bool whole_ LS_GUARDED_BY(mutex_) = true;
   double grace_ LS_GUARDED_BY(mutex_) = 5;
+  int calls_ LS_GUARDED_BY(mutex_) = 0;
   int calls_away_ LS_GUARDED_BY(mutex_) = 0;
   int refusals_ LS_GUARDED_BY(mutex_) = 0;
   std::string poison_ LS_GUARDED_BY(mutex_);
@@ -228,6 +234,7 @@ class AgentTest : public testing::Test {
     launch_.token = "the-token";
     launch_.secret = std::string(64, 'a');
     launch_.time_left = std::chrono::hours(1);
+    launch_.start_limit = std::chrono::minutes(5);
   }
   ~AgentTest() override {
     EXPECT_EQ(daemon_.trouble(), "");

@@ -210,6 +210,7 @@ void AgentLoop::follow_orders() {
   if (leave && phase_ < Phase::clearing) return make_end();
   if (command.kind == CommandKind::start || command.kind == CommandKind::stop)
     grace_ = command.grace;
+  if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
   if (command.kind == CommandKind::none && phase_ == Phase::running) count_running_time();
   if (command.kind == CommandKind::stop) begin_stop("", Signaller::agent);
@@ -262,9 +263,19 @@ void AgentLoop::start_ranks(const Command& command) {
   }
   phase_ = Phase::running;
   state_ = NodeState::running;
+  await_other_nodes();
   if (launch_.nodes == 1) count_running_time();
   LS_LOG(info, "started {} ranks", sources_.size());
   tell();
+}
+
+// As long as the daemon says `start`, some ranks of other nodes do not run yet. If it goes away,
+// its last `start` is also the last that anybody heard: whoever begins does so within the limit. So
+// from then on either all run, or some never will; that nobody counts their time is no reason to go
+// on for ever.
+void AgentLoop::await_other_nodes() {
+  if (counts_time_ || launch_.time_left <= Duration(0)) return;
+  time_out_ = Deadline::after(launch_.start_limit + launch_.time_left);
 }
 
 // From the moment at which all nodes' ranks run, as the daemon counts it too: a daemon that goes

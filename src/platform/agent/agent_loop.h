@@ -71,6 +71,7 @@ class AgentLoop {
 
   void start_ranks(const Command& command);
   Result<void> start_rank(const Command& command, Source& source, int local_rank);
+  void await_other_nodes();
   void count_running_time();
   void begin_stop(std::string message, Signaller signaller);
   void make_end();

@@ -275,6 +275,40 @@ TEST_F(AgentTest, TheTimeOutIsKeptWhereNobodySaidThatAllNodesRunButARankReports)
   EXPECT_EQ(daemon_.last().message, "time-out");
 }
 
+// What reports nothing and is a node of a gang: nobody ever says that the others run.
+TEST_F(AgentTest, TheTimeOutIsKeptThoughTheDaemonGoesForGoodAsAGangStartsThatReportsNothing) {
+  launch_.nodes = 2;
+  launch_.start_limit = milliseconds(400);
+  launch_.time_left = milliseconds(300);
+  daemon_.set_whole(false);
+  shell("exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  const Time away = SystemClock().now();
+  daemon_.set(Mood::away);
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message, "time-out");
+  EXPECT_GT(*rank(0).ended - away, milliseconds(400));  // its last `start` may have come before
+}
+
+TEST_F(AgentTest, NoTimeCountsWhileTheDaemonSaysThatOtherNodesHaveNotBegun) {
+  launch_.nodes = 2;
+  launch_.start_limit = milliseconds(1200);
+  launch_.time_left = milliseconds(300);
+  daemon_.set_whole(false);
+  shell("exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  const int calls = daemon_.calls();
+  ASSERT_TRUE(eventually([&] { return daemon_.calls() >= calls + 10; }));  // 200 ms between two
+  EXPECT_EQ(daemon_.last().state, NodeState::running);
+  daemon_.set_whole(true);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message, "time-out");
+}
+
 TEST_F(AgentTest, ANodeThatIsRefusedKillsItsRanksAndLeaves) {
   shell("trap '' TERM; echo up; while :; do sleep 0.05; done");
   start();

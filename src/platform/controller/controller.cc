@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "comm/cost/costs.h"
 #include "map/query.h"
+#include "platform/core/step/ending.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -326,6 +327,7 @@ Launch Controller::launch_of(const Node& node) const {
   launch.secret = setup_.keys.attempt_secret(attempt);
   launch.hang_after = run.spec.hang_after;
   launch.time_left = run.spec.timeout - run.charged;
+  launch.start_limit = kReadyLimit;
   return launch;
 }
 

@@ -179,6 +179,7 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   EXPECT_EQ(launch.token, keys.agent_token({id, 1}));
   EXPECT_EQ(launch.secret, keys.attempt_secret({id, 1}));
   EXPECT_EQ(launch.time_left, spec.timeout);
+  EXPECT_EQ(launch.start_limit, std::chrono::minutes(5));
 }
 
 // The life of a run whose rank dies once, as a list of steps; between any two of them the daemon

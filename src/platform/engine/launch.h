@@ -32,6 +32,7 @@ struct Launch {
   std::string secret;       // the attempt's, 64 hex digits
   Duration hang_after{};    // without progress of a rank that has reported some; zero: never
   Duration time_left{};     // running time that is left; the agent enforces it on its own too
+  Duration start_limit{};   // after the first `start` the ranks of all nodes run, or never will
 
   static constexpr auto fields() {
     return record<Launch>(
@@ -52,7 +53,8 @@ struct Launch {
         required(field("token", &Launch::token, "for the agent's calls")),
         required(field("secret", &Launch::secret, "the attempt's secret")),
         field("hang_after", &Launch::hang_after, "a rank without progress is hung; 0s: never"),
-        field("time_left", &Launch::time_left, "running time left"));
+        field("time_left", &Launch::time_left, "running time left"),
+        field("start_limit", &Launch::start_limit, "for the ranks of all nodes to start"));
   }
 };
 

@@ -42,8 +42,10 @@ bool has_news(const Node& before, const Node& after) {
   return same != after;
 }
 
+bool all_ranks_began(const Node& node) { return node.ranks.size() == node.devices.size(); }
+
 bool all_ranks_ended(const Node& node) {
-  return node.ranks.size() == node.devices.size() &&
+  return all_ranks_began(node) &&
          std::ranges::none_of(node.ranks,
                               [](const Rank& r) { return r.state == RankState::running; });
 }

@@ -156,7 +156,9 @@ struct Node {
 // written down at once, and what makes a run's version grow.
 bool has_news(const Node& before, const Node& after);
 
-// All of the node's ranks were started and have ended.
+// All of the node's ranks were started.
+bool all_ranks_began(const Node& node);
+// And have ended.
 bool all_ranks_ended(const Node& node);
 // When the last of them did; nothing before that, and of a node that was lost with its ranks.
 std::optional<Time> last_end(const Node& node);

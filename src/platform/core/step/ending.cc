@@ -27,14 +27,28 @@ void set_cause(Draft& draft, const AttemptId& id, Cause cause, std::string reaso
   attempt.reason = std::move(reason);
 }
 
+bool time_is_up(const Run& run, Time since, Time until) {
+  return run.charged + (until - since) + kTimeoutSlack >= run.spec.timeout;
+}
+
+// It obeys `stop`, and had never started its ranks.
+bool never_will_begin(const Node& node) {
+  return node.state == NodeState::stopping && !all_ranks_began(node);
+}
+
 // All that failed did so because an agent had ended its peers.
 void acquit_ranks(Draft& draft, const AttemptId& id) {
   const Attempt& attempt = *draft.attempts.find(id);
   const Run& run = *draft.runs.find(id.run);
-  const auto end = first_end_by_agent(draft.nodes_of(id));
+  const auto nodes = draft.nodes_of(id);
+  const auto end = first_end_by_agent(nodes);
   const bool failed = attempt.cause == Cause::user_exit || attempt.cause == Cause::rank_lost;
-  if (failed && end && time_was_up(run, attempt, *end))
-    set_cause(draft, id, Cause::timeout, time_out_of(run));
+  if (!failed || !end || !time_was_up(run, attempt, *end)) return;
+  if (gang_ran(run, attempt, nodes, *end))
+    return set_cause(draft, id, Cause::timeout, time_out_of(run));
+  for (const Node* node : nodes)
+    if (never_will_begin(*node) || ended_apart(*node, nodes))
+      return set_cause(draft, id, Cause::launch_failed, did_not_start(*node));
 }
 
 // What failed attempts use up: the program's own failures apart from what befalls it.
@@ -100,11 +114,38 @@ void judge_ranks(Draft& draft, const AttemptId& id) {
 }
 
 bool time_was_up(const Run& run, const Attempt& attempt, Time until) {
-  return run.charged + (until - attempt.created) + kTimeoutSlack >= run.spec.timeout;
+  return time_is_up(run, attempt.created, until);
 }
 
 std::string time_out_of(const Run& run) {
   return format("reached its time-out of {}", text(run.spec.timeout));
+}
+
+bool gang_ran(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes,
+              Time until) {
+  const auto steps = [](const Node* node) {
+    return std::ranges::any_of(node->ranks, [](const Rank& rank) { return rank.step >= 0; });
+  };
+  const auto end = first_end_by_agent(nodes);
+  const auto ended = [&](const Node* node) {
+    return end && last_end(*node) && !ended_apart(*node, nodes);
+  };
+  return nodes.size() == 1 || (attempt.started && time_is_up(run, *attempt.started, until)) ||
+         std::ranges::any_of(nodes, steps) || std::ranges::all_of(nodes, ended);
+}
+
+bool ended_apart(const Node& node, const std::vector<const Node*>& nodes) {
+  const auto first = first_end_by_agent(nodes);
+  const auto last = last_end(node);
+  return first && last && *last > *first + kEndTogether;
+}
+
+std::string did_not_start(const Node& node) {
+  const auto what = all_ranks_began(node)             ? std::string("started them later")
+                    : node.state < NodeState::running ? format("is still {}", text(node.state))
+                                                      : std::string("started none");
+  return format("its ranks did not start within {}: {} {}", short_text(kReadyLimit), place_of(node),
+                what);
 }
 
 void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) {

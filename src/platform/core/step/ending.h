@@ -16,6 +16,7 @@ inline constexpr Duration kStopMargin = std::chrono::seconds(5);     // after th
 inline constexpr Duration kHearAgain = std::chrono::seconds(15);     // all agents, after a break
 inline constexpr Duration kShipLimit = std::chrono::minutes(5);      // to send the last logs
 inline constexpr Duration kStuckLimit = std::chrono::minutes(1);     // draining; then it is said
+inline constexpr Duration kEndTogether = std::chrono::seconds(20);   // of ranks of which one did
 inline constexpr Duration kKillInterval = std::chrono::seconds(5);   // between kills of a node
 
 // The attempt is to end, for this reason. Of one that already drains nothing changes.
@@ -24,7 +25,8 @@ void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::st
 // Begins draining if a rank of the attempt has ended badly or hangs; of one that drains because of
 // its ranks, makes what they say now its cause: a peer that fails because another died or hangs
 // does not hide that, whichever is reported first (verdict.h); nor does one that fails because an
-// agent ended its peers when their time was up.
+// agent ended its peers when their time was up, or because it had waited long enough for the rest
+// of the gang.
 void judge_ranks(Draft& draft, const AttemptId& attempt);
 
 // Whether an agent, which counts by its own clock from the start of its ranks, may have found the
@@ -33,6 +35,17 @@ void judge_ranks(Draft& draft, const AttemptId& attempt);
 bool time_was_up(const Run& run, const Attempt& attempt, Time until);
 // The reason then.
 std::string time_out_of(const Run& run);
+
+// Whether, when an agent found at `until` that the time was up, all ranks of the gang had run until
+// then, as far as is known: its node is the only one; or the daemon had counted the same; or one of
+// them took steps, for which it needs all; or all of them ended then.
+bool gang_ran(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes,
+              Time until);
+// By their agents' clocks: whether the node's ranks ended so late after an agent had ended its own
+// that they did not run with those.
+bool ended_apart(const Node& node, const std::vector<const Node*>& nodes);
+// The reason of an attempt whose ranks never ran together, because of those of this node.
+std::string did_not_start(const Node& node);
 
 // Nothing is known of the node any more, for the reason given. Hides what other ranks did if
 // the node was last heard before draining began: then it was the first to go.

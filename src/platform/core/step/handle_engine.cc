@@ -63,9 +63,7 @@ void check_ready(Draft& draft, const Attempt& attempt, Time listening_since) {
   if (attempt.state >= AttemptState::running || waited < kReadyLimit) return;
   for (const Node* node : draft.nodes_of(attempt.id))
     if (node->state != NodeState::running)
-      return begin_draining(draft, attempt.id, Cause::launch_failed,
-                            format("its ranks did not start within {}: {} is still {}",
-                                   short_text(kReadyLimit), place_of(*node), text(node->state)));
+      return begin_draining(draft, attempt.id, Cause::launch_failed, did_not_start(*node));
 }
 
 bool any_was_heard(const Draft& draft, const Attempt& attempt, Time since) {

@@ -90,24 +90,37 @@ bool has_run(const Node* node) {
 }
 
 // It ended its ranks, or does, though nobody had told it to.
-bool stops_on_its_own(const Node& node) {
-  return node.state == NodeState::stopping || std::ranges::any_of(node.ranks, [](const Rank& rank) {
+bool stops_on_its_own(const Node* node) {
+  return node->state == NodeState::stopping ||
+         std::ranges::any_of(node->ranks, [](const Rank& rank) {
            return rank.signalled_by_us && rank.state != RankState::running;
          });
 }
 
-void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node) {
+// At the end of the time for which, without a daemon, its agent may let its ranks run. Those of the
+// other nodes may have run with them and ended likewise, or were never told to start: that is for
+// these nodes to say, of which `reporter` just has.
+void judge_own_time_out(Draft& draft, const Attempt& attempt, const Node& reporter, Time until) {
+  const Run& run = *draft.runs.find(attempt.id.run);
+  const auto nodes = draft.nodes_of(attempt.id);
+  const bool ran = stops_on_its_own(&reporter) || all_ranks_ended(reporter);
+  if (gang_ran(run, attempt, nodes, until))
+    begin_draining(draft, attempt.id, Cause::timeout, time_out_of(run));
+  else if (!ran || ended_apart(reporter, nodes))
+    begin_draining(draft, attempt.id, Cause::launch_failed, did_not_start(reporter));
+}
+
+void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node, const Node& reporter) {
   const Run& run = *draft.runs.find(attempt.id.run);
   const auto with_message = [&](std::string words) {
     return node.message.empty() ? words : format("{}: {}", words, node.message);
   };
-  if (node.ranks.size() < node.devices.size())
+  if (!all_ranks_began(node))
     return begin_draining(draft, attempt.id, Cause::launch_failed,
                           with_message(place_of(node) + " could not start its ranks"));
   // Its ranks' end, too, we may hear of late.
   const Time until = std::min(draft.now(), last_end(node).value_or(draft.now()));
-  if (time_was_up(run, attempt, until))
-    return begin_draining(draft, attempt.id, Cause::timeout, time_out_of(run));
+  if (time_was_up(run, attempt, until)) return judge_own_time_out(draft, attempt, reporter, until);
   begin_draining(draft, attempt.id, Cause::node_lost,
                  with_message(place_of(node) + " stopped its ranks on its own"));
 }
@@ -126,9 +139,10 @@ void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
   const Attempt& attempt = *draft.attempts.find(id);
   if (attempt.state == AttemptState::reserved)
     draft.attempts.edit(id).state = AttemptState::launching;
-  if (stops_on_its_own(*draft.nodes.find(reporter)))
-    return judge_own_stop(draft, *draft.attempts.find(id), *draft.nodes.find(reporter));
   const auto nodes = draft.nodes_of(id);
+  const auto stopped = std::ranges::find_if(nodes, stops_on_its_own);
+  if (stopped != nodes.end())
+    return judge_own_stop(draft, *draft.attempts.find(id), **stopped, *draft.nodes.find(reporter));
   if (!std::ranges::all_of(nodes, has_run)) return;
   if (draft.attempts.find(id)->state != AttemptState::running) mark_running(draft, id);
   if (std::ranges::all_of(nodes, [](const Node* node) { return all_ranks_ended(*node); })) {

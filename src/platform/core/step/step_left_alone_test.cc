@@ -1,0 +1,140 @@
+// Gangs of which the daemon, away since it said `start`, never heard that they run: their agents
+// let the ranks run as long as they may and end them then.
+#include <gtest/gtest.h>
+
+#include "platform/core/step/step_world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing_world::spec_of;
+
+class AGangLeftAlone : public testing_world::StepTest {
+ protected:
+  AGangLeftAlone() {
+    auto spec = spec_of(2, 1);
+    spec.timeout = minutes(10);
+    run_ = world.submit(spec);
+    world.all_ready(run_);
+    world.must(world.running(world.node(run_, 0)));
+    world.now += minutes(15);
+    stopped_ = stop_on_its_own(0);
+    world.now += hours(2);
+    world.must(DaemonStarted{});
+  }
+  NodeReport stop_on_its_own(int node) {
+    auto word = world.ended(world.node(run_, node), RankState::killed, 15, true);
+    word.state = NodeState::stopping;
+    word.message = "time-out";
+    return word;
+  }
+
+  RunId run_;
+  NodeReport stopped_;
+};
+
+TEST_F(AGangLeftAlone, HasTimedOutOnceAllNodesHaveSaidThatTheirRanksRan) {
+  auto other = stop_on_its_own(1);
+  other.ranks[0].ended = *stopped_.ranks[0].ended + seconds(2);
+  world.must(stopped_);
+  world.must(stopped_);
+  EXPECT_EQ(world.attempt(run_).state, AttemptState::launching);
+  world.must(other);
+  EXPECT_EQ(world.attempt(run_).cause, Cause::timeout);
+  world.all_gone(run_);
+  EXPECT_EQ(world.run(run_).state, RunState::timed_out);
+}
+
+TEST_F(AGangLeftAlone, HasTimedOutIfOneOfItsRanksTookAStepForWhichAllAreNeeded) {
+  stopped_.ranks[0].step = 1;
+  world.must(stopped_);
+  EXPECT_EQ(world.attempt(run_).cause, Cause::timeout);
+}
+
+TEST_F(AGangLeftAlone, HasUsedUpNoTimeWhenANodeHadNeverBegun) {
+  world.must(stopped_);
+  world.must(world.report(world.node(run_, 1), NodeState::ready));
+  EXPECT_EQ(world.attempt(run_).cause, Cause::launch_failed);
+  EXPECT_EQ(world.run(run_).reason,
+            "its ranks did not start within 5m: node 1 on host b is still ready");
+  EXPECT_EQ(command(run_, 1), CommandKind::stop);
+  drain(run_);
+  EXPECT_EQ(world.run(run_).epoch, 2);
+  EXPECT_EQ(world.run(run_).charged, Duration(0));
+}
+
+// It was told to start when the daemon was back and had not yet heard the others.
+TEST_F(AGangLeftAlone, HasUsedUpNoTimeWhenANodeBeganAfterTheOtherHadEnded) {
+  world.must(world.running(world.node(run_, 1)));
+  EXPECT_EQ(world.attempt(run_).state, AttemptState::running);
+  world.must(stopped_);
+  EXPECT_EQ(world.attempt(run_).state, AttemptState::running);
+  world.must(world.running(world.node(run_, 1)));
+  EXPECT_EQ(world.attempt(run_).cause, Cause::launch_failed);
+  EXPECT_EQ(world.run(run_).reason,
+            "its ranks did not start within 5m: node 1 on host b started them later");
+}
+
+TEST_F(AGangLeftAlone, HasTimedOutThoughPeersFailedAsTheFirstAgentEndedItsRanks) {
+  auto echo = world.ended(world.node(run_, 1), RankState::exited, 1);
+  echo.ranks[0].ended = *stopped_.ranks[0].ended + seconds(1);
+  world.must(echo);
+  EXPECT_EQ(world.attempt(run_).cause, Cause::user_exit);
+  world.must(stopped_);
+  EXPECT_EQ(world.attempt(run_).cause, Cause::timeout);
+}
+
+TEST_F(AGangLeftAlone, BlamesTheNodeThatBeganLateAndNotThatItsRanksFailed) {
+  world.must(world.ended(world.node(run_, 1), RankState::exited, 1));
+  EXPECT_EQ(world.attempt(run_).cause, Cause::user_exit);
+  world.must(stopped_);
+  EXPECT_EQ(world.attempt(run_).cause, Cause::launch_failed);
+}
+
+TEST_F(AGangLeftAlone, HasLostTheNodeThatIsNotHeardAgain) {
+  world.must(stopped_);
+  world.now += seconds(31);
+  world.must(Tick{world.now - seconds(31)});
+  EXPECT_EQ(world.attempt(run_).cause, Cause::node_lost);
+}
+
+TEST(ANodeLeftAlone, HasTimedOutAtOnceThoughItsRanksTakeTheirTimeToEnd) {
+  testing_world::World one(testing_world::map_of(1, 1));
+  auto spec = spec_of(1, 1);
+  spec.timeout = minutes(10);
+  const RunId run = one.submit(spec);
+  one.all_ready(run);
+  one.now += minutes(10);
+  auto word = one.running(one.node(run, 0));
+  word.state = NodeState::stopping;
+  one.must(word);
+  EXPECT_EQ(one.attempt(run).cause, Cause::timeout);
+}
+
+TEST(AGangOfThreeLeftAlone, BlamesTheNodeThatNeverBeganAndNotThePeerThatFailedOfIt) {
+  testing_world::World three(testing_world::map_of(3, 1));
+  auto spec = spec_of(3, 1);
+  spec.timeout = minutes(10);
+  const RunId run = three.submit(spec);
+  three.all_ready(run);
+  three.now += minutes(15);
+  auto stopped = three.ended(three.node(run, 0), RankState::killed, 15, true);
+  stopped.state = NodeState::stopping;
+  three.now += seconds(1);
+  const auto echo = three.ended(three.node(run, 1), RankState::exited, 1);
+  three.now += hours(2);
+  three.must(DaemonStarted{});
+  three.must(echo);
+  three.must(stopped);
+  EXPECT_EQ(three.attempt(run).cause, Cause::user_exit);  // who knows
+  three.must(three.report(three.node(run, 2), NodeState::stopping));
+  EXPECT_EQ(three.attempt(run).cause, Cause::launch_failed);
+  EXPECT_EQ(three.attempt(run).reason,
+            "its ranks did not start within 5m: node 2 on host c started none");
+}
+
+}  // namespace
+}  // namespace lockstep

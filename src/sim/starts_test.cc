@@ -1,0 +1,90 @@
+// Gangs that start: with ranks that are late, or left alone by a daemon that goes away meanwhile,
+// with programs that report nothing.
+#include <gtest/gtest.h>
+
+#include "sim/story_for_test.h"
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+struct Late {
+  const char* name;
+  Duration late;
+  std::int64_t attempts;
+};
+
+class AGangWithALateNode : public testing::TestWithParam<Late> {};
+
+TEST_P(AGangWithALateNode, WaitsForItNoLongerThanItMay) {
+  Story story([] { return seconds(1); });
+  World& world = story.world();
+  world.begin();
+  story.submit(Story::spec_of("run", 2, 1), {.steps = 10});
+  world.pass_time(minutes(1), [&] { return world.hosts().agents().size() == 2; });
+  story.agent_of("run", 1)->start_late(GetParam().late);
+  world.pass_time(hours(1), [&] { return story.is("run", RunState::succeeded); });
+  world.settle();
+  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  EXPECT_EQ(story.run("run").epoch, GetParam().attempts);
+  if (GetParam().attempts == 1) return;
+  EXPECT_EQ(story.attempt("run", 1).reason,
+            "its ranks did not start within 5m: node 1 on host b is still ready");
+}
+INSTANTIATE_TEST_SUITE_P(Times, AGangWithALateNode,
+                         testing::Values(Late{"InTime", minutes(4), 1},
+                                         Late{"TooLate", hours(2), 2}),
+                         [](const auto& late) { return std::string(late.param.name); });
+
+struct Alone {
+  const char* name;
+  std::ptrdiff_t begun;  // nodes, when the daemon goes away
+  Duration absence;
+  int steps;  // of a second each, in two minutes
+  RunState end;
+  std::vector<Cause> causes;  // of the attempts
+};
+
+class AGangLeftAlone : public testing::TestWithParam<Alone> {};
+
+TEST_P(AGangLeftAlone, KeepsItsTimeOutAndLosesNoTimeBeforeItIsWhole) {
+  const Alone& alone = GetParam();
+  Story story([&] { return alone.absence; });
+  World& world = story.world();
+  RunSpec spec = Story::spec_of("run", 2, 1);
+  spec.timeout = minutes(2);
+  world.begin();
+  story.submit(spec, {.steps = alone.steps, .reports = false});
+  world.pass_time(minutes(1), [&] {
+    return alone.begun == std::ranges::count_if(world.hosts().agents(), [](const auto& entry) {
+             return entry.second->awaits_other_nodes();
+           });
+  });
+  world.daemon().die("as a gang starts");
+  world.pass_time(hours(3), [&] { return story.is("run", alone.end); });
+  world.settle();
+  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  EXPECT_EQ(text(story.run("run").state), text(alone.end)) << story.run("run").reason;
+  ASSERT_EQ(story.run("run").epoch, std::ssize(alone.causes));
+  for (std::int64_t epoch = 1; epoch <= story.run("run").epoch; ++epoch)
+    EXPECT_EQ(text(story.attempt("run", epoch).cause),
+              text(alone.causes[static_cast<std::size_t>(epoch) - 1]));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Gangs, AGangLeftAlone,
+    testing::Values(Alone{"WholeForGood", 2, hours(1), 1000, RunState::timed_out, {Cause::timeout}},
+                    Alone{"WholeAndDoneInTime", 2, hours(1), 100, RunState::succeeded, {Cause::ok}},
+                    Alone{"HalfForAWhile", 1, minutes(6), 100, RunState::succeeded, {Cause::ok}},
+                    Alone{"HalfForGood",
+                          1,
+                          hours(1),
+                          100,
+                          RunState::succeeded,
+                          {Cause::launch_failed, Cause::ok}}),
+    [](const auto& alone) { return std::string(alone.param.name); });
+
+}  // namespace
+}  // namespace lockstep::sim
