@@ -47,8 +47,7 @@ class DeepSpeed:
 
 
 def settings(job: Job) -> dict[str, Any]:
-    # What was gathered is let go of after each use, as by the others; else 10^9 of them stay.
-    zero: dict[str, Any] = {"stage": 3, "stage3_max_reuse_distance": 0}
+    zero: dict[str, Any] = {"stage": 3}
     if job.policy == "mics":
         # Within a host there is no hierarchy that a gather could use.
         zero |= {"mics_shard_size": job.shard_ranks, "mics_hierarchical_params_gather": False}
