@@ -27,7 +27,8 @@
 //   barrier                L alpha
 // hierarchical: among the H hosts the same with S / m bytes of each of a host's m leaders, which
 // share its wire; and before and after it, within the host, 2 alpha + S (beta + gamma) of that
-// level, of which much data shows only the first and the last part.
+// level, of which much data shows only the first and the last part. Of blocks, so often as the
+// ranks of the smallest host must stand in for others (lane.h).
 //
 // Sources: Thakur, Rabenseifner, Gropp 2005, "Optimization of collective communication operations
 // in MPICH" (ring, recursive doubling, halving and doubling, and ranks that are no power of two);
