@@ -71,7 +71,7 @@ def kill_a_rank_on_the_way(run: str, ended: threading.Event) -> None:
 def submit(steps: int | None) -> str:
     words = ["run", "-n", str(NODES), "-g", str(DEVICES), "--project", "demo"]
     words += ["--name", "shakespeare", "--timeout", "15m", "--json", "--"]
-    words += [str(GPT), "train", "--data", str(DATA)]
+    words += [str(GPT), "train", "--data", str(DATA), "--checkpoint-every", "50"]
     if steps is not None:
         words += ["--steps", str(steps)]
     return str(json.loads(lockstep(*words))["id"])

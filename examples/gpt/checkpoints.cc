@@ -1,6 +1,7 @@
 #include "checkpoints.h"
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -9,10 +10,15 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "connect.h"
 #include "notes.h"
+#include "train/checkpoint/resume.h"
 
 namespace lockstep::gpt {
 namespace {
+
+// Ranks wait for each other's files for so long.
+constexpr Duration kSavingBound = std::chrono::minutes(30);
 
 Result<std::optional<std::int64_t>> epoch_from_environment() {
   const char* value = std::getenv("LOCKSTEP_EPOCH");
@@ -27,19 +33,25 @@ Result<std::optional<std::int64_t>> epoch_from_environment() {
 
 }  // namespace
 
-Result<Checkpoints> Checkpoints::open(const TrainOptions& options, int rank, Reporter& reporter) {
+Result<Checkpoints> Checkpoints::open(const TrainOptions& options, const Mesh& mesh,
+                                      Reporter& reporter) {
   Checkpoints checkpoints;
   checkpoints.folder_ = options.checkpoints;
   checkpoints.model_ = options.model;
-  checkpoints.speaks_ = rank == 0;
-  if (options.checkpoints.empty() || rank != 0) return checkpoints;
+  checkpoints.every_ = options.checkpoint_every;
+  checkpoints.speaks_ = mesh.rank() == 0;
+  if (options.checkpoints.empty()) return checkpoints;
   CheckpointOptions saving;
   saving.folder = options.checkpoints;
   saving.epoch = TRY(epoch_from_environment());
   saving.saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
   };
-  checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving)));
+  // Connections of its own, for what the thread in the background says.
+  auto apart = TRY(connect(options.backend, kSavingBound));
+  checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), apart.world()));
+  if (mesh.rank() == 0)
+    checkpoints.cadence_.emplace(failure_time(mesh.world_size()), std::chrono::steady_clock::now());
   return checkpoints;
 }
 
@@ -54,16 +66,37 @@ Result<std::int64_t> Checkpoints::resume(ShardedModel& model, Optimizer& optimiz
   return step;
 }
 
+bool Checkpoints::due(std::int64_t step) const {
+  if (!writer_) return false;
+  if (every_ > 0) return step % every_ == 0;
+  return cadence_ && cadence_->due(std::chrono::steady_clock::now());
+}
+
 Result<void> Checkpoints::save(std::int64_t step, const ShardedModel& model,
                                const Optimizer& optimizer, const Sampler& sampler) {
   if (!writer_) return {};
   auto state = state_of(step, model, optimizer, sampler);
   state.notes = notes_of(model_);
-  auto stalled = writer_->save(state);
-  if (stalled) return {};
-  if (stalled.error().code == Code::denied) return std::move(stalled).error();
-  LS_LOG(error, "{}; training goes on without it", stalled.error().message);
+  const auto stalled = writer_->save(state);
+  if (stalled) {
+    count(*stalled);
+    return {};
+  }
+  if (stalled.error().code == Code::denied) return stalled.error();
+  // Every rank has the same error.
+  if (speaks_) LS_LOG(error, "{}; training goes on without it", stalled.error().message);
   return {};
+}
+
+// Says how often it will save from the second save on: the first also finds out who writes what.
+void Checkpoints::count(Duration stall) {
+  if (!cadence_) return;
+  const bool first = !cadence_->stall();
+  cadence_->saved(stall, std::chrono::steady_clock::now());
+  if (!first || every_ > 0) return;
+  std::printf("saving held up the training for %s; checkpoints will be %s apart\n",
+              text(stall).c_str(), text(cadence_->interval()).c_str());
+  std::fflush(stdout);
 }
 
 Result<void> Checkpoints::finish() {

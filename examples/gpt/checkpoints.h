@@ -1,24 +1,31 @@
-// The run's checkpoints: rank 0 writes them, every rank reads them.
+// The run's checkpoints, which all ranks write and read together, and when to save.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "options.h"
 #include "report/reporter.h"
+#include "train/checkpoint/cadence.h"
 #include "train/checkpoint/checkpointer.h"
+#include "train/mesh.h"
 
 namespace lockstep::gpt {
 
 class Checkpoints {
  public:
   // As the attempt LOCKSTEP_EPOCH, where it is set. Without a folder nothing is saved.
-  static Result<Checkpoints> open(const TrainOptions& options, int rank, Reporter& reporter);
+  static Result<Checkpoints> open(const TrainOptions& options, const Mesh& mesh,
+                                  Reporter& reporter);
 
   // From the newest whole checkpoint; the step to go on after.
   Result<std::int64_t> resume(ShardedModel& model, Optimizer& optimizer, Sampler& sampler);
+  // Whether this rank wants a save after this step: every so many steps, or, on rank 0, when it is
+  // time. If one wants it, all must save after the same step.
+  bool due(std::int64_t step) const;
   // Begins a save. That the one before failed is said and survived, unless another attempt has
   // taken over: then this one must end.
   Result<void> save(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
@@ -26,10 +33,14 @@ class Checkpoints {
   Result<void> finish();
 
  private:
+  void count(Duration stall);
+
   std::filesystem::path folder_;
   ModelOptions model_;
+  std::int64_t every_ = 0;  // steps; 0: by time
   bool speaks_ = false;
-  std::unique_ptr<Checkpointer> writer_;  // rank 0's
+  std::unique_ptr<Checkpointer> writer_;  // null: nothing is saved
+  std::optional<Cadence> cadence_;        // rank 0's
 };
 
 }  // namespace lockstep::gpt

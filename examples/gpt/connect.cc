@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -15,8 +16,6 @@
 
 namespace lockstep::gpt {
 namespace {
-
-constexpr auto kBound = std::chrono::minutes(2);
 
 Result<std::string> variable(const char* name) {
   if (const char* value = std::getenv(name)) return std::string(value);
@@ -34,16 +33,24 @@ Result<int> number(const char* name, int least, int most) {
   return value;
 }
 
-c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const std::string& host, int port, int rank,
-                                                  int size) {
+// A store in which nothing that an earlier call of this program put is found.
+c10::intrusive_ptr<c10d::Store> open_store(const std::string& host, int port, int rank,
+                                           std::chrono::milliseconds bound) {
   c10d::TCPStoreOptions where;
   where.port = static_cast<std::uint16_t>(port);
   where.isServer = rank == 0;
   where.waitWorkers = false;
-  where.timeout = kBound;
-  auto store = c10::make_intrusive<c10d::TCPStore>(host, where);
+  where.multiTenant = true;
+  where.timeout = bound;
+  static int calls = 0;
+  return c10::make_intrusive<c10d::PrefixStore>(format("gpt-{}", calls++),
+                                                c10::make_intrusive<c10d::TCPStore>(host, where));
+}
 
-  auto options = c10d::ProcessGroupGloo::Options::create(kBound);
+c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const std::string& host, int port, int rank,
+                                                  int size, std::chrono::milliseconds bound) {
+  auto store = open_store(host, port, rank, bound);
+  auto options = c10d::ProcessGroupGloo::Options::create(bound);
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   const bool local = host == "localhost" || host.rfind("127.", 0) == 0;
   options->devices.push_back(interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
@@ -57,13 +64,13 @@ c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const std::string& host, int p
   return group;
 }
 
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo() {
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration bound) {
   const auto host = TRY(variable("MASTER_ADDR"));
   const int port = TRY(number("MASTER_PORT", 1, 65535));
   const int size = TRY(number("WORLD_SIZE", 1, 1 << 20));
   const int rank = TRY(number("RANK", 0, size - 1));
   try {
-    return gloo_group(host, port, rank, size);
+    return gloo_group(host, port, rank, size, std::chrono::ceil<std::chrono::milliseconds>(bound));
   } catch (const std::exception& exception) {
     const std::string message = exception.what();
     return Error{Code::unavailable,
@@ -74,8 +81,9 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo() {
 
 }  // namespace
 
-Result<Mesh> connect(const std::string& backend) {
-  return Mesh::replicas(TRY(backend == "gloo" ? connect_gloo() : connect_from_environment()));
+Result<Mesh> connect(const std::string& backend, Duration bound) {
+  return Mesh::replicas(
+      TRY(backend == "gloo" ? connect_gloo(bound) : connect_from_environment(bound)), bound);
 }
 
 }  // namespace lockstep::gpt

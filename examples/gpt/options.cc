@@ -43,13 +43,19 @@ void add_train(CLI::App& command, TrainOptions& options) {
   command.add_option("--evaluate-every", options.evaluate_every, "steps between held-out losses")
       ->check(positive)
       ->capture_default_str();
-  command.add_option("--checkpoint-every", options.checkpoint_every, "steps between checkpoints")
-      ->check(positive)
+  command
+      .add_option("--checkpoint-every", options.checkpoint_every,
+                  "steps between checkpoints; 0: by time, what loses least")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--checkpoints", options.checkpoints, "folder; continues from what is there")
       ->envname("LOCKSTEP_CHECKPOINT_DIR");
   command.add_option("--backend", options.backend, "what carries the gradients")
       ->check(CLI::IsMember({"lockstep", "gloo"}))
+      ->capture_default_str();
+  command
+      .add_option("--policy", options.policy,
+                  "what is divided among ranks: ddp, zero1, zero2, zero3, mics:2, ...")
       ->capture_default_str();
 }
 

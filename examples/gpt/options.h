@@ -24,9 +24,10 @@ struct TrainOptions {
   std::uint64_t seed = 1;  // of the data's order and the initial weights
   ModelOptions model;
   std::int64_t evaluate_every = 100;
-  std::int64_t checkpoint_every = 50;
+  std::int64_t checkpoint_every = 0;  // steps; 0: by time, as the stall and the ranks have it
   std::filesystem::path checkpoints;  // LOCKSTEP_CHECKPOINT_DIR if not given; empty: none
   std::string backend = "lockstep";
+  std::string policy = "ddp";
 };
 
 struct SampleOptions {

@@ -10,15 +10,17 @@
 
 #include "model.h"
 #include "notes.h"
-#include "train/checkpoint/read.h"
+#include "train/checkpoint/format/saved.h"
+#include "train/checkpoint/load.h"
+#include "train/checkpoint/state.h"
 
 namespace lockstep::gpt {
 namespace {
 
-std::vector<NamedTensor> parameters_of(const Gpt& model) {
-  std::vector<NamedTensor> parameters;
+Result<std::vector<OwnedTensor>> parameters_of(const Gpt& model) {
+  std::vector<OwnedTensor> parameters;
   for (const auto& item : model.named_parameters())
-    parameters.push_back({"parameter/" + item.key(), item.value()});
+    parameters.push_back(TRY(whole("parameter/" + item.key(), item.value())));
   return parameters;
 }
 
@@ -38,7 +40,9 @@ char draw(const Gpt& model, const std::string& text, double temperature, at::Gen
 Result<void> sample(const SampleOptions& options) {
   const auto checkpoint = TRY(newest_checkpoint(options.checkpoints));
   const Gpt model(TRY(options_of(checkpoint.manifest().notes)));
-  TRY(checkpoint.read(parameters_of(model)));
+  const auto parameters = TRY(parameters_of(model));
+  TRY(check_fits(checkpoint.manifest(), parameters));
+  TRY(load(checkpoint, parameters));
 
   const at::NoGradGuard no_grad;
   auto random = at::detail::createCPUGenerator(options.seed);

@@ -19,6 +19,7 @@
 #include "report/reporter.h"
 #include "train/mesh.h"
 #include "train/optimizer.h"
+#include "train/policy.h"
 #include "train/sampler.h"
 #include "train/shard.h"
 
@@ -31,16 +32,18 @@ constexpr std::int64_t kHeldOutBytes = 32 << 10;
 std::atomic<bool> told_to_stop = false;
 
 // What the ranks tell each other once a step, in one small transfer that hides behind backward: the
-// loss, and whether somebody was told to stop, so that all stop after the same step.
+// loss, and whether somebody was told to stop or wants a checkpoint, so that all do it after the
+// same step.
 class StepNews {
  public:
-  StepNews(Comm& world, double loss) : ranks_(world.size()) {
-    sums_ = at::tensor({loss, told_to_stop ? 1.0 : 0.0}, at::kDouble);
+  StepNews(Comm& world, double loss, bool save) : ranks_(world.size()) {
+    sums_ = at::tensor({loss, told_to_stop ? 1.0 : 0.0, save ? 1.0 : 0.0}, at::kDouble);
     transfer_ = world.reduce(sums_, Reduction::sum, "the step's news");
   }
   Result<void> wait() { return transfer_.wait(); }
   double loss() const { return sums_[0].item<double>() / ranks_; }
   bool stop() const { return sums_[1].item<double>() > 0; }
+  bool save() const { return sums_[2].item<double>() > 0; }
 
  private:
   int ranks_;
@@ -59,9 +62,17 @@ double learning_rate(const TrainOptions& options, std::int64_t step) {
   return options.learning_rate * (0.05 + 0.95 * cosine);
 }
 
+// With each block's parameters there while it runs.
+at::Tensor loss_of(const Gpt& model, ShardedModel& sharded, const at::Tensor& bytes,
+                   const at::Tensor& next) {
+  return model.loss(bytes, next,
+                    [&](const Block& block, const at::Tensor& x) { return sharded(block, x); });
+}
+
 // The mean over windows that lie evenly over the held-out text, shared out to the ranks.
-Result<double> held_out_loss(const Gpt& model, const Text& text, Comm& world) {
+Result<double> held_out_loss(const Gpt& model, ShardedModel& sharded, const Text& text) {
   const at::NoGradGuard no_grad;
+  auto& world = sharded.mesh().world();
   const auto context = model.options().context;
   const auto share = std::max<std::int64_t>(1, kHeldOutBytes / context / world.size());
   std::vector<std::int64_t> starts;
@@ -69,26 +80,28 @@ Result<double> held_out_loss(const Gpt& model, const Text& text, Comm& world) {
     starts.push_back((i * world.size() + world.rank()) * text.windows(context) /
                      (share * world.size()));
   const auto batch = text.batch(starts, context);
-  const double sum = TRY(world.reduce(model.loss(batch.bytes, batch.next).item<double>(),
-                                      Reduction::sum, "the held-out loss"));
+  const double sum =
+      TRY(world.reduce(loss_of(model, sharded, batch.bytes, batch.next).item<double>(),
+                       Reduction::sum, "the held-out loss"));
   return sum / world.size();
 }
 
 // Forward and backward of one rank's share in equal parts; the step's news go with the last.
+// save: whether this rank wants a checkpoint of the step.
 Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, const Batch& batch,
-                                   std::int64_t parts) {
+                                   std::int64_t parts, bool save) {
   const auto bytes = batch.bytes.chunk(parts);
   const auto next = batch.next.chunk(parts);
   const auto last = static_cast<std::size_t>(parts - 1);
   double sum = 0;
   for (std::size_t part = 0; part < last; ++part) {
-    const auto loss = model.loss(bytes[part], next[part]);
+    const auto loss = loss_of(model, sharded, bytes[part], next[part]);
     sum += loss.item<double>();
     TRY(sharded.backward(loss, Sync::later));
   }
-  const auto loss = model.loss(bytes[last], next[last]);
+  const auto loss = loss_of(model, sharded, bytes[last], next[last]);
   sum += loss.item<double>();
-  StepNews news(sharded.mesh().world(), sum / static_cast<double>(parts));
+  StepNews news(sharded.mesh().world(), sum / static_cast<double>(parts), save);
   TRY(sharded.backward(loss, Sync::now));
   TRY(sharded.finish_gradients());
   return news;
@@ -117,11 +130,12 @@ Result<Outcome> train(const TrainOptions& options) {
   auto sampler = TRY(
       Sampler::create(corpus.train.windows(options.model.context), options.batch, options.seed));
   Gpt model(options.model);
-  auto sharded = TRY(shard(model, mesh));
+  const auto policy = TRY(parse_policy(options.policy, mesh.world_size()));
+  auto sharded = TRY(shard(model, mesh, policy, model.blocks()));
   auto optimizer = TRY(Optimizer::create(*sharded, optimizer_options(options)));
 
   auto reporter = Reporter::from_environment(WithoutAgent::discard);
-  auto checkpoints = TRY(Checkpoints::open(options, mesh.rank(), *reporter));
+  auto checkpoints = TRY(Checkpoints::open(options, mesh, *reporter));
   auto step = TRY(checkpoints.resume(*sharded, *optimizer, sampler));
   Progress progress(*reporter, mesh.rank(), step, options.steps,
                     options.batch * options.model.context);
@@ -132,7 +146,8 @@ Result<Outcome> train(const TrainOptions& options) {
   while (step < options.steps && !stop) {
     const auto starts = TRY(sampler.next(mesh.rank(), mesh.world_size()));
     const auto batch = corpus.train.batch(starts, options.model.context);
-    auto news = TRY(compute_gradients(model, *sharded, batch, options.micro_steps));
+    auto news = TRY(
+        compute_gradients(model, *sharded, batch, options.micro_steps, checkpoints.due(step + 1)));
     optimizer->set_learning_rate(learning_rate(options, step));
     const auto taken = TRY(optimizer->step());
     TRY(news.wait());
@@ -142,9 +157,8 @@ Result<Outcome> train(const TrainOptions& options) {
 
     const bool last = step == options.steps || stop;
     if (step % options.evaluate_every == 0 || last)
-      progress.held_out(step, TRY(held_out_loss(model, corpus.held_out, mesh.world())));
-    if (step % options.checkpoint_every == 0 || last)
-      TRY(checkpoints.save(step, *sharded, *optimizer, sampler));
+      progress.held_out(step, TRY(held_out_loss(model, *sharded, corpus.held_out)));
+    if (news.save() || last) TRY(checkpoints.save(step, *sharded, *optimizer, sampler));
   }
   TRY(checkpoints.finish());
   progress.summary(step);

@@ -1,36 +1,64 @@
 #include "train/checkpoint/checkpointer.h"
 
+#include <charconv>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-
+#include "base/check.h"
 #include "base/files.h"
 #include "base/format.h"
-#include "train/checkpoint/list.h"
-#include "train/checkpoint/read.h"
-#include "train/checkpoint/write.h"
+#include "train/checkpoint/format/unfinished.h"
+#include "train/checkpoint/gather.h"
+#include "train/checkpoint/persist.h"
+#include "train/checkpoint/random.h"
 
 namespace lockstep {
 namespace {
 
 constexpr auto kPersistBound = std::chrono::minutes(30);
 
-bool same_form(const at::Tensor& a, const at::Tensor& b) {
-  return a.defined() && a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Checkpointer>> Checkpointer::open(CheckpointOptions options) {
+Result<Fence> claim(const CheckpointOptions& options) {
   if (options.keep < 1)
     return Error{Code::invalid, format("keeping {} checkpoints: keep at least one", options.keep)};
   TRY(make_folders(options.folder));
   auto fence = TRY(Fence::claim(options.folder, options.epoch));
   TRY(remove_leftovers(options.folder));
-  auto job = std::make_shared<Job>(Job{std::move(options), std::move(fence)});
+  return fence;
+}
+
+Result<std::string> epoch_words(const std::optional<Result<Fence>>& claimed) {
+  if (!claimed) return std::string();
+  if (!*claimed) return claimed->error();
+  return format("{}", (*claimed)->epoch());
+}
+
+Manifest manifest_of(const TrainingState& state, std::int64_t epoch, int ranks) {
+  Manifest manifest;
+  manifest.step = state.step;
+  manifest.epoch = epoch;
+  manifest.ranks = ranks;
+  manifest.optimizer = state.optimizer;
+  manifest.optimizer_steps = state.optimizer_steps;
+  manifest.sampler_seed = state.sampler.seed;
+  manifest.sampler_cursor = state.sampler.cursor;
+  manifest.notes = state.notes;
+  return manifest;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Checkpointer>> Checkpointer::open(CheckpointOptions options, Comm group) {
+  std::optional<Result<Fence>> claimed;
+  if (group.rank() == 0) claimed = claim(options);
+  const auto words = TRY(tell(group, epoch_words(claimed), "the epoch of the checkpoints"));
+  std::int64_t epoch = 0;
+  std::from_chars(words.data(), words.data() + words.size(), epoch);
+  std::optional<Fence> fence;
+  if (claimed) fence = std::move(**claimed);
+  auto job =
+      std::make_shared<Job>(Job{std::move(options), epoch, std::move(fence), std::move(group)});
   return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(job)));
 }
 
@@ -41,8 +69,16 @@ Checkpointer::~Checkpointer() {
 Result<Duration> Checkpointer::save(const TrainingState& state) {
   const auto begun = std::chrono::steady_clock::now();
   TRY(finish());
-  snapshot(state);
-  std::packaged_task<Result<void>()> task([job = job_] { return persist(*job); });
+  auto tensors = state.tensors;
+  auto& job = *job_;
+  tensors.push_back(random_state(job.group.rank(), job.group.size()));
+  if (!job.plan) job.plan = TRY(make_plan(tensors, job.group));
+  auto taken = check_form(*job.plan, tensors);
+  if (taken) job.snapshot.take(*job.plan, tensors);
+  job.manifest = manifest_of(state, job.epoch, job.group.size());
+  job.manifest.tensors = job.plan->tensors;
+  std::packaged_task<Result<void>()> task(
+      [job = job_, taken = std::move(taken)] { return persist(*job, taken); });
   in_flight_ = task.get_future();
   std::thread(std::move(task)).detach();  // a thread that hangs cannot be joined
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
@@ -51,83 +87,20 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
 Result<void> Checkpointer::finish() {
   if (!in_flight_.valid()) return {};
   if (in_flight_.wait_for(kPersistBound) != std::future_status::ready)
-    return Error{Code::timeout, format("saving step {} to {} hangs", job_->snapshot.step,
+    return Error{Code::timeout, format("saving step {} to {} hangs", job_->manifest.step,
                                        job_->options.folder.string())};
   return in_flight_.get();
 }
 
-void Checkpointer::snapshot(const TrainingState& state) {
-  const at::NoGradGuard no_grad;
-  auto& kept = job_->snapshot;
-  auto copies = std::move(kept.tensors);
-  copies.resize(state.tensors.size());
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    const auto& [name, tensor] = state.tensors[i];
-    copies[i].name = name;
-    if (!same_form(copies[i].tensor, tensor))
-      copies[i].tensor = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
-    copies[i].tensor.copy_(tensor);
-  }
-  kept = state;
-  kept.tensors = std::move(copies);
-}
-
-Result<void> Checkpointer::persist(const Job& job) {
-  const auto path = TRY(write_checkpoint(job.options.folder, job.fence, job.snapshot));
-  if (job.options.saved) job.options.saved(job.snapshot.step, path);
-  return prune_checkpoints(job.options.folder, job.fence, job.options.keep);
-}
-
-namespace {
-
-// Rank 0's choice, for all; nothing if there is no checkpoint.
-Result<std::optional<std::int64_t>> agree_on_step(const std::filesystem::path& folder, Mesh& mesh) {
-  double chosen = -1;
-  Result<void> searched;
-  if (mesh.rank() == 0) {
-    auto newest = newest_checkpoint(folder);
-    if (newest) chosen = static_cast<double>(newest->manifest().step);
-    if (!newest && newest.error().code != Code::not_found) searched = newest.error();
-  }
-  // -2: rank 0 could not look. Sent too, so that nobody waits for it.
-  if (!searched) chosen = -2;
-  const auto told = mesh.rank() == 0 ? chosen : -3.0;
-  const auto step = TRY(mesh.world().reduce(told, Reduction::maximum, "the checkpoint's step"));
-  TRY(std::move(searched));
-  if (step == -2) return Error{Code::unavailable, "rank 0 could not look for checkpoints"};
-  if (step < 0) return std::optional<std::int64_t>();
-  return std::optional(static_cast<std::int64_t>(step));
-}
-
-Result<void> read_state(const std::filesystem::path& path, ShardedModel& model,
-                        Optimizer& optimizer, Sampler& sampler) {
-  const auto checkpoint = TRY(SavedCheckpoint::open(path));
-  const auto& manifest = checkpoint.manifest();
-  if (manifest.optimizer != optimizer.method())
-    return Error{Code::invalid,
-                 format("it was trained with {}, not {}", manifest.optimizer, optimizer.method())};
-  TRY(checkpoint.read(state_of(0, model, optimizer, sampler).tensors));
-  optimizer.set_steps(manifest.optimizer_steps);
-  return sampler.restore({manifest.sampler_seed, manifest.sampler_cursor});
-}
-
-}  // namespace
-
-Result<std::int64_t> resume(const std::filesystem::path& folder, ShardedModel& model,
-                            Optimizer& optimizer, Sampler& sampler) {
-  auto& mesh = model.mesh();
-  const auto step = TRY(agree_on_step(folder, mesh));
-  if (!step) return std::int64_t{0};
-  const auto path = folder / checkpoint_name(*step);
-  auto read = read_state(path, model, optimizer, sampler);
-  const auto all =
-      TRY(mesh.world().reduce(read ? 1 : 0, Reduction::minimum, "who has read the checkpoint"));
-  if (!read) return std::move(read).error().within(format("resuming from {}", path.string()));
-  if (all < 1)
-    return Error{Code::unavailable, format("resuming from {}: another rank could not read it; is "
-                                           "the folder on all hosts?",
-                                           path.string())};
-  return *step;
+Result<void> Checkpointer::persist(Job& job, const Result<void>& taken) {
+  const PersistTask task{.folder = job.options.folder,
+                         .epoch = job.epoch,
+                         .fence = job.fence ? &*job.fence : nullptr,
+                         .keep = job.options.keep,
+                         .saved = job.options.saved,
+                         .manifest = job.manifest,
+                         .bytes = job.snapshot.bytes()};
+  return lockstep::persist(task, taken, job.group);
 }
 
 }  // namespace lockstep

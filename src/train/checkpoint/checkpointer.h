@@ -1,13 +1,15 @@
-// Checkpointer: saves a run's state while it goes on. The training thread only copies the tensors;
-// a thread in the background writes them. One save is in flight at a time.
+// Checkpointer: saves a run's state while it goes on. Every rank has one, and all call it alike.
+// The training thread only copies what this rank is to write; a thread in the background writes it,
+// and when all ranks have, rank 0 makes the checkpoint visible. One save is in flight at a time.
 //
-//   auto checkpoints = TRY(Checkpointer::open({.folder = folder, .epoch = epoch}));   // rank 0
-//   const auto step = TRY(resume(folder, *model, *optimizer, sampler));               // every rank
+//   auto checkpoints = TRY(Checkpointer::open({.folder = folder, .epoch = epoch}, group));
+//   const auto step = TRY(resume(folder, *model, *optimizer, sampler));
 //   ...
-//   TRY(checkpoints->save(state_of(step, *model, *optimizer, sampler)));              // rank 0
+//   TRY(checkpoints->save(state_of(step, *model, *optimizer, sampler)));
 //   TRY(checkpoints->finish());
 //
-// In DDP all replicas hold the same state: rank 0 writes it, every rank reads it.
+// `group` has the ranks of the training in the same order and is used for nothing else: what is
+// said over it comes at moments of its own, while the training's transfers go on.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +18,36 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/checkpoint/fence.h"
+#include "train/checkpoint/format/fence.h"
+#include "train/checkpoint/plan.h"
+#include "train/checkpoint/snapshot.h"
 #include "train/checkpoint/state.h"
+#include "train/comm.h"
 
 namespace lockstep {
 
 struct CheckpointOptions {
-  std::filesystem::path folder = {};
+  std::filesystem::path folder = {};  // the same on all hosts
   std::optional<std::int64_t> epoch =
       std::nullopt;  // the attempt's number; without one, the folder's next
   int keep = 3;      // older ones are deleted after a save
-  // Called in the background when a checkpoint is complete.
+  // Called on rank 0, in the background, when a checkpoint is complete.
   std::function<void(std::int64_t step, const std::filesystem::path& path)> saved = nullptr;
 };
 
 class Checkpointer {
  public:
   // Makes the folder and claims it. denied: a later attempt has it.
-  static Result<std::unique_ptr<Checkpointer>> open(CheckpointOptions options);
+  static Result<std::unique_ptr<Checkpointer>> open(CheckpointOptions options, Comm group = Comm());
   // Waits for the save in flight; of a file system that hangs, not for ever.
   ~Checkpointer();
 
   // Copies the state and returns; how long the training was held up. Waits for the save before; if
-  // that failed, gives its error and begins nothing: the next call tries again.
+  // that failed on any rank, gives every rank its error and begins nothing: the next call tries
+  // again. The state has the same tensors on each call.
   Result<Duration> save(const TrainingState& state);
   // Waits for the save in flight and gives its outcome.
   Result<void> finish();
@@ -52,21 +57,19 @@ class Checkpointer {
   // longer than anybody waits for it.
   struct Job {
     const CheckpointOptions options;
-    const Fence fence;
-    TrainingState snapshot{};  // the thread's while a save is in flight; its memory is used again
+    const std::int64_t epoch;
+    const std::optional<Fence> fence;  // rank 0's
+    // The thread's while a save is in flight, the caller's otherwise.
+    Comm group;
+    std::optional<SavePlan> plan{};
+    Snapshot snapshot{};
+    Manifest manifest{};
   };
   explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
-  void snapshot(const TrainingState& state);
-  static Result<void> persist(const Job& job);
+  static Result<void> persist(Job& job, const Result<void>& taken);
 
   const std::shared_ptr<Job> job_;
   std::future<Result<void>> in_flight_;
 };
-
-// Called by every rank: rank 0 chooses the newest whole checkpoint, all read that one into the
-// model, the optimizer and the sampler. The step it was taken after; 0 if there is none. If one
-// rank cannot read it, every rank gets an error.
-Result<std::int64_t> resume(const std::filesystem::path& folder, ShardedModel& model,
-                            Optimizer& optimizer, Sampler& sampler);
 
 }  // namespace lockstep

@@ -1,26 +1,42 @@
 #include "train/checkpoint/state.h"
 
+#include <array>
+#include <iterator>
 #include <utility>
 
-#include "base/check.h"
+#include "base/format.h"
 
 namespace lockstep {
-
 namespace {
 
-// Rank 0 writes whole tensors: only policies that divide nothing can be saved.
-std::vector<NamedTensor> whole(const std::vector<OwnedTensor>& owned) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& [name, shape, interval, tensor, copies_equal] : owned) {
-    LS_CHECK(tensor.numel() == c10::multiply_integers(shape));
-    tensors.push_back({name, tensor.view(shape)});
-  }
-  return tensors;
-}
+constexpr std::array<std::pair<at::ScalarType, ElementType>, 10> kTypes{{
+    {at::kFloat, ElementType::float32},
+    {at::kDouble, ElementType::float64},
+    {at::kHalf, ElementType::float16},
+    {at::kBFloat16, ElementType::bfloat16},
+    {at::kLong, ElementType::int64},
+    {at::kInt, ElementType::int32},
+    {at::kShort, ElementType::int16},
+    {at::kChar, ElementType::int8},
+    {at::kByte, ElementType::uint8},
+    {at::kBool, ElementType::boolean},
+}};
 
 }  // namespace
 
-std::vector<NamedTensor> model_tensors(const ShardedModel& model) { return whole(model.state()); }
+std::optional<ElementType> element_type(at::ScalarType type) {
+  for (const auto& [torch, ours] : kTypes)
+    if (torch == type) return ours;
+  return std::nullopt;
+}
+
+Result<OwnedTensor> whole(std::string name, const at::Tensor& tensor) {
+  if (!tensor.is_contiguous())
+    return Error{Code::invalid,
+                 lockstep::format("{} is not contiguous: make it so before sharding", name)};
+  return OwnedTensor{
+      std::move(name), tensor.sizes().vec(), {0, tensor.numel()}, tensor.detach().view({-1})};
+}
 
 TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
                        const Sampler& sampler) {
@@ -29,8 +45,9 @@ TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optim
   state.optimizer = optimizer.method();
   state.optimizer_steps = optimizer.steps();
   state.sampler = sampler.state();
-  state.tensors = model_tensors(model);
-  for (auto& tensor : whole(optimizer.state())) state.tensors.push_back(std::move(tensor));
+  state.tensors = model.state();
+  auto more = optimizer.state();
+  std::move(more.begin(), more.end(), std::back_inserter(state.tensors));
   return state;
 }
 

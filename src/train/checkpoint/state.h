@@ -1,12 +1,18 @@
-// What a checkpoint holds of a training run.
+// What a checkpoint holds of a training run: what this rank holds of it.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <c10/core/ScalarType.h>
+
+#include "base/result.h"
+#include "train/checkpoint/format/type.h"
 #include "train/optimizer.h"
+#include "train/owned.h"
 #include "train/sampler.h"
 #include "train/shard.h"
 
@@ -18,12 +24,17 @@ struct TrainingState {
   std::int64_t optimizer_steps = 0;
   Sampler::State sampler;
   std::map<std::string, std::string> notes;  // the program's own, such as the model's sizes
-  std::vector<NamedTensor> tensors;          // views: writing to them sets the run's state
+  std::vector<OwnedTensor> tensors;          // views: writing to them sets the run's state
 };
 
+// A tensor that this rank holds whole. invalid where it is not contiguous.
+Result<OwnedTensor> whole(std::string name, const at::Tensor& tensor);
+
 // Names: "parameter/head.weight" (frozen ones too), "buffer/norm.mean", "exp_avg/head.weight".
-std::vector<NamedTensor> model_tensors(const ShardedModel& model);
 TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
                        const Sampler& sampler);
+
+// Nothing for types that checkpoints do not hold.
+std::optional<ElementType> element_type(at::ScalarType type);
 
 }  // namespace lockstep

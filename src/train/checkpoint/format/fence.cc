@@ -1,4 +1,4 @@
-#include "train/checkpoint/fence.h"
+#include "train/checkpoint/format/fence.h"
 
 #include <charconv>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "train/checkpoint/hash.h"
+#include "train/checkpoint/format/hash.h"
 
 #include <xxhash.h>
 
@@ -21,6 +21,7 @@ Hash::Hash() : state_(std::make_unique<State>()) {
   XXH3_128bits_reset(state_->xxh);
 }
 Hash::Hash(Hash&&) noexcept = default;
+Hash& Hash::operator=(Hash&&) noexcept = default;
 Hash::~Hash() = default;
 
 void Hash::add(const void* data, std::size_t size) { XXH3_128bits_update(state_->xxh, data, size); }

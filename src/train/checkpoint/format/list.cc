@@ -1,18 +1,18 @@
-#include "train/checkpoint/list.h"
+#include "train/checkpoint/format/list.h"
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "base/files.h"
 #include "base/format.h"
 
 namespace lockstep {
-namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::int64_t> parse_name(std::string_view name) {
+std::string checkpoint_name(std::int64_t step) { return format("step-{:08}", step); }
+
+std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with("step-")) return std::nullopt;
   std::int64_t step = 0;
   const auto digits = name.substr(5);
@@ -21,16 +21,12 @@ std::optional<std::int64_t> parse_name(std::string_view name) {
   return step;
 }
 
-}  // namespace
-
-std::string checkpoint_name(std::int64_t step) { return format("step-{:08}", step); }
-
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const fs::path& folder) {
   std::vector<ListedCheckpoint> found;
   const auto present = list_folder(folder);
   if (!present && present.error().code == Code::not_found) return found;
   for (const auto& path : TRY(present))
-    if (auto step = parse_name(path.filename().string())) found.push_back({*step, path});
+    if (auto step = step_of(path.filename().string())) found.push_back({*step, path});
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;

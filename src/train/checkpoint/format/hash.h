@@ -11,6 +11,7 @@ class Hash {
  public:
   Hash();
   Hash(Hash&&) noexcept;
+  Hash& operator=(Hash&&) noexcept;
   ~Hash();
   void add(const void* data, std::size_t size);
   std::string hex() const;

@@ -1,0 +1,126 @@
+#include "train/checkpoint/format/data_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "base/format.h"
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+Result<DataWriter> DataWriter::create(const fs::path& path) {
+  return DataWriter(path, TRY(open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW)));
+}
+
+DataWriter::DataWriter(fs::path path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
+  file_.name = path_.filename().string();
+}
+
+Result<void> DataWriter::append(std::string_view bytes) {
+  if (auto written = write_all(fd_.get(), bytes); !written)
+    return std::move(written).error().within(path_.string());
+  sum(bytes);
+  return {};
+}
+
+void DataWriter::sum(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto room = static_cast<std::size_t>(kBlockBytes - file_.size % kBlockBytes);
+    const auto part = bytes.substr(0, room);
+    block_.add(part.data(), part.size());
+    file_.size += static_cast<std::int64_t>(part.size());
+    if (file_.size % kBlockBytes == 0) close_block();
+    bytes.remove_prefix(part.size());
+  }
+}
+
+void DataWriter::close_block() { file_.sums.push_back(std::exchange(block_, Hash()).hex()); }
+
+Result<void> DataWriter::align() {
+  const auto excess = file_.size % kSliceAlignment;
+  return append(std::string(static_cast<std::size_t>(excess ? kSliceAlignment - excess : 0), '\0'));
+}
+
+Result<SavedFile> DataWriter::finish() && {
+  if (file_.size % kBlockBytes > 0) close_block();
+  if (::fsync(fd_.get()) != 0) return os_error(format("syncing {}", path_.string()), errno);
+  TRY(sync_folder(path_.parent_path()));
+  return std::move(file_);
+}
+
+namespace {
+
+Result<void> read_at(int fd, std::span<char> into, std::int64_t offset, std::string_view name) {
+  while (!into.empty()) {
+    const auto got = ::pread(fd, into.data(), into.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return os_error(format("reading {}", name), errno);
+    if (got == 0) return Error{Code::corrupt, format("{} became shorter while it was read", name)};
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += got;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DataReader> DataReader::open(const fs::path& path, const SavedFile& file) {
+  auto fd = TRY(open_file(path, O_RDONLY | O_NOFOLLOW));
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return os_error(format("reading {}", path.string()), errno);
+  if (!S_ISREG(status.st_mode) || status.st_size != file.size)
+    return Error{Code::corrupt,
+                 format("{} has {} bytes, {} were written", file.name, status.st_size, file.size)};
+  return DataReader(std::move(fd), file);
+}
+
+std::int64_t DataReader::block_size(std::int64_t block) const {
+  return std::min(kBlockBytes, file_.size - block * kBlockBytes);
+}
+
+Result<void> DataReader::read_block(std::int64_t block, std::span<char> into) {
+  const auto offset = block * kBlockBytes;
+  TRY(read_at(fd_.get(), into, offset, file_.name));
+  Hash hash;
+  hash.add(into.data(), into.size());
+  if (hash.hex() == file_.sums[static_cast<std::size_t>(block)]) return {};
+  return Error{Code::corrupt,
+               format("{} was altered: the checksum of its bytes {} to {} differs", file_.name,
+                      offset, offset + static_cast<std::int64_t>(into.size()))};
+}
+
+Result<void> DataReader::read(std::int64_t offset, std::span<char> into) {
+  const auto size = static_cast<std::int64_t>(into.size());
+  LS_CHECK(offset >= 0 && size <= file_.size && offset <= file_.size - size);
+  while (!into.empty()) {
+    const auto block = offset / kBlockBytes;
+    const auto from = offset % kBlockBytes;
+    const auto take = std::min(block_size(block) - from, static_cast<std::int64_t>(into.size()));
+    const auto part = into.first(static_cast<std::size_t>(take));
+    if (take == block_size(block)) {
+      TRY(read_block(block, part));
+    } else {
+      if (kept_ != block) {
+        kept_ = -1;
+        kept_bytes_.resize(static_cast<std::size_t>(block_size(block)));
+        TRY(read_block(block, kept_bytes_));
+        kept_ = block;
+      }
+      std::copy_n(kept_bytes_.begin() + from, take, part.begin());
+    }
+    into = into.subspan(part.size());
+    offset += take;
+  }
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,106 @@
+#include "train/checkpoint/format/unfinished.h"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "train/checkpoint/format/data_file.h"
+#include "train/checkpoint/format/list.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> delete_all(const fs::path& path) {
+  std::error_code failed;
+  fs::remove_all(path, failed);
+  if (failed) return os_error(format("deleting {}", path.string()), failed.value());
+  return {};
+}
+
+Result<void> move_folder(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    return os_error(format("renaming {} to {}", from.string(), to.string()), errno);
+  return {};
+}
+
+// Gives it another name, under which it can be deleted without half of it being taken for a
+// checkpoint.
+Result<fs::path> retire(const fs::path& checkpoint) {
+  const auto retired =
+      checkpoint.parent_path() / format(".{}.old.tmp", checkpoint.filename().string());
+  TRY(delete_all(retired));
+  TRY(move_folder(checkpoint, retired));
+  return retired;
+}
+
+// Under the lock, so that nobody loses what a later attempt goes on from.
+Result<fs::path> retire_as(const Fence& fence, const fs::path& checkpoint) {
+  const auto lock = TRY(fence.lock());
+  TRY(fence.check());
+  return retire(checkpoint);
+}
+
+// Under the lock, so that an epoch that is checked here still holds when the rename is done.
+Result<void> make_visible(const fs::path& written, const fs::path& final, const Fence& fence) {
+  const auto lock = TRY(fence.lock());
+  TRY(fence.check());
+  // Only a torn one, or one of a step that is trained anew, can be there already.
+  std::error_code ignored;
+  if (fs::exists(final, ignored)) TRY(delete_all(TRY(retire(final))));
+  TRY(move_folder(written, final));
+  return sync_folder(final.parent_path());
+}
+
+// The ranks that wrote them may have had another folder of the same name in front of them.
+Result<void> check_written(const fs::path& written, const Manifest& manifest) {
+  for (const auto& file : manifest.files)
+    if (auto opened = DataReader::open(written / file.name, file); !opened)
+      return std::move(opened).error().within("is the folder the same one on all hosts?");
+  return {};
+}
+
+}  // namespace
+
+fs::path unfinished_path(const fs::path& folder, std::int64_t step, std::int64_t epoch) {
+  return folder / format(".{}.{}.tmp", checkpoint_name(step), epoch);
+}
+
+Result<fs::path> commit_checkpoint(const fs::path& folder, const Fence& fence,
+                                   const Manifest& manifest) {
+  const auto written = unfinished_path(folder, manifest.step, fence.epoch());
+  const auto final = folder / checkpoint_name(manifest.step);
+  TRY(fence.check());
+  TRY(check_written(written, manifest));
+  TRY(write_file(written / kManifestName, text(manifest)));
+  TRY(make_visible(written, final, fence));
+  return final;
+}
+
+void discard_unfinished(const fs::path& folder, std::int64_t step, std::int64_t epoch) {
+  if (auto removed = delete_all(unfinished_path(folder, step, epoch)); !removed)
+    LS_LOG(warning, "{}", removed.error().message);
+}
+
+Result<void> prune_checkpoints(const fs::path& folder, const Fence& fence, int keep) {
+  const auto present = TRY(list_checkpoints(folder));
+  for (auto i = static_cast<std::size_t>(keep); i < present.size(); ++i)
+    TRY(delete_all(TRY(retire_as(fence, present[i].path))));
+  return {};
+}
+
+Result<void> remove_leftovers(const fs::path& folder) {
+  for (const auto& path : TRY(list_folder(folder))) {
+    const auto name = path.filename().string();
+    if (name.starts_with(".step-") && name.ends_with(".tmp")) TRY(delete_all(path));
+  }
+  return {};
+}
+
+}  // namespace lockstep

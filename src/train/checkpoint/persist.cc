@@ -1,0 +1,72 @@
+#include "train/checkpoint/persist.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "text/convert.h"
+#include "text/json.h"
+#include "train/checkpoint/format/data_file.h"
+#include "train/checkpoint/format/list.h"
+#include "train/checkpoint/format/unfinished.h"
+#include "train/checkpoint/gather.h"
+
+namespace lockstep {
+namespace {
+
+// So much is written, and hashed while the processor still has it at hand.
+constexpr std::size_t kPiece = 1 << 20;
+
+// What was written, as words for the others.
+Result<std::string> write_share(const PersistTask& task, const Result<void>& taken, int rank) {
+  if (!taken) return taken.error();
+  const auto folder = unfinished_path(task.folder, task.manifest.step, task.epoch);
+  TRY(make_folders(folder));
+  auto file = TRY(DataWriter::create(folder / data_file_name(rank)));
+  for (std::size_t at = 0; at < task.bytes.size(); at += kPiece)
+    TRY(file.append(task.bytes.substr(at, kPiece)));
+  return dump_json(to_json(TRY(std::move(file).finish())));
+}
+
+Result<std::vector<SavedFile>> read_files(const std::vector<std::string>& told) {
+  std::vector<SavedFile> files;
+  for (const auto& words : told) files.push_back(TRY(from_json<SavedFile>(TRY(parse_json(words)))));
+  return files;
+}
+
+// Rank 0's part. The words are the checkpoint's path.
+Result<std::string> commit(const PersistTask& task, const std::vector<std::string>& told) {
+  auto manifest = task.manifest;
+  manifest.files = TRY(read_files(told));
+  const auto path = TRY(commit_checkpoint(task.folder, *task.fence, manifest));
+  if (task.saved) task.saved(manifest.step, path);
+  TRY(prune_checkpoints(task.folder, *task.fence, task.keep));
+  return path.string();
+}
+
+// A later attempt also deletes what this one was writing: then that is the reason.
+Error reason(const PersistTask& task, Error failed) {
+  discard_unfinished(task.folder, task.manifest.step, task.epoch);
+  auto fenced = task.fence->check();
+  const auto path = task.folder / checkpoint_name(task.manifest.step);
+  auto error = fenced ? std::move(failed) : std::move(fenced).error();
+  return std::move(error).within(format("saving {}", path.string()));
+}
+
+}  // namespace
+
+Result<void> persist(const PersistTask& task, const Result<void>& taken, Comm& group) {
+  const auto share = write_share(task, taken, group.rank());
+  const auto told = gather(group, share, "which files of a checkpoint are written");
+  Result<std::string> outcome = std::string();
+  if (group.rank() == 0) {
+    outcome = told ? commit(task, *told) : Result<std::string>(told.error());
+    if (!outcome) outcome = reason(task, std::move(outcome).error());
+  }
+  TRY(tell(group, outcome, "whether the checkpoint is complete"));
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,164 @@
+// Several ranks write one checkpoint, and other numbers of ranks go on from it.
+
+#include <set>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "base/mutex.h"
+#include "train/checkpoint/load.h"
+#include "train/checkpoint/training_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using namespace training_for_test;
+using layouts_for_test::Folder;
+using layouts_for_test::names_in;
+using ranks_for_test::as_ranks;
+using ranks_for_test::Rank;
+namespace fs = std::filesystem;
+
+MeetingPlace meeting_place() { return c10::make_intrusive<c10d::HashStore>(); }
+
+// Trains so many steps as replicas, from what the folder holds, and saves after each.
+std::string train_replicas(const fs::path& folder, int ranks, int steps,
+                           const std::function<void(const Training&)>& see) {
+  const auto place = meeting_place();
+  return as_ranks(ranks, [&](Rank& self) -> Result<void> {
+    Training run(self.mesh);
+    auto checkpoints = TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
+    TRY(run.resume_from(folder));
+    for (int i = 0; i < steps; ++i) {
+      TRY(run.train_step());
+      see(run);
+      TRY(checkpoints->save(run.state()));
+    }
+    return checkpoints->finish();
+  });
+}
+
+TEST(Ranks, ReplicasShareTheWritingAndEverySampleIsSeenOnceAcrossAResize) {
+  Folder folder;
+  Mutex mutex;
+  std::vector<std::int64_t> seen;
+  const auto see = [&](const Training& run) {
+    const Lock lock(mutex);
+    seen.insert(seen.end(), run.samples.begin(), run.samples.end());
+  };
+  ASSERT_EQ(train_replicas(folder, 3, 3, see), "");
+  const auto checkpoint = newest_checkpoint(folder).value();
+  ASSERT_EQ(names_in(checkpoint.path()),
+            (std::vector<std::string>{"manifest.json", "rank-0000.bin", "rank-0001.bin",
+                                      "rank-0002.bin"}));
+  // Each rank's random state is its own; of the rest each has a third, up to one aligned slice.
+  const auto& files = checkpoint.manifest().files;
+  for (const auto& file : files) EXPECT_LT(std::abs(file.size - files[0].size), 200) << file.name;
+  ASSERT_EQ(train_replicas(folder, 4, 2, see), "");
+  ASSERT_EQ(train_replicas(folder, 2, 3, see), "");
+  EXPECT_EQ(newest_checkpoint(folder).value().manifest().step, 8);
+  EXPECT_EQ(seen.size(), 96u);
+  EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), 96u) << "of the first epoch's 100 samples";
+}
+
+TEST(Ranks, AfterAResizeTheStateIsTheSameBits) {
+  Folder folder;
+  ASSERT_EQ(train_replicas(folder, 3, 2, [](const Training&) {}), "");
+  Training alone;
+  ASSERT_TRUE(alone.resume_from(folder));
+  const auto failures = as_ranks(2, [&](Rank& self) -> Result<void> {
+    Training run(self.mesh);
+    TRY(run.resume_from(folder));
+    const auto ours = run.state(), theirs = alone.state();
+    EXPECT_EQ(ours.step, 2);
+    EXPECT_EQ(ours.optimizer_steps, theirs.optimizer_steps);
+    EXPECT_EQ(ours.sampler, theirs.sampler);
+    for (std::size_t i = 0; i < ours.tensors.size(); ++i)
+      EXPECT_TRUE(ours.tensors[i].tensor.equal(theirs.tensors[i].tensor)) << ours.tensors[i].name;
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+// A tensor of 11 elements, of which each rank holds a shard: with 4 ranks 3, 3, 3, 2 and with 8
+// ranks the last two nothing.
+TrainingState sharded_state(int rank, int ranks, float value) {
+  const auto held = layouts_for_test::shard_of({"", {}, {11}, 0, 11}, rank, ranks);
+  const auto elements = held.end - held.begin;
+  TrainingState state;
+  state.step = 1;
+  state.optimizer = "sgd";
+  state.tensors = {{"parameter/w", {11}, {held.begin, held.end}, at::full({elements}, value)},
+                   {"buffer/n", {}, {0, 1}, at::full({1}, rank, at::kLong), false}};
+  if (value == 0) return state;
+  state.tensors[0].tensor.copy_(at::arange(held.begin, held.end) + value);
+  return state;
+}
+
+TEST(Ranks, ShardsOfAnyNumberAreReadByAnyOther) {
+  for (const int writers : {1, 4, 8}) {
+    Folder folder;
+    const auto place = meeting_place();
+    ASSERT_EQ(as_ranks(writers,
+                       [&](Rank& self) -> Result<void> {
+                         auto saver =
+                             TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
+                         TRY(saver->save(sharded_state(self.rank, writers, 100)));
+                         return saver->finish();
+                       }),
+              "");
+    const auto checkpoint = newest_checkpoint(folder).value();
+    for (const int readers : {1, 3, 8})
+      for (int rank = 0; rank < readers; ++rank) {
+        const auto state = sharded_state(rank, readers, 0);
+        ASSERT_TRUE(check_fits(checkpoint.manifest(), state.tensors));
+        ASSERT_TRUE(load(checkpoint, state.tensors));
+        const auto expected = sharded_state(rank, readers, 100);
+        EXPECT_TRUE(state.tensors[0].tensor.equal(expected.tensors[0].tensor))
+            << writers << " to " << readers << ", rank " << rank;
+        EXPECT_EQ(state.tensors[1].tensor.item<std::int64_t>(), 0) << "rank 0's";
+      }
+  }
+}
+
+TEST(Ranks, IfOneCannotWriteAllAreToldAndTheNextSaveSucceeds) {
+  Folder folder;
+  const auto place = meeting_place();
+  const auto failures = as_ranks(3, [&](Rank& self) -> Result<void> {
+    auto saver = TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
+    auto state = sharded_state(self.rank, 3, 100);
+    TRY(saver->save(state));
+    TRY(saver->finish());
+    state.step = 2;
+    auto spoilt = state;
+    if (self.rank == 1) spoilt.tensors.pop_back();
+    TRY(saver->save(spoilt));
+    const auto failed = saver->finish();
+    EXPECT_FALSE(failed);
+    if (!failed) {
+      EXPECT_NE(failed.error().message.find("step-00000002: rank 1: the state has other tensors"),
+                std::string::npos)
+          << failed.error().message;
+    }
+    TRY(saver->save(state));
+    return saver->finish();
+  });
+  EXPECT_EQ(failures, "");
+  EXPECT_EQ(names_in(folder),
+            (std::vector<std::string>{".lock", "EPOCH", "step-00000001", "step-00000002"}));
+}
+
+TEST(Ranks, IfOneFindsItsPartDamagedAllGoBackToTheSameCheckpoint) {
+  Folder folder;
+  ASSERT_EQ(train_replicas(folder, 2, 2, [](const Training&) {}), "");
+  const auto file = folder / "step-00000002" / "rank-0001.bin";
+  auto bytes = read_file(file).value();
+  bytes[0] = static_cast<char>(bytes[0] ^ 1);
+  ASSERT_TRUE(write_file(file, bytes));
+  EXPECT_EQ(train_replicas(folder, 2, 1, [](const Training& run) { EXPECT_EQ(run.step, 2); }), "");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+#include "train/checkpoint/resume.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "train/checkpoint/format/list.h"
+#include "train/checkpoint/format/saved.h"
+#include "train/checkpoint/gather.h"
+#include "train/checkpoint/load.h"
+#include "train/checkpoint/random.h"
+#include "train/checkpoint/state.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rank 0's choice among the checkpoints of a folder, from the newest on.
+class Choice {
+ public:
+  explicit Choice(fs::path folder) : folder_(std::move(folder)) {}
+
+  // The manifest of the next that opens; empty if there are no checkpoints at all.
+  Result<std::string> next() {
+    for (const auto& listed : TRY(list_checkpoints(folder_))) {
+      if (listed.step >= below_) continue;
+      auto checkpoint = SavedCheckpoint::open(listed.path);
+      if (checkpoint) return text(checkpoint->manifest());
+      if (checkpoint.error().code == Code::invalid)
+        return std::move(checkpoint).error().within(listed.path.string());
+      refuse(listed.step, checkpoint.error());
+    }
+    if (refused_.empty()) return std::string();
+    return Error{Code::corrupt,
+                 format("{} has checkpoints, but none can be read: {}; to begin anew, move them "
+                        "away",
+                        folder_.string(), joined(refused_, "; "))};
+  }
+
+  void refuse(std::int64_t step, const Error& error) {
+    refused_.push_back(format("{}: {}", checkpoint_name(step), error.message));
+    LS_LOG(warning, "skipping checkpoint {}", refused_.back());
+    below_ = step;
+  }
+
+ private:
+  fs::path folder_;
+  std::int64_t below_ = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::string> refused_;
+};
+
+// What is resumed, on this rank.
+struct Resumed {
+  ShardedModel& model;
+  Optimizer& optimizer;
+  Sampler& sampler;
+};
+
+Result<void> check_optimizer(const Manifest& manifest, const Optimizer& optimizer) {
+  if (manifest.optimizer == optimizer.method()) return {};
+  return Error{Code::invalid,
+               format("it was trained with {}, not {}", manifest.optimizer, optimizer.method())};
+}
+
+// A model alone: the optimizer begins from nothing, the sampler where it stands.
+Result<void> read_model(const SavedCheckpoint& checkpoint, const Resumed& to) {
+  const auto tensors = to.model.state();
+  TRY(check_fits(checkpoint.manifest(), tensors));
+  TRY(check_complete(checkpoint.manifest(), tensors));
+  for (const auto& tensor : to.optimizer.state()) tensor.tensor.zero_();
+  to.optimizer.set_steps(0);
+  return load(checkpoint, tensors);
+}
+
+Result<void> read_random(const SavedCheckpoint& checkpoint, int rank, int ranks) {
+  const auto& manifest = checkpoint.manifest();
+  auto row = random_state(rank, ranks);
+  const bool same = manifest.ranks == ranks && check_fits(manifest, {row});
+  if (!same) {
+    seed_random(manifest.sampler_seed, manifest.step, rank);
+    return {};
+  }
+  TRY(load(checkpoint, {row}));
+  set_random_state(row);
+  return {};
+}
+
+Result<void> read_all(const SavedCheckpoint& checkpoint, const Resumed& to) {
+  const auto& manifest = checkpoint.manifest();
+  if (manifest.optimizer == kNoOptimizer) return read_model(checkpoint, to);
+  TRY(check_optimizer(manifest, to.optimizer));
+  const auto state = state_of(0, to.model, to.optimizer, to.sampler);
+  TRY(check_fits(manifest, state.tensors));
+  TRY(check_complete(manifest, state.tensors));
+  TRY(load(checkpoint, state.tensors));
+  to.optimizer.set_steps(manifest.optimizer_steps);
+  auto& mesh = to.model.mesh();
+  TRY(read_random(checkpoint, mesh.rank(), mesh.world_size()));
+  return to.sampler.restore({manifest.sampler_seed, manifest.sampler_cursor});
+}
+
+// Whatever keeps a rank from reading it is a reason to try the one before, unless it would be the
+// same with every checkpoint.
+Result<std::string> outcome_of(Result<void> read) {
+  if (read) return std::string();
+  auto error = std::move(read).error();
+  if (error.code != Code::invalid) error.code = Code::corrupt;
+  return error;
+}
+
+}  // namespace
+
+Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model, Optimizer& optimizer,
+                            Sampler& sampler) {
+  auto& world = model.mesh().world();
+  Choice choice(folder);
+  while (true) {
+    const auto chosen = world.rank() == 0 ? choice.next() : Result<std::string>(std::string());
+    const auto words = TRY(tell(world, chosen, "which checkpoint to go on from"));
+    if (words.empty()) return std::int64_t{0};
+    auto manifest = TRY(parse_manifest(words));
+    const auto step = manifest.step;
+    const auto path = folder / checkpoint_name(step);
+    const SavedCheckpoint checkpoint(path, std::move(manifest));
+    auto read = gather(world, outcome_of(read_all(checkpoint, {model, optimizer, sampler})),
+                       "who has read the checkpoint");
+    if (read) {
+      TRY(model.spread());
+      return step;
+    }
+    if (read.error().code != Code::corrupt)
+      return std::move(read).error().within(format("resuming from {}", path.string()));
+    if (world.rank() == 0) choice.refuse(step, read.error());
+  }
+}
+
+}  // namespace lockstep

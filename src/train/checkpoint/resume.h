@@ -1,0 +1,25 @@
+// Going on from a checkpoint, with any number of ranks and any policy.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "base/result.h"
+#include "train/optimizer.h"
+#include "train/sampler.h"
+#include "train/shard.h"
+
+namespace lockstep {
+
+// Called by every rank: rank 0 chooses the newest checkpoint whose manifest is whole, and every
+// rank reads what it owns of it into the model, the optimizer, the sampler and the random
+// generator. If a rank finds a part damaged, all go back to the one before. The step it was taken
+// after; 0 if the folder has none. From a model without an optimizer's state (an imported one) the
+// training begins with that model.
+//
+// invalid: it is of another model, optimizer or format. corrupt: there are checkpoints, but none is
+// whole; each is named with the reason. After an error the state is undefined.
+Result<std::int64_t> resume(const std::filesystem::path& folder, ShardedModel& model,
+                            Optimizer& optimizer, Sampler& sampler);
+
+}  // namespace lockstep
