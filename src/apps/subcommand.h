@@ -27,6 +27,7 @@ inline constexpr auto kFolderValue = "FOLDER";
 inline constexpr auto kCommandValue = "COMMAND";
 
 void add_agent(CLI::App& app, Action& action);
+void add_checkpoint(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_flight(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "apps/exit_codes.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "base/format.h"
+#include "text/convert.h"
+#include "text/json.h"
+#include "text/table.h"
+#include "train/checkpoint/format/list.h"
+#include "train/checkpoint/format/saved.h"
+#include "train/checkpoint/format/transfer.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kActNames = "ls|show|verify|export|import";
+
+struct CheckpointFlags {
+  std::string act;
+  std::string where;
+  std::string to;
+  bool json = false;
+};
+
+// A checkpoint by itself, or the newest whole one of a folder.
+Result<SavedCheckpoint> checkpoint_at(const fs::path& where) {
+  const auto path = (where / "").parent_path();  // without a '/' at its end
+  if (!step_of(path.filename().string())) return newest_checkpoint(path);
+  auto checkpoint = SavedCheckpoint::open(path);
+  if (!checkpoint) return std::move(checkpoint).error().within(path.string());
+  return checkpoint;
+}
+
+// Of one that cannot be read, only its step and why.
+struct ListedReport {
+  std::int64_t step = 0;
+  std::string path;
+  std::optional<std::int64_t> epoch;
+  std::optional<std::int64_t> ranks;
+  std::optional<std::int64_t> bytes;
+  std::optional<std::string> problem;
+
+  static constexpr auto fields() {
+    return record<ListedReport>(field("step", &ListedReport::step, "steps trained"),
+                                field("path", &ListedReport::path, "its folder"),
+                                field("epoch", &ListedReport::epoch, "the attempt that wrote it"),
+                                field("ranks", &ListedReport::ranks, "that wrote it"),
+                                field("bytes", &ListedReport::bytes, "of its files"),
+                                field("problem", &ListedReport::problem, "why it cannot be read"));
+  }
+};
+
+ListedReport report_of(const ListedCheckpoint& listed) {
+  ListedReport report;
+  report.step = listed.step;
+  report.path = listed.path.string();
+  const auto checkpoint = SavedCheckpoint::open(listed.path);
+  if (!checkpoint) {
+    report.problem = checkpoint.error().message;
+    return report;
+  }
+  const auto& manifest = checkpoint->manifest();
+  report.epoch = manifest.epoch;
+  report.ranks = manifest.ranks;
+  report.bytes = manifest.bytes();
+  return report;
+}
+
+std::string table_of(const std::vector<ListedReport>& reports) {
+  Table table({"step", "epoch", "ranks", "size", "problem"});
+  const auto number = [](const auto& value) { return value ? format("{}", *value) : "-"; };
+  for (const auto& report : reports)
+    table.add({format("{}", report.step), number(report.epoch), number(report.ranks),
+               report.bytes ? text(Bytes(*report.bytes)) : "-", report.problem.value_or("-")});
+  return table.text(0);
+}
+
+Result<int> list(const CheckpointFlags& flags) {
+  std::vector<ListedReport> reports;
+  for (const auto& listed : TRY(list_checkpoints(flags.where)))
+    reports.push_back(report_of(listed));
+  if (flags.json) {
+    print(dump_json(to_json(reports), Indent::two));
+  } else {
+    if (reports.empty())
+      return Error{Code::not_found, format("{} holds no checkpoints", flags.where)};
+    put(table_of(reports));
+    flush();
+  }
+  return kDone;
+}
+
+Result<int> show(const CheckpointFlags& flags) {
+  const auto checkpoint = TRY(checkpoint_at(flags.where));
+  const auto& manifest = checkpoint.manifest();
+  if (flags.json) {
+    print(dump_json(to_json(manifest), Indent::two));
+    return kDone;
+  }
+  put(
+      format("{}: step {} by {} ranks, attempt {}, {} in {} files\n"
+             "optimizer {} after {} steps, {} samples given out\n\n",
+             checkpoint.path().string(), manifest.step, manifest.ranks, manifest.epoch,
+             text(Bytes(manifest.bytes())), manifest.files.size(), manifest.optimizer,
+             manifest.optimizer_steps, manifest.sampler_cursor));
+  Table table({"tensor", "type", "shape", "size", "slices"});
+  for (const auto& tensor : manifest.tensors)
+    table.add({tensor.name, std::string(name_of(tensor.type)),
+               format("[{}]", joined(tensor.shape, ", ")), text(Bytes(tensor.bytes())),
+               format("{}", tensor.slices.size())});
+  put(table.text(0));
+  flush();
+  return kDone;
+}
+
+// Shows on terminals that a long work goes on.
+class Shown {
+ public:
+  explicit Shown(std::string_view act) : act_(act) {}
+  Watch watch() {
+    return [this](Bytes done) { line_.show(format("{}, {} so far", act_, text(done))); };
+  }
+
+ private:
+  std::string_view act_;
+  WaitingLine line_;
+};
+
+Result<int> verify(const CheckpointFlags& flags) {
+  const auto checkpoint = TRY(checkpoint_at(flags.where));
+  const auto path = checkpoint.path().string();
+  auto whole = checkpoint.verify(Shown("reading").watch());
+  if (!whole) return std::move(whole).error().within(path);
+  print(format("{} is whole: {} in {} files", path, text(Bytes(checkpoint.manifest().bytes())),
+               checkpoint.manifest().files.size()));
+  return kDone;
+}
+
+Result<int> export_model(const CheckpointFlags& flags) {
+  const auto checkpoint = TRY(checkpoint_at(flags.where));
+  const auto done = TRY(export_safetensors(checkpoint, flags.to, Shown("exporting").watch()));
+  print(format("{} tensors of {}, {}, are in {}", done.tensors, checkpoint.path().string(),
+               text(done.bytes), flags.to));
+  return kDone;
+}
+
+Result<int> import_model(const CheckpointFlags& flags) {
+  const auto done = TRY(import_safetensors(flags.where, flags.to, Shown("importing").watch()));
+  print(
+      format("{} tensors of {}, {}, are in {}: a training with that checkpoint folder begins "
+             "with them",
+             done.tensors, flags.where, text(done.bytes), flags.to));
+  return kDone;
+}
+
+struct Act {
+  std::string_view name;
+  Result<int> (*carry_out)(const CheckpointFlags& flags);
+  bool writes;  // to what --to names
+};
+
+constexpr std::array<Act, 5> kActs = {{{"ls", list, false},
+                                       {"show", show, false},
+                                       {"verify", verify, false},
+                                       {"export", export_model, true},
+                                       {"import", import_model, true}}};
+
+Result<int> act_on(const CheckpointFlags& flags) {
+  const auto* const act = std::ranges::find(kActs, flags.act, &Act::name);
+  if (act == kActs.end())
+    return Error{Code::invalid,
+                 format("checkpoint: there is no act '{}': write one of {}", flags.act, kActNames)};
+  if (act->writes && flags.to.empty())
+    return Error{Code::invalid, format("checkpoint {}: say with --to where to write", act->name)};
+  if (!act->writes && !flags.to.empty())
+    return Error{Code::invalid, format("checkpoint {} writes nothing: leave out --to", act->name)};
+  return act->carry_out(flags);
+}
+
+}  // namespace
+
+// `lockstep checkpoint ls|show|verify|export|import PATH`: checkpoints as files, without a daemon.
+void add_checkpoint(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("checkpoint", "List, check, export or import checkpoints");
+  auto flags = std::make_shared<CheckpointFlags>();
+  command->add_option("act", flags->act, "what to do")->required()->type_name(kActNames);
+  command
+      ->add_option("where", flags->where,
+                   "a folder of checkpoints, or one of them (import: a safetensors file); of a "
+                   "folder the newest is meant")
+      ->required()
+      ->type_name(kFolderValue);
+  command
+      ->add_option("--to", flags->to,
+                   "export: the safetensors file to write; import: the new folder of checkpoints")
+      ->type_name(kFileValue);
+  command->add_flag("--json", flags->json, "ls, show: print JSON");
+  command->footer(
+      "Examples:\n"
+      "  lockstep checkpoint ls /data/gpt\n"
+      "  lockstep checkpoint verify /data/gpt/step-00000100\n"
+      "  lockstep checkpoint export /data/gpt --to model.safetensors");
+  command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
+}
+
+}  // namespace lockstep
