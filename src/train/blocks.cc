@@ -1,6 +1,5 @@
 #include "train/blocks.h"
 
-#include <unordered_set>
 #include <utility>
 
 #include <torch/nn/module.h>

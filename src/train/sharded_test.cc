@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -307,7 +306,7 @@ std::int64_t bytes_of(const ShardedModel& model, bool divided) {
   std::int64_t bytes = 0;
   for (const auto& unit : model.units())
     if (unit.divided() == divided)
-      bytes += static_cast<std::int64_t>(unit.whole().numel() * sizeof(double));
+      bytes += unit.whole().numel() * static_cast<std::int64_t>(sizeof(double));
   return bytes;
 }
 
