@@ -323,12 +323,13 @@ std::optional<Faults::Victim> Faults::any_running_rank() {
 }
 
 void Faults::stop_rank(const Victim& victim, Duration duration) {
-  const auto& [agent, local] = victim;
+  const auto agent = victim.agent;
+  const int local = victim.local_rank;
   const auto who =
       format("rank {} of {}", agent->launch().first_rank + local, text(agent->node().attempt));
   world_.scene.tell("fault", "{} is stopped (SIGSTOP) for {}", who, text(duration));
   agent->stop_rank(local);
-  undo_after(duration, who + " may go on (SIGCONT)", [weak = std::weak_ptr(agent), local = local] {
+  undo_after(duration, who + " may go on (SIGCONT)", [weak = std::weak_ptr(agent), local] {
     if (const auto there = weak.lock()) there->continue_rank(local);
   });
 }
