@@ -26,10 +26,11 @@ void Daemon::start() {
   life_.begin_again();
   awake_ = Duration(0);
   auto opened = keep_busy([this] { return Controller::open(setup_); });
+  const std::string complaint = opened ? "" : opened.error().message;
   if (opened) controller_ = *std::move(opened);
   if (buried()) return;
   if (!controller_) {
-    scene_.tell("daemon", "cannot start: {}", opened.error().message);
+    scene_.tell("daemon", "cannot start: {}", complaint);
     scene_.timeline.after(kStartAgain, [this] { start(); });
     return;
   }

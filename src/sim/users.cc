@@ -1,7 +1,5 @@
 #include "sim/users.h"
 
-#include <algorithm>
-
 namespace lockstep::sim {
 namespace {
 

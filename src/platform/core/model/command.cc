@@ -42,7 +42,7 @@ bool accounted(const Node& node) {
 }
 
 Command command_for(const State& state, const NodeId& id) {
-  const Command leave{.kind = CommandKind::leave, .grace = kGrace};
+  Command leave{.kind = CommandKind::leave, .grace = kGrace};
   const auto node = state.nodes.find(id);
   const Attempt* attempt = live_attempt(state, id.attempt.run);
   if (node == state.nodes.end() || !attempt || attempt->id != id.attempt) return leave;
