@@ -1,12 +1,15 @@
-"""The GPT example as a program: how it ends."""
+"""The GPT example as a program: how it ends, and what it learns by each policy."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.conftest import BUILD, PATIENCE
 
@@ -30,3 +33,44 @@ def test_sigterm_ends_a_rank_that_still_waits_for_the_others(tmp_path: Path) -> 
         finally:
             rank.kill()
             rank.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def trained_by(policy: str, data: Path, ranks: int) -> str:
+    """What rank 0 says of a few steps of a tiny model."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    sizes = "--steps 6 --batch 8 --micro-steps 2 --layers 3 --heads 2 --width 20 --context 16"
+    command = [str(BUILD / "bin" / "gpt"), "train", "--data", str(data), "--policy", policy]
+    processes = [
+        subprocess.Popen(
+            [*command, *sizes.split()],
+            env={**environment, "RANK": str(rank), "WORLD_SIZE": str(ranks)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, said
+    return said[0]
+
+
+def held_out_loss(said: str) -> float:
+    found = re.search(r"held-out loss (\d+\.\d+) nats", said)
+    assert found, said
+    return float(found[1])
+
+
+def test_every_policy_learns_the_same(tmp_path: Path) -> None:
+    data = tmp_path / "text.txt"
+    data.write_text("Once upon a time. " * 1000)
+    expected = held_out_loss(trained_by("ddp", data, 1))
+    for policy in ("zero3", "mics:2+opt"):
+        loss = held_out_loss(trained_by(policy, data, 4))
+        assert loss == pytest.approx(expected, abs=0.01), policy
