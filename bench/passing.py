@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "bench_scheduling"
+PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "bench_passing"
 
 
 def main() -> None:
