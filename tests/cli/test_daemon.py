@@ -64,10 +64,10 @@ def test_who_looks_for_a_daemon_keeps_none_from_starting(idle: Cluster) -> None:
     lookers = [start(idle, "serve", "--stop") for _ in range(20)]
     server = start(idle, "serve", "--hosts", "1x1", "--detach")
     said = "".join(filter(None, server.communicate(timeout=PATIENCE)))
-    for looker in lookers:
-        looker.communicate(timeout=PATIENCE)
-    # It started, as the first did, be it that one of them found it at once and ended it.
-    assert (idle.home / "daemon.log").read_text().count(": serving ") == 2, said
+    found = "".join(looker.communicate(timeout=PATIENCE)[0] or "" for looker in lookers)
+    # It started, as the first did, or one of them found it before it served and ended it.
+    served = (idle.home / "daemon.log").read_text().count(": serving ")
+    assert served == 2 or "stopped the daemon" in found, said
     if not (idle.home / "daemon.json").exists():
         idle.serve("1x1")
 
