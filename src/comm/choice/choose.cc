@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "base/check.h"
@@ -11,8 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Predictions are no better than that; and where two plans cost the same at many sizes, the choice
-// does not go to and fro between them.
+// Predictions are no better than that.
 constexpr double kAsGood = 1.1;
 
 // What a rank sends. Only trees cut what is no longer than a slot into pieces.
@@ -49,15 +48,17 @@ CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
   std::vector<Seconds> times;
   for (const CallPlan& plan : plans) times.push_back(predict(plan, operation, bytes, group, costs));
   const auto least = *std::min_element(times.begin(), times.end());
-  std::vector<CallPlan> good;
-  for (std::size_t i = 0; i < plans.size(); ++i)
-    if (times[i] <= kAsGood * least) good.push_back(plans[i]);
-  const auto key = [&](const CallPlan& plan) {
+  const auto key = [&](std::size_t i) {
+    const CallPlan& plan = plans[i];
     const int ranks = plan.hierarchical ? group.hosts : group.ranks;
-    return std::pair(!plan.hierarchical, messages(plan.algorithm, operation, bytes, ranks));
+    const double late =
+        messages(plan.algorithm, operation, bytes, ranks) * costs.between_hosts.latency;
+    return std::tuple(times[i] > kAsGood * least, !plan.hierarchical, times[i].count() + late);
   };
-  return *std::min_element(good.begin(), good.end(),
-                           [&](const CallPlan& a, const CallPlan& b) { return key(a) < key(b); });
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < plans.size(); ++i)
+    if (key(i) < key(best)) best = i;
+  return plans[best];
 }
 
 }  // namespace lockstep

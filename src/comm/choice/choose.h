@@ -11,9 +11,10 @@
 
 namespace lockstep {
 
-// One that fits. Of those within a tenth of the cheapest a hierarchical one, which leaves most of
-// the wire to others, then the one with the fewest messages, as processors that are busy, and ranks
-// that come late, cost something at each of them. bytes: the call header's, of a rank's share.
+// One that fits, and is within a tenth of the cheapest: a hierarchical one if there is one, as it
+// leaves most of the wire to others; of these the cheapest if each message costs one latency more
+// than predicted, since busy processors and ranks that come late cost something at each of them.
+// bytes: the call header's, of a rank's share.
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
                 const Costs& costs);
 
