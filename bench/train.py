@@ -58,23 +58,27 @@ def main() -> None:
         look_around()
         parameters = SIZES[given.size].bytes // 4
         say(f"{parameters / 1e6:.1f} M parameters, {given.ranks_per_host} ranks a host")
+        held = 0
         for hosts in given.hosts:
             with Network(hosts, RATES.get(given.rate)) as network:
                 for micro_steps in given.micro_steps:
                     for policy in POLICIES:
-                        hold(network, policy, micro_steps, given)
+                        held += hold(network, policy, micro_steps, given)
+        if not held:
+            raise Failed(f"no row is called {' or '.join(given.rows)}: try 'ddp/*'")
     except (Failed, Unavailable) as failed:
         sys.exit(str(failed))
 
 
-def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namespace) -> None:
+def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namespace) -> int:
+    """How many rows it printed."""
     chosen = jobs(
         policy, micro_steps, given.size, len(network.hosts), given.ranks_per_host, given.rows
     )
     packages = install(BUILD, say) if any(job.part.packages for job in chosen) else None
     chosen = [job for job in chosen if packages or not job.part.packages]
     if not chosen:
-        return
+        return 0
     rounds = given.rounds or ROUNDS.get(micro_steps, ROUNDS_OF_MORE)
     with contextlib.ExitStack() as started:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-train-")))
@@ -83,8 +87,10 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
             how = entry(job, network, BUILD, packages)
             return started.enter_context(Contestant(how, job.ranks, folder))
 
-        for row in race(chosen, rounds, network, start, say):
-            print(json.dumps(row), flush=True)
+        rows = race(chosen, rounds, network, start, say)
+    for row in rows:
+        print(json.dumps(row), flush=True)
+    return len(rows)
 
 
 if __name__ == "__main__":
