@@ -52,7 +52,7 @@ CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
     const CallPlan& plan = plans[i];
     const int ranks = plan.hierarchical ? group.hosts : group.ranks;
     const double late =
-        messages(plan.algorithm, operation, bytes, ranks) * costs.between_hosts.latency;
+        messages(plan.algorithm, operation, bytes, ranks) * 2 * costs.between_hosts.latency;
     return std::tuple(times[i] > kAsGood * least, !plan.hierarchical, times[i].count() + late);
   };
   std::size_t best = 0;

@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // One that fits, and is within a tenth of the cheapest: a hierarchical one if there is one, as it
-// leaves most of the wire to others; of these the cheapest if each message costs one latency more
+// leaves most of the wire to others; of these the cheapest if each message costs a round trip more
 // than predicted, since busy processors and ranks that come late cost something at each of them.
 // bytes: the call header's, of a rank's share.
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,

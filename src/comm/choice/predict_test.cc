@@ -119,7 +119,7 @@ TEST(Choose, IsAsGoodAsTheCheapestOfThoseThatFit) {
 TEST(Choose, TakesOfPlansThatAreAsGoodTheOneWithFewestMessagesWhileTheyCount) {
   Costs costs;
   costs.reduction = 5e-11;
-  for (const std::size_t bytes : {64u << 10, 256u << 10})
+  for (const std::size_t bytes : {64u << 10, 256u << 10, 1u << 20})
     EXPECT_EQ(text(choose(Operation::all_reduce, bytes, hosts(2), costs)), "recursive_doubling");
   EXPECT_EQ(text(choose(Operation::all_reduce, 16u << 20, hosts(4, 2), costs)),
             "ring,hierarchical");
