@@ -25,9 +25,10 @@ Reductions::Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Bu
       roll_call_(roll_call),
       error_(error) {}
 
-void Reductions::begin(int micro_step, bool last) {
+void Reductions::begin(int micro_step, bool last, int divisor) {
   micro_step_ = micro_step;
   last_ = last;
+  divisor_ = divisor;
   begun_ = 0;
   for (auto& unit : units_) unit.expect_all();
 }
@@ -48,7 +49,7 @@ void Reductions::start(Unit& unit) {
     unit.gradients().div_(mesh_.world_size());
     start_hop1(unit);
   } else if (last_) {
-    const int parts = mesh_.world_size() * micro_step_;
+    const int parts = mesh_.world_size() * divisor_;
     if (parts > 1) unit.gradients().div_(parts);
     start_hop2(unit);
   }
@@ -78,7 +79,7 @@ void Reductions::end_hop1() {
     shards_.give_back(std::move(scratch));
   }
   if (!last_) return;
-  if (micro_step_ > 1) unit->gradient_shard().div_(micro_step_);
+  if (divisor_ > 1) unit->gradient_shard().div_(divisor_);
   start_hop2(*unit);
 }
 

@@ -34,8 +34,8 @@ class Reductions {
   Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Buffers& shards,
              RollCall& roll_call, FirstError& error);
 
-  // A backward begins, the step's micro_step-th, counted from one.
-  void begin(int micro_step, bool last);
+  // A backward begins, the step's micro_step-th, counted from one. divisor: of the micro-steps' sum.
+  void begin(int micro_step, bool last, int divisor);
   // A parameter's gradient is there. Begins what can begin.
   void arrived(Unit& unit, std::size_t member);
   // Backward is over: waits for hop 1.
@@ -65,6 +65,7 @@ class Reductions {
 
   int micro_step_ = 0;
   bool last_ = false;
+  int divisor_ = 1;
   std::size_t begun_ = 0;  // units of this backward
   std::optional<Hop1> hop1_;
   std::vector<Transfer> hop2_;

@@ -231,6 +231,10 @@ void ShardedModel::install_hooks() {
 int ShardedModel::enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
   const int block = blocks_.index_of(module);
   if (block == ParameterSpec::kRoot || !gathers_->gathers(block)) return ParameterSpec::kRoot;
+  if (in_backward_) {  // recomputed: its backward follows at once, and releases it
+    gathers_->enter_backward(block);
+    return ParameterSpec::kRoot;
+  }
   gathers_->enter(block, at::GradMode::is_enabled());
   if (at::GradMode::is_enabled()) watch_end_of_backward(block, inputs);
   return block;
@@ -252,14 +256,17 @@ void ShardedModel::watch_end_of_backward(int block, const std::vector<at::Tensor
   if (open == before) ++open;  // for ever
 }
 
-at::Tensor ShardedModel::leave(int block, at::Tensor output) {
-  if (block == ParameterSpec::kRoot) return output;
-  if (output.requires_grad())
+void ShardedModel::leave(int block, const std::vector<at::Tensor>& outputs) {
+  if (block == ParameterSpec::kRoot) return;
+  bool backward_follows = false;
+  for (const auto& output : outputs) {
+    if (!output.requires_grad()) continue;
+    backward_follows = true;
     output.register_hook([gathers = std::weak_ptr(gathers_), block](const at::TensorBase&) {
       if (const auto here = gathers.lock()) here->enter_backward(block);
     });
-  gathers_->leave(block, output.requires_grad());
-  return output;
+  }
+  gathers_->leave(block, backward_follows);
 }
 
 at::Tensor ShardedModel::forward(const at::Tensor& input) {
@@ -267,22 +274,46 @@ at::Tensor ShardedModel::forward(const at::Tensor& input) {
   auto x = input;
   for (const auto& stage : stages_) {
     const int block = enter(*stage.module, {x});
-    x = leave(block, stage.forward(x));
+    x = stage.forward(x);
+    leave(block, {x});
   }
   return x;
 }
 
 Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
+  TRY(begin_backward(sync));
+  error_.note(run_backward(loss));
+  return end_backward();
+}
+
+Result<void> ShardedModel::begin_backward(Sync sync, MicroSteps micro_steps) {
   TRY(status());
   if (phase_ == Phase::reducing)
     return Error{Code::invalid,
                  "backward after backward(loss, Sync::now): call finish_gradients() first"};
-  begin_backward(sync);
-  error_.note(run_backward(loss));
+  const bool last = sync == Sync::now;
+  for (auto& unit : units_) unit.attach_gradients();
+  if (phase_ == Phase::finished) {
+    for (auto& unit : units_) unit.zero_gradients();
+    micro_steps_ = 0;
+  }
+  phase_ = last ? Phase::reducing : Phase::accumulating;
+  // Without a shard group, micro-steps before the last only add to this rank's gradients.
+  counting_ = last || mesh_.shard().size() > 1;
+  in_backward_ = true;
+  std::fill(ready_.begin(), ready_.end(), false);
+  arrived_twice_.clear();
+  ++micro_steps_;
+  reductions_->begin(micro_steps_, last, micro_steps == MicroSteps::mean ? micro_steps_ : 1);
+  return {};
+}
+
+Result<void> ShardedModel::end_backward() {
   // What backward did not reach keeps the gradient it had: zero, or that of earlier micro-steps.
   for (std::size_t i = 0; i < ready_.size(); ++i)
     if (!ready_[i]) gradient_ready(i);
   counting_ = false;
+  in_backward_ = false;
   std::fill(open_.begin(), open_.end(), 0);
   gathers_->end_pass();
   reductions_->end();
@@ -293,19 +324,9 @@ Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
   return status();
 }
 
-void ShardedModel::begin_backward(Sync sync) {
-  const bool last = sync == Sync::now;
-  for (auto& unit : units_) unit.attach_gradients();
-  if (phase_ == Phase::finished) {
-    for (auto& unit : units_) unit.zero_gradients();
-    micro_steps_ = 0;
-  }
-  phase_ = last ? Phase::reducing : Phase::accumulating;
-  // Without a shard group, micro-steps before the last only add to this rank's gradients.
-  counting_ = last || mesh_.shard().size() > 1;
-  std::fill(ready_.begin(), ready_.end(), false);
-  arrived_twice_.clear();
-  reductions_->begin(++micro_steps_, last);
+void ShardedModel::forget_gradients() {
+  LS_CHECK(!in_backward_);
+  phase_ = Phase::finished;
 }
 
 Result<void> ShardedModel::run_backward(const at::Tensor& loss) {

@@ -56,6 +56,12 @@ enum class Sync {
   now,    // the step's last micro-step
 };
 
+// What the micro-steps of a step come to.
+enum class MicroSteps {
+  mean,
+  sum,  // as torch's own backward adds them up
+};
+
 // Used by one thread. The module's parameters stay views of the model's buffers, also after the
 // model is gone; those that the policy divides have no memory then.
 class ShardedModel {
@@ -73,7 +79,9 @@ class ShardedModel {
     std::vector<at::Tensor> tensors;
     (collect(tensors, inputs), ...);
     const int index = enter(block, tensors);
-    return leave(index, block.forward(std::forward<Inputs>(inputs)...));
+    at::Tensor output = block.forward(std::forward<Inputs>(inputs)...);
+    leave(index, {output});
+    return output;
   }
   // All children of a torch::nn::Sequential, one after the other.
   at::Tensor forward(const at::Tensor& input);
@@ -83,6 +91,17 @@ class ShardedModel {
   Result<void> backward(const at::Tensor& loss, Sync sync);
   // Waits for the reductions that backward(loss, Sync::now) started.
   Result<void> finish_gradients();
+
+  // The parts of the above, for who runs modules and autograd himself (hooked.h).
+  // Around a block's forward: its inputs, and its outputs with what enter() gave.
+  int enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs);
+  void leave(int block, const std::vector<at::Tensor>& outputs);
+  // Around a backward: before the first gradient is added to a parameter, and after the last.
+  Result<void> begin_backward(Sync sync, MicroSteps micro_steps = MicroSteps::mean);
+  Result<void> end_backward();
+  bool in_backward() const { return in_backward_; }
+  // The next backward starts from zero, whatever micro-steps came before.
+  void forget_gradients();
   // After this rank's masters of the units were written to, by the optimizer or from a checkpoint:
   // gives every rank what it holds of the others' slices. Collective.
   Result<void> spread();
@@ -126,10 +145,7 @@ class ShardedModel {
   }
   template <class Other>
   static void collect(std::vector<at::Tensor>&, const Other&) {}
-  int enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs);
-  at::Tensor leave(int block, at::Tensor output);
   void watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs);
-  void begin_backward(Sync sync);
   void gradient_ready(std::size_t parameter);
   void close(int block);
   Result<void> run_backward(const at::Tensor& loss);
@@ -155,6 +171,7 @@ class ShardedModel {
 
   Phase phase_ = Phase::finished;
   int micro_steps_ = 0;
+  bool in_backward_ = false;
   bool counting_ = false;      // whether this backward's gradients are reduced
   std::vector<bool> ready_;    // by parameter, in this backward
   std::vector<int> open_;      // by block: inputs whose gradients this backward has yet to compute
