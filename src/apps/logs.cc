@@ -6,7 +6,7 @@
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
-#include "text/convert.h"
+#include "platform/api/json.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include "apps/present.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
-#include "text/convert.h"
+#include "platform/api/json.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "apps/spec.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
-#include "text/convert.h"
+#include "platform/api/json.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "apps/subcommand.h"
 #include "base/environment.h"
 #include "base/files.h"
-#include "text/convert.h"
+#include "platform/api/json.h"
 #include "text/document.h"
 
 namespace lockstep {

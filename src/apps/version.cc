@@ -2,7 +2,7 @@
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
-#include "text/convert.h"
+#include "platform/api/json.h"
 #include "text/json.h"
 
 namespace lockstep {

@@ -436,3 +436,15 @@ Json json_schema() {
 }
 
 }  // namespace lockstep
+
+// Converting a large record costs seconds of compilation. Where several sources need it, the header
+// that they share says in namespace lockstep LS_CONVERTED_ELSEWHERE(T), and one source
+// LS_CONVERTED_HERE(T).
+#define LS_CONVERTED_ELSEWHERE(T)                                               \
+  extern template Json to_json<T>(const T&);                                    \
+  extern template Result<T> convert_detail::read<T>(const Json&, const Place&); \
+  extern template Json json_schema<T>();
+#define LS_CONVERTED_HERE(T)                                             \
+  template Json to_json<T>(const T&);                                    \
+  template Result<T> convert_detail::read<T>(const Json&, const Place&); \
+  template Json json_schema<T>();

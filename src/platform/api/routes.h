@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/json.h"
 #include "platform/api/messages.h"
-#include "text/convert.h"
 
 namespace lockstep::api {
 

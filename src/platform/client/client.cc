@@ -8,10 +8,10 @@
 #include "net/http_client.h"
 #include "net/url.h"
 #include "platform/api/error.h"
+#include "platform/api/json.h"
 #include "platform/api/paths.h"
 #include "platform/api/proof.h"
 #include "platform/api/routes.h"
-#include "text/convert.h"
 
 namespace lockstep {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "net/http_server.h"
+#include "platform/api/json.h"
 #include "platform/api/routes.h"
 #include "platform/core/model/ids.h"
-#include "text/convert.h"
 
 namespace lockstep {
 

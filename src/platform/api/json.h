@@ -1,0 +1,31 @@
+// The JSON of the API's messages, which the server, the client and every subcommand with --json
+// use: compiled once, in json.cc. Include this instead of text/convert.h where messages are
+// converted.
+#pragma once
+
+#include "map/map.h"
+#include "platform/api/agent_messages.h"
+#include "platform/api/messages.h"
+#include "text/convert.h"
+
+namespace lockstep {
+
+#define LS_MESSAGES(EACH)    \
+  EACH(Map)                  \
+  EACH(RunSpec)              \
+  EACH(api::Health)          \
+  EACH(api::Heartbeat)       \
+  EACH(api::HeartbeatAnswer) \
+  EACH(api::LogLine)         \
+  EACH(api::LogPage)         \
+  EACH(api::ResumeRequest)   \
+  EACH(api::RunList)         \
+  EACH(api::RunView)         \
+  EACH(api::SeriesList)      \
+  EACH(api::StopRequest)     \
+  EACH(api::SubmitRequest)   \
+  EACH(api::Version)
+
+LS_MESSAGES(LS_CONVERTED_ELSEWHERE)
+
+}  // namespace lockstep
