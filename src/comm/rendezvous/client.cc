@@ -24,6 +24,10 @@ Result<Socket> connect_patiently(const std::string& host, std::uint16_t port, De
   }
 }
 
+std::string_view doing(char verb) {
+  return verb == 'S' ? "setting" : verb == 'W' ? "leaving behind" : "waiting for";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& host,
@@ -55,10 +59,15 @@ Result<std::string> RendezvousClient::get(std::string_view key, Deadline deadlin
   return ask('G', key, {}, deadline);
 }
 
+Result<void> RendezvousClient::leave_behind(std::string_view key, std::string_view value) {
+  TRY(ask('W', key, value, Deadline::after(kSetBound)));
+  return {};
+}
+
 Result<std::string> RendezvousClient::ask(char verb, std::string_view key, std::string_view value,
                                           Deadline deadline) {
   const auto number = std::to_string(++requests_);
-  const auto what = format("{} '{}' at {}", verb == 'S' ? "setting" : "waiting for", key, server_);
+  const auto what = format("{} '{}' at {}", doing(verb), key, server_);
   const auto exchange = [&]() -> Result<std::vector<std::string>> {
     TRY(send_frame(
         socket_, join_fields({number, std::string(1, verb), std::string(key), std::string(value)}),

@@ -24,6 +24,11 @@ class RendezvousClient : public Rendezvous {
 
   Result<void> set(std::string_view key, std::string_view value) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;
+  // When this connection ends, however it ends, the server sets the key, unless it is set already.
+  // For each key that the client names; of more than a few the oldest must be set by then.
+  Result<void> leave_behind(std::string_view key, std::string_view value);
+
+  int fd() const { return socket_.fd(); }
 
  private:
   RendezvousClient(Socket socket, std::string server)

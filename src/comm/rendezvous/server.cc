@@ -26,8 +26,16 @@ constexpr std::size_t kUnsentLimit = 16 << 20;
 // One client's gets that wait at the same time; ours asks one thing at a time.
 constexpr std::size_t kWaitingLimit = 64;
 
+// Of one client; a crew leaves two at a time.
+constexpr std::size_t kWillLimit = 16;
+
 struct Waiting {
   std::string number, key;
+};
+
+// What is to be set when a connection ends.
+struct Will {
+  std::string key, value;
 };
 
 struct Connection {
@@ -44,6 +52,7 @@ struct Connection {
   Stage stage = Stage::hello;
   std::string received, unsent;
   std::vector<Waiting> waiting;
+  std::vector<Will> wills;
   bool refused = false;  // closes when `unsent` is out
 };
 
@@ -72,8 +81,19 @@ class RendezvousServer::Impl {
       wait();
       admit();
       for (auto it = connections_.begin(); it != connections_.end();)
-        it = attend(*it) ? std::next(it) : connections_.erase(it);
+        it = attend(*it) ? std::next(it) : bury(it);
     }
+  }
+
+  std::list<Connection>::iterator bury(std::list<Connection>::iterator one) {
+    const auto wills = std::move(one->wills);
+    const auto next = connections_.erase(one);
+    for (const auto& [key, value] : wills) {
+      if (entries_.contains(key)) continue;
+      if (auto done = set(key, value); !done)
+        LS_LOG(warning, "rendezvous: executing a will: {}", done.error().message);
+    }
+    return next;
   }
 
   // Until something happens; once a second in any case, for the handshakes' bounds.
@@ -167,10 +187,9 @@ class RendezvousServer::Impl {
   Result<void> answer(Connection& one, const std::string& number, const std::string& verb,
                       const std::string& key, const std::string& value) {
     if (verb == "S") {
-      auto stored = store(key, value);
-      reply(one, number, stored ? "ok" : text(stored.error().code),
-            stored ? "" : stored.error().message);
-      if (stored) release_waiting(key, value);
+      reply(one, number, set(key, value));
+    } else if (verb == "W") {
+      reply(one, number, keep_will(one, {key, value}));
     } else if (const auto entry = entries_.find(key); entry != entries_.end()) {
       reply(one, number, "ok", entry->second);
     } else {
@@ -179,6 +198,23 @@ class RendezvousServer::Impl {
     }
     if (one.unsent.size() > kUnsentLimit)
       return Error{Code::exhausted, "the client does not read its answers"};
+    return {};
+  }
+
+  Result<void> set(const std::string& key, const std::string& value) {
+    TRY(store(key, value));
+    release_waiting(key, value);
+    return {};
+  }
+
+  Result<void> keep_will(Connection& one, Will will) {
+    std::erase_if(one.wills, [&](const Will& other) {
+      return other.key == will.key || entries_.contains(other.key);
+    });
+    if (one.wills.size() >= kWillLimit)
+      return Error{Code::exhausted,
+                   format("a client may leave {} keys behind, not more", kWillLimit)};
+    one.wills.push_back(std::move(will));
     return {};
   }
 
@@ -204,6 +240,11 @@ class RendezvousServer::Impl {
         reply(one, waiting.number, "ok", value);
         return true;
       });
+  }
+
+  static void reply(Connection& one, const std::string& number, const Result<void>& outcome) {
+    reply(one, number, outcome ? "ok" : text(outcome.error().code),
+          outcome ? "" : std::string_view(outcome.error().message));
   }
 
   static void reply(Connection& one, const std::string& number, std::string_view status,

@@ -1,0 +1,169 @@
+#include "comm/rendezvous/crew.h"
+
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "base/format.h"
+#include "base/random.h"
+#include "comm/rendezvous/server.h"
+
+namespace lockstep {
+namespace {
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline shortly() { return Deadline::after(std::chrono::milliseconds(50)); }
+
+class Place {
+ public:
+  std::unique_ptr<RendezvousClient> client() const {
+    return RendezvousClient::connect("127.0.0.1", server_->port(), secret_, soon()).value();
+  }
+  // Members that have joined, whose connection ends with them.
+  std::vector<std::optional<Crew>> crew(int members) const {
+    std::vector<std::optional<Crew>> all;
+    for (int member = 0; member < members; ++member)
+      all.emplace_back(Crew::join(client(), member, members).value());
+    return all;
+  }
+
+ private:
+  Secret secret_ = Secret::random();
+  std::unique_ptr<RendezvousServer> server_ =
+      RendezvousServer::start("127.0.0.1", 0, secret_).value();
+};
+
+void each(std::vector<std::optional<Crew>>& crew, const std::function<void(Crew&)>& act) {
+  std::vector<std::thread> threads;
+  for (auto& member : crew)
+    if (member) threads.emplace_back([&] { act(*member); });
+  for (auto& thread : threads) thread.join();
+}
+
+// "0:a 2:c", of those who are there.
+std::string text(const Crew::Roll& roll) {
+  std::string words;
+  for (const auto& [member, said] : roll)
+    if (said) words += format("{}{}:{}", words.empty() ? "" : " ", member, *said);
+  return words;
+}
+
+TEST(Rendezvous, AWillIsExecutedWhenTheConnectionEndsUnlessTheKeyIsSet) {
+  Place place;
+  auto heir = place.client();
+  auto dying = place.client();
+  ASSERT_TRUE(dying->leave_behind("a", "gone"));
+  ASSERT_TRUE(dying->leave_behind("b", "gone"));
+  ASSERT_TRUE(dying->set("a", "said"));
+  EXPECT_EQ(heir->get("b", shortly()).error().code, Code::timeout);
+  dying.reset();
+  EXPECT_EQ(heir->get("b", soon()).value(), "gone");
+  EXPECT_EQ(heir->get("a", soon()).value(), "said");
+}
+
+TEST(Rendezvous, WillsAreBounded) {
+  Place place;
+  auto client = place.client();
+  Result<void> last;
+  for (int i = 0; i < 17; ++i) last = client->leave_behind(format("key {}", i), "gone");
+  ASSERT_FALSE(last);
+  EXPECT_EQ(last.error().code, Code::exhausted);
+}
+
+TEST(Crew, TheLivingReadWhatEachSaysAndWhoIsGone) {
+  Place place;
+  auto crew = place.crew(4);
+  crew[1].reset();
+  each(crew, [](Crew& self) {
+    const auto roll = self.meet(format("m{}", self.member()), soon());
+    ASSERT_TRUE(roll) << roll.error().message;
+    EXPECT_EQ(text(*roll), "0:m0 2:m2 3:m3");
+    EXPECT_EQ(self.generation(), 1);
+  });
+  crew[0].reset();
+  each(crew, [](Crew& self) {
+    const auto roll = self.meet("again", soon());
+    ASSERT_TRUE(roll) << roll.error().message;
+    EXPECT_EQ(text(*roll), "2:again 3:again");
+    EXPECT_EQ(self.generation(), 2);
+  });
+}
+
+// Whoever dies at whatever moment of the meeting: nobody reads another list than the others.
+TEST(Crew, AllReadTheSameThoughMembersDieMeanwhile) {
+  Random random(7);
+  for (int round = 0; round < 20; ++round) {
+    Place place;
+    auto crew = place.crew(6);
+    std::vector<std::string> read(6);
+    std::vector<std::thread> threads;
+    for (std::size_t member = 0; member < 6; ++member)
+      threads.emplace_back([&, member] {
+        const auto roll = crew[member]->meet("here", soon());
+        read[member] = roll ? text(*roll) : roll.error().message;
+      });
+    for (const int victim : {1, 4}) {
+      const auto moment = Deadline::after(Duration(random.below(1000)));
+      while (!moment.passed()) std::this_thread::yield();
+      ::shutdown(crew[static_cast<std::size_t>(victim)]->fd(), SHUT_RDWR);
+    }
+    for (auto& thread : threads) thread.join();
+    for (std::size_t member : {2, 3, 5}) EXPECT_EQ(read[member], read[0]) << "member " << member;
+    EXPECT_NE(read[0].find("0:here"), std::string::npos) << read[0];
+    EXPECT_NE(read[0].find("2:here 3:here"), std::string::npos) << read[0];
+  }
+}
+
+TEST(Crew, WhoNeitherComesNorDiesIsNamed) {
+  Place place;
+  auto crew = place.crew(2);
+  const auto roll = crew[0]->meet("here", shortly());
+  ASSERT_FALSE(roll);
+  EXPECT_EQ(roll.error().code, Code::timeout);
+  EXPECT_NE(roll.error().message.find("member 1 neither came"), std::string::npos);
+}
+
+TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
+  Place place;
+  auto crew = place.crew(3);
+  for (const char* words : {"first", "second"}) {
+    crew[1].reset();
+    std::thread newcomer([&] {
+      auto entered = Crew::enter(place.client(), 1, 3, words, soon());
+      ASSERT_TRUE(entered) << entered.error().message;
+      EXPECT_EQ(text(entered->roll), format("0:old 1:{} 2:old", words));
+      crew[1].emplace(std::move(entered->crew));
+    });
+    std::vector<std::thread> others;
+    for (std::size_t i : {0, 2})
+      others.emplace_back([&, i] {
+        const auto met = crew[i]->meet("old", soon());
+        ASSERT_TRUE(met) << met.error().message;
+        EXPECT_EQ(text(*met), "0:old 2:old");
+        const auto whole = crew[i]->with_replacements(*met, soon());
+        ASSERT_TRUE(whole) << whole.error().message;
+        EXPECT_EQ(text(*whole), format("0:old 1:{} 2:old", words));
+      });
+    newcomer.join();
+    for (auto& other : others) other.join();
+  }
+  EXPECT_EQ(crew[1]->generation(), 2);
+}
+
+TEST(Crew, WhereNoReplacementComesAllSaySo) {
+  Place place;
+  auto crew = place.crew(3);
+  crew[2].reset();
+  each(crew, [](Crew& self) {
+    const auto roll = self.meet("here", soon());
+    ASSERT_TRUE(roll) << roll.error().message;
+    const auto whole = self.with_replacements(*roll, shortly());
+    ASSERT_FALSE(whole);
+    EXPECT_NE(whole.error().message.find("nobody came in place of member 2"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
