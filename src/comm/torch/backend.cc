@@ -43,16 +43,17 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
 }  // namespace
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
-                                                    Rendezvous& rendezvous) {
+                                                    Rendezvous& rendezvous, int generation) {
   const Duration timeout = options.timeout;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
-  return c10::make_intrusive<Backend>(std::move(communicator), timeout);
+  return c10::make_intrusive<Backend>(std::move(communicator), timeout, generation);
 }
 
-Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout)
+Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout, int generation)
     : c10d::Backend(communicator->rank(), communicator->size()),
       timeout_(timeout),
+      generation_(generation),
       group_(Group::create(std::move(communicator))) {}
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
@@ -68,7 +69,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
   const ConnectOptions part{.rank = static_cast<int>(place - ranks.begin()),
                             .size = static_cast<int>(ranks.size()),
                             .group = options->group_name,
-                            .timeout = options->timeout};
+                            .timeout = options->timeout,
+                            .generation = generation_};
   auto backend = store ? connect_through(store, part) : connect_at_meeting_place(part);
   if (!backend) raise(backend.error());
   return *std::move(backend);

@@ -38,9 +38,9 @@ class Backend : public c10d::Backend {
   // Tags of send and recv are below this; those above are the backend's own.
   static constexpr int kTagLimit = 1 << 30;
 
-  // Returns when all ranks of the group have met.
+  // Returns when all ranks of the group have met. generation: as in ConnectOptions, for its parts.
   static Result<c10::intrusive_ptr<Backend>> create(CommunicatorOptions options,
-                                                    Rendezvous& rendezvous);
+                                                    Rendezvous& rendezvous, int generation = 0);
   const std::string getBackendName() const override { return "lockstep"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
@@ -106,7 +106,7 @@ class Backend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
   // For intrusive_ptr only: use create().
-  Backend(std::unique_ptr<Communicator> communicator, Duration timeout);
+  Backend(std::unique_ptr<Communicator> communicator, Duration timeout, int generation);
 
  private:
   // Raises once the group was left.
@@ -139,6 +139,7 @@ class Backend : public c10d::Backend {
   void check_root(std::string_view what, std::int64_t root) const;
 
   const Duration timeout_;
+  const int generation_;
   const std::shared_ptr<Group> group_;  // shared with Group::leave_all()
   std::atomic<std::uint64_t> sequence_ = 0;
   Mutex batches_mutex_;  // guards what follows

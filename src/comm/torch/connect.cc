@@ -1,6 +1,5 @@
 #include "comm/torch/connect.h"
 
-#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -87,7 +86,7 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secre
                                    .timeout = options.timeout,
                                    .network = TRY(network_options_of(own_environment()))};
   communicator.host_id = TRY(host_id());
-  return Backend::create(std::move(communicator), rendezvous);
+  return Backend::create(std::move(communicator), rendezvous, options.generation);
 }
 
 // How often this rank has used the store: a group made again under the same name, after the first
@@ -140,16 +139,39 @@ Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOpti
   return store;
 }
 
+struct Connections {
+  Mutex mutex;                                // guards what follows
+  std::map<int, int> begun LS_GUARDED_BY(mutex);  // by generation
+};
+
+// How many this process has begun in a generation, counting this one.
+int count_connection(int generation) {
+  static auto* const connections = new Connections;  // as the open stores
+  Lock lock(connections->mutex);
+  return ++connections->begun[generation];
+}
+
 Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, ConnectOptions options) {
   auto secret = TRY(secret_from_file());
   if (!secret)
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
   auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(options.timeout)));
   // The meeting place outlives a group: the next one of this process needs another name.
-  static std::atomic<int> connections = 0;
-  if (const int earlier = connections++; earlier > 0)
-    options.group = format("{}-{}", options.group, earlier + 1);
+  const int number = count_connection(options.generation);
+  if (options.generation > 0) options.group += format("-g{}", options.generation);
+  if (number > 1) options.group += format("-{}", number);
   return connect(options, *std::move(secret), *client);
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> group_of(c10::intrusive_ptr<c10d::Backend> backend,
+                                                c10::intrusive_ptr<c10d::Store> store) {
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(std::move(store), backend->getRank(),
+                                                       backend->getSize());
+  const auto custom = c10d::ProcessGroup::BackendType::CUSTOM;
+  group->setBackend(c10::DeviceType::CPU, custom, std::move(backend));
+  group->setDefaultBackend(custom);
+  group->setGroupName("lockstep");
+  return group;
 }
 
 }  // namespace
@@ -173,6 +195,11 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const Connect
   return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
 }
 
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> group_at_meeting_place(
+    const ConnectOptions& options) {
+  return group_of(TRY(connect_at_meeting_place(options)), nullptr);
+}
+
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
   const ConnectOptions options{.rank = TRY(number_variable("RANK")),
                                .size = TRY(number_variable("WORLD_SIZE")),
@@ -188,13 +215,7 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration
     store = TRY(store_from_environment(options));
     backend = TRY(connect_through(store, options));
   }
-  auto group =
-      c10::make_intrusive<c10d::ProcessGroup>(std::move(store), options.rank, options.size);
-  const auto custom = c10d::ProcessGroup::BackendType::CUSTOM;
-  group->setBackend(c10::DeviceType::CPU, custom, std::move(backend));
-  group->setDefaultBackend(custom);
-  group->setGroupName("lockstep");
-  return group;
+  return group_of(std::move(backend), std::move(store));
 }
 
 }  // namespace lockstep

@@ -23,6 +23,9 @@ struct ConnectOptions {
   int size = 1;
   std::string group = "world";  // for error messages
   Duration timeout = std::chrono::minutes(10);
+  // Of ranks that meet again after a death, in which the number of groups that they have made
+  // differs: how often they have met.
+  int generation = 0;
 };
 
 // A backend whose ranks meet in the store. The secret is that of LOCKSTEP_SECRET_FILE; without it,
@@ -31,8 +34,12 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10
                                                           const ConnectOptions& options);
 
 // The same at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE, for groups that no store made.
-// Collective over all ranks of the run: each calls it equally often.
+// Collective over all ranks of the run: each calls it equally often in a generation.
 Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const ConnectOptions& options);
+
+// The same as a process group for CPU tensors.
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> group_at_meeting_place(
+    const ConnectOptions& options);
 
 // A process group with this backend for CPU tensors, for programs in C++. RANK and WORLD_SIZE say
 // who we are. Ranks meet at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE; where that is
