@@ -40,12 +40,20 @@ class Sampler {
                                          "ranks: choose a multiple",
                                          global_batch_, ranks)};
     const std::int64_t share = global_batch_ / ranks;
-    std::vector<std::int64_t> indices;
-    for (std::int64_t i = 0; i < share; ++i)
-      indices.push_back(at(state_.cursor + rank * share + i));
-    state_.cursor += global_batch_;
+    auto indices = peek(rank * share, (rank + 1) * share);
+    advance();
     return indices;
   }
+
+  // For shares that are not equal (train/batch.h): samples begin to end of the next batch, which
+  // stays the next until everybody moves on by the whole of it.
+  std::vector<std::int64_t> peek(std::int64_t begin, std::int64_t end) const {
+    std::vector<std::int64_t> indices;
+    for (std::int64_t i = begin; i < end; ++i) indices.push_back(at(state_.cursor + i));
+    return indices;
+  }
+  void advance() { state_.cursor += global_batch_; }
+  std::int64_t global_batch() const { return global_batch_; }
 
   const State& state() const { return state_; }
   // Goes on from a saved state; the state is the run's, so the seed comes with it.

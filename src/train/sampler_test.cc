@@ -50,6 +50,15 @@ TEST(Sampler, ItGoesOnExactlyWhereItsStateWasTaken) {
   EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + 5));
 }
 
+TEST(Sampler, ABatchStaysTheNextUntilItIsTaken) {
+  auto sampler = Sampler::create(101, 8, 7).value(), other = sampler;
+  const auto batch = other.next(0, 1).value();
+  EXPECT_EQ(sampler.peek(2, 5), (std::vector(batch.begin() + 2, batch.begin() + 5)));
+  EXPECT_EQ(sampler.peek(0, 8), batch);
+  sampler.advance();
+  EXPECT_EQ(sampler.state(), other.state());
+}
+
 TEST(Sampler, TinyDataSetsWork) {
   auto sampler = Sampler::create(1, 4, 3).value();
   EXPECT_EQ(sampler.next(0, 2).value(), (std::vector<std::int64_t>{0, 0}));
