@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "comm/flight/label.h"
 
 namespace lockstep {
@@ -176,6 +177,17 @@ Result<Comm> Comm::split(const std::vector<int>& ranks, std::string_view name) c
     return Comm(split_group(**group_, ranks, rank, name), bound_);
   } catch (const std::exception& exception) {
     return error_of(format("making the group {} of rank {}", name, rank_), exception);
+  }
+}
+
+void Comm::leave() {
+  if (!group_) return;
+  for (const auto& device : (*group_)->getDeviceTypes()) {
+    try {
+      (*group_)->getBackend(device.type())->shutdown();
+    } catch (const std::exception& exception) {
+      LS_LOG(warning, "rank {} leaving a group: {}", rank_, exception.what());
+    }
   }
 }
 

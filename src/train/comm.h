@@ -74,6 +74,11 @@ class Comm {
   // calls it once with the group that it is to be in. `name` is for errors: "shard".
   Result<Comm> split(const std::vector<int>& ranks, std::string_view name) const;
 
+  // Ends what is under way, with an error, and leaves the group, within seconds. Whoever dies or
+  // lives on in it, none of its transfers moves anything any more; later ones fail. Nothing in a
+  // group of one, and nothing over backends that know of no such end (Gloo).
+  void leave();
+
   // A zeroed one-dimensional tensor: in the backend's own memory where it lends some, which saves
   // it a copy on every transfer.
   Result<at::Tensor> allocate(std::int64_t elements, at::ScalarType type, at::Device device);

@@ -39,6 +39,11 @@ class Mesh {
   // must divide it. Collective where that makes new groups.
   Result<Mesh> cut(int shard) const;
 
+  // Leaves all of its groups, as Comm::leave() tells.
+  void leave() {
+    for (auto* group : {&world_, &replicate_, &shard_}) group->leave();
+  }
+
   const MeshShape& shape() const { return shape_; }
   int rank() const { return world_.rank(); }
   int world_size() const { return world_.size(); }

@@ -31,14 +31,14 @@ at::ScalarType exact(at::ScalarType type) {
 }  // namespace
 
 Result<Unit> Unit::create(const Layout& layout, int index,
-                          const std::vector<at::Tensor>& parameters, Mesh& mesh) {
+                          const std::vector<at::Tensor>& parameters, Mesh& mesh, Values values) {
   const at::NoGradGuard no_grad;
   const auto& place = layout.units[static_cast<std::size_t>(index)];
   Unit unit;
   unit.index_ = index;
   unit.block_ = place.block;
   unit.shard_group_ = mesh.shard().size() > 1;
-  TRY(unit.create_whole(layout, parameters, mesh));
+  TRY(unit.create_whole(layout, parameters, mesh, values));
   TRY(unit.create_pieces(place, mesh));
   TRY(unit.create_master(mesh));
   TRY(unit.create_gradients(mesh));
@@ -52,7 +52,7 @@ Result<Unit> Unit::create(const Layout& layout, int index,
 }
 
 Result<void> Unit::create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
-                                Mesh& mesh) {
+                                Mesh& mesh, Values values) {
   const auto& place = layout.units[static_cast<std::size_t>(index_)];
   const auto device = parameters[static_cast<std::size_t>(place.parameters.front())].device();
   whole_ = TRY(mesh.world().allocate(place.elements, place.type, device));
@@ -60,11 +60,12 @@ Result<void> Unit::create_whole(const Layout& layout, const std::vector<at::Tens
     const auto i = static_cast<std::size_t>(number);
     auto parameter = parameters[i];
     const auto home = view(whole_, layout.parameters[i]);
-    home.copy_(parameter);
+    if (values == Values::of_rank_0) home.copy_(parameter);
     // The data, not the tensor: version counters stay still, and the module keeps its tensor.
     parameter.set_data(home);
     members_.push_back({parameter, {}, layout.parameters[i].offset});
   }
+  if (values == Values::to_come) return {};
   return mesh.world().broadcast(whole_, 0, format("parameters of unit {}", index_)).wait();
 }
 
@@ -122,6 +123,11 @@ at::Tensor Unit::release() {
   LS_CHECK(divided() && has_memory());
   set_memory(whole_, nullptr, 0);
   return std::exchange(parameter_buffer_, {});
+}
+
+void Unit::drop_buffers() {
+  if (divided() && has_memory()) release();
+  if (collecting()) end_collecting();
 }
 
 void Unit::zero_gradients() {

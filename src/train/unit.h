@@ -31,12 +31,19 @@
 
 namespace lockstep {
 
+// What parameters and buffers hold when a module has been sharded.
+enum class Values {
+  of_rank_0,  // its values become everybody's
+  to_come,    // none: somebody writes them afterwards, so nobody has to have memory for them before
+};
+
 class Unit {
  public:
-  // `parameters` are the module's, in the order of Layout::parameters. Rank 0's values become
-  // everybody's; gradients start at zero. A divided unit is released.
+  // `parameters` are the module's, in the order of Layout::parameters. Gradients start at zero. A
+  // divided unit is released. Collective for values of rank 0.
   static Result<Unit> create(const Layout& layout, int index,
-                             const std::vector<at::Tensor>& parameters, Mesh& mesh);
+                             const std::vector<at::Tensor>& parameters, Mesh& mesh,
+                             Values values = Values::of_rank_0);
 
   int index() const { return index_; }
   int block() const { return block_; }
@@ -59,6 +66,8 @@ class Unit {
   // Memory for a divided unit's parameters, and that memory back.
   void hold(at::Tensor buffer);
   at::Tensor release();
+  // After an error: nothing is lent any more. What transferred to or from it has ended.
+  void drop_buffers();
   bool has_memory() const { return !divided() || parameter_buffer_.defined(); }
 
   // Before each backward: puts the gradients' views back where somebody replaced or dropped one
@@ -86,7 +95,7 @@ class Unit {
   };
 
   Result<void> create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
-                            Mesh& mesh);
+                            Mesh& mesh, Values values);
   Result<void> create_pieces(const UnitPlace& place, Mesh& mesh);
   Result<void> create_master(Mesh& mesh);
   Result<void> create_gradients(Mesh& mesh);
