@@ -66,6 +66,11 @@ int Blocks::owner_of(const at::Tensor& parameter) const {
   return found == owners_.end() ? ParameterSpec::kRoot : found->second;
 }
 
+bool Blocks::of_several(const at::Tensor& parameter) const {
+  const auto found = owners_.find(parameter.unsafeGetTensorImpl());
+  return found != owners_.end() && found->second == ParameterSpec::kRoot;
+}
+
 std::vector<Stage> stages_of(torch::nn::Module& module) {
   std::vector<Stage> stages;
   auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);

@@ -30,6 +30,7 @@ class Blocks {
   int index_of(const torch::nn::Module& module) const;
   // Whose parameter it is; kRoot if nobody's, or of several.
   int owner_of(const at::Tensor& parameter) const;
+  bool of_several(const at::Tensor& parameter) const;
 
  private:
   std::vector<std::string> names_;

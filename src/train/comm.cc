@@ -95,6 +95,15 @@ c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
   return part;
 }
 
+// The CPU where the group serves it; NCCL serves GPUs only.
+at::Device device_of(const c10d::ProcessGroup& group) {
+  const auto devices = group.getDeviceTypes();
+  const bool cpu = std::any_of(devices.begin(), devices.end(), [](auto& each) {
+    return each.is_cpu();
+  });
+  return cpu || devices.empty() ? at::Device(at::kCPU) : devices.front();
+}
+
 }  // namespace
 
 Result<void> Transfer::wait() {
@@ -112,7 +121,7 @@ Result<void> Transfer::wait() {
 }
 
 Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
-    : bound_(bound), rank_(group->getRank()), size_(group->getSize()) {
+    : bound_(bound), device_(device_of(*group)), rank_(group->getRank()), size_(group->getSize()) {
   group_ = std::make_shared<c10::intrusive_ptr<c10d::ProcessGroup>>(std::move(group));
 }
 
@@ -193,9 +202,19 @@ void Comm::leave() {
 
 Result<double> Comm::reduce(double value, Reduction reduction, std::string_view label) {
   if (!group_) return value;
-  auto tensor = at::full({1}, value, at::kDouble);
+  auto tensor = at::full({1}, value, at::TensorOptions(device_).dtype(at::kDouble));
   TRY(reduce(tensor, reduction, label).wait());
   return tensor.item<double>();
+}
+
+Result<std::vector<std::int64_t>> Comm::gather(std::int64_t value, std::string_view label) {
+  if (!group_) return std::vector{value};
+  const auto options = at::TensorOptions(device_).dtype(at::kLong);
+  const auto all = at::zeros({size_}, options);
+  TRY(gather(all, at::full({1}, value, options), label).wait());
+  const auto here = all.cpu();
+  const auto* first = here.const_data_ptr<std::int64_t>();
+  return std::vector<std::int64_t>(first, first + size_);
 }
 
 Result<at::Tensor> Comm::allocate(std::int64_t elements, at::ScalarType type, at::Device device) {

@@ -69,6 +69,8 @@ class Comm {
 
   // One number, reduced and waited for.
   Result<double> reduce(double value, Reduction reduction, std::string_view label);
+  // Each rank's number, by rank.
+  Result<std::vector<std::int64_t>> gather(std::int64_t value, std::string_view label);
 
   // The group of these of our ranks, in this order; this rank is among them. Each rank of ours
   // calls it once with the group that it is to be in. `name` is for errors: "shard".
@@ -90,6 +92,7 @@ class Comm {
   // Shared by the copies of a Comm; null in a group of one.
   std::shared_ptr<c10::intrusive_ptr<c10d::ProcessGroup>> group_;
   Duration bound_ = kBound;
+  at::Device device_ = at::kCPU;  // where single numbers are carried
   int rank_ = 0;
   int size_ = 1;
 };

@@ -6,6 +6,9 @@
 // the next kAhead blocks' gathers are under way while a block computes, in backward those of the
 // blocks before it. All ranks of a shard group have seen the same, so they fetch ahead the same.
 //
+// What other ranks have stepped is gathered behind the optimizer's step, unit by unit in the order
+// in which forward will come to them, and waited for where a unit is used: blocks' when they run.
+//
 // Memory: at most 1 + kAhead units (all of them where the policy keeps what it gathered).
 #pragma once
 
@@ -27,8 +30,8 @@ class Gathers {
   static constexpr int kAhead = 2;
 
   // All references must outlive it. blocks: how many the user named.
-  Gathers(std::vector<Unit>& units, int blocks, const Policy& policy, Mesh& mesh, Buffers& buffers,
-          RollCall& roll_call, FirstError& error);
+  Gathers(std::vector<Unit>& units, const Layout& layout, int blocks, const Policy& policy,
+          Mesh& mesh, Buffers& buffers, RollCall& roll_call, FirstError& error);
 
   // Whether anything of the block comes and goes.
   bool gathers(int block) const { return !units_of_[static_cast<std::size_t>(block)].empty(); }
@@ -37,12 +40,17 @@ class Gathers {
   void leave(int block, bool backward_follows);
   void enter_backward(int block);
   void release(Unit& unit);
+  void release(int block);
   // The end of backward: nothing stays gathered.
   void end_pass();
 
-  // After the optimizer's step, or after somebody has written to the masters: what other ranks
-  // stepped becomes ours, in shards and in what is whole all the time.
-  Result<void> spread();
+  // After somebody has written to the masters: begins to make what other ranks have written ours,
+  // in shards and in what is whole all the time. Waits for what is not of blocks that ran since the
+  // last time, and so may be read by anybody.
+  void begin_spread();
+  // Waits for what is still on its way, of a block that runs now or of all.
+  void settle(int block);
+  void settle();
 
  private:
   static constexpr int kNone = -1;
@@ -52,8 +60,10 @@ class Gathers {
   void fetch_ahead(int block, const std::vector<int>& successors);
   void fetch(int block);
   void need(int block, const std::vector<int>& successors);
-  Result<void> spread_over_replicas();
-  Result<void> spread_over_shards();
+  bool from_replicas(const Unit& unit) const;
+  bool from_shards(const Unit& unit) const;
+  void settle(Unit& unit);
+  bool ran(const Unit& unit) const;
 
   std::vector<Unit>& units_;
   const bool keep_;
@@ -61,8 +71,12 @@ class Gathers {
   Buffers& buffers_;
   RollCall& roll_call_;
   FirstError& error_;
-  std::vector<std::vector<int>> units_of_;          // by block
+  std::vector<std::vector<int>> units_of_;          // by block: those that come and go
+  std::vector<std::vector<int>> wholes_of_;         // by block: others that have a part of it
+  std::vector<std::vector<int>> blocks_of_;         // by unit: whose parameters it has
   std::vector<std::optional<Transfer>> under_way_;  // by unit; until it is waited for
+  std::vector<std::optional<Transfer>> spreading_;  // by unit; until it is waited for
+  std::vector<bool> ran_;                           // by block: since the last spread
   std::vector<int> after_, before_;                 // by block: which came next to it last time
   int last_ = kNone;                                // block of this pass's forward
 };

@@ -27,7 +27,8 @@ Bytes padded_size(const ParameterSpec& spec) {
 
 Bytes size(const UnitPlace& unit) { return Bytes(unit.elements * width(unit.type)); }
 
-// Declared last comes first, since backward does; blocks in their own order before the root.
+// Declared last comes first, since backward does; blocks in their own order before the root; what
+// is frozen last.
 std::vector<std::size_t> order_of_backward(const std::vector<ParameterSpec>& parameters,
                                            bool blocks) {
   std::vector<std::size_t> order(parameters.size());
@@ -36,6 +37,8 @@ std::vector<std::size_t> order_of_backward(const std::vector<ParameterSpec>& par
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return parameters[a].block > parameters[b].block;
     });
+  std::stable_partition(order.begin(), order.end(),
+                        [&](std::size_t i) { return parameters[i].trainable; });
   return order;
 }
 
@@ -49,12 +52,18 @@ class Units {
   int unit_for(const ParameterSpec& spec) {
     const int block = policy_.parameters > 1 ? spec.block : ParameterSpec::kRoot;
     for (std::size_t i = units_.size(); i-- > 0;) {
-      if (units_[i].type != spec.type || units_[i].block != block) continue;
+      const auto& unit = units_[i];
+      if (unit.type != spec.type || unit.block != block || unit.trainable != spec.trainable)
+        continue;
       if (block != ParameterSpec::kRoot || fits(i, spec)) return static_cast<int>(i);
       break;
     }
-    units_.push_back(
-        {.type = spec.type, .block = block, .elements = 0, .slice = {}, .parameters = {}});
+    units_.push_back({.type = spec.type,
+                      .block = block,
+                      .elements = 0,
+                      .slice = {},
+                      .parameters = {},
+                      .trainable = spec.trainable});
     return static_cast<int>(units_.size() - 1);
   }
 
@@ -81,6 +90,10 @@ std::int64_t ParameterSpec::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+at::ScalarType exact_type(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
+}
+
 Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy,
                      SliceNumber slice) {
   Layout layout;
@@ -99,8 +112,11 @@ Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy
     // At least one, also where all parameters are empty: nobody sends nothing.
     unit.elements = round_up(std::max<std::int64_t>(unit.elements, 1),
                              slice.count * (kAlignment / width(unit.type)));
-    const auto share = unit.elements / slice.count;
-    unit.slice = {slice.index * share, (slice.index + 1) * share};
+    // What no optimizer steps is not divided over replicas, who would have to gather it again.
+    const int in_shard = unit.trainable ? 1 : policy.optimizer / policy.gradients;
+    const auto share = unit.elements / slice.count * in_shard;
+    const auto begin = slice.index / in_shard * share;
+    unit.slice = {begin, begin + share};
   }
   for (auto& place : layout.parameters)
     place.owned = owned_part(layout.units[static_cast<std::size_t>(place.unit)].slice, place.offset,

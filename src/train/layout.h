@@ -29,6 +29,8 @@ struct ParameterSpec {
   std::vector<std::int64_t> shape;  // global
   at::ScalarType type = at::ScalarType::Float;
   int block = kRoot;  // which of the blocks that the user named has it
+  // A frozen one needs neither gradient nor optimizer state.
+  bool trainable = true;
 
   std::int64_t elements() const;
 };
@@ -45,8 +47,10 @@ struct UnitPlace {
   // The block that it is, whose parameters are gathered for use; kRoot: whole all the time.
   int block = ParameterSpec::kRoot;
   std::int64_t elements = 0;  // with the padding that aligns parameters and slices
-  Interval slice;             // of the elements: what this rank's optimizer steps
+  // Of the elements: what this rank's optimizer steps; of a frozen unit the rank's shard.
+  Interval slice;
   std::vector<int> parameters;
+  bool trainable = true;  // or frozen, all of it
 };
 
 // Which of the slices of each unit is this rank's.
@@ -62,9 +66,13 @@ struct Layout {
   // Where the policy divides parameters, each block is a unit (of one type each). All else lies in
   // buckets of one type, cut by bytes in reverse order of declaration, since backward comes to the
   // last layer first; they stand behind the blocks, since the root is complete only at the end. A
-  // parameter is never cut into two units: one larger than a bucket has its own.
+  // parameter is never cut into two units: one larger than a bucket has its own. Frozen parameters
+  // have units of their own, behind all others.
   static Layout build(std::vector<ParameterSpec> parameters, const Policy& policy,
                       SliceNumber slice = {});
 };
+
+// In which the optimizer computes, and gradients are summed: 32 bits for floats of 16.
+at::ScalarType exact_type(at::ScalarType type);
 
 }  // namespace lockstep

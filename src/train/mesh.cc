@@ -1,5 +1,6 @@
 #include "train/mesh.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,16 +10,6 @@
 #include "base/format.h"
 
 namespace lockstep {
-namespace {
-
-// `count` ranks from `first` on, each `stride` after the one before.
-std::vector<int> every(int first, int stride, int count) {
-  std::vector<int> ranks;
-  for (int i = 0; i < count; ++i) ranks.push_back(first + i * stride);
-  return ranks;
-}
-
-}  // namespace
 
 Result<Mesh> Mesh::create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
                           Duration bound) {
@@ -38,12 +29,27 @@ Result<Mesh> Mesh::create(c10::intrusive_ptr<c10d::ProcessGroup> world, const Me
   mesh.shape_.replicate = static_cast<int>(product);
   mesh.world_ = Comm(std::move(world), bound);
   mesh.replicate_ = mesh.world_;
+  mesh.shard_ranks_ = {mesh.rank()};
   return mesh.cut(shard);
 }
 
 Result<Mesh> Mesh::replicas(c10::intrusive_ptr<c10d::ProcessGroup> world, Duration bound) {
   const int size = world->getSize();
   return create(std::move(world), {.replicate = size}, bound);
+}
+
+Mesh Mesh::on(std::string host) const {
+  Mesh mesh = *this;
+  mesh.host_ = std::move(host);
+  mesh.places_.reset();
+  return mesh;
+}
+
+Result<Places> Mesh::places() {
+  if (places_) return *places_;
+  if (world_size() == 1) return places_.emplace(1);
+  const auto host = host_.empty() ? TRY(own_host_id()) : host_;
+  return places_.emplace(TRY(world_.gather(number_of_host(host), "the ranks' hosts")));
 }
 
 Result<Mesh> Mesh::cut(int shard) const {
@@ -53,10 +59,16 @@ Result<Mesh> Mesh::cut(int shard) const {
   Mesh mesh = *this;
   mesh.shape_.shard = shard;
   mesh.shape_.replicate = ranks / shard;
-  const int replica = rank() / shard;
-  mesh.shard_ = TRY(world_.split(every(replica * shard, 1, shard), "shard"));
-  mesh.replicate_ =
-      TRY(world_.split(every(rank() % shard, shard, mesh.shape_.replicate), "replicate"));
+  const auto places = TRY(mesh.places());
+  auto group = places.group_of(rank(), shard);
+  std::vector<int> replicas;
+  for (int i = 0; i < mesh.shape_.replicate; ++i)
+    replicas.push_back(places.order()[static_cast<std::size_t>(i * shard + group.index)]);
+  mesh.shard_ = TRY(world_.split(group.ranks, "shard"));
+  mesh.replicate_ = TRY(world_.split(replicas, "replicate"));
+  // A group of all is the world itself, with the world's numbers.
+  if (shard == ranks) std::sort(group.ranks.begin(), group.ranks.end());
+  mesh.shard_ranks_ = std::move(group.ranks);
   return mesh;
 }
 

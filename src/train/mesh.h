@@ -2,11 +2,16 @@
 // kind of data: pipeline stages, replicas of a shard, the shards of one replica, tensor slices.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include <c10/util/intrusive_ptr.h>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "train/comm.h"
+#include "train/places.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -25,8 +30,8 @@ struct MeshShape {
 class Mesh {
  public:
   // Refuses a shape whose product is not the group's size, and today pp and tp above one. Ranks of
-  // a shard group are neighbours: those that the map numbers next to each other, so the closest.
-  // Collective. bound: how long a wait for the other ranks may last.
+  // a shard group are close to each other (places.h). Collective. bound: how long a wait for the
+  // other ranks may last.
   static Result<Mesh> create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
                              Duration bound = Comm::kBound);
   // All ranks of the group as replicas.
@@ -35,6 +40,10 @@ class Mesh {
   // One process, which needs no process group.
   static Mesh single() { return Mesh(); }
 
+  // This mesh with this rank on that host, where the environment does not say which it is.
+  Mesh on(std::string host) const;
+  // Which ranks are on one host, found out once. Collective.
+  Result<Places> places();
   // This mesh with its data axis (replicate x shard) cut into shard groups of so many ranks, which
   // must divide it. Collective where that makes new groups.
   Result<Mesh> cut(int shard) const;
@@ -55,6 +64,8 @@ class Mesh {
   // The ranks of this rank's replica.
   Comm& shard() { return shard_; }
   const Comm& shard() const { return shard_; }
+  // Their numbers in the world, by their rank in shard().
+  const std::vector<int>& shard_ranks() const { return shard_ranks_; }
 
  private:
   Mesh() = default;
@@ -63,6 +74,9 @@ class Mesh {
   Comm world_;
   Comm replicate_;
   Comm shard_;
+  std::vector<int> shard_ranks_ = {0};
+  std::string host_;  // empty: the environment knows
+  std::optional<Places> places_;
 };
 
 }  // namespace lockstep

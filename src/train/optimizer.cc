@@ -48,6 +48,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(ShardedModel& model,
 Optimizer::Optimizer(ShardedModel& model, const OptimizerOptions& options)
     : model_(model), options_(options) {
   for (const auto& unit : model.units()) {
+    if (!unit.trainable()) break;  // they stand behind all others
     flat_.push_back(unit.master().detach());
     flat_.back().mutable_grad() = unit.gradient_slice();
   }
@@ -112,6 +113,7 @@ std::vector<OwnedTensor> Optimizer::state() const {
   for (const auto& slot : slots_)
     for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
       const auto& place = layout.parameters[i];
+      if (!place.spec.trainable) continue;
       const auto& flat = slot.flat[static_cast<std::size_t>(place.unit)];
       owned.push_back({format("{}/{}", slot.name, place.spec.name), place.spec.shape, place.owned,
                        Unit::owned(flat, layout, static_cast<int>(i))});
@@ -153,7 +155,7 @@ Result<Step> Optimizer::step() {
     return torch_error(exception);
   }
   ++steps_;
-  TRY(model_.spread());
+  TRY(model_.begin_spread());
   return Step{.taken = true, .gradient_norm = norm};
 }
 

@@ -1,16 +1,19 @@
 #include "train/policy.h"
 
 #include <charconv>
+#include <utility>
 
 #include "base/format.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames = "ddp, zero1, zero2, zero3, mics:P or mics:P+opt";
+constexpr std::string_view kNames = "ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto";
 
 std::string strategy(const Policy& policy, int n) {
-  const auto [p, g, o, keep, bucket, first] = policy;
+  const int p = policy.parameters;
+  const int g = policy.gradients;
+  const int o = policy.optimizer;
   if (p == 1 && g == 1 && o == 1) return "ddp";
   if (p == 1 && g == 1 && o == n) return "zero1";
   if (p == 1 && g == n && o == n) return "zero2";
@@ -33,14 +36,40 @@ bool take_suffix(std::string_view& words, std::string_view suffix) {
   return true;
 }
 
+bool take_prefix(std::string_view& words, std::string_view prefix) {
+  if (!words.starts_with(prefix)) return false;
+  words.remove_prefix(prefix.size());
+  return true;
+}
+
 // The P of "mics:P"; 0 if there is none.
 int group_size(std::string_view words) {
-  constexpr std::string_view prefix = "mics:";
-  if (!words.starts_with(prefix)) return 0;
-  words.remove_prefix(prefix.size());
+  if (!take_prefix(words, "mics:")) return 0;
   int size = 0;
   const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), size);
   return failed == std::errc() && end == words.data() + words.size() && size > 0 ? size : 0;
+}
+
+// "auto" or "auto:16GiB"; false if it is another.
+Result<bool> read_automatic(std::string_view words, Policy& policy) {
+  policy.automatic = words == "auto";
+  if (!take_prefix(words, "auto:")) return policy.automatic;
+  policy.automatic = true;
+  policy.memory = TRY(parse_bytes(words));
+  if (policy.memory <= 0_B) return Error{Code::invalid, "a device has more memory than none"};
+  return true;
+}
+
+void read_suffixes(std::string_view& words, Policy& policy) {
+  for (bool found = true; found;) {
+    found = false;
+    if (take_suffix(words, "+keep")) found = policy.keep = true;
+    if (take_suffix(words, "+recompute")) found = policy.recompute = true;
+  }
+}
+
+std::string suffixes(const Policy& policy) {
+  return format("{}{}", policy.keep ? "+keep" : "", policy.recompute ? "+recompute" : "");
 }
 
 }  // namespace
@@ -49,7 +78,10 @@ Result<Policy> parse_policy(std::string_view name, int world_size) {
   const int n = world_size;
   auto words = name;
   Policy policy;
-  policy.keep = take_suffix(words, "+keep");
+  read_suffixes(words, policy);
+  auto automatic = read_automatic(words, policy);
+  if (!automatic) return std::move(automatic).error().within(format("policy {}", name));
+  if (*automatic) return policy;
   const bool over_all = take_suffix(words, "+opt");
   if (const int p = group_size(words)) {
     policy.parameters = policy.gradients = p;
@@ -70,12 +102,15 @@ Result<Policy> parse_policy(std::string_view name, int world_size) {
 }
 
 std::string text(const Policy& policy, int world_size) {
-  return format("{}{} ({}, {}, {})", strategy(policy, world_size), policy.keep ? "+keep" : "",
+  if (policy.automatic) return format("auto{}", suffixes(policy));
+  return format("{}{} ({}, {}, {})", strategy(policy, world_size), suffixes(policy),
                 policy.parameters, policy.gradients, policy.optimizer);
 }
 
 Result<void> check(const Policy& policy, int world_size) {
-  const auto [p, g, o, keep, bucket, first] = policy;
+  const int p = policy.parameters;
+  const int g = policy.gradients;
+  const int o = policy.optimizer;
   for (int group : {p, g, o})
     if (group < 1 || world_size % group != 0)
       return Error{Code::invalid,
@@ -87,13 +122,13 @@ Result<void> check(const Policy& policy, int world_size) {
         format("policy {}: parameters are divided by 1 or as gradients, optimizer state as "
                "gradients or over all {} ranks",
                text(policy, world_size), world_size)};
-  if (keep && p == 1 && world_size > 1)
+  if (policy.keep && p == 1 && world_size > 1 && !policy.automatic)
     return Error{Code::invalid, format("policy {}: parameters are whole all the time: leave +keep "
                                        "away",
                                        text(policy, world_size))};
-  if (bucket <= 0_B || first <= 0_B)
-    return Error{Code::invalid,
-                 format("bucket sizes must be positive, got {} and {}", text(bucket), text(first))};
+  if (policy.bucket <= 0_B || policy.first_bucket <= 0_B)
+    return Error{Code::invalid, format("bucket sizes must be positive, got {} and {}",
+                                       text(policy.bucket), text(policy.first_bucket))};
   return {};
 }
 

@@ -40,7 +40,9 @@ void Reductions::arrived(Unit& unit, std::size_t member) {
     unit.take_gradient(member);
   }
   unit.arrived();
-  while (begun_ < units_.size() && units_[begun_].complete()) start(units_[begun_++]);
+  // Frozen units stand behind all others.
+  while (begun_ < units_.size() && units_[begun_].trainable() && units_[begun_].complete())
+    start(units_[begun_++]);
 }
 
 // Gradients are divided before each sum, which keeps it in the range of half precision.

@@ -30,6 +30,9 @@ namespace lockstep {
 
 class Reductions {
  public:
+  // Units whose whole gradients are there at once.
+  static constexpr int kUnderWay = 2;
+
   // All references must outlive it.
   Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Buffers& shards,
              RollCall& roll_call, FirstError& error);

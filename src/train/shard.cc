@@ -14,6 +14,9 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/log.h"
+#include "train/choose.h"
+#include "train/device_memory.h"
 
 namespace lockstep {
 namespace {
@@ -62,11 +65,22 @@ OwnedTensor whole(std::string name, const at::Tensor& tensor, bool copies_equal)
 }
 
 Result<void> check_blocks(const Policy& policy, const Blocks& blocks, int world_size) {
-  if (policy.parameters == 1 || blocks.count() > 0) return {};
+  if (blocks.count() > 0) return {};
+  if (policy.recompute)
+    return Error{Code::invalid, format("policy {} runs one unit at a time again, but none is named: "
+                                       "give shard() the module's blocks",
+                                       text(policy, world_size))};
+  if (policy.parameters == 1) return {};
   return Error{Code::invalid,
                format("policy {} gathers one unit at a time, but none is named: give shard() the "
                       "module's blocks, or use zero2",
                       text(policy, world_size))};
+}
+
+bool is_trainable(const torch::nn::Module& module) {
+  const auto parameters = module.parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const auto& each) { return each.requires_grad(); });
 }
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
@@ -109,12 +123,11 @@ Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh
                                             const std::vector<torch::nn::Module*>& blocks) {
   TRY(check(policy, mesh.world_size()));
   auto parts = TRY(Blocks::create(module, blocks));
-  TRY(check_blocks(policy, parts, mesh.world_size()));
-  std::unique_ptr<ShardedModel> model(
-      new ShardedModel(TRY(mesh.cut(policy.gradients)), std::move(parts)));
+  std::unique_ptr<ShardedModel> model(new ShardedModel(std::move(mesh), std::move(parts)));
   model->stages_ = stages_of(module);
   TRY(model->take_tensors(module));
-  TRY(model->build(policy));
+  TRY(model->decide(policy));
+  TRY(model->build());
   return model;
 }
 
@@ -141,14 +154,60 @@ Result<void> ShardedModel::take_tensors(torch::nn::Module& module) {
   return {};
 }
 
-Result<void> ShardedModel::build_layout(const Policy& policy) {
-  std::vector<ParameterSpec> specs;
-  for (const auto& parameter : parameters_) specs.push_back(spec_of(parameter, blocks_));
-  layout_ = Layout::build(std::move(specs), policy, slice_of(policy, mesh_));
+Result<void> ShardedModel::decide(const Policy& asked) {
+  policy_ = asked.automatic ? TRY(choose(asked)) : asked;
+  TRY(check_blocks(policy_, blocks_, mesh_.world_size()));
+  mesh_ = TRY(mesh_.cut(policy_.gradients));
+  if (policy_.parameters > 1) divide_frozen();
+  return {};
+}
+
+// All ranks choose by the memory of the one that has least.
+Result<Policy> ShardedModel::choose(const Policy& asked) {
+  const auto places = TRY(mesh_.places());
+  const auto device = parameters_.front().tensor.device();
+  const auto own = asked.memory > 0_B ? asked.memory : TRY(memory_of(device, places));
+  const double least = TRY(mesh_.world().reduce(static_cast<double>(own.count()),
+                                                Reduction::minimum, "the devices' memory"));
+  const auto choice = TRY(choose_policy(asked, specs(frozen_), places,
+                                        Bytes(static_cast<std::int64_t>(least)),
+                                        blocks_.count() > 0));
+  if (mesh_.rank() == 0) LS_LOG(info, "{}", choice.why);
+  return choice.policy;
+}
+
+// What can lie in a unit's flat buffer goes with its block.
+void ShardedModel::divide_frozen() {
+  const auto device = parameters_.front().tensor.device();
+  const auto first = std::stable_partition(frozen_.begin(), frozen_.end(), [&](const auto& each) {
+    return blocks_.owner_of(each.tensor) == ParameterSpec::kRoot ||
+           each.tensor.layout() != at::kStrided || each.tensor.device() != device;
+  });
+  divided_frozen_.assign(first, frozen_.end());
+  frozen_.erase(first, frozen_.end());
+}
+
+std::vector<ParameterSpec> ShardedModel::specs(const std::vector<NamedTensor>& frozen) const {
+  std::vector<ParameterSpec> all;
+  for (const auto& parameter : parameters_) all.push_back(spec_of(parameter, blocks_));
+  for (const auto& parameter : frozen) {
+    all.push_back(spec_of(parameter, blocks_));
+    all.back().trainable = false;
+  }
+  return all;
+}
+
+Result<void> ShardedModel::build_layout() {
+  layout_ = Layout::build(specs(divided_frozen_), policy_, slice_of(policy_, mesh_));
+  auto tensors = tensors_of(parameters_);
+  for (const auto& [name, tensor] : divided_frozen_) tensors.push_back(tensor);
   homes_.resize(parameters_.size());
   members_.resize(static_cast<std::size_t>(blocks_.count()));
   open_.resize(members_.size());
+  again_.resize(members_.size());
   for (std::size_t i = 0; i < layout_.units.size(); ++i) {
+    units_.push_back(TRY(Unit::create(layout_, static_cast<int>(i), tensors, mesh_)));
+    if (!layout_.units[i].trainable) continue;
     const auto& members = layout_.units[i].parameters;
     for (std::size_t member = 0; member < members.size(); ++member) {
       const auto parameter = static_cast<std::size_t>(members[member]);
@@ -156,34 +215,37 @@ Result<void> ShardedModel::build_layout(const Policy& policy) {
       if (const int block = layout_.units[i].block; block != ParameterSpec::kRoot)
         members_[static_cast<std::size_t>(block)].push_back(parameter);
     }
-    units_.push_back(
-        TRY(Unit::create(layout_, static_cast<int>(i), tensors_of(parameters_), mesh_)));
   }
   return {};
 }
 
-Result<void> ShardedModel::build(const Policy& policy) {
-  TRY(build_layout(policy));
+Result<void> ShardedModel::build() {
+  TRY(build_layout());
   TRY(equalize());
+  start_engine();
+  install_hooks();
+  return {};
+}
+
+// What moves parameters and gradients between the ranks of the mesh.
+void ShardedModel::start_engine() {
   std::size_t whole = 0;
   std::size_t part = 0;
   for (const auto& unit : units_) {
     // Gradients may be wider than parameters.
-    part = std::max(part, unit.gradient_shard().nbytes());
-    whole = std::max(
-        whole, unit.gradient_shard().nbytes() * static_cast<std::size_t>(mesh_.shard().size()));
+    const auto& widest = unit.trainable() ? unit.gradient_shard() : unit.shard();
+    part = std::max(part, widest.nbytes());
+    whole = std::max(whole, widest.nbytes() * static_cast<std::size_t>(mesh_.shard().size()));
   }
   const auto device = parameters_.front().tensor.device();
   const auto bytes = [](std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); };
   wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(whole), device);
   shards_ = std::make_unique<Buffers>(mesh_.world(), bytes(part), device);
   roll_call_ = std::make_unique<RollCall>(mesh_, unit_names());
-  gathers_ = std::make_shared<Gathers>(units_, blocks_.count(), policy, mesh_, *wholes_,
+  gathers_ = std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_, *wholes_,
                                        *roll_call_, error_);
   reductions_ =
       std::make_unique<Reductions>(units_, mesh_, *wholes_, *shards_, *roll_call_, error_);
-  install_hooks();
-  return {};
 }
 
 std::vector<std::string> ShardedModel::unit_names() const {
@@ -204,7 +266,7 @@ Result<void> ShardedModel::equalize() {
 
 std::vector<OwnedTensor> ShardedModel::state() const {
   std::vector<OwnedTensor> state;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+  for (std::size_t i = 0; i < layout_.parameters.size(); ++i) {
     const auto& place = layout_.parameters[i];
     const auto& master = units_[static_cast<std::size_t>(place.unit)].master();
     state.push_back({"parameter/" + place.spec.name, place.spec.shape, place.owned,
@@ -222,7 +284,7 @@ void ShardedModel::install_hooks() {
   ready_.resize(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto accumulator = autograd::impl::grad_accumulator(parameters_[i].tensor);
-    auto hook = std::make_unique<ReadyHook>([this, i] { gradient_ready(i); });
+    auto hook = std::make_unique<ReadyHook>([this, i] { gradient_arrived(i); });
     const auto key = accumulator->add_post_hook(std::move(hook));
     hooks_->installed.push_back({std::move(accumulator), key});
   }
@@ -230,7 +292,9 @@ void ShardedModel::install_hooks() {
 
 int ShardedModel::enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
   const int block = blocks_.index_of(module);
-  if (block == ParameterSpec::kRoot || !gathers_->gathers(block)) return ParameterSpec::kRoot;
+  if (block == ParameterSpec::kRoot) return block;
+  gathers_->settle(block);
+  if (!gathers_->gathers(block)) return ParameterSpec::kRoot;
   if (in_backward_) {  // recomputed: its backward follows at once, and releases it
     gathers_->enter_backward(block);
     return ParameterSpec::kRoot;
@@ -273,11 +337,48 @@ at::Tensor ShardedModel::forward(const at::Tensor& input) {
   LS_CHECK(!stages_.empty());  // the module is a Sequential
   auto x = input;
   for (const auto& stage : stages_) {
+    if (recomputes(*stage.module)) {
+      x = recompute(*stage.module, {x}, [&stage](const std::vector<at::Tensor>& given) {
+        return stage.forward(given.front());
+      });
+      continue;
+    }
     const int block = enter(*stage.module, {x});
     x = stage.forward(x);
     leave(block, {x});
   }
   return x;
+}
+
+bool ShardedModel::recomputes(const torch::nn::Module& module) const {
+  return policy_.recompute && !in_backward_ && at::GradMode::is_enabled() &&
+         blocks_.index_of(module) != ParameterSpec::kRoot;
+}
+
+// Its backward is over when that of the second forward is: no need to watch its inputs.
+at::Tensor ShardedModel::recompute(const torch::nn::Module& module,
+                                   const std::vector<at::Tensor>& inputs, BlockForward forward) {
+  const int block = blocks_.index_of(module);
+  const auto index = static_cast<std::size_t>(block);
+  const bool gathered = gathers_->gathers(block);
+  gathers_->settle(block);
+  if (gathered) gathers_->enter(block, /*backward_follows=*/true);
+  ++again_[index];
+  const auto alive = std::weak_ptr(gathers_);
+  auto output = recomputed(
+      inputs, is_trainable(module),
+      {.forward = std::move(forward),
+       .begin =
+           [alive, block] {
+             const auto here = alive.lock();
+             if (here && here->gathers(block)) here->enter_backward(block);
+           },
+       .end =
+           [this, alive, block, index](bool ran) {
+             if (alive.lock() && --again_[index] == 0 && ran) close(block);
+           }});
+  if (gathered) gathers_->leave(block, output.requires_grad());
+  return output;
 }
 
 Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
@@ -297,6 +398,7 @@ Result<void> ShardedModel::begin_backward(Sync sync, MicroSteps micro_steps) {
     for (auto& unit : units_) unit.zero_gradients();
     micro_steps_ = 0;
   }
+  gathers_->settle();
   phase_ = last ? Phase::reducing : Phase::accumulating;
   // Without a shard group, micro-steps before the last only add to this rank's gradients.
   counting_ = last || mesh_.shard().size() > 1;
@@ -339,7 +441,20 @@ Result<void> ShardedModel::run_backward(const at::Tensor& loss) {
   return {};
 }
 
-// Called by autograd on the thread that runs backward.
+// Called by autograd on the thread that runs backward. Where blocks are recomputed, a gradient comes
+// once for each of them that has the parameter, and for each time that it ran: what may come again
+// waits for the last, or for the end.
+void ShardedModel::gradient_arrived(std::size_t parameter) {
+  if (policy_.recompute) {
+    const auto& tensor = parameters_[parameter].tensor;
+    const int block = blocks_.owner_of(tensor);
+    if (block == ParameterSpec::kRoot ? blocks_.of_several(tensor)
+                                      : again_[static_cast<std::size_t>(block)] > 1)
+      return;
+  }
+  gradient_ready(parameter);
+}
+
 void ShardedModel::gradient_ready(std::size_t parameter) {
   if (!counting_) return;
   if (ready_[parameter]) {
@@ -355,6 +470,7 @@ void ShardedModel::gradient_ready(std::size_t parameter) {
 void ShardedModel::close(int block) {
   for (auto parameter : members_[static_cast<std::size_t>(block)])
     if (!ready_[parameter]) gradient_ready(parameter);
+  gathers_->release(block);
 }
 
 Result<void> ShardedModel::finish_gradients() {
@@ -363,16 +479,36 @@ Result<void> ShardedModel::finish_gradients() {
                  "finish_gradients without backward(loss, Sync::now): nothing is being reduced"};
   phase_ = Phase::finished;
   auto outcome = reductions_->finish();
-  if (outcome) outcome = roll_call_->announce(RollCall::Act::finish);
-  roll_call_->end();
+  if (outcome) outcome = roll_call_->finish();
   error_.note(outcome);
   return outcome;
 }
 
 Result<void> ShardedModel::spread() {
-  auto outcome = gathers_->spread();
-  error_.note(outcome);
-  return outcome;
+  TRY(begin_spread());
+  return settle();
+}
+
+Result<void> ShardedModel::begin_spread() {
+  gathers_->begin_spread();
+  return status();
+}
+
+Result<void> ShardedModel::settle() {
+  gathers_->settle();
+  return status();
+}
+
+Result<void> ShardedModel::average_buffers() {
+  const at::NoGradGuard no_grad;
+  auto& world = mesh_.world();
+  for (auto& [name, tensor] : buffers_) {
+    if (tensor.is_floating_point()) tensor.div_(world.size());
+    auto transfer = tensor.is_floating_point() ? world.reduce(tensor, Reduction::sum, name)
+                                               : world.broadcast(tensor, 0, name);
+    TRY(transfer.wait());
+  }
+  return {};
 }
 
 }  // namespace lockstep

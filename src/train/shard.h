@@ -26,6 +26,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,7 @@
 #include "train/mesh.h"
 #include "train/owned.h"
 #include "train/policy.h"
+#include "train/recompute.h"
 #include "train/reduce.h"
 #include "train/roll_call.h"
 #include "train/unit.h"
@@ -73,11 +76,24 @@ class ShardedModel {
   // block.forward(inputs...), with the block's parameters there, now and in its backward. What
   // fails in this is told by the next call that returns a Result, and the output is undefined.
   // A module that is none of the blocks runs as it is. Without autograd (NoGradGuard) it is
-  // gathered and released all the same: every rank of a shard group runs it.
+  // gathered and released all the same: every rank of a shard group runs it. Where the policy
+  // recomputes, the block must live until its backward, and the inputs are copied.
   template <class Block, class... Inputs>
   at::Tensor operator()(Block& block, Inputs&&... inputs) {
     std::vector<at::Tensor> tensors;
     (collect(tensors, inputs), ...);
+    if (recomputes(block))
+      return recompute(block, tensors,
+                       [&block, args = std::tuple<std::decay_t<Inputs>...>(inputs...)](
+                           const std::vector<at::Tensor>& given) {
+                         auto next = given.begin();
+                         return std::apply(
+                             [&](auto... each) {
+                               (replace(each, next), ...);
+                               return block.forward(each...);
+                             },
+                             args);
+                       });
     const int index = enter(block, tensors);
     at::Tensor output = block.forward(std::forward<Inputs>(inputs)...);
     leave(index, {output});
@@ -102,21 +118,32 @@ class ShardedModel {
   bool in_backward() const { return in_backward_; }
   // The next backward starts from zero, whatever micro-steps came before.
   void forget_gradients();
-  // After this rank's masters of the units were written to, by the optimizer or from a checkpoint:
-  // gives every rank what it holds of the others' slices. Collective.
+  // After this rank's masters of the units were written to: gives every rank what it holds of the
+  // others' slices. Collective. begin_spread() does not wait for the parameters of blocks that ran
+  // through the model since it was last called: that is done when they run again.
   Result<void> spread();
+  Result<void> begin_spread();
+  // Waits for all that begin_spread() left. To be called after an optimizer's step before
+  // parameters are read by others than blocks that run through the model.
+  Result<void> settle();
+  // Buffers such as running statistics follow the data of each rank. Makes them equal: floats the
+  // mean over the ranks, all others rank 0's. Collective.
+  Result<void> average_buffers();
   // What went wrong where no Result could be returned, such as in a block's forward.
   Result<void> status() const { return error_.outcome(); }
 
   // Trainable parameters and buffers under the module's names; a shared one once, under its first.
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const std::vector<NamedTensor>& buffers() const { return buffers_; }
-  // Parameters that do not require a gradient: whole on every rank, but checkpointed.
+  // Of the parameters that do not require a gradient those that are whole on every rank: all but
+  // those of blocks that come and go.
   const std::vector<NamedTensor>& frozen() const { return frozen_; }
   // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean"; parameters
   // of 16-bit floats in the 32 bits of their masters. After writing to them: spread().
   std::vector<OwnedTensor> state() const;
 
+  // As asked for, or as it was chosen.
+  const Policy& policy() const { return policy_; }
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
   Mesh& mesh() { return mesh_; }
@@ -135,17 +162,31 @@ class ShardedModel {
 
   ShardedModel(Mesh mesh, Blocks blocks);
   Result<void> take_tensors(torch::nn::Module& module);
-  Result<void> build(const Policy& policy);
-  Result<void> build_layout(const Policy& policy);
+  Result<void> decide(const Policy& asked);
+  Result<Policy> choose(const Policy& asked);
+  void divide_frozen();
+  std::vector<ParameterSpec> specs(const std::vector<NamedTensor>& frozen) const;
+  Result<void> build();
+  void start_engine();
+  Result<void> build_layout();
   Result<void> equalize();
   std::vector<std::string> unit_names() const;
   void install_hooks();
   static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {
-    tensors.push_back(input);
+    if (input.defined()) tensors.push_back(input);
   }
   template <class Other>
   static void collect(std::vector<at::Tensor>&, const Other&) {}
+  static void replace(at::Tensor& input, std::vector<at::Tensor>::const_iterator& next) {
+    if (input.defined()) input = *next++;
+  }
+  template <class Other>
+  static void replace(Other&, std::vector<at::Tensor>::const_iterator&) {}
+  bool recomputes(const torch::nn::Module& module) const;
+  at::Tensor recompute(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs,
+                       BlockForward forward);
   void watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs);
+  void gradient_arrived(std::size_t parameter);
   void gradient_ready(std::size_t parameter);
   void close(int block);
   Result<void> run_backward(const at::Tensor& loss);
@@ -158,6 +199,8 @@ class ShardedModel {
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
   std::vector<NamedTensor> frozen_;
+  std::vector<NamedTensor> divided_frozen_;  // in the layout behind parameters_
+  Policy policy_;
   Layout layout_;
   std::vector<Unit> units_;
   std::vector<Home> homes_;                        // by parameter
@@ -175,6 +218,7 @@ class ShardedModel {
   bool counting_ = false;      // whether this backward's gradients are reduced
   std::vector<bool> ready_;    // by parameter, in this backward
   std::vector<int> open_;      // by block: inputs whose gradients this backward has yet to compute
+  std::vector<int> again_;     // by block: forwards that have yet to be recomputed
   std::string arrived_twice_;  // name of a parameter, if it happened
 };
 

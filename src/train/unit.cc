@@ -23,11 +23,6 @@ void set_memory(const at::Tensor& tensor, void* memory, std::size_t bytes) {
   storage->set_nbytes(bytes);
 }
 
-// In which the optimizer computes, and gradients are summed.
-at::ScalarType exact(at::ScalarType type) {
-  return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
-}
-
 }  // namespace
 
 Result<Unit> Unit::create(const Layout& layout, int index,
@@ -37,9 +32,12 @@ Result<Unit> Unit::create(const Layout& layout, int index,
   Unit unit;
   unit.index_ = index;
   unit.block_ = place.block;
+  unit.trainable_ = place.trainable;
   unit.shard_group_ = mesh.shard().size() > 1;
   TRY(unit.create_whole(layout, parameters, mesh, values));
   TRY(unit.create_pieces(place, mesh));
+  unit.master_ = unit.slice_;
+  if (!unit.trainable_) return unit;
   TRY(unit.create_master(mesh));
   TRY(unit.create_gradients(mesh));
   if (!unit.shard_group_)
@@ -83,8 +81,7 @@ Result<void> Unit::create_pieces(const UnitPlace& place, Mesh& mesh) {
 }
 
 Result<void> Unit::create_master(Mesh& mesh) {
-  master_ = slice_;
-  const auto type = exact(slice_.scalar_type());
+  const auto type = exact_type(slice_.scalar_type());
   if (type == slice_.scalar_type()) return {};
   master_ = TRY(mesh.world().allocate(slice_.numel(), type, slice_.device()));
   master_.copy_(slice_);
@@ -131,10 +128,11 @@ void Unit::drop_buffers() {
 }
 
 void Unit::zero_gradients() {
-  if (!shard_group_) gradients_.zero_();
+  if (trainable_ && !shard_group_) gradients_.zero_();
 }
 
 void Unit::attach_gradients() {
+  if (!trainable_) return;
   const at::NoGradGuard no_grad;
   for (auto& [parameter, gradient, offset] : members_) {
     auto& current = parameter.mutable_grad();

@@ -49,6 +49,8 @@ class Unit {
   int block() const { return block_; }
   // Whether parameters are gathered for use and released after it.
   bool divided() const { return block_ != ParameterSpec::kRoot; }
+  // A frozen unit has no gradients, and its slice is the shard.
+  bool trainable() const { return trainable_; }
 
   // All one-dimensional, in the backend's memory where it lends some. Padding is zero.
   const at::Tensor& whole() const { return whole_; }
@@ -102,6 +104,7 @@ class Unit {
 
   int index_ = 0;
   int block_ = ParameterSpec::kRoot;
+  bool trainable_ = true;
   bool shard_group_ = false;
   at::Tensor whole_, shard_, slice_, master_;
   at::Tensor gradients_, gradient_shard_, gradient_slice_;
