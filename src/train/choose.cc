@@ -27,7 +27,9 @@ std::string parts(const Need& need) {
 
 Need need_of(const Layout& layout, const Policy& policy) {
   Need need;
-  Bytes largest;  // whole gradients of a unit, or its parameters: buffers serve either
+  // Of a unit whole gradients, or parameters: buffers serve either. Frozen ones have their own.
+  Bytes largest;
+  Bytes largest_frozen;
   int divided = 0;
   for (const auto& unit : layout.units) {
     const auto width = static_cast<std::int64_t>(c10::elementSize(unit.type));
@@ -36,9 +38,12 @@ Need need_of(const Layout& layout, const Policy& policy) {
     const Bytes whole(unit.elements * width);
     need.parameters += comes_and_goes ? whole / policy.parameters : whole;
     if (comes_and_goes) ++divided;
-    largest = std::max(largest, Bytes(unit.elements * (unit.trainable ? wide : width)));
-    if (!unit.trainable) continue;
+    if (!unit.trainable) {
+      if (comes_and_goes) largest_frozen = std::max(largest_frozen, whole);
+      continue;
+    }
     const Bytes gradients(unit.elements * wide);
+    largest = std::max(largest, gradients);
     need.gradients += gradients / policy.gradients;
     if (policy.optimizer > policy.gradients) need.gradients += gradients / policy.optimizer;
     const int copies = 2 + (wide > width ? 1 : 0);
@@ -47,7 +52,7 @@ Need need_of(const Layout& layout, const Policy& policy) {
   const int gathered = policy.keep ? divided : std::min(divided, 1 + Gathers::kAhead);
   const int units = static_cast<int>(layout.units.size());
   const int reduced = policy.gradients > 1 ? std::min(units, Reductions::kUnderWay) : 0;
-  need.under_way = largest * (gathered + reduced);
+  need.under_way = largest * (gathered + reduced) + largest_frozen * gathered;
   return need;
 }
 

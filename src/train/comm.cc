@@ -120,6 +120,8 @@ Result<void> Transfer::wait() {
   return {};
 }
 
+bool Transfer::done() const { return !work_ || (on_cpu_ && (*work_)->isCompleted()); }
+
 Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
     : bound_(bound), device_(device_of(*group)), rank_(group->getRank()), size_(group->getSize()) {
   group_ = std::make_shared<c10::intrusive_ptr<c10d::ProcessGroup>>(std::move(group));
@@ -130,6 +132,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, Start&& star
   Transfer transfer;
   transfer.what_ = format("{} of {} over {} ranks, seen by rank {}", verb, label, size_, rank_);
   transfer.bound_ = bound_;
+  transfer.on_cpu_ = device_.is_cpu();
   const FlightLabel flight_label(label);
   try {
     transfer.work_ = std::make_shared<c10::intrusive_ptr<c10d::Work>>(start_work());

@@ -34,6 +34,9 @@ class Transfer {
 
   // Returns within the bound of the Comm that made it. Waiting again gives the same answer.
   Result<void> wait();
+  // Whether wait() would return at once with what was transferred; on a GPU, whose stream waits
+  // instead of this thread, it is not asked.
+  bool done() const;
 
  private:
   friend class Comm;
@@ -42,6 +45,7 @@ class Transfer {
   std::shared_ptr<c10::intrusive_ptr<c10d::Work>> work_;
   std::string what_;
   Duration bound_{0};
+  bool on_cpu_ = true;
   std::optional<Error> error_;
 };
 

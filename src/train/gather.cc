@@ -17,11 +17,11 @@ std::string parameters_label(const Unit& unit) {
 }  // namespace
 
 Gathers::Gathers(std::vector<Unit>& units, const Layout& layout, int blocks, const Policy& policy,
-                 Mesh& mesh, Buffers& buffers, RollCall& roll_call, FirstError& error)
+                 Mesh& mesh, Pools pools, RollCall& roll_call, FirstError& error)
     : units_(units),
       keep_(policy.keep),
       mesh_(mesh),
-      buffers_(buffers),
+      pools_(pools),
       roll_call_(roll_call),
       error_(error),
       units_of_(static_cast<std::size_t>(blocks)),
@@ -89,7 +89,7 @@ void Gathers::fetch(int block) {
     auto& unit = units_[static_cast<std::size_t>(i)];
     if (unit.has_memory()) continue;
     settle(unit);
-    unit.hold(buffers_.take());
+    unit.hold(pool_of(unit).take());
     if (!error_.happened()) error_.note(roll_call_.announce(RollCall::Act::gather, i));
     if (error_.happened()) continue;
     under_way_[static_cast<std::size_t>(i)] =
@@ -102,7 +102,7 @@ void Gathers::release(Unit& unit) {
   auto& transfer = under_way_[static_cast<std::size_t>(unit.index())];
   if (transfer) error_.note(transfer->wait());
   transfer.reset();
-  buffers_.give_back(unit.release());
+  pool_of(unit).give_back(unit.release());
 }
 
 void Gathers::release(int block) {

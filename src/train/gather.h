@@ -29,9 +29,16 @@ class Gathers {
  public:
   static constexpr int kAhead = 2;
 
+  // Memory for units while they are gathered: frozen ones may be much larger than the others, or
+  // smaller.
+  struct Pools {
+    Buffers& trainable;
+    Buffers& frozen;
+  };
+
   // All references must outlive it. blocks: how many the user named.
   Gathers(std::vector<Unit>& units, const Layout& layout, int blocks, const Policy& policy,
-          Mesh& mesh, Buffers& buffers, RollCall& roll_call, FirstError& error);
+          Mesh& mesh, Pools pools, RollCall& roll_call, FirstError& error);
 
   // Whether anything of the block comes and goes.
   bool gathers(int block) const { return !units_of_[static_cast<std::size_t>(block)].empty(); }
@@ -62,13 +69,16 @@ class Gathers {
   void need(int block, const std::vector<int>& successors);
   bool from_replicas(const Unit& unit) const;
   bool from_shards(const Unit& unit) const;
+  Buffers& pool_of(const Unit& unit) {
+    return unit.trainable() ? pools_.trainable : pools_.frozen;
+  }
   void settle(Unit& unit);
   bool ran(const Unit& unit) const;
 
   std::vector<Unit>& units_;
   const bool keep_;
   Mesh& mesh_;
-  Buffers& buffers_;
+  Pools pools_;
   RollCall& roll_call_;
   FirstError& error_;
   std::vector<std::vector<int>> units_of_;          // by block: those that come and go

@@ -35,6 +35,7 @@ void Reductions::begin(int micro_step, bool last, int divisor) {
 
 void Reductions::arrived(Unit& unit, std::size_t member) {
   const at::NoGradGuard no_grad;
+  if (hop1_ && hop1_->transfer.done()) end_hop1();  // so that hop 2 need not wait for a whole unit
   if (mesh_.shard().size() > 1) {
     if (!unit.collecting()) unit.collect_into(wholes_.take());
     unit.take_gradient(member);

@@ -231,19 +231,26 @@ Result<void> ShardedModel::build() {
 void ShardedModel::start_engine() {
   std::size_t whole = 0;
   std::size_t part = 0;
+  std::size_t frozen = 0;
+  const auto ranks = static_cast<std::size_t>(mesh_.shard().size());
   for (const auto& unit : units_) {
+    if (!unit.trainable()) {
+      frozen = std::max(frozen, unit.shard().nbytes() * ranks);
+      continue;
+    }
     // Gradients may be wider than parameters.
-    const auto& widest = unit.trainable() ? unit.gradient_shard() : unit.shard();
-    part = std::max(part, widest.nbytes());
-    whole = std::max(whole, widest.nbytes() * static_cast<std::size_t>(mesh_.shard().size()));
+    part = std::max(part, unit.gradient_shard().nbytes());
+    whole = std::max(whole, unit.gradient_shard().nbytes() * ranks);
   }
   const auto device = parameters_.front().tensor.device();
   const auto bytes = [](std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); };
   wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(whole), device);
   shards_ = std::make_unique<Buffers>(mesh_.world(), bytes(part), device);
+  frozen_wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(frozen), device);
   roll_call_ = std::make_unique<RollCall>(mesh_, unit_names());
-  gathers_ = std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_, *wholes_,
-                                       *roll_call_, error_);
+  gathers_ = std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
+                                       Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_,
+                                       error_);
   reductions_ =
       std::make_unique<Reductions>(units_, mesh_, *wholes_, *shards_, *roll_call_, error_);
 }
