@@ -52,6 +52,14 @@ Result<Places> Mesh::places() {
   return places_.emplace(TRY(world_.gather(number_of_host(host), "the ranks' hosts")));
 }
 
+Result<Mesh> Mesh::cut_by_number(int shard) const {
+  Mesh by_number = *this;
+  by_number.places_.emplace(world_size());
+  auto mesh = TRY(by_number.cut(shard));
+  mesh.places_ = places_;
+  return mesh;
+}
+
 Result<Mesh> Mesh::cut(int shard) const {
   if (shard == shape_.shard) return *this;
   const int ranks = shape_.replicate * shape_.shard;

@@ -53,6 +53,10 @@ class Mesh {
     for (auto* group : {&world_, &replicate_, &shard_}) group->leave();
   }
 
+  // The same with groups of neighbours by number, wherever they are: for ranks that were numbered so
+  // that those who belong together are.
+  Result<Mesh> cut_by_number(int shard) const;
+
   const MeshShape& shape() const { return shape_; }
   int rank() const { return world_.rank(); }
   int world_size() const { return world_.size(); }

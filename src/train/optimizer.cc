@@ -10,6 +10,7 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include "base/check.h"
 #include "base/format.h"
 
 namespace lockstep {
@@ -107,6 +108,13 @@ void Optimizer::set_steps(std::int64_t steps) {
     static_cast<torch::optim::AdamWParamState&>(*state).step(steps);
 }
 
+std::vector<NamedTensor> Optimizer::flat_state() const {
+  std::vector<NamedTensor> tensors;
+  for (const auto& slot : slots_)
+    for (const auto& tensor : slot.flat) tensors.push_back({slot.name, tensor});
+  return tensors;
+}
+
 std::vector<OwnedTensor> Optimizer::state() const {
   std::vector<OwnedTensor> owned;
   const auto& layout = model_.layout();
@@ -143,9 +151,24 @@ Result<double> Optimizer::agree_on_norm() {
 }
 
 Result<Step> Optimizer::step() {
-  const at::NoGradGuard no_grad;
   TRY(model_.status());
+  undecided_ = true;
   const double norm = TRY(agree_on_norm());
+  const auto step = TRY(take(norm));
+  if (step.taken) TRY(model_.begin_spread());
+  return step;
+}
+
+Result<Step> Optimizer::catch_up(double norm) {
+  LS_CHECK(undecided_);
+  return take(norm);
+}
+
+Result<Step> Optimizer::take(double norm) {
+  const at::NoGradGuard no_grad;
+  undecided_ = false;
+  ++decided_;
+  last_norm_ = norm;
   if (!std::isfinite(norm)) return Step{.taken = false, .gradient_norm = norm};
   try {
     if (options_.clip_norm && norm > *options_.clip_norm)
@@ -155,7 +178,6 @@ Result<Step> Optimizer::step() {
     return torch_error(exception);
   }
   ++steps_;
-  TRY(model_.begin_spread());
   return Step{.taken = true, .gradient_norm = norm};
 }
 

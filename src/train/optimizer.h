@@ -55,6 +55,18 @@ class Optimizer {
   // stepped.
   Result<Step> step();
 
+  // A step has two acts: all ranks decide on it by agreeing on the norm, then each takes it. When a
+  // rank dies in the first, some of the others may have the decision and some not; who has it knows
+  // that all had complete gradients.
+  std::int64_t decided() const { return decided_; }
+  // Whether complete gradients wait for the decision that the last step() did not get.
+  bool undecided() const { return undecided_; }
+  double last_norm() const { return last_norm_; }  // of the last decision
+  // Takes the decision that others have got: undecided() must hold. Afterwards model.spread().
+  Result<Step> catch_up(double norm);
+  // Of a rank that comes in place of another.
+  void set_decided(std::int64_t decided) { decided_ = decided; }
+
   double learning_rate() const { return options_.learning_rate; }
   void set_learning_rate(double rate);
 
@@ -63,6 +75,8 @@ class Optimizer {
   // Steps taken; AdamW's bias correction depends on it.
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps);
+  // The same flat: of each kind of state a tensor a unit.
+  std::vector<NamedTensor> flat_state() const;
   // The state of each parameter that this rank holds: "exp_avg/head.weight".
   std::vector<OwnedTensor> state() const;
 
@@ -78,6 +92,7 @@ class Optimizer {
   std::vector<at::Tensor> zeros_like_slices() const;
   bool counts_for_the_norm() const;
   Result<double> agree_on_norm();
+  Result<Step> take(double norm);
 
   ShardedModel& model_;
   OptimizerOptions options_;
@@ -85,6 +100,9 @@ class Optimizer {
   std::unique_ptr<torch::optim::Optimizer> torch_;
   std::vector<Slot> slots_;
   std::int64_t steps_ = 0;
+  std::int64_t decided_ = 0;
+  bool undecided_ = false;
+  double last_norm_ = 0;
 };
 
 }  // namespace lockstep

@@ -120,14 +120,15 @@ struct ShardedModel::Hooks {
 
 Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh,
                                             const Policy& policy,
-                                            const std::vector<torch::nn::Module*>& blocks) {
+                                            const std::vector<torch::nn::Module*>& blocks,
+                                            Values values) {
   TRY(check(policy, mesh.world_size()));
   auto parts = TRY(Blocks::create(module, blocks));
   std::unique_ptr<ShardedModel> model(new ShardedModel(std::move(mesh), std::move(parts)));
   model->stages_ = stages_of(module);
   TRY(model->take_tensors(module));
   TRY(model->decide(policy));
-  TRY(model->build());
+  TRY(model->build(values));
   return model;
 }
 
@@ -197,7 +198,7 @@ std::vector<ParameterSpec> ShardedModel::specs(const std::vector<NamedTensor>& f
   return all;
 }
 
-Result<void> ShardedModel::build_layout() {
+Result<void> ShardedModel::build_layout(Values values) {
   layout_ = Layout::build(specs(divided_frozen_), policy_, slice_of(policy_, mesh_));
   auto tensors = tensors_of(parameters_);
   for (const auto& [name, tensor] : divided_frozen_) tensors.push_back(tensor);
@@ -206,7 +207,7 @@ Result<void> ShardedModel::build_layout() {
   open_.resize(members_.size());
   again_.resize(members_.size());
   for (std::size_t i = 0; i < layout_.units.size(); ++i) {
-    units_.push_back(TRY(Unit::create(layout_, static_cast<int>(i), tensors, mesh_)));
+    units_.push_back(TRY(Unit::create(layout_, static_cast<int>(i), tensors, mesh_, values)));
     if (!layout_.units[i].trainable) continue;
     const auto& members = layout_.units[i].parameters;
     for (std::size_t member = 0; member < members.size(); ++member) {
@@ -219,9 +220,9 @@ Result<void> ShardedModel::build_layout() {
   return {};
 }
 
-Result<void> ShardedModel::build() {
-  TRY(build_layout());
-  TRY(equalize());
+Result<void> ShardedModel::build(Values values) {
+  TRY(build_layout(values));
+  if (values == Values::of_rank_0) TRY(equalize());
   start_engine();
   install_hooks();
   return {};
@@ -431,6 +432,34 @@ Result<void> ShardedModel::end_backward() {
                                             "its layer recomputed by a nested backward?",
                                             arrived_twice_)});
   return status();
+}
+
+Result<void> ShardedModel::regroup(Mesh mesh) {
+  const auto& before = mesh_.shard();
+  const auto& after = mesh.shard();
+  if (after.size() != before.size() || after.rank() != before.rank())
+    return Error{Code::invalid, format("rank {} of a shard group of {} cannot go on as rank {} of "
+                                       "{}: its slices would be others",
+                                       before.rank(), before.size(), after.rank(), after.size())};
+  const bool divided_over_all = policy_.optimizer > policy_.gradients;
+  if (divided_over_all && (mesh.world_size() != mesh_.world_size() ||
+                           mesh.replicate().rank() != mesh_.replicate().rank()))
+    return Error{Code::invalid,
+                 format("the optimizer's state is divided over all {} ranks: none of them can "
+                        "leave or change its place",
+                        mesh_.world_size())};
+  mesh_.leave();  // then no transfer uses the buffers any more
+  for (auto& unit : units_) unit.drop_buffers();
+  reductions_.reset();
+  gathers_.reset();
+  mesh_ = std::move(mesh);
+  error_ = {};
+  phase_ = Phase::finished;
+  in_backward_ = counting_ = false;
+  std::fill(open_.begin(), open_.end(), 0);
+  std::fill(again_.begin(), again_.end(), 0);
+  start_engine();
+  return {};
 }
 
 void ShardedModel::forget_gradients() {

@@ -118,6 +118,11 @@ class ShardedModel {
   bool in_backward() const { return in_backward_; }
   // The next backward starts from zero, whatever micro-steps came before.
   void forget_gradients();
+  // Goes on in other groups, in which this rank has the same place of a shard group as large as
+  // before: so it keeps its slices, and nothing moves. Leaves the groups before, in which what is
+  // under way ends, with the broken step and its error. Masters, and gradients of a step that
+  // finish_gradients() completed, stay as they are.
+  Result<void> regroup(Mesh mesh);
   // After this rank's masters of the units were written to: gives every rank what it holds of the
   // others' slices. Collective. begin_spread() does not wait for the parameters of blocks that ran
   // through the model since it was last called: that is done when they run again.
@@ -153,7 +158,8 @@ class ShardedModel {
 
  private:
   friend Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module&, Mesh, const Policy&,
-                                                     const std::vector<torch::nn::Module*>&);
+                                                     const std::vector<torch::nn::Module*>&,
+                                                     Values);
   struct Hooks;
   struct Home {  // of a parameter
     int unit = 0;
@@ -166,9 +172,9 @@ class ShardedModel {
   Result<Policy> choose(const Policy& asked);
   void divide_frozen();
   std::vector<ParameterSpec> specs(const std::vector<NamedTensor>& frozen) const;
-  Result<void> build();
+  Result<void> build(Values values);
   void start_engine();
-  Result<void> build_layout();
+  Result<void> build_layout(Values values);
   Result<void> equalize();
   std::vector<std::string> unit_names() const;
   void install_hooks();
@@ -226,9 +232,11 @@ class ShardedModel {
 // the policy divides parameters; of a torch::nn::Sequential its children, without being named. The
 // module needs not outlive the call, its tensors do, and a Sequential if forward() is called. Cuts
 // the mesh into shard groups as the policy says. Refuses a module that is sharded already, and
-// parameters on several devices.
+// parameters on several devices. Values::to_come: nothing is spread, what the module holds is not
+// looked at, and all of state() is to be written, and spread(), before use.
 Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh,
                                             const Policy& policy = {},
-                                            const std::vector<torch::nn::Module*>& blocks = {});
+                                            const std::vector<torch::nn::Module*>& blocks = {},
+                                            Values values = Values::of_rank_0);
 
 }  // namespace lockstep
