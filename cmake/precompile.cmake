@@ -28,10 +28,9 @@ function(precompile_test target)
   target_precompile_headers(${target} REUSE_FROM test_headers)
 endfunction()
 
-# Compiling tests costs far more than running them. They name their helpers as they please, so they
-# are not compiled in batches. The last options let ccache see through the precompiled header.
+# Compiling tests costs far more than running them. The last options let ccache see through the
+# precompiled header.
 function(compile_as_test target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS} -O0
                          $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
                          $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)

@@ -15,27 +15,27 @@
 namespace lockstep {
 namespace {
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline in_time() { return Deadline::after(std::chrono::seconds(10)); }
 
 struct Pair {
   Socket client, server;
 };
 
 Socket accept(Listener& listener) {
-  EXPECT_TRUE(wait_ready(listener.fd(), POLLIN, soon(), "waiting for a connection"));
+  EXPECT_TRUE(wait_ready(listener.fd(), POLLIN, in_time(), "waiting for a connection"));
   return listener.try_accept().value().value();
 }
 
 Pair tcp_pair() {
   auto listener = Listener::tcp("127.0.0.1", 0).value();
-  auto client = Socket::connect_tcp("127.0.0.1", listener.port(), soon()).value();
+  auto client = Socket::connect_tcp("127.0.0.1", listener.port(), in_time()).value();
   return {std::move(client), accept(listener)};
 }
 
 Pair unix_pair() {
   const auto name = "@lockstep-test-" + random_hex(8);
   auto listener = Listener::unix_socket(name).value();
-  auto client = Socket::connect_unix(name, soon()).value();
+  auto client = Socket::connect_unix(name, in_time()).value();
   return {std::move(client), accept(listener)};
 }
 
@@ -43,8 +43,8 @@ TEST(Socket, CarriesMoreThanTheKernelBuffers) {
   auto pair = tcp_pair();
   std::vector<std::byte> sent(8 << 20), got(sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 31 >> 3);
-  std::thread sender([&] { EXPECT_TRUE(pair.client.send_all(sent, soon()).has_value()); });
-  EXPECT_TRUE(pair.server.recv_all(got, soon()).has_value());
+  std::thread sender([&] { EXPECT_TRUE(pair.client.send_all(sent, in_time()).has_value()); });
+  EXPECT_TRUE(pair.server.recv_all(got, in_time()).has_value());
   sender.join();
   EXPECT_EQ(sent, got);
 }
@@ -53,10 +53,10 @@ TEST(Socket, AClosedPeerIsNamedAsSuchAndRaisesNoSignal) {
   auto pair = unix_pair();
   pair.client.close();
   std::byte byte{};
-  auto got = pair.server.recv_all({&byte, 1}, soon());
+  auto got = pair.server.recv_all({&byte, 1}, in_time());
   ASSERT_FALSE(got.has_value());
   EXPECT_EQ(got.error().code, Code::peer_lost);
-  auto sent = pair.server.send_all({&byte, 1}, soon());
+  auto sent = pair.server.send_all({&byte, 1}, in_time());
   ASSERT_FALSE(sent.has_value());
   EXPECT_EQ(sent.error().code, Code::peer_lost);
 }
@@ -71,7 +71,7 @@ TEST(Socket, EveryWaitEndsAtItsDeadline) {
 
 TEST(Socket, NobodyListeningIsUnavailable) {
   auto reserved = ReservedPort::open().value();
-  auto socket = Socket::connect_tcp("127.0.0.1", reserved.number(), soon());
+  auto socket = Socket::connect_tcp("127.0.0.1", reserved.number(), in_time());
   ASSERT_FALSE(socket.has_value());
   EXPECT_EQ(socket.error().code, Code::unavailable);
 }
@@ -80,7 +80,7 @@ TEST(Socket, AReservedPortMayBeListenedOnByWhomItWasReservedFor) {
   auto reserved = ReservedPort::open().value();
   auto listener = Listener::tcp("127.0.0.1", reserved.number());
   ASSERT_TRUE(listener.has_value()) << listener.error().message;
-  EXPECT_TRUE(Socket::connect_tcp("127.0.0.1", reserved.number(), soon()).has_value());
+  EXPECT_TRUE(Socket::connect_tcp("127.0.0.1", reserved.number(), in_time()).has_value());
 }
 
 TEST(Socket, ADescriptorPassesOverAUnixSocket) {
@@ -88,8 +88,8 @@ TEST(Socket, ADescriptorPassesOverAUnixSocket) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   Fd read_end(ends[0]), write_end(ends[1]);
-  ASSERT_TRUE(pair.client.send_fd(write_end.get(), soon()).has_value());
-  auto got = pair.server.recv_fd(soon());
+  ASSERT_TRUE(pair.client.send_fd(write_end.get(), in_time()).has_value());
+  auto got = pair.server.recv_fd(in_time());
   ASSERT_TRUE(got.has_value());
   ASSERT_EQ(write(got->get(), "x", 1), 1);
   char c = 0;

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::string error_of(std::string_view words) {
+std::string csv_error(std::string_view words) {
   return parse_csv(words, "jobs.csv").error().message;
 }
 
@@ -40,11 +40,11 @@ TEST(Csv, IsReadAsWindowsWritesIt) {
 }
 
 TEST(Csv, WhatIsNoTableIsRefusedWithItsLine) {
-  EXPECT_EQ(error_of("\n"), "jobs.csv:1: there is no header; name the columns in the first line");
-  EXPECT_EQ(error_of("a,b\n1,2\n1,2,3\n"),
+  EXPECT_EQ(csv_error("\n"), "jobs.csv:1: there is no header; name the columns in the first line");
+  EXPECT_EQ(csv_error("a,b\n1,2\n1,2,3\n"),
             "jobs.csv:3: 3 fields, but the header has 2; give each column one value");
-  EXPECT_EQ(error_of("a,b\n1,\"2\n3,4\n"), "jobs.csv:2: a quote has no end; close it");
-  EXPECT_EQ(error_of("a,b\n\"1\"2,3\n"),
+  EXPECT_EQ(csv_error("a,b\n1,\"2\n3,4\n"), "jobs.csv:2: a quote has no end; close it");
+  EXPECT_EQ(csv_error("a,b\n\"1\"2,3\n"),
             "jobs.csv:2: '2' follows a field; put a comma, or the whole field in quotes");
 }
 

@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 Json read(std::string_view words) { return parse_yaml(words, "x.yaml").value().value; }
-std::string error_of(std::string_view words, const YamlLimits& limits = {}) {
+std::string yaml_error(std::string_view words, const YamlLimits& limits = {}) {
   auto document = parse_yaml(words, "x.yaml", limits);
   return document ? "no error" : document.error().message;
 }
@@ -44,19 +44,19 @@ TEST(Yaml, EveryValueHasItsLine) {
 }
 
 TEST(Yaml, ErrorsNameFileAndLine) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "x.yaml:3: the field 'a' occurs twice");
-  EXPECT_EQ(error_of("a: 1\nb: 1e999\n"), "x.yaml:2: the number 1e999 is out of range");
-  EXPECT_EQ(error_of("a: 99999999999999999999\n"),
+  EXPECT_EQ(yaml_error("a: 1\nb: 2\na: 3\n"), "x.yaml:3: the field 'a' occurs twice");
+  EXPECT_EQ(yaml_error("a: 1\nb: 1e999\n"), "x.yaml:2: the number 1e999 is out of range");
+  EXPECT_EQ(yaml_error("a: 99999999999999999999\n"),
             "x.yaml:1: the number 99999999999999999999 is out of range");
-  EXPECT_EQ(error_of("a: 1\nb: !!binary xx\n"),
+  EXPECT_EQ(yaml_error("a: 1\nb: !!binary xx\n"),
             "x.yaml:2: the tag tag:yaml.org,2002:binary is not supported");
-  EXPECT_EQ(error_of("? [1]\n: 2\n"), "x.yaml:1: a field's name must be a word");
-  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "x.yaml:2: a second document begins here; write one");
+  EXPECT_EQ(yaml_error("? [1]\n: 2\n"), "x.yaml:1: a field's name must be a word");
+  EXPECT_EQ(yaml_error("a: 1\n---\nb: 2\n"), "x.yaml:2: a second document begins here; write one");
   for (const char* stray : {"a: 1\n]", "[1]]", "]", "}", "{a: 1}}", "a: 1\n- b"})
-    EXPECT_EQ(error_of(stray).substr(0, 7), "x.yaml:") << stray;
-  EXPECT_EQ(error_of("a: [1\nb: 2\n").substr(0, 7), "x.yaml:");
-  EXPECT_EQ(error_of("a: \"x").substr(0, 7), "x.yaml:");
-  EXPECT_EQ(error_of("a:\n\t- b\n").substr(0, 9), "x.yaml:2:");
+    EXPECT_EQ(yaml_error(stray).substr(0, 7), "x.yaml:") << stray;
+  EXPECT_EQ(yaml_error("a: [1\nb: 2\n").substr(0, 7), "x.yaml:");
+  EXPECT_EQ(yaml_error("a: \"x").substr(0, 7), "x.yaml:");
+  EXPECT_EQ(yaml_error("a:\n\t- b\n").substr(0, 9), "x.yaml:2:");
 }
 
 TEST(Yaml, AnAliasStandsForItsValueAndExpansionIsBounded) {
@@ -66,25 +66,25 @@ TEST(Yaml, AnAliasStandsForItsValueAndExpansionIsBounded) {
     std::string alias = format("*a{}", i - 1);
     laughs += format("a{0}: &a{0} [{1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}, {1}]\n", i, alias);
   }
-  EXPECT_NE(error_of(laughs).find("the aliases stand for too much"), std::string::npos);
-  EXPECT_NE(error_of("a: &x [*x]\n"), "no error");
-  EXPECT_NE(error_of("a: *nothing\n"), "no error");
+  EXPECT_NE(yaml_error(laughs).find("the aliases stand for too much"), std::string::npos);
+  EXPECT_NE(yaml_error("a: &x [*x]\n"), "no error");
+  EXPECT_NE(yaml_error("a: *nothing\n"), "no error");
 }
 
 TEST(Yaml, SizeAndDepthAreBounded) {
-  EXPECT_EQ(error_of("a: 1", {.size = 3_B}), "x.yaml: the file is over 3 B");
-  EXPECT_EQ(error_of("[[[1]]]", {.depth = 3}), "no error");
-  EXPECT_EQ(error_of("[[[1]]]", {.depth = 2}),
+  EXPECT_EQ(yaml_error("a: 1", {.size = 3_B}), "x.yaml: the file is over 3 B");
+  EXPECT_EQ(yaml_error("[[[1]]]", {.depth = 3}), "no error");
+  EXPECT_EQ(yaml_error("[[[1]]]", {.depth = 2}),
             "x.yaml:1: lists and fields nested more than 2 deep");
-  EXPECT_NE(error_of(std::string(100'000, '[')), "no error");
-  EXPECT_NE(error_of("[1, 2, 3]", {.values = 3}), "no error");
+  EXPECT_NE(yaml_error(std::string(100'000, '[')), "no error");
+  EXPECT_NE(yaml_error("[1, 2, 3]", {.values = 3}), "no error");
   std::string lists, fields;
   for (int i = 0; i < 10'000; ++i) lists += "- ";
   for (int i = 0; i < 500; ++i) fields += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
   std::string flow;
   for (int i = 0; i < 10'000; ++i) flow += "{a: ";
   for (const std::string& deep : {lists + "x", fields, flow})
-    EXPECT_EQ(error_of(deep).substr(0, 7), "x.yaml:");
+    EXPECT_EQ(yaml_error(deep).substr(0, 7), "x.yaml:");
 }
 
 TEST(Yaml, AnEmptyFileIsNull) {

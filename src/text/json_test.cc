@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-std::string error_of(std::string_view words, const JsonLimits& limits = {}) {
+std::string json_error(std::string_view words, const JsonLimits& limits = {}) {
   auto json = parse_json(words, limits);
   return json ? "no error" : json.error().message;
 }
@@ -26,25 +26,25 @@ TEST(Json, ScalarsAndSurroundingBlanksAreRead) {
 }
 
 TEST(Json, WhatParsersDisagreeAboutIsRefused) {
-  EXPECT_EQ(error_of(R"({"a":1,"b":{"a":1},"a":2})"),
+  EXPECT_EQ(json_error(R"({"a":1,"b":{"a":1},"a":2})"),
             "line 1, column 22: the key 'a' occurs twice");
-  EXPECT_EQ(error_of("[1e999]"), "line 1, column 7: the number is too large");
+  EXPECT_EQ(json_error("[1e999]"), "line 1, column 7: the number is too large");
   for (const char* wrong :
        {R"("\ud800")", R"("\udc00x")", "1 2", "{} {}", "[1,]", "NaN", "nul", "", " ", "'a'",
         "{a:1}", "01", "+1", "\"\x01\"", "\"\xff\"", "//x\n1", "[", "{\"a\"", "\"a"})
-    EXPECT_NE(error_of(wrong), "no error") << wrong;
+    EXPECT_NE(json_error(wrong), "no error") << wrong;
 }
 
 TEST(Json, ErrorsNameLineAndColumn) {
-  EXPECT_EQ(error_of("{\n  \"a\": 1,\n  \"b\": oops\n}").substr(0, 17), "line 3, column 8:");
-  EXPECT_EQ(error_of("[1").find("line 1, column "), 0u) << error_of("[1");
+  EXPECT_EQ(json_error("{\n  \"a\": 1,\n  \"b\": oops\n}").substr(0, 17), "line 3, column 8:");
+  EXPECT_EQ(json_error("[1").find("line 1, column "), 0u) << error_of("[1");
 }
 
 TEST(Json, SizeAndDepthAreBounded) {
-  EXPECT_EQ(error_of(nested(64)), "no error");
-  EXPECT_EQ(error_of(nested(65)), "line 1, column 65: lists and objects nested more than 64 deep");
-  EXPECT_NE(error_of(std::string(1'000'000, '[')), "no error");
-  EXPECT_EQ(error_of("[1,2,3]", {.size = 4_B, .depth = 2}),
+  EXPECT_EQ(json_error(nested(64)), "no error");
+  EXPECT_EQ(json_error(nested(65)), "line 1, column 65: lists and objects nested more than 64 deep");
+  EXPECT_NE(json_error(std::string(1'000'000, '[')), "no error");
+  EXPECT_EQ(json_error("[1,2,3]", {.size = 4_B, .depth = 2}),
             "the JSON text has 7 B; at most 4 B are read");
 }
 

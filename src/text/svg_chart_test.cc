@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 
 std::string chart(std::vector<PlotPoint> points) {
   return svg_chart({{.name = "in use", .points = std::move(points)}},
@@ -38,7 +38,7 @@ TEST(SvgChart, WhatXmlReservesIsEscaped) {
 }
 
 TEST(SvgChart, APointThatIsNotFiniteLeavesAGap) {
-  EXPECT_THAT(chart({{0, 1}, {1, kNan}, {2, 1}, {4, 1}}),
+  EXPECT_THAT(chart({{0, 1}, {1, kGap}, {2, 1}, {4, 1}}),
               HasSubstr("<path d=\"M64.0 56.0M504.0 56.0L944.0 56.0\""));
 }
 

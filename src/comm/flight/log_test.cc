@@ -22,10 +22,10 @@ using testing::SizeIs;
 using PlainHeader = Header<std::uint64_t>;
 using PlainSlot = Slot<std::uint64_t>;
 
-constexpr std::string_view kOperations[] = {"all_reduce"};
+constexpr std::string_view kOneOperation[] = {"all_reduce"};
 
 std::vector<std::byte> record_of(int operations) {
-  FlightRecorder recorder({1, 4, "world", "host-a"}, {kOperations, {}, {}});
+  FlightRecorder recorder({1, 4, "world", "host-a"}, {kOneOperation, {}, {}});
   for (int i = 1; i <= operations; ++i) {
     const auto ticket = recorder.start({.sequence = static_cast<std::uint64_t>(i), .bytes = 8});
     if (i % 3 == 0) recorder.waiting(ticket, 2, "to send data", 4);

@@ -26,14 +26,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr std::string_view kOperations[] = {"all_reduce", "broadcast", "recv"};
+constexpr std::string_view kThreeOperations[] = {"all_reduce", "broadcast", "recv"};
 constexpr std::string_view kTypes[] = {"float32", "bfloat16"};
 constexpr std::string_view kReductions[] = {"sum", "max"};
 
 FlightIdentity rank_of_world(int rank) { return {rank, 4, "world", "host-a"}; }
 
 FlightRecorder recorder_of(int rank = 2) {
-  return {rank_of_world(rank), {kOperations, kTypes, kReductions}};
+  return {rank_of_world(rank), {kThreeOperations, kTypes, kReductions}};
 }
 
 FlightCall call_number(std::uint64_t sequence) {

@@ -6,14 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/insight/ids_for_test.h"
+
 namespace lockstep::insight {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const RunId kRun{"demo", 1};
-const NodeId kNode{{kRun, 1}, 0};
 const NodeId kLater{{kRun, 2}, 0};  // the same place in the second attempt
 
 Item log_item(std::int64_t sequence, std::string text, int rank = 0) {

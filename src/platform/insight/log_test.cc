@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "platform/insight/ids_for_test.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep::insight {
@@ -11,9 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-const RunId kRun{"demo", 1};
-const NodeId kNode{{kRun, 1}, 0};
 
 std::vector<std::string> texts(const std::vector<Line>& lines) {
   std::vector<std::string> texts;

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "platform/insight/ids_for_test.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep::insight {
@@ -14,8 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-const RunId kRun{"demo", 1};
 
 class SeriesTest : public ::testing::Test {
  protected:

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 using Endpoints = std::vector<Result<std::unique_ptr<Endpoint>>>;
 
-const Secret kSecret = Secret::random();
+const Secret kGroupSecret = Secret::random();
 
 // Each rank on a host of its own.
 Endpoints meet(const std::vector<NetworkOptions>& networks, Rendezvous& place) {
@@ -31,7 +31,7 @@ Endpoints meet(const std::vector<NetworkOptions>& networks, Rendezvous& place) {
       endpoints[rank] = Endpoint::create({.rank = static_cast<int>(rank),
                                           .size = static_cast<int>(networks.size()),
                                           .host_id = format("host-{}", rank),
-                                          .secret = kSecret,
+                                          .secret = kGroupSecret,
                                           .group = "test",
                                           .timeout = 20s,
                                           .network = networks[rank]},

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/processes.h"
+#include "platform/engine/local/eventually_for_test.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -23,14 +24,6 @@ namespace {
 using std::filesystem::path;
 
 // Tries again until it holds or ten seconds are over.
-bool eventually(const std::function<bool()>& holds) {
-  for (auto deadline = Deadline::after(std::chrono::seconds(10)); !deadline.passed();) {
-    if (holds()) return true;
-    ::poll(nullptr, 0, 10);
-  }
-  return holds();
-}
-
 // An installation with a shell script in the agent's place.
 class LocalEngineTest : public testing::Test {
  protected:

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +12,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +22,7 @@
 #include "base/mutex.h"
 #include "base/processes.h"
 #include "base/spawn.h"
+#include "platform/engine/local/eventually_for_test.h"
 
 namespace lockstep {
 namespace {
@@ -32,12 +31,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kMark = "LOCKSTEP_WATCH_TEST";
-
-bool eventually(const std::function<bool()>& holds) {
-  for (auto deadline = Deadline::after(seconds(10)); !deadline.passed(); ::poll(nullptr, 0, 10))
-    if (holds()) return true;
-  return holds();
-}
 
 // Shells in sessions of their own, which end with the test.
 class ProcessWatchTest : public ::testing::Test {

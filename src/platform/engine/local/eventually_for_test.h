@@ -1,0 +1,20 @@
+// Waits for what another process does, at most ten seconds.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include <poll.h>
+
+#include "base/clock.h"
+
+namespace lockstep {
+
+inline bool eventually(const std::function<bool()>& holds) {
+  for (auto deadline = Deadline::after(std::chrono::seconds(10)); !deadline.passed();
+       ::poll(nullptr, 0, 10))
+    if (holds()) return true;
+  return holds();
+}
+
+}  // namespace lockstep
