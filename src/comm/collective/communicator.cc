@@ -57,11 +57,16 @@ Result<std::optional<CallPlan>> parse_algorithm(const std::string& name) {
   return std::optional<CallPlan>(*plan);
 }
 
+Duration meeting_bound(const CommunicatorOptions& options) {
+  return options.meeting > Duration(0) ? options.meeting : options.timeout;
+}
+
 // Ranks that force different algorithms would wait for each other for ever. Rank 0 has said which
 // one before it met the others.
 Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& rendezvous,
                              const std::string& own) {
-  const auto first = TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(options.timeout)));
+  const auto first =
+      TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(meeting_bound(options))));
   if (first == own) return {};
   return invalid(format("rank 0 has the algorithm {}, rank {} has {}: set {} alike on all ranks",
                         first, options.rank, own, kAlgorithmVariable));
@@ -80,7 +85,8 @@ Result<Costs> agree(const CommunicatorOptions& options, Rendezvous& rendezvous,
                     const std::string& algorithm) {
   if (options.size == 1) return Costs{};
   TRY(check_algorithm(options, rendezvous, algorithm));
-  return costs_from_words(TRY(rendezvous.get(kCostsVariable, Deadline::after(options.timeout))));
+  return costs_from_words(
+      TRY(rendezvous.get(kCostsVariable, Deadline::after(meeting_bound(options)))));
 }
 
 }  // namespace
@@ -153,7 +159,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
                                                            Rendezvous& rendezvous) {
   TRY(check_options(options));
   const auto rank = options.rank, size = options.size;
-  const auto timeout = options.timeout;
+  const auto timeout = meeting_bound(options);
   const auto algorithm = algorithm_name(options);
   const auto forced = TRY(parse_algorithm(algorithm));
   PrefixedRendezvous settings(rendezvous, "settings/" + options.group);

@@ -56,6 +56,8 @@ struct CommunicatorOptions {
   std::string group = "world";  // a key space in the rendezvous; a new name for each new group
   Duration timeout = std::chrono::minutes(10);
   NetworkOptions network = {};  // between hosts
+  // Until all have met; zero: as long as the time-out of a call.
+  Duration meeting = Duration(0);
   // The algorithm between hosts, by name, wherever it fits; empty: as LOCKSTEP_ALGORITHM says, else
   // chosen for each call. The same on all ranks.
   std::string algorithm = {};
@@ -66,7 +68,7 @@ struct CommunicatorOptions {
 
 class Communicator {
  public:
-  // Returns when all ranks of the group have met (bounded by the time-out).
+  // Returns when all ranks of the group have met (bounded as the options say).
   static Result<std::unique_ptr<Communicator>> create(CommunicatorOptions options,
                                                       Rendezvous& rendezvous);
   // Ends what is pending (with Code::cancelled), says goodbye to the peers and waits, at most two

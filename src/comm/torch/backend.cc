@@ -43,17 +43,19 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
 }  // namespace
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
-                                                    Rendezvous& rendezvous, int generation) {
+                                                    Rendezvous& rendezvous,
+                                                    const Reunion& reunion) {
   const Duration timeout = options.timeout;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
-  return c10::make_intrusive<Backend>(std::move(communicator), timeout, generation);
+  return c10::make_intrusive<Backend>(std::move(communicator), timeout, reunion);
 }
 
-Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout, int generation)
+Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout,
+                 const Reunion& reunion)
     : c10d::Backend(communicator->rank(), communicator->size()),
       timeout_(timeout),
-      generation_(generation),
+      reunion_(reunion),
       group_(Group::create(std::move(communicator))) {}
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
@@ -70,7 +72,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
                             .size = static_cast<int>(ranks.size()),
                             .group = options->group_name,
                             .timeout = options->timeout,
-                            .generation = generation_};
+                            .meeting = reunion_.meeting,
+                            .generation = reunion_.generation};
   auto backend = store ? connect_through(store, part) : connect_at_meeting_place(part);
   if (!backend) raise(backend.error());
   return *std::move(backend);

@@ -30,6 +30,13 @@
 
 namespace lockstep {
 
+// Of a group whose ranks meet again after a death; its parts are like it. ConnectOptions tells
+// more.
+struct Reunion {
+  int generation = 0;
+  Duration meeting = Duration(0);
+};
+
 class Backend : public c10d::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -38,9 +45,10 @@ class Backend : public c10d::Backend {
   // Tags of send and recv are below this; those above are the backend's own.
   static constexpr int kTagLimit = 1 << 30;
 
-  // Returns when all ranks of the group have met. generation: as in ConnectOptions, for its parts.
+  // Returns when all ranks of the group have met.
   static Result<c10::intrusive_ptr<Backend>> create(CommunicatorOptions options,
-                                                    Rendezvous& rendezvous, int generation = 0);
+                                                    Rendezvous& rendezvous,
+                                                    const Reunion& reunion = {});
   const std::string getBackendName() const override { return "lockstep"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
@@ -106,7 +114,7 @@ class Backend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
   // For intrusive_ptr only: use create().
-  Backend(std::unique_ptr<Communicator> communicator, Duration timeout, int generation);
+  Backend(std::unique_ptr<Communicator> communicator, Duration timeout, const Reunion& reunion);
 
  private:
   // Raises once the group was left.
@@ -139,7 +147,7 @@ class Backend : public c10d::Backend {
   void check_root(std::string_view what, std::int64_t root) const;
 
   const Duration timeout_;
-  const int generation_;
+  const Reunion reunion_;
   const std::shared_ptr<Group> group_;  // shared with Group::leave_all()
   std::atomic<std::uint64_t> sequence_ = 0;
   Mutex batches_mutex_;  // guards what follows

@@ -84,9 +84,11 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secre
                                    .secret = std::move(secret),
                                    .group = options.group,
                                    .timeout = options.timeout,
-                                   .network = TRY(network_options_of(own_environment()))};
+                                   .network = TRY(network_options_of(own_environment())),
+                                   .meeting = options.meeting};
   communicator.host_id = TRY(host_id());
-  return Backend::create(std::move(communicator), rendezvous, options.generation);
+  return Backend::create(std::move(communicator), rendezvous,
+                         {options.generation, options.meeting});
 }
 
 // How often this rank has used the store: a group made again under the same name, after the first
@@ -140,7 +142,7 @@ Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOpti
 }
 
 struct Connections {
-  Mutex mutex;                                // guards what follows
+  Mutex mutex;                                    // guards what follows
   std::map<int, int> begun LS_GUARDED_BY(mutex);  // by generation
 };
 
@@ -155,7 +157,8 @@ Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, Conne
   auto secret = TRY(secret_from_file());
   if (!secret)
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
-  auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(options.timeout)));
+  const auto bound = options.meeting > Duration(0) ? options.meeting : options.timeout;
+  auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(bound)));
   // The meeting place outlives a group: the next one of this process needs another name.
   const int number = count_connection(options.generation);
   if (options.generation > 0) options.group += format("-g{}", options.generation);

@@ -23,6 +23,7 @@ struct ConnectOptions {
   int size = 1;
   std::string group = "world";  // for error messages
   Duration timeout = std::chrono::minutes(10);
+  Duration meeting = Duration(0);  // until all are there; zero: as long as a call may take
   // Of ranks that meet again after a death, in which the number of groups that they have made
   // differs: how often they have met.
   int generation = 0;
