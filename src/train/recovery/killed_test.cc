@@ -1,0 +1,429 @@
+// Ranks as processes, of which one is killed at a given point of a step. The others go on, and what
+// they learn is what one process learns that nobody disturbs.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <torch/nn/module.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/format.h"
+#include "base/random.h"
+#include "comm/rendezvous/server.h"
+#include "net/crypto.h"
+#include "net/socket.h"
+#include "train/batch.h"
+#include "train/checkpoint/checkpointer.h"
+#include "train/checkpoint/format/layouts_for_test.h"
+#include "train/checkpoint/resume.h"
+#include "train/recovery/recovery.h"
+
+namespace lockstep {
+namespace {
+
+using layouts_for_test::Folder;
+using namespace std::chrono_literals;
+
+constexpr int kRanks = 4;
+constexpr int kBatch = 12;
+constexpr int kSteps = 8;
+constexpr int kDeadly = 4;  // the step in which somebody dies
+constexpr auto kBound = 30s;
+
+// Where it is killed.
+enum class Point { gather, hop1, hop2, norm, behind, save, random };
+
+struct Scenario {
+  std::string policy = "ddp";
+  OnDeath on_failure = OnDeath::shrink;
+  int victim = 1;
+  Point point = Point::gather;
+  std::uint64_t seed = 0;  // of a random point
+};
+
+at::Tensor wave(at::IntArrayRef shape, double phase) {
+  return at::sin(at::arange(c10::multiply_integers(shape), at::kDouble) * 1.7 + phase).view(shape);
+}
+
+class Layer : public torch::nn::Module {
+ public:
+  explicit Layer(double phase) {
+    weight = register_parameter("weight", wave({7, 7}, phase) * 0.5);
+    bias = register_parameter("bias", wave({7}, phase + 0.1) * 0.5);
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    in_forward();
+    auto y = at::tanh(at::linear(x, weight, bias));
+    if (y.requires_grad()) y.register_hook([this](const at::TensorBase&) { in_backward(); });
+    return y;
+  }
+
+  at::Tensor weight, bias;
+  std::function<void()> in_forward = [] {}, in_backward = [] {};
+};
+
+class Net : public torch::nn::Module {
+ public:
+  Net() {
+    for (int i = 0; i < 3; ++i)
+      layers.push_back(register_module(format("layer{}", i), std::make_shared<Layer>(0.3 + i)));
+    last = register_parameter("last", wave({1, 7}, 0.6));
+    seen = register_buffer("seen", at::zeros({1}, at::kDouble));
+  }
+  std::vector<torch::nn::Module*> blocks() const {
+    std::vector<torch::nn::Module*> all;
+    for (const auto& layer : layers) all.push_back(layer.get());
+    return all;
+  }
+  at::Tensor loss(ShardedModel& model, const std::vector<std::int64_t>& samples) {
+    std::vector<at::Tensor> rows;
+    for (auto sample : samples) rows.push_back(wave({7}, static_cast<double>(sample)));
+    auto x = at::stack(rows);
+    for (const auto& layer : layers) x = model(*layer, x);
+    return at::linear(x, last).square().mean();
+  }
+
+  std::vector<std::shared_ptr<Layer>> layers;
+  at::Tensor last, seen;
+};
+
+void say(int fd, const std::string& line) { LS_CHECK(write_all(fd, line + "\n").has_value()); }
+
+// What runs in each rank; in one process that nobody disturbs too.
+class Program {
+ public:
+  Program(Scenario scenario, std::filesystem::path folder, int report, bool mortal)
+      : scenario_(std::move(scenario)),
+        folder_(std::move(folder)),
+        report_(report),
+        mortal_(mortal) {}
+
+  Result<void> run() {
+    at::set_num_threads(1);
+    auto options = TRY(recovery_options_from_environment());
+    options.patience = kBound;
+    options.replacement = kBound;
+    options.checkpoints = folder_;
+    recovery_ = TRY(Recovery::start(options));
+    auto mesh = alone() ? Mesh::single() : TRY(recovery_->mesh());
+    const auto policy = TRY(parse_policy(alone() ? "ddp" : scenario_.policy, mesh.world_size()));
+    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
+    optimizer_ = TRY(
+        Optimizer::create(*model_, {.method = AdamW{}, .learning_rate = 0.02, .clip_norm = 0.5}));
+    if (recovery_->joining())
+      step_ = TRY(recovery_->complete(training())).step;
+    else
+      step_ = TRY(resume(folder_, *model_, *optimizer_, sampler_));
+    TRY(open_checkpoints());
+    while (step_ < kSteps) {
+      TRY(recovery_->begin_step(step_, training()));
+      const auto done = train_step();
+      if (done) continue;
+      say(report_, "broken");
+      const auto recovered = TRY(recovery_->recover(done.error(), training()));
+      say(report_, format("recovered {}", recovered.story));
+      if (recovered.leaves) return {};
+      step_ = recovered.step;
+      TRY(open_checkpoints());
+    }
+    TRY(checkpoints_->finish());
+    say(report_, format("end {:.17g}", TRY(checksum())));
+    return {};
+  }
+
+ private:
+  static bool alone() { return std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr; }
+  Training training() { return {*model_, *optimizer_, sampler_}; }
+
+  Result<void> open_checkpoints() {
+    checkpoints_.reset();
+    auto group = alone() ? Comm() : TRY(recovery_->apart(kBound));
+    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .epoch = 1}, std::move(group)));
+    return {};
+  }
+
+  Result<void> train_step() {
+    auto& mesh = model_->mesh();
+    const bool deadly = mortal_ && step_ + 1 == kDeadly;
+    if (deadly) arm();
+    if (mortal_ && step_ + 1 == kSteps) die_at(Point::random);  // at the latest
+    const auto parts =
+        TRY(share_of_batch({kBatch, kBatch / kRanks}, mesh.rank(), mesh.world_size()));
+    double sum = 0;
+    for (const auto& part : parts) {
+      const auto loss = net_.loss(*model_, sampler_.peek(part.begin, part.end)) * part.weight;
+      sum += loss.item<double>() / static_cast<double>(parts.size());
+      TRY(model_->backward(loss, &part == &parts.back() ? Sync::now : Sync::later));
+    }
+    if (deadly) die_at(Point::hop2);
+    TRY(model_->finish_gradients());
+    const double loss = TRY(mesh.world().reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
+    if (deadly) die_at(Point::norm);
+    TRY(optimizer_->step());
+    if (deadly) die_at(Point::behind);
+    sampler_.advance();
+    ++step_;
+    if (mesh.rank() == 0) say(report_, format("step {} {:.17g}", step_, loss));
+    const auto saved = checkpoints_->save(state_of(step_, *model_, *optimizer_, sampler_));
+    if (deadly) die_at(Point::save);
+    if (!saved) return saved.error();
+    return {};
+  }
+
+  void arm() {
+    auto& layer = *net_.layers[1];
+    layer.in_forward = [this] { die_at(Point::gather); };
+    layer.in_backward = [this] { die_at(Point::hop1); };
+    if (scenario_.point != Point::random) return;
+    const auto moment = Duration(Random(scenario_.seed).below(8000));
+    std::thread([moment] {
+      std::this_thread::sleep_for(moment);
+      std::raise(SIGKILL);
+    }).detach();
+  }
+  void die_at(Point point) const {
+    if (point == scenario_.point) std::raise(SIGKILL);
+  }
+
+  // Of all parameters, whoever holds what.
+  Result<double> checksum() {
+    const at::NoGradGuard no_grad;
+    double sum = 0;
+    for (const auto& owned : model_->state()) {
+      if (!owned.name.starts_with("parameter/")) continue;
+      sum += (owned.tensor * owned.tensor).sum().item<double>();
+    }
+    auto& mesh = model_->mesh();
+    sum = TRY(mesh.world().reduce(sum, Reduction::sum, "checksum"));
+    return sum * mesh.shard().size() / mesh.world_size();
+  }
+
+  const Scenario scenario_;
+  const std::filesystem::path folder_;
+  const int report_;
+  const bool mortal_;
+  Net net_;
+  Sampler sampler_ = Sampler::create(1000, kBatch, 3).value();
+  std::unique_ptr<Recovery> recovery_;
+  std::unique_ptr<ShardedModel> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Checkpointer> checkpoints_;
+  std::int64_t step_ = 0;
+};
+
+// A rank's process and what it says.
+struct Process {
+  pid_t pid = 0;
+  Fd output;
+
+  static Process start(const std::function<Result<void>(int report)>& body) {
+    int ends[2];
+    LS_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+    const pid_t pid = ::fork();
+    if (pid != 0) {
+      ::close(ends[1]);
+      return {pid, Fd(ends[0])};
+    }
+    ::close(ends[0]);
+    const auto done = body(ends[1]);
+    if (!done) say(ends[1], format("error {}", done.error().message));
+    std::fflush(nullptr);
+    ::_exit(done ? 0 : 1);
+  }
+
+  // Until it ends; ended for it at the deadline.
+  std::string read_all(Deadline deadline) {
+    std::string text;
+    char chunk[4096];
+    while (wait_ready(output.get(), POLLIN, deadline, "reading")) {
+      const auto got = ::read(output.get(), chunk, sizeof chunk);
+      if (got <= 0) break;
+      text.append(chunk, static_cast<std::size_t>(got));
+    }
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return text;
+  }
+};
+
+// What ranks said, put together.
+struct Told {
+  std::map<int, std::vector<double>> losses;  // by step
+  std::vector<double> ends;
+  std::string all;
+
+  void add(const std::string& name, const std::string& text) {
+    all += format("--- {}\n{}", name, text);
+    std::size_t begin = 0;
+    for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+      const auto line = text.substr(begin, end - begin);
+      begin = end + 1;
+      int step = 0;
+      double value = 0;
+      if (std::sscanf(line.c_str(), "step %d %lf", &step, &value) == 2)
+        losses[step].push_back(value);
+      if (std::sscanf(line.c_str(), "end %lf", &value) == 1) ends.push_back(value);
+    }
+  }
+};
+
+// In a process of its own: this one must not begin any of torch's threads, for it forks.
+const Told& undisturbed() {
+  static const Told told = [] {
+    Folder folder;
+    auto process = Process::start(
+        [&](int report) { return Program(Scenario(), folder, report, false).run(); });
+    Told alone;
+    alone.add("alone", process.read_all(Deadline::after(kBound)));
+    return alone;
+  }();
+  return told;
+}
+
+class Gang {
+ public:
+  explicit Gang(Scenario scenario) : scenario_(std::move(scenario)) {
+    LS_CHECK(write_file(folder_ / "secret", secret_.hex()).has_value());
+    server_ = RendezvousServer::start("127.0.0.1", 0, secret_).value();
+  }
+
+  Told finish() {
+    for (int rank = 0; rank < kRanks; ++rank) processes_.push_back(start(rank, false));
+    std::optional<Process> replacement;
+    Told told;
+    if (scenario_.on_failure == OnDeath::wait) {
+      told.add("victim", process(scenario_.victim).read_all(Deadline::after(kBound)));
+      replacement = start(scenario_.victim, true);
+    }
+    const auto deadline = Deadline::after(kBound);
+    for (int rank = 0; rank < kRanks; ++rank)
+      if (!replacement || rank != scenario_.victim)
+        told.add(format("rank {}", rank), process(rank).read_all(deadline));
+    if (replacement) told.add("replacement", replacement->read_all(deadline));
+    return told;
+  }
+
+ private:
+  Process& process(int rank) { return processes_[static_cast<std::size_t>(rank)]; }
+
+  Process start(int rank, bool replaces) {
+    return Process::start([&, rank, replaces](int report) {
+      const std::map<std::string, std::string> environment{
+          {"RANK", format("{}", rank)},
+          {"WORLD_SIZE", format("{}", kRanks)},
+          {"LOCKSTEP_RENDEZVOUS", format("127.0.0.1:{}", server_->port())},
+          {"LOCKSTEP_SECRET_FILE", (folder_ / "secret").string()},
+          {"LOCKSTEP_HOST_ID", "test"},
+          {"LOCKSTEP_ADDRESS", "127.0.0.1"},
+          {"LOCKSTEP_ON_FAILURE", scenario_.on_failure == OnDeath::wait ? "wait" : "shrink"},
+          {"LOCKSTEP_REPLACES", replaces ? "1" : "0"}};
+      for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+      const bool mortal = rank == scenario_.victim && !replaces;
+      return Program(scenario_, folder_ / "checkpoints", report, mortal).run();
+    });
+  }
+
+  const Scenario scenario_;
+  Folder folder_;
+  const Secret secret_ = Secret::random();
+  std::unique_ptr<RendezvousServer> server_;
+  std::vector<Process> processes_;
+};
+
+// `ends`: how many ranks train to the end.
+void expect_undisturbed(const Told& told, std::size_t ends) {
+  const auto& right = undisturbed();
+  ASSERT_EQ(right.losses.size(), std::size_t{kSteps}) << right.all;
+  for (const auto& [step, losses] : right.losses) {
+    const auto found = told.losses.find(step);
+    if (found == told.losses.end()) {
+      // Who was to tell it died, or caught up with it.
+      EXPECT_NE(told.all.find(format("after step {} ", step)), std::string::npos) << told.all;
+      continue;
+    }
+    for (double loss : found->second)
+      EXPECT_NEAR(loss, losses.front(), 1e-9) << "step " << step << "\n" << told.all;
+  }
+  EXPECT_GE(told.losses.size() + 1, right.losses.size()) << told.all;
+  EXPECT_EQ(told.ends.size(), ends) << told.all;
+  for (double end : told.ends) EXPECT_NEAR(end, right.ends.at(0), 1e-9) << told.all;
+}
+
+std::string name_of(Point point) {
+  constexpr const char* names[] = {"InAGather",     "InHop1",  "InHop2",  "InTheNorm",
+                                   "BehindTheStep", "InASave", "AtRandom"};
+  return names[static_cast<int>(point)];
+}
+
+class Killed : public testing::TestWithParam<Point> {};
+class KilledInFew : public Killed {};
+
+INSTANTIATE_TEST_SUITE_P(Points, Killed,
+                         testing::Values(Point::gather, Point::hop1, Point::hop2, Point::norm,
+                                         Point::behind, Point::save),
+                         [](const auto& of) { return name_of(of.param); });
+INSTANTIATE_TEST_SUITE_P(Points, KilledInFew,
+                         testing::Values(Point::hop1, Point::norm, Point::behind),
+                         [](const auto& of) { return name_of(of.param); });
+
+TEST_P(Killed, TheReplicasThatAreLeftGoOn) {
+  expect_undisturbed(Gang({.policy = "mics:2", .victim = 1, .point = GetParam()}).finish(), 2);
+}
+
+TEST_P(KilledInFew, TheOtherThreeGoOnWhereEachHasEverything) {
+  expect_undisturbed(Gang({.policy = "ddp", .victim = 0, .point = GetParam()}).finish(), 3);
+}
+
+TEST_P(KilledInFew, AnotherTakesItsPlaceWithTheStateOfAReplica) {
+  const auto told =
+      Gang({.policy = "mics:2", .on_failure = OnDeath::wait, .victim = 2, .point = GetParam()})
+          .finish();
+  expect_undisturbed(told, kRanks);
+  EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
+}
+
+TEST(Recovery, WhatNobodyElseHoldsComesFromStorage) {
+  const auto told =
+      Gang({.policy = "zero3", .on_failure = OnDeath::wait, .victim = 3, .point = Point::norm})
+          .finish();
+  expect_undisturbed(told, kRanks);
+  EXPECT_NE(told.all.find("from a checkpoint"), std::string::npos) << told.all;
+}
+
+TEST(Recovery, WhereNobodyHoldsWhatWasLostTheOthersEnd) {
+  const auto told = Gang({.policy = "zero3", .victim = 3, .point = Point::hop1}).finish();
+  EXPECT_TRUE(told.ends.empty()) << told.all;
+  EXPECT_NE(told.all.find("no living rank holds shard 3 of 4"), std::string::npos) << told.all;
+}
+
+TEST(Recovery, KilledAtAnyMomentTheOthersGoOn) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    expect_undisturbed(Gang({.policy = seed % 2 == 0 ? "ddp" : "mics:2",
+                             .victim = static_cast<int>(seed),
+                             .point = Point::random,
+                             .seed = seed})
+                           .finish(),
+                       seed % 2 == 0 ? 3 : 2);
+}
+
+}  // namespace
+}  // namespace lockstep

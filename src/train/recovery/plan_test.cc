@@ -1,0 +1,116 @@
+#include "train/recovery/plan.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+// So many members in their order, in replicas of so many, ten steps into the training.
+Standing one_of(int members, int shards) {
+  Standing standing;
+  standing.seats.resize(static_cast<std::size_t>(members));
+  std::iota(standing.seats.begin(), standing.seats.end(), 0);
+  standing.shards = shards;
+  standing.decided = standing.optimizer_steps = 10;
+  standing.norm = 0.5;
+  standing.step = 110;
+  standing.decided_before = 10;
+  standing.seed = 7;
+  standing.cursor = 1000;
+  standing.batch = 16;
+  return standing;
+}
+
+Standings crew(int members, int shards, const std::vector<int>& gone) {
+  Standings standings;
+  for (int member = 0; member < members; ++member) standings[member] = one_of(members, shards);
+  for (int member : gone) standings[member].reset();
+  return standings;
+}
+
+std::vector<int> seats(int members, int shards, const std::vector<int>& gone) {
+  const auto plan = plan_to_shrink(crew(members, shards, gone));
+  EXPECT_TRUE(plan) << plan.error().message;
+  return plan ? plan->seats : std::vector<int>();
+}
+
+TEST(RecoveryPlan, ReplicasOfOneRankCloseTheirRanks) {
+  EXPECT_EQ(seats(4, 1, {1}), (std::vector{0, 2, 3}));
+  EXPECT_EQ(seats(4, 1, {0, 1, 2}), (std::vector{3}));
+}
+
+TEST(RecoveryPlan, WholeReplicasStayTogetherAndOthersAreMadeOfTheRest) {
+  EXPECT_EQ(seats(4, 2, {1}), (std::vector{2, 3}));
+  EXPECT_EQ(seats(4, 2, {1, 2}), (std::vector{0, 3}));
+  EXPECT_EQ(seats(6, 2, {1, 4}), (std::vector{2, 3, 0, 5}));
+  EXPECT_EQ(seats(6, 3, {0}), (std::vector{3, 4, 5}));
+}
+
+TEST(RecoveryPlan, WhoFitsIntoNoReplicaHasNoSeat) {
+  const auto plan = plan_to_shrink(crew(4, 2, {1})).value();
+  EXPECT_EQ(plan.seat_of(0), std::nullopt);
+  EXPECT_EQ(plan.seat_of(3), 1);
+  EXPECT_EQ(plan.gone, std::vector{1});
+}
+
+TEST(RecoveryPlan, AShardThatNobodyHoldsIsNamed) {
+  const auto plan = plan_to_shrink(crew(4, 2, {1, 3}));
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, Code::not_found);
+  EXPECT_NE(plan.error().message.find("shard 1 of 2"), std::string::npos) << plan.error().message;
+  auto divided = crew(4, 2, {1});
+  for (auto& [member, standing] : divided)
+    if (standing) standing->copied = false;
+  EXPECT_EQ(plan_to_shrink(divided).error().code, Code::not_found);
+}
+
+TEST(RecoveryPlan, TheLastWholeStepIsTheMostThatAnybodyHasDecided) {
+  auto standings = crew(3, 1, {1});
+  EXPECT_EQ(plan_to_shrink(standings)->step, 110);
+  EXPECT_EQ(plan_to_shrink(standings)->cursor, 1000);
+  standings[0]->decided = standings[0]->optimizer_steps = 11;
+  standings[0]->norm = 0.7;
+  standings[2]->undecided = true;
+  const auto plan = plan_to_shrink(standings).value();
+  EXPECT_EQ(plan.decided, 11);
+  EXPECT_EQ(plan.norm, 0.7);
+  EXPECT_EQ(plan.step, 111);
+  EXPECT_EQ(plan.cursor, 1016);
+}
+
+TEST(RecoveryPlan, StatesThatCannotBeMadeOneAreRefused) {
+  auto standings = crew(3, 1, {1});
+  standings[0]->decided = 11;  // and member 2 has no complete gradients
+  EXPECT_EQ(plan_to_shrink(standings).error().code, Code::internal);
+  standings[2]->undecided = true;
+  standings[0]->decided = 12;
+  EXPECT_EQ(plan_to_shrink(standings).error().code, Code::internal);
+}
+
+TEST(RecoveryPlan, NewcomersTakeTheSeatsOfTheGoneAndTheStateOfALivingReplica) {
+  auto standings = crew(4, 2, {});
+  standings[1] = Standing{.newcomer = true};
+  const auto plan = plan_to_refill(standings).value();
+  EXPECT_EQ(plan.seats, (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(plan.newcomers, std::vector{1});
+  EXPECT_FALSE(plan.from_storage);
+  EXPECT_EQ(plan.source_of(0), 0);
+  EXPECT_EQ(plan.source_of(1), 1);
+  standings[3] = Standing{.newcomer = true};
+  EXPECT_TRUE(plan_to_refill(standings)->from_storage);
+}
+
+TEST(RecoveryPlan, WhatAMemberTellsIsUnderstoodToTheBit) {
+  auto standing = one_of(4, 2);
+  standing.norm = 0.1 + 0.2;
+  const auto read = standing_in(words_of(standing)).value();
+  EXPECT_EQ(read.norm, standing.norm);
+  EXPECT_EQ(read.seats, standing.seats);
+  EXPECT_EQ(read.cursor, standing.cursor);
+  EXPECT_FALSE(standing_in("{}x"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,302 @@
+#include "train/recovery/recovery.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "base/check.h"
+#include "base/environment.h"
+#include "base/files.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "comm/fabric/fork_guard.h"
+#include "comm/rendezvous/client.h"
+#include "comm/rendezvous/crew.h"
+#include "comm/torch/connect.h"
+#include "net/crypto.h"
+#include "train/checkpoint/random.h"
+#include "train/checkpoint/resume.h"
+#include "train/recovery/refill.h"
+
+namespace lockstep {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+Duration since(Steady::time_point begin) {
+  return std::chrono::duration_cast<Duration>(Steady::now() - begin);
+}
+
+Result<std::int64_t> number_in(const Environment& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  if (found == environment.end())
+    return Error{Code::invalid,
+                 format("{} is not set: start ranks by lockstep run, or by torchrun", name)};
+  char* end = nullptr;
+  const auto value = std::strtol(found->second.c_str(), &end, 10);
+  if (found->second.empty() || *end != '\0' || value < 0)
+    return Error{Code::invalid, format("{}={}: expected a number", name, found->second)};
+  return value;
+}
+
+// What a transfer that a death ended says; all else is the program's own.
+bool may_be_a_death(const Error& error) {
+  return error.code == Code::unavailable || error.code == Code::cancelled ||
+         error.code == Code::peer_lost || error.code == Code::timeout;
+}
+
+Result<Standings> standings_in(const Crew::Roll& roll) {
+  Standings standings;
+  for (const auto& [member, words] : roll) {
+    auto& standing = standings[member];
+    if (words) standing = TRY(standing_in(*words));
+  }
+  return standings;
+}
+
+}  // namespace
+
+Result<RecoveryOptions> recovery_options_from_environment() {
+  RecoveryOptions options;
+  const auto environment = own_environment();
+  if (const auto found = environment.find("LOCKSTEP_ON_FAILURE"); found != environment.end()) {
+    const auto& words = found->second;
+    if (words == "shrink")
+      options.on_failure = OnDeath::shrink;
+    else if (words == "wait")
+      options.on_failure = OnDeath::wait;
+    else if (words != "restart")
+      return Error{Code::invalid,
+                   format("LOCKSTEP_ON_FAILURE={}: expected restart, shrink or wait", words)};
+  }
+  const auto replaces = environment.find("LOCKSTEP_REPLACES");
+  options.replaces = replaces != environment.end() && replaces->second == "1";
+  return options;
+}
+
+struct Recovery::Impl {
+  RecoveryOptions options;
+  int member = 0;
+  int members = 1;
+  std::optional<Crew> crew;  // nothing: an error is an error
+  std::unique_ptr<ForkGuard> guard;
+  std::optional<RecoveryPlan> plan;  // by which the groups were made last
+  bool newcomer = false;             // and its state is not there yet
+  std::vector<std::int64_t> seats;   // the member on each; empty before the first step
+  Standing before;                   // of the step that was begun
+
+  Result<void> join();
+  int generation() const { return crew ? crew->generation() : 0; }
+  int rank() const { return plan ? plan->seat_of(member).value() : member; }
+  int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
+  Result<Mesh> new_mesh() const;
+  Result<void> find_seats(const Training& training);
+  Standing standing(const Training& training) const;
+  Result<RecoveryPlan> meet(const Error& cause, const Training& training);
+  Result<Recovered> go_on(const Training& training);
+  Result<void> take_state(const Training& training);
+  std::string story(const Recovered& recovered) const;
+};
+
+Recovery::Recovery(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Recovery::~Recovery() = default;
+
+Result<std::unique_ptr<Recovery>> Recovery::start(const RecoveryOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  TRY(impl->join());
+  return std::unique_ptr<Recovery>(new Recovery(std::move(impl)));
+}
+
+Result<void> Recovery::Impl::join() {
+  const auto environment = own_environment();
+  const auto place = environment.find("LOCKSTEP_RENDEZVOUS");
+  if (options.on_failure == OnDeath::restart || place == environment.end()) return {};
+  member = static_cast<int>(TRY(number_in(environment, "RANK")));
+  members = static_cast<int>(TRY(number_in(environment, "WORLD_SIZE")));
+  const auto file = environment.find("LOCKSTEP_SECRET_FILE");
+  if (file == environment.end())
+    return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
+  const auto secret = TRY(Secret::from_hex(TRY(read_file(file->second))));
+  auto client =
+      TRY(RendezvousClient::connect(place->second, secret, Deadline::after(options.patience)));
+  if (!options.replaces) {
+    crew.emplace(TRY(Crew::join(std::move(client), member, members)));
+  } else {
+    const Standing mine{.newcomer = true};
+    auto entered = TRY(Crew::enter(std::move(client), member, members, words_of(mine),
+                                   Deadline::after(options.patience)));
+    crew.emplace(std::move(entered.crew));
+    plan = TRY(plan_to_refill(TRY(standings_in(entered.roll))));
+    seats.assign(plan->seats.begin(), plan->seats.end());
+    newcomer = true;
+  }
+  // A forked child that kept it open would hide this rank's death.
+  guard = std::make_unique<ForkGuard>();
+  guard->add(crew->fd());
+  return {};
+}
+
+// By number: whoever stays together in a replica was put there for being close.
+Result<Mesh> Recovery::Impl::new_mesh() const {
+  auto world = TRY(group_at_meeting_place({.rank = rank(),
+                                           .size = ranks(),
+                                           .timeout = options.patience,
+                                           .meeting = options.meeting,
+                                           .generation = generation()}));
+  return TRY(Mesh::replicas(std::move(world), options.patience)).cut_by_number(plan->shards);
+}
+
+Result<Mesh> Recovery::mesh() {
+  if (impl_->plan) return impl_->new_mesh();
+  return Mesh::replicas(TRY(connect_from_environment(impl_->options.patience)),
+                        impl_->options.patience);
+}
+
+Result<Comm> Recovery::apart(Duration bound) {
+  if (impl_->generation() == 0) return Comm(TRY(connect_from_environment(bound)), bound);
+  return Comm(TRY(group_at_meeting_place({.rank = impl_->rank(),
+                                          .size = impl_->ranks(),
+                                          .timeout = bound,
+                                          .meeting = impl_->options.meeting,
+                                          .generation = impl_->generation()})),
+              bound);
+}
+
+bool Recovery::joining() const { return impl_->newcomer; }
+
+// Each tells which seat it has: a group may put its ranks in another order than by number.
+Result<void> Recovery::Impl::find_seats(const Training& training) {
+  auto& mesh = training.model.mesh();
+  const auto seat = mesh.replicate().rank() * mesh.shard().size() + mesh.shard().rank();
+  const auto told = TRY(mesh.world().gather(seat, "the ranks' seats"));
+  seats.resize(told.size());
+  for (std::size_t rank = 0; rank < told.size(); ++rank)
+    seats.at(static_cast<std::size_t>(told[rank])) = static_cast<std::int64_t>(rank);
+  return {};
+}
+
+Result<void> Recovery::begin_step(std::int64_t step, const Training& training) {
+  if (!impl_->crew) return {};
+  if (impl_->seats.empty()) TRY(impl_->find_seats(training));
+  auto& before = impl_->before;
+  before.step = step;
+  before.decided_before = training.optimizer.decided();
+  before.seed = training.sampler.state().seed;
+  before.cursor = training.sampler.state().cursor;
+  before.batch = training.sampler.global_batch();
+  return {};
+}
+
+Standing Recovery::Impl::standing(const Training& training) const {
+  if (newcomer) return {.newcomer = true};
+  auto standing = before;
+  standing.seats = seats;
+  standing.shards = training.model.mesh().shard().size();
+  standing.copied = training.model.policy().optimizer == training.model.policy().gradients;
+  standing.decided = training.optimizer.decided();
+  standing.undecided = training.optimizer.undecided();
+  standing.norm = training.optimizer.last_norm();
+  standing.optimizer_steps = training.optimizer.steps();
+  return standing;
+}
+
+// What is to be done, as all the living see it. `cause` if none of them has died.
+Result<RecoveryPlan> Recovery::Impl::meet(const Error& cause, const Training& training) {
+  const auto words = words_of(standing(training));
+  auto roll = TRY(crew->meet(words, Deadline::after(options.patience)));
+  const auto gone = std::count_if(roll.begin(), roll.end(), [](auto& one) { return !one.second; });
+  if (gone == 0) return cause;
+  if (options.on_failure == OnDeath::shrink) return plan_to_shrink(TRY(standings_in(roll)));
+  roll = TRY(crew->with_replacements(std::move(roll), Deadline::after(options.replacement)));
+  return plan_to_refill(TRY(standings_in(roll)));
+}
+
+Result<Recovered> Recovery::recover(const Error& cause, const Training& training) {
+  auto& self = *impl_;
+  if (!self.crew || self.seats.empty() || !may_be_a_death(cause)) return cause;
+  LS_LOG(warning, "rank {}: {}", training.model.mesh().rank(), cause.message);
+  Error last = cause;
+  for (int tries = 0; tries < self.members; ++tries) {
+    const auto begin = Steady::now();
+    // Before the meeting: when all have spoken, nobody writes into anybody's memory any more.
+    training.model.mesh().leave();
+    self.plan = TRY(self.meet(last, training));
+    const auto met = since(begin);
+    self.seats.assign(self.plan->seats.begin(), self.plan->seats.end());
+    if (!self.plan->seat_of(self.member)) {
+      Recovered left{.leaves = true, .step = self.plan->step};
+      left.story = self.story(left);
+      return left;
+    }
+    auto outcome = self.new_mesh();
+    const auto connected = since(begin);
+    auto regrouped = outcome ? training.model.regroup(*std::move(outcome))
+                             : Result<void>(std::move(outcome).error());
+    auto recovered = regrouped ? self.go_on(training) : Result<Recovered>(regrouped.error());
+    if (recovered) {
+      recovered->meeting = met;
+      recovered->connecting = connected - met;
+      recovered->story = self.story(*recovered);
+      return recovered;
+    }
+    // Somebody died meanwhile: those who are left meet once more.
+    last = std::move(recovered).error();
+    if (!may_be_a_death(last)) break;
+  }
+  return last;
+}
+
+Result<Recovered> Recovery::complete(const Training& training) {
+  LS_CHECK(impl_->newcomer);
+  auto recovered = impl_->go_on(training);
+  if (!recovered) return recover(recovered.error(), training);
+  recovered->story = impl_->story(*recovered);
+  return recovered;
+}
+
+// In the new groups, with all ranks.
+Result<Recovered> Recovery::Impl::go_on(const Training& training) {
+  Recovered recovered{.step = plan->step, .gone = plan->gone};
+  if (plan->from_storage) {
+    recovered.step =
+        TRY(resume(options.checkpoints, training.model, training.optimizer, training.sampler));
+    training.optimizer.set_decided(plan->decided);
+  } else {
+    TRY(take_state(training));
+  }
+  newcomer = false;
+  return recovered;
+}
+
+Result<void> Recovery::Impl::take_state(const Training& training) {
+  auto& [model, optimizer, sampler] = training;
+  if (!newcomer && optimizer.decided() < plan->decided) TRY(optimizer.catch_up(plan->norm));
+  TRY(refill(*plan, training));
+  if (newcomer) {
+    optimizer.set_steps(plan->optimizer_steps);
+    optimizer.set_decided(plan->decided);
+    seed_random(plan->seed, plan->step, rank());
+  }
+  TRY(model.spread());
+  return sampler.restore({plan->seed, plan->cursor});
+}
+
+std::string Recovery::Impl::story(const Recovered& recovered) const {
+  const auto some = [](const std::vector<int>& ones) {
+    return format("{} {}", ones.size() == 1 ? "rank" : "ranks", joined(ones, ", "));
+  };
+  const auto who = plan->newcomers.empty()
+                       ? format("{} died", some(plan->gone))
+                       : format("{} came in place of the dead", some(plan->newcomers));
+  if (recovered.leaves)
+    return format("{}; member {} is not needed by the {} ranks that go on after step {}", who,
+                  member, plan->seats.size(), recovered.step);
+  return format("{}; {} ranks go on after step {} from {}", who, plan->seats.size(), recovered.step,
+                plan->from_storage ? "a checkpoint" : "memory");
+}
+
+}  // namespace lockstep
