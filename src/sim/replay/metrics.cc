@@ -6,6 +6,7 @@
 namespace lockstep::sim {
 namespace {
 
+constexpr Seconds kDebugLongest{3'600};
 constexpr double kShortest = 600;  // seconds: shorter jobs count as that long in the slowdown
 
 // A part of the window: [from, to).
@@ -45,7 +46,7 @@ std::optional<double> ratio(double above, double below) {
 
 void add_jobs(PartMetrics& metrics, const Part& part, const JobTrace& trace,
               const Replayed& replayed, int on_host) {
-  Values waits, stays, host_waits, gang_waits;
+  Values waits, stays, debug_waits, host_waits, gang_waits;
   double slowdowns = 0;
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
     const Job& job = trace.jobs[i];
@@ -54,12 +55,13 @@ void add_jobs(PartMetrics& metrics, const Part& part, const JobTrace& trace,
     const std::int64_t stay = (replayed.jobs[i].ended - job.submitted).count();
     waits.push_back(wait);
     stays.push_back(stay);
+    if (job.devices <= on_host && job.duration <= kDebugLongest) debug_waits.push_back(wait);
     if (job.devices == on_host) host_waits.push_back(wait);
     if (job.devices >= 2 * on_host) gang_waits.push_back(wait);
     const double length = std::max(kShortest, static_cast<double>(job.duration.count()));
     slowdowns += std::max(1.0, static_cast<double>(stay) / length);
   }
-  for (Values* values : {&waits, &stays, &gang_waits}) std::ranges::sort(*values);
+  for (Values* values : {&waits, &stays, &debug_waits, &gang_waits}) std::ranges::sort(*values);
   metrics.jobs = std::ssize(waits);
   metrics.mean_wait_s = mean(waits);
   metrics.median_wait_s = percentile(waits, 50);
@@ -68,6 +70,7 @@ void add_jobs(PartMetrics& metrics, const Part& part, const JobTrace& trace,
   metrics.mean_stay_s = mean(stays);
   metrics.median_stay_s = percentile(stays, 50);
   metrics.p95_stay_s = percentile(stays, 95);
+  metrics.debug_median_wait_s = percentile(debug_waits, 50);
   metrics.host_wait_s = mean(host_waits);
   metrics.gang_wait_s = mean(gang_waits);
   metrics.gang_p95_wait_s = percentile(gang_waits, 95);

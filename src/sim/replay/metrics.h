@@ -25,6 +25,7 @@ struct PartMetrics {
   std::optional<std::int64_t> median_wait_s, p95_wait_s, p99_wait_s;
   std::optional<double> mean_stay_s;
   std::optional<std::int64_t> median_stay_s, p95_stay_s;
+  std::optional<std::int64_t> debug_median_wait_s;
   std::optional<double> host_wait_s;
   std::optional<double> gang_wait_s;
   std::optional<std::int64_t> gang_p95_wait_s;
@@ -44,6 +45,8 @@ struct PartMetrics {
         field("mean_stay_s", &PartMetrics::mean_stay_s, "from submission to end"),
         field("median_stay_s", &PartMetrics::median_stay_s, "the same"),
         field("p95_stay_s", &PartMetrics::p95_stay_s, "the same"),
+        field("debug_median_wait_s", &PartMetrics::debug_median_wait_s,
+              "of jobs of up to one host and one hour"),
         field("host_wait_s", &PartMetrics::host_wait_s, "mean, of jobs that take a whole host"),
         field("gang_wait_s", &PartMetrics::gang_wait_s, "mean, of jobs of two hosts or more"),
         field("gang_p95_wait_s", &PartMetrics::gang_p95_wait_s, "of jobs of two hosts or more"),

@@ -13,6 +13,8 @@ namespace {
 constexpr auto kProject = "trace";
 // How often a job may be moved in its life.
 constexpr int kMovesMost = 3;
+// Who is small enough, and may run no longer, is a debug run.
+constexpr Seconds kDebugMost{3'600};
 
 // Runs count from 1, jobs from 0.
 RunId run_of(JobId job) { return {kProject, job.value() + 1}; }
@@ -54,6 +56,8 @@ std::vector<Want> wants_of(const JobTrace& trace, std::span<const Seconds> limit
     want.arrived = Time(job.submitted);
     want.limit = limits[i];
     want.moves_left = kMovesMost;
+    want.may_pause = true;
+    if (job.devices <= on_host && limits[i] <= kDebugMost) want.run_class = RunClass::debug;
     wants.push_back(std::move(want));
   }
   return wants;
@@ -72,16 +76,53 @@ Result<void> check_all_fit(const JobTrace& trace, std::span<const Want> wants, c
   return {};
 }
 
+Want& PassBackend::want(const RunId& run) {
+  return wants_[static_cast<std::size_t>(job_of(run).value())];
+}
+
+Time& PassBackend::since(const RunId& run) {
+  return since_[static_cast<std::size_t>(job_of(run).value())];
+}
+
+// What it has done since its last checkpoint is to be done again, and does not count as used.
+void PassBackend::interrupt(const RunId& run, Time now) {
+  Want& left = want(run);
+  const Duration ran = now - since(run);
+  const Duration kept = ran - ran % policy_.checkpoint_interval - policy_.restart_time;
+  left.limit -= kept;
+  left.used += kept;
+  since(run) = now;
+}
+
 Result<Decision> PassBackend::decide(Seconds now, std::span<const JobId> ended,
                                      std::span<const JobId> arrived) {
   for (const JobId job : ended) scheduler_.release(run_of(job));
-  for (const JobId job : arrived) scheduler_.submit(wants_[static_cast<std::size_t>(job.value())]);
-  const Plan plan = scheduler_.decide(Time(now));
+  for (const JobId job : arrived) scheduler_.submit(want(run_of(job)));
   Decision decision;
-  for (const Move& move : plan.moves) decision.moved.push_back(job_of(move.run));
-  for (const Placement& start : plan.placements) decision.started.push_back(job_of(start.run));
+  // Who was evicted may have another place at once.
+  while (!carry_out(scheduler_.decide(Time(now)), Time(now), decision)) {
+  }
   if (const auto head = scheduler_.head()) decision.head = job_of(*head);
   return decision;
+}
+
+// Whether nobody was evicted.
+bool PassBackend::carry_out(const Plan& plan, Time now, Decision& decision) {
+  for (const RunId& run : plan.evictions) {
+    decision.evicted.push_back(job_of(run));
+    interrupt(run, now);
+    scheduler_.submit(want(run));
+  }
+  for (const Move& move : plan.moves) {
+    decision.moved.push_back(job_of(move.run));
+    --want(move.run).moves_left;
+    interrupt(move.run, now);
+  }
+  for (const Placement& start : plan.placements) {
+    decision.started.push_back(job_of(start.run));
+    since(start.run) = now;
+  }
+  return plan.evictions.empty();
 }
 
 }  // namespace lockstep::sim

@@ -30,14 +30,21 @@ Result<void> check_all_fit(const JobTrace& trace, std::span<const Want> wants, c
 class PassBackend : public Backend {
  public:
   PassBackend(const Map& map, const SchedulingPolicy& policy, std::vector<Want> wants)
-      : scheduler_(map, policy), wants_(std::move(wants)) {}
+      : scheduler_(map, policy), policy_(policy), wants_(std::move(wants)), since_(wants_.size()) {}
 
   Result<Decision> decide(Seconds now, std::span<const JobId> ended,
                           std::span<const JobId> arrived) override;
 
  private:
+  Want& want(const RunId& run);
+  Time& since(const RunId& run);
+  bool carry_out(const Plan& plan, Time now, Decision& decision);
+  void interrupt(const RunId& run, Time now);
+
   Scheduler scheduler_;
-  const std::vector<Want> wants_;
+  const SchedulingPolicy policy_;
+  std::vector<Want> wants_;  // as they stand: what is left of their limits, and of their moves
+  std::vector<Time> since_;  // when those that run came to where they are
 };
 
 }  // namespace lockstep::sim

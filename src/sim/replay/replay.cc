@@ -14,7 +14,8 @@ constexpr std::size_t kDecisionsBetweenProgress = 256;
 // Of a job that runs, in this stay on its devices.
 struct Stay {
   Seconds since{};
-  Seconds left{};  // of its work, at `since`
+  Seconds left{};      // of its work, at `since`
+  bool began = false;  // it has held devices before
 };
 
 class Replay {
@@ -22,7 +23,7 @@ class Replay {
   Replay(const JobTrace& trace, int devices, Backend& backend)
       : trace_(trace), devices_(devices), backend_(backend) {
     replayed_.jobs.resize(trace.jobs.size());
-    stays_.resize(trace.jobs.size());
+    for (const Job& job : trace.jobs) stays_.push_back({.left = job.duration});
   }
 
   Result<Replayed> run(const std::function<void(std::size_t)>& progress) {
@@ -54,6 +55,7 @@ class Replay {
     const auto ended = take_ended(now);
     const auto arrived = take_arrived(now);
     const Decision decision = TRY(backend_.decide(now, ended, arrived));
+    for (const JobId id : decision.evicted) evict(id, now);
     for (const JobId id : decision.moved) move(id, now);
     for (const JobId id : decision.started) start(id, now);
     LS_CHECK(held_ <= devices_, "{} of {} devices are held", held_, devices_);
@@ -86,19 +88,33 @@ class Replay {
   void start(JobId id, Seconds now) {
     --waiting_;
     held_ += job(id).devices;
-    outcome(id).started = now;
-    stay(id) = {now, job(id).duration};
-    ends_.emplace(now + job(id).duration, id);
+    Stay& at = stay(id);
+    if (!at.began) outcome(id).started = now;
+    at.began = true;
+    at.since = now;
+    ends_.emplace(now + at.left, id);
   }
 
   void move(JobId id, Seconds now) {
-    Stay& at = stay(id);
-    LS_CHECK(ends_.erase({at.since + at.left, id}) == 1, "job {} is moved and does not run", id);
-    const Seconds undone = (now - at.since) % kCheckpointEvery;
-    const Seconds kept = now - at.since - undone;
-    at = {now, at.left - kept + kRestartCost};
-    ends_.emplace(now + at.left, id);
+    interrupt(id, now);
+    ends_.emplace(now + stay(id).left, id);
     ++outcome(id).moves;
+  }
+
+  void evict(JobId id, Seconds now) {
+    interrupt(id, now);
+    held_ -= job(id).devices;
+    ++waiting_;
+    ++outcome(id).evictions;
+  }
+
+  // It goes back to its last checkpoint.
+  void interrupt(JobId id, Seconds now) {
+    Stay& at = stay(id);
+    LS_CHECK(ends_.erase({at.since + at.left, id}) == 1, "job {} is to leave and does not run", id);
+    const Seconds undone = (now - at.since) % kCheckpointEvery;
+    at.left += undone + kRestartCost - (now - at.since);
+    at.since = now;
     replayed_.lost += (undone + kRestartCost) * job(id).devices;
   }
 

@@ -6,6 +6,8 @@
 // told the same. A job that is moved loses its progress since the last multiple of kCheckpointEvery
 // of this stay, and kRestartCost on top: it goes on from its last checkpoint.
 //
+// So does one that is evicted; it waits again, and has started when it first did.
+//
 // Cost: that of the decisions, one for each second at which a job comes or ends.
 #pragma once
 
@@ -28,7 +30,8 @@ inline constexpr Seconds kCheckpointEvery{1'800};
 inline constexpr Seconds kRestartCost{120};
 
 struct Decision {
-  std::vector<JobId> moved;  // to other devices, before anybody starts
+  std::vector<JobId> evicted{};  // they wait again, from before anybody starts
+  std::vector<JobId> moved;      // to other devices, before anybody starts
   std::vector<JobId> started;
   std::optional<JobId> head;  // of those that still wait the first in the policy's order
 };
@@ -46,6 +49,7 @@ struct JobOutcome {
   Seconds started{};  // for the first time; since the trace's first submission
   Seconds ended{};
   int moves = 0;
+  int evictions = 0;
 };
 
 // How things stand from `at` until the next moment.

@@ -18,7 +18,8 @@ struct Named {
 constexpr std::array kBases = {
     Named{"fifo", policies::kFifo},    Named{"fifo-greedy", policies::kFifoGreedy},
     Named{"easy", policies::kEasy},    Named{"sjf-strict", policies::kShortestStrict},
-    Named{"sjf", policies::kShortest},
+    Named{"sjf", policies::kShortest}, Named{"easy-sjbf", policies::kEasyShortest},
+    Named{"ours", policies::kOurs},    Named{"ours-moves", policies::kOursWithMoves},
 };
 constexpr std::string_view kAged = "aged";
 

@@ -149,6 +149,22 @@ TEST(Replay, ABackendIsToldEachSecondWhoEndsAndWhoComes) {
   EXPECT_THAT(script.told, ElementsAre("0: 0 comes", "10: 0 ends", "10: 1 comes", "15: 1 ends"));
 }
 
+TEST(Replay, AnEvictedJobWaitsAgainAndGoesOnFromItsLastCheckpoint) {
+  const JobTrace trace = trace_of({{0, 10'000, 2}, {2'000, 50, 1}});
+  Script script({
+      {Seconds(0), start(0)},
+      {Seconds(2'000), {.evicted = {JobId(0)}, .moved = {}, .started = {JobId(1)}, .head = {}}},
+      {Seconds(2'050), start(0)},
+  });
+  const Replayed replayed = replay(trace, 2, script).value();
+  EXPECT_EQ(replayed.jobs[0].started, Seconds(0));
+  // Of 2,000 s 1,800 are kept, and 120 are added.
+  EXPECT_EQ(replayed.jobs[0].ended, Seconds(2'050 + 10'000 - 1'800 + 120));
+  EXPECT_EQ(replayed.jobs[0].evictions, 1);
+  EXPECT_EQ(replayed.lost, Seconds((200 + 120) * 2));
+  EXPECT_TRUE(replayed.moments[1].waits);
+}
+
 TEST(Replay, AMovedJobGoesOnFromItsLastCheckpointAndRestartsForTwoMinutes) {
   const JobTrace trace = trace_of({{0, 10'000, 2}, {2'000, 50, 1}, {4'000, 50, 1}});
   Script script({

@@ -1,33 +1,70 @@
 #include "platform/core/sched/floor.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "platform/core/sched/place.h"
 
 namespace lockstep {
-Floor::Floor(const HostTable& table) : table_(table), room_(table) {
+namespace {
+
+// Ascending, and each once.
+void put(std::vector<int>& hosts, int host, bool is_in) {
+  std::erase(hosts, host);
+  if (is_in) hosts.insert(std::ranges::lower_bound(hosts, host), host);
+}
+
+}  // namespace
+
+Floor::Floor(const HostTable& table)
+    : table_(table),
+      room_(table),
+      states_(as_index(table.host_count()), HostState::open),
+      whys_(as_index(table.host_count())) {
   busy_.reserve(table.capacity.size());
   for (int capacity : table.capacity) busy_.emplace_back(as_index(capacity), false);
+}
+
+bool Floor::fits(const Gang& gang) const {
+  if (gang.shape.needs == Needs{}) return room_.fits(gang);
+  return room_for(gang.shape.needs).fits(gang);
+}
+
+std::vector<int> Floor::choose(const Gang& gang, Fit fit) const {
+  if (gang.shape.needs == Needs{} && avoided_.empty()) return choose_hosts(room_, gang, fit);
+  const Room any = room_for(gang.shape.needs);
+  Room trusted = any;
+  for (int host : avoided_) trusted.close(host);
+  auto hosts = choose_hosts(trusted, gang, fit);
+  return hosts.empty() ? choose_hosts(any, gang, fit) : hosts;
 }
 
 std::vector<Taken> Floor::take(const Shape& shape, std::span<const int> hosts) {
   std::vector<Taken> taken;
   taken.reserve(hosts.size());
   for (std::size_t i = 0; i < hosts.size(); ++i)
-    taken.push_back(take_lowest(hosts[i], devices_on(shape, i)));
+    taken.push_back(take_lowest(hosts[i], load_on(shape, i)));
   return taken;
 }
 
-std::vector<Taken> Floor::take(std::span<const Slice> slices) {
+std::vector<Taken> Floor::take(std::span<const Slice> slices, const Needs& needs) {
   std::vector<Taken> taken;
-  for (const Slice& slice : slices)
-    if (const auto host = table_.find(slice.host))
-      taken.push_back(take_these(*host, slice.devices));
+  for (const Slice& slice : slices) {
+    const auto host = table_.find(slice.host);
+    if (!host) continue;
+    Taken part = take_these(*host, slice.devices);
+    part.cores = needs.cores;
+    part.memory = needs.memory;
+    room_.take(*host, load_of(part));
+    taken.push_back(std::move(part));
+  }
   return taken;
 }
 
 void Floor::give(std::span<const Taken> taken) {
   for (const Taken& part : taken) {
     for (int device : part.devices) busy_[as_index(part.host)][as_index(device)] = false;
-    room_.give(part.host, static_cast<int>(part.devices.size()));
+    room_.give(part.host, load_of(part));
   }
 }
 
@@ -39,28 +76,39 @@ std::vector<Slice> Floor::named(std::span<const Taken> taken) const {
   return slices;
 }
 
-Taken Floor::take_lowest(int host, int devices) {
-  Taken taken{host, {}};
-  taken.devices.reserve(as_index(devices));
+void Floor::set(int host, HostState state, std::string why) {
+  states_[as_index(host)] = state;
+  whys_[as_index(host)] = std::move(why);
+  put(avoided_, host, state == HostState::avoided);
+  put(drained_, host, state == HostState::drained);
+  if (is_open(host))
+    room_.open(host);
+  else
+    room_.close(host);
+}
+
+Taken Floor::take_lowest(int host, const Load& load) {
+  Taken taken{host, {}, load.cores, load.memory};
+  taken.devices.reserve(as_index(load.devices));
   auto& busy = busy_[as_index(host)];
-  for (int device = 0; std::ssize(taken.devices) < devices; ++device) {
+  for (int device = 0; std::ssize(taken.devices) < load.devices; ++device) {
     if (busy[as_index(device)]) continue;
     busy[as_index(device)] = true;
     taken.devices.push_back(device);
   }
-  room_.take(host, devices);
+  room_.take(host, load);
   return taken;
 }
 
+// Their bits alone.
 Taken Floor::take_these(int host, std::span<const int> devices) {
-  Taken taken{host, {}};
+  Taken taken{.host = host, .devices = {}};
   auto& busy = busy_[as_index(host)];
   for (int device : devices) {
     if (device < 0 || as_index(device) >= busy.size() || busy[as_index(device)]) continue;
     busy[as_index(device)] = true;
     taken.devices.push_back(device);
   }
-  room_.take(host, static_cast<int>(taken.devices.size()));
   return taken;
 }
 

@@ -1,38 +1,65 @@
-// Floor: which devices of the map are taken, and the room that is left.
+// Floor: which devices of the map are taken, which hosts are open, and the room that is left.
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "platform/core/model/host_state.h"
+#include "platform/core/sched/policy.h"
 #include "platform/core/sched/room.h"
 
 namespace lockstep {
 
-// Devices of one host, by its position in the map.
+// Devices of one host, by its position in the map, and what goes with them.
 struct Taken {
   int host = 0;
   std::vector<int> devices;
+  int cores = 0;
+  Bytes memory{};
 };
+inline Load load_of(const Taken& taken) {
+  return {static_cast<int>(taken.devices.size()), taken.cores, taken.memory};
+}
 
 class Floor {
  public:
   explicit Floor(const HostTable& table);  // outlives it
 
   const Room& room() const { return room_; }
+  // As a run with these needs sees it.
+  Room room_for(const Needs& needs) const { return seen_by(needs, room_); }
+  bool fits(const Gang& gang) const;
+  // Where the gang goes, on avoided hosts only if it fits nowhere else; empty if it has to wait.
+  std::vector<int> choose(const Gang& gang, Fit fit) const;
+
   // The lowest free ones of each host: as many as the shape needs of the i-th.
   std::vector<Taken> take(const Shape& shape, std::span<const int> hosts);
   // These, as far as the map has them and they are free.
-  std::vector<Taken> take(std::span<const Slice> slices);
+  std::vector<Taken> take(std::span<const Slice> slices, const Needs& needs);
   void give(std::span<const Taken> taken);
   std::vector<Slice> named(std::span<const Taken> taken) const;
 
+  // Why: one clause for people.
+  void set(int host, HostState state, std::string why);
+  HostState state(int host) const { return states_[as_index(host)]; }
+  bool is_open(int host) const {
+    return state(host) == HostState::open || state(host) == HostState::avoided;
+  }
+  const std::string& why(int host) const { return whys_[as_index(host)]; }
+  const std::vector<int>& drained() const { return drained_; }  // ascending
+
  private:
-  Taken take_lowest(int host, int devices);
+  Taken take_lowest(int host, const Load& load);
   Taken take_these(int host, std::span<const int> devices);
 
   const HostTable& table_;
   Room room_;
   std::vector<std::vector<bool>> busy_;  // by host, by device
+  std::vector<HostState> states_;        // by host
+  std::vector<std::string> whys_;        // by host
+  std::vector<int> avoided_, drained_;   // hosts, ascending
 };
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "platform/core/sched/accounts.h"
 #include "platform/core/sched/floor.h"
 #include "platform/core/sched/sorted.h"
 
@@ -15,7 +16,13 @@ struct Holder {
   Time expected_end{};
   int moves_left = 0;
   Time started{};
+  RunClass run_class = RunClass::normal;
+  Accounts::Number account = 0;
+  Needs needs{};
+  bool may_pause = false;
+  bool leaving = false;
 };
+std::int64_t device_count(const Holder& holder);
 
 class Holders {
  public:
@@ -34,13 +41,26 @@ class Holders {
   // By their end, then by their run.
   const std::vector<End>& by_end() { return ends_.items(); }
 
+  // Of those of a class: what they hold together, and how many they are.
+  std::int64_t devices_of(RunClass run_class) const { return of(run_class).devices; }
+  int count_of(RunClass run_class) const { return of(run_class).runs; }
+  int leaving() const { return leaving_; }
+
  private:
   struct Sooner {
     bool operator()(const End& a, const End& b) const;
   };
+  struct Sum {
+    std::int64_t devices = 0;
+    int runs = 0;
+  };
+  const Sum& of(RunClass run_class) const { return sums_[static_cast<std::size_t>(run_class)]; }
+  void count(const Holder& holder, int sign);
 
   std::map<RunId, Holder> by_run_;
   SortedItems<End, Sooner> ends_;
+  Sum sums_[3];  // by class
+  int leaving_ = 0;
 };
 
 }  // namespace lockstep

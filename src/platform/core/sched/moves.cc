@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "platform/core/sched/place.h"
 
@@ -19,7 +20,7 @@ std::vector<std::vector<const Holder*>> movable_runs(const HostTable& table, Hol
                                                      Time now) {
   std::vector<std::vector<const Holder*>> by_host(table.names.size());
   for (const auto& [time, holder] : holders.by_end()) {
-    if (holder->moves_left == 0 || holder->taken.size() != 1 || holder->started == now) continue;
+    if (!is_movable(*holder, now)) continue;
     const std::size_t host = as_index(holder->taken.front().host);
     if (devices_of(holder) < table.capacity[host]) by_host[host].push_back(holder);
   }
@@ -39,6 +40,7 @@ struct Clearing {
 // Empty if so many devices cannot be made free there.
 std::optional<Clearing> clear(const Room& room, int host, int devices,
                               const std::vector<const Holder*>& movable) {
+  if (!room.is_seen(host)) return std::nullopt;
   Clearing clearing{host, {}, 0};
   for (const Holder* run : movable) {
     if (room.free(host) + clearing.devices >= devices) break;
@@ -52,7 +54,10 @@ std::optional<Clearing> clear(const Room& room, int host, int devices,
 class Search {
  public:
   Search(const Room& room, const Gang& head, Holders& holders, Time now)
-      : room_(room), head_(head), movable_(movable_runs(room.table(), holders, now)) {}
+      : room_(room),
+        heads_(seen_by(fixed_part(head.shape.needs), room)),
+        head_(head),
+        movable_(movable_runs(room.table(), holders, now)) {}
 
   std::vector<Relocation> best() {
     for (int pod = 0; pod < room_.table().pod_count(); ++pod) try_pod(pod);
@@ -65,6 +70,7 @@ class Search {
   std::vector<Relocation> relocate(const std::vector<Clearing>& clearings) const;
 
   const Room& room_;
+  const Room heads_;  // the hosts that would do for it
   const Gang& head_;
   const std::vector<std::vector<const Holder*>> movable_;
   std::vector<Relocation> best_;
@@ -89,7 +95,7 @@ std::vector<Clearing> Search::clearings(int pod) const {
   std::vector<Clearing> all;
   const auto [first, end] = room_.table().pods[as_index(pod)];
   for (int host = first; host < end; ++host)
-    if (auto clearing = clear(room_, host, head_.shape.devices, movable_[as_index(host)]))
+    if (auto clearing = clear(heads_, host, head_.shape.devices, movable_[as_index(host)]))
       all.push_back(std::move(*clearing));
   const auto effort = [](const Clearing& clearing) {
     return std::tuple(clearing.devices, clearing.host);
@@ -101,7 +107,7 @@ std::vector<Clearing> Search::clearings(int pod) const {
   std::optional<Clearing> rest;
   for (int host = first; host < end; ++host) {
     if (std::ranges::count(all, host, &Clearing::host) > 0) continue;
-    auto clearing = clear(room_, host, head_.shape.remainder, movable_[as_index(host)]);
+    auto clearing = clear(heads_, host, head_.shape.remainder, movable_[as_index(host)]);
     if (clearing && (!rest || effort(*clearing) < effort(*rest))) rest = std::move(clearing);
   }
   if (!rest) return {};
@@ -112,23 +118,37 @@ std::vector<Clearing> Search::clearings(int pod) const {
 // Places for all runs that move, the largest first; empty if one of them finds none.
 std::vector<Relocation> Search::relocate(const std::vector<Clearing>& clearings) const {
   Room room = room_;
+  Room after = room_;
   std::vector<const Holder*> runs;
   for (const Clearing& clearing : clearings) {
-    room.take(clearing.host, room.free(clearing.host));  // nobody goes to the head's hosts
+    room.close(clearing.host);  // nobody goes to the head's hosts
     runs.insert(runs.end(), clearing.runs.begin(), clearing.runs.end());
   }
   std::ranges::stable_sort(runs, std::greater<>{}, devices_of);
   std::vector<Relocation> relocations;
   for (const Holder* run : runs) {
-    const auto hosts = choose_hosts(room, {{1, devices_of(run), 0}, Reach::pod}, Fit::best);
+    const Gang one{shape_of(*run), Reach::pod};
+    const auto hosts = choose_hosts(seen_by(one.shape.needs, room), one, Fit::best);
     if (hosts.empty()) return {};
-    room.take(hosts.front(), devices_of(run));
+    room.take(hosts.front(), load_on(one.shape, 0));
+    after.take(hosts.front(), load_on(one.shape, 0));
+    after.give(run->taken.front().host, load_of(run->taken.front()));
     relocations.push_back({run->run, hosts.front()});
   }
-  return relocations;
+  // Who goes may leave too few cores or too little memory.
+  return seen_by(head_.shape.needs, after).fits(head_) ? relocations : std::vector<Relocation>{};
 }
 
 }  // namespace
+
+bool is_movable(const Holder& holder, Time now) {
+  return holder.moves_left > 0 && holder.taken.size() == 1 && holder.started != now &&
+         !holder.leaving;
+}
+
+Shape shape_of(const Holder& holder) {
+  return {1, static_cast<int>(holder.taken.front().devices.size()), 0, holder.needs};
+}
 
 std::vector<Relocation> relocations_for(const Room& room, const Gang& head, Holders& holders,
                                         Time now) {

@@ -10,8 +10,8 @@
 // on the head's hosts. Of the pods' plans the one that moves the fewest devices is taken, the
 // lowest pod's among equals; none that moves more devices than the head gets.
 //
-// Only runs of one host that do not fill it, that may still be moved, and that were not placed or
-// moved just now, are.
+// Only runs of one host that do not fill it, that may still be moved, are not leaving, and that
+// were not placed or moved just now, are.
 //
 // Cost: holders + for each pod its hosts x log hosts, and a search for a place for each moved run.
 #pragma once
@@ -26,6 +26,11 @@ struct Relocation {
   RunId run;
   int host = 0;  // where it goes
 };
+
+// Whether the holder may be moved at all.
+bool is_movable(const Holder& holder, Time now);
+// What it takes with it.
+Shape shape_of(const Holder& holder);
 
 // Carried out in this order, they let the head fit; empty if there is no such way.
 std::vector<Relocation> relocations_for(const Room& room, const Gang& head, Holders& holders,

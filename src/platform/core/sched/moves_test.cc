@@ -84,6 +84,130 @@ TEST(Moves, PutOffTheEndOfTheMovedRunByWhatItLoses) {
   EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(100'000 + 100 + 120));
 }
 
+TEST(Moves, TakeRunsOffADrainedHostIfThereIsRoomElsewhere) {
+  Scheduler scheduler(eights(1, 2), policies::kFifo);
+  scheduler.hold(holding(1, "h0", {0, 1}));
+  scheduler.hold(holding(2, "h0", {2, 3, 4, 5}));
+  scheduler.hold(holding(3, "h0", {6}, 0));  // may not be moved: it is waited for
+  scheduler.hold(holding(4, "h1", {0, 1}));
+  scheduler.hold(holding(5, "h1", {2, 3, 4}));
+  scheduler.set_host("h0", HostState::drained);
+  const Plan plan = scheduler.decide(at_second(10));
+  ASSERT_EQ(plan.moves.size(), 1u);
+  EXPECT_EQ(plan.moves[0].run, run(1));
+  EXPECT_THAT(places(plan.moves[0].slices), ElementsAre("h1:5,6"));
+  scheduler.release(run(4));
+  scheduler.release(run(5));
+  ASSERT_EQ(scheduler.decide(at_second(20)).moves.size(), 1u);
+}
+
+RunId evicted(const Plan& plan) { return plan.evictions.size() == 1 ? plan.evictions[0] : RunId{}; }
+
+Holding of_class(RunClass run_class, std::int64_t started, Holding holding) {
+  holding.run_class = run_class;
+  holding.started = at_second(started);
+  return holding;
+}
+
+Want of_class(RunClass run_class, Want want) {
+  want.run_class = run_class;
+  return want;
+}
+
+// Three hosts of one device: preemptible runs since 100 and 1,500, and one that is not.
+Scheduler with_preemptible() {
+  Scheduler scheduler(testing_cluster::cluster({{1, 1, 1}}), policies::kEasy);
+  scheduler.hold(of_class(RunClass::preemptible, 100, holding(1, "h0", {0})));
+  scheduler.hold(of_class(RunClass::preemptible, 1'500, holding(2, "h1", {0})));
+  scheduler.hold(of_class(RunClass::normal, 1'990, holding(3, "h2", {0})));
+  return scheduler;
+}
+
+TEST(Evictions, TakeThePreemptibleRunThatLosesLeast) {
+  auto scheduler = with_preemptible();
+  scheduler.submit(small(4, 1, 0, 100));
+  // At 2,000 the first has worked for 100 s since its checkpoint at 1,900, the second for 500.
+  const Plan plan = scheduler.decide(at_second(2'000));
+  EXPECT_EQ(evicted(plan), run(1));
+  EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(4)));
+}
+
+TEST(Evictions, AreNotForPreemptibleRunsAndNotInVain) {
+  auto scheduler = with_preemptible();
+  scheduler.submit(of_class(RunClass::preemptible, small(4, 1, 0, 100)));
+  scheduler.submit({.run = run(5), .nodes = 3, .limit = std::chrono::seconds(10)});
+  EXPECT_THAT(scheduler.decide(at_second(2'000)).evictions, IsEmpty());
+}
+
+TEST(Evictions, LetPreemptibleRunsPassTheHeadThatCanTakeTheirDevicesBack) {
+  Scheduler scheduler(testing_cluster::cluster({{2}}), policies::kEasy);
+  scheduler.hold(of_class(RunClass::normal, 0, holding(1, "h0", {0})));
+  scheduler.submit(small(2, 2, 0, 100));
+  scheduler.submit(of_class(RunClass::preemptible, small(3, 1, 1, 900'000)));
+  EXPECT_THAT(runs_of(scheduler.decide(at_second(2)).placements), ElementsAre(run(3)));
+  scheduler.release(run(1));
+  const Plan plan = scheduler.decide(at_second(3));
+  EXPECT_EQ(evicted(plan), run(3));
+  EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(2)));
+}
+
+Holding pausable(std::int64_t started, Holding holding) {
+  holding.may_pause = true;
+  holding.started = at_second(started);
+  return holding;
+}
+
+// A full host, and a lane of a quarter of it: two devices.
+Scheduler with_a_lane(bool vacates_at_once) {
+  SchedulingPolicy policy = policies::kEasy;
+  policy.lane_percent = 25;
+  policy.lane_pauses = true;
+  policy.vacates_at_once = vacates_at_once;
+  Scheduler scheduler(eights(1, 1), policy);
+  for (int number = 1; number <= 8; ++number)
+    scheduler.hold(pausable(100 * number, holding(number, "h0", {number - 1})));
+  return scheduler;
+}
+
+TEST(Lane, LetsDebugRunsStartAheadOfAllInsteadOfThoseWhoLoseLeast) {
+  auto scheduler = with_a_lane(true);
+  scheduler.submit(small(10, 1, 0, 100));
+  scheduler.submit(of_class(RunClass::debug, small(11, 1, 1, 100)));
+  // The first two have written their checkpoints: 160 and 60 s ago.
+  const Plan plan = scheduler.decide(at_second(2'060));
+  EXPECT_EQ(evicted(plan), run(2));
+  EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(11)));
+}
+
+TEST(Lane, IsNoWiderThanItsShareOfTheDevices) {
+  auto scheduler = with_a_lane(true);
+  for (int number = 11; number <= 13; ++number)
+    scheduler.submit(of_class(RunClass::debug, small(number, 1, number, 100)));
+  EXPECT_THAT(runs_of(scheduler.decide(at_second(3'000)).placements),
+              ElementsAre(run(11), run(12)));
+  scheduler.release(run(1));
+  scheduler.submit(small(9, 1, 0, 100));  // came before the one that is beyond the lane
+  EXPECT_THAT(runs_of(scheduler.decide(at_second(3'001)).placements), ElementsAre(run(9)));
+  scheduler.release(run(2));
+  EXPECT_THAT(runs_of(scheduler.decide(at_second(3'002)).placements), ElementsAre(run(13)));
+}
+
+TEST(Lane, WaitsForThoseWhoHaveToGoAndAsksNobodyElse) {
+  auto scheduler = with_a_lane(false);
+  scheduler.submit(small(10, 1, 0, 100));
+  scheduler.submit(of_class(RunClass::debug, small(11, 1, 1, 100)));
+  const Plan asked = scheduler.decide(at_second(2'060));
+  EXPECT_EQ(evicted(asked), run(2));
+  EXPECT_THAT(asked.placements, IsEmpty());
+  EXPECT_EQ(scheduler.waiting().at(0).blocker, run(2));
+  EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(2'060));
+
+  EXPECT_THAT(scheduler.decide(at_second(2'061)).evictions, IsEmpty());
+  scheduler.release(run(2));
+  const Plan then = scheduler.decide(at_second(2'070));
+  EXPECT_THAT(runs_of(then.placements), ElementsAre(run(11)));
+}
+
 // A random load: what is kept gives what a pass from nothing gives, no device is held twice, nobody
 // is moved more often than he may, and no more devices move than those get who start.
 class Defragmenting {

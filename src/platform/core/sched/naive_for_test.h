@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "platform/core/model/host_state.h"
 #include "platform/core/sched/policy.h"
 
 namespace lockstep::testing_naive {
@@ -19,6 +21,9 @@ struct Job {
   std::int64_t arrived = 0;
   std::int64_t duration = 0;
   std::int64_t limit = 0;  // at least the duration
+  std::string project{};
+  int priority = 0;
+  int share = 100;
 };
 
 using Place = std::vector<std::pair<int, int>>;  // host, devices
@@ -32,9 +37,26 @@ struct Running {
 class Cluster {
  public:
   Cluster(int pods, int hosts, Fit fit)
-      : hosts_(hosts), fit_(fit), free_(static_cast<std::size_t>(pods * hosts), 8) {}
+      : hosts_(hosts),
+        fit_(fit),
+        free_(static_cast<std::size_t>(pods * hosts), 8),
+        states_(free_.size(), HostState::open) {}
 
-  Place place(int devices) const { return devices < 8 ? small(devices) : gang(devices); }
+  // Not on avoided hosts, if there is another place.
+  Place place(int devices) const {
+    Cluster trusted = *this;
+    for (HostState& state : trusted.states_)
+      if (state == HostState::avoided) state = HostState::closed;
+    const Place place = trusted.anywhere(devices);
+    return place.empty() ? anywhere(devices) : place;
+  }
+  // If it were empty.
+  bool could_hold(int devices) const {
+    Cluster empty = *this;
+    std::ranges::fill(empty.free_, 8);
+    return !empty.place(devices).empty();
+  }
+  void set(int host, HostState state) { states_[static_cast<std::size_t>(host)] = state; }
   void take(const Place& place) {
     for (const auto& [host, devices] : place) at(host) -= devices;
   }
@@ -44,7 +66,11 @@ class Cluster {
 
  private:
   int& at(int host) { return free_[static_cast<std::size_t>(host)]; }
-  int at(int host) const { return free_[static_cast<std::size_t>(host)]; }
+  int at(int host) const {
+    const auto i = static_cast<std::size_t>(host);
+    return states_[i] == HostState::closed ? 0 : free_[i];
+  }
+  Place anywhere(int devices) const { return devices < 8 ? small(devices) : gang(devices); }
   int count() const { return static_cast<int>(free_.size()); }
   int empty_in(int pod) const {
     int empty = 0;
@@ -100,6 +126,7 @@ class Cluster {
   int hosts_;
   Fit fit_;
   std::vector<int> free_;
+  std::vector<HostState> states_;
 };
 
 class Simulator {
@@ -121,33 +148,83 @@ class Simulator {
     cluster_.give(found->place);
     running_.erase(found);
   }
+  void set(int host, HostState state) { cluster_.set(host, state); }
+  void set(const std::map<std::string, int>& limits) { limits_ = limits; }
   // Who starts, and where.
   std::vector<Running> pass(std::int64_t now) {
-    std::ranges::stable_sort(queue_, {}, [&](const Job& job) { return key(job); });
-    std::vector<Running> started;
-    std::vector<Job> left;
-    std::optional<Job> head;
-    for (const Job& job : queue_) {
-      const Place place = cluster_.place(job.devices);
-      if (!place.empty() && (!head || may_pass(job, place, *head, now))) {
-        started.push_back({job, place, now + job.limit});
-        cluster_.take(place);
-        running_.push_back(started.back());
-        continue;
-      }
-      left.push_back(job);
-      if (!head) set_head(head, job);
-    }
-    queue_ = left;
+    std::vector<Running> started = walk(now);
+    if (!policy_.settles) return started;
+    for (auto more = walk(now); !more.empty(); more = walk(now))
+      started.insert(started.end(), more.begin(), more.end());
     return started;
   }
 
  private:
-  std::tuple<std::int64_t, std::int64_t, int> key(const Job& job) const {
-    std::int64_t first = job.arrived;
-    if (policy_.order == Order::shortest) first = job.limit;
-    if (policy_.order == Order::aged) first += policy_.aging * job.limit;
-    return {first, job.arrived, job.number};
+  std::vector<Running> walk(std::int64_t now) {
+    const auto all = queue_;
+    std::ranges::stable_sort(queue_, {}, [&](const Job& job) { return turn(all, job); });
+    std::vector<Running> started;
+    std::vector<Job> left;
+    std::optional<Job> head;
+    for (const Job& job : queue_) {
+      const bool waits_for_its_turn = head && policy_.candidates == Candidates::shortest;
+      if (!waits_for_its_turn && try_start(job, head, now, started)) continue;
+      left.push_back(job);
+      if (!head && may_wait_for_devices(job)) set_head(head, job);
+    }
+    queue_ = left;
+    if (head && policy_.candidates == Candidates::shortest)
+      while (start_shortest(*head, now, started)) {
+      }
+    return started;
+  }
+
+  bool try_start(const Job& job, const std::optional<Job>& head, std::int64_t now,
+                 std::vector<Running>& started) {
+    if (!may_wait_for_devices(job)) return false;
+    const Place place = cluster_.place(job.devices);
+    if (place.empty() || (head && !may_pass(job, place, *head, now))) return false;
+    started.push_back({job, place, now + job.limit});
+    cluster_.take(place);
+    running_.push_back(started.back());
+    return true;
+  }
+
+  // Of those behind the head the one with the smallest limit that may; whether there was one.
+  bool start_shortest(const Job& head, std::int64_t now, std::vector<Running>& started) {
+    const auto behind = std::ranges::find(queue_, head.number, &Job::number) + 1;
+    std::vector<Job> candidates(behind, queue_.end());
+    std::ranges::stable_sort(candidates, {}, &Job::limit);
+    for (const Job& job : candidates) {
+      if (!try_start(job, head, now, started)) continue;
+      withdraw(job.number);
+      return true;
+    }
+    return false;
+  }
+
+  // It is no limit, and no closed host, that keeps it.
+  bool may_wait_for_devices(const Job& job) const {
+    int held = job.devices;
+    for (const Running& running : running_)
+      if (running.job.project == job.project) held += running.job.devices;
+    const auto limit = limits_.find(job.project);
+    return cluster_.could_hold(job.devices) && (limit == limits_.end() || held <= limit->second);
+  }
+
+  std::int64_t key(const Job& job) const {
+    if (policy_.order == Order::shortest) return job.limit;
+    return job.arrived +
+           (policy_.order == Order::aged ? policy_.aging * job.limit * job.share / 100 : 0);
+  }
+
+  using Turn = std::tuple<std::int64_t, int, std::int64_t, std::int64_t, std::string, int>;
+  Turn turn(const std::vector<Job>& all, const Job& job) const {
+    std::int64_t latest = key(job);
+    for (const Job& other : all)
+      if (other.project == job.project && other.priority > job.priority)
+        latest = std::max(latest, key(other));
+    return {latest, -job.priority, key(job), job.arrived, job.project, job.number};
   }
 
   void set_head(std::optional<Job>& head, const Job& job) {
@@ -176,6 +253,7 @@ class Simulator {
   Cluster cluster_;
   std::vector<Job> queue_;
   std::vector<Running> running_;
+  std::map<std::string, int> limits_;  // devices at once, by project
   std::optional<Cluster> shadow_;
   std::int64_t shadow_time_ = 0;
 };

@@ -6,8 +6,10 @@
 namespace lockstep {
 
 Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> queue,
-          std::span<const Holding> held, Time now) {
+          std::span<const Holding> held, Time now, const Conditions& conditions) {
   Scheduler scheduler(map, policy);
+  scheduler.set_limits(conditions.limits);
+  for (const auto& [host, state, why] : conditions.hosts) scheduler.set_host(host, state, why);
   for (const Holding& holding : held) scheduler.hold(holding);
   for (const Want& want : queue) scheduler.submit(want);
   Plan plan = scheduler.decide(now);
@@ -18,7 +20,7 @@ Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> 
 Result<void> check_fits(const Map& map, const Want& want) {
   const HostTable table(map);
   const Shape shape = shape_of(want);
-  if (reach_of(Room(table), shape) != Reach::nowhere) return {};
+  if (reach_of(seen_by(shape.needs, Room(table)), shape) != Reach::nowhere) return {};
   return too_large(table, shape);
 }
 

@@ -16,7 +16,7 @@ namespace lockstep {
 
 // In any order; each run once, in the queue or among those that hold devices.
 Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> queue,
-          std::span<const Holding> held, Time now);
+          std::span<const Holding> held, Time now, const Conditions& conditions = {});
 
 // Whether the run could start if nothing else ran; the error says what the map holds.
 Result<void> check_fits(const Map& map, const Want& want);

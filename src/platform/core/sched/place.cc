@@ -131,7 +131,7 @@ Hosts over_pods(const Room& room, const Shape& shape, Fit fit) {
 }  // namespace
 
 std::vector<int> choose_hosts(const Room& room, const Gang& gang, Fit fit) {
-  if (gang.reach == Reach::nowhere) return {};
+  if (!can_be_placed(gang.reach)) return {};
   if (gang.reach == Reach::pods) return over_pods(room, gang.shape, fit);
   const bool alone = gang.shape.nodes == 1 && gang.shape.remainder == 0;
   if (!alone) return in_one_pod(room, gang.shape, fit);

@@ -24,9 +24,4 @@ namespace lockstep {
 // has to wait.
 std::vector<int> choose_hosts(const Room& room, const Gang& gang, Fit fit);
 
-// How many devices it takes on the i-th of them.
-inline int devices_on(const Shape& shape, std::size_t i) {
-  return static_cast<int>(i) < shape.nodes ? shape.devices : shape.remainder;
-}
-
 }  // namespace lockstep

@@ -2,12 +2,16 @@
 // pass has no clock.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/model/host_state.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/needs.h"
+#include "platform/core/model/run_class.h"
 
 namespace lockstep {
 
@@ -20,11 +24,21 @@ struct Want {
   int nodes = 1;
   int devices = 1;
   int remainder = 0;
-  Time arrived{};      // since when it stands in the queue
-  Duration limit{};    // the longest that it runs once it has started: what is left of its time-out
-  Duration used{};     // the rest of it: a run that was lost stands again where it stood
-  int priority = 0;    // a higher one stands ahead, whatever its age
+  Time arrived{};    // since when it stands in the queue
+  Duration limit{};  // the longest that it runs once it has started: what is left of its time-out
+  Duration used{};   // the rest of it: a run that was lost stands again where it stood
+  // Within its project: it stands behind those with a higher one. Nobody else stands elsewhere.
+  int priority = 0;
   int moves_left = 0;  // how often it may be moved once it runs; 0 also where it has no checkpoints
+  // It goes on from its checkpoints: it may be paused once it has written one where it is.
+  bool may_pause = false;
+  RunClass run_class = RunClass::normal;
+  std::string user{};  // whose devices count to his limit
+  // How far its project was beyond its fair share when the run came, in percent (share.h): so much
+  // more, or less, its time-out counts in its key.
+  int share = 100;
+  Needs needs{};  // of each node
+  bool operator==(const Want&) const = default;
 };
 
 struct Slice {
@@ -41,12 +55,38 @@ struct Holding {
   Time expected_end{};  // by its limit; one that is past means that it may end at any moment
   int moves_left = 0;   // as in Want
   Time started{};       // of this attempt
+  RunClass run_class = RunClass::normal;
+  std::string user{};
+  Needs needs{};
+  bool may_pause = false;
+  bool leaving = false;  // it was told to go: its devices will be free soon, whatever it has left
+  bool operator==(const Holding&) const = default;
 };
 
 struct Placement {
   RunId run;
   std::vector<Slice> slices;  // one a node in the map's order, the remainder's last
   bool operator==(const Placement&) const = default;
+};
+
+// Devices at once, by the name of a project and of a user, over all his projects. Who is not named
+// has no limit.
+struct Limits {
+  std::map<std::string, int> project_devices;
+  std::map<std::string, int> user_devices;
+  bool operator==(const Limits&) const = default;
+};
+
+struct HostStanding {
+  std::string host;
+  HostState state = HostState::open;
+  std::string why{};  // one clause for people: "it lost demo/1 and demo/7"
+};
+
+// What the operators of a cluster have set.
+struct Conditions {
+  std::vector<HostStanding> hosts{};  // those that are not open
+  Limits limits{};
 };
 
 // A run that holds devices goes to other ones. Moves come before the plan's placements, which may
@@ -60,8 +100,9 @@ struct Move {
 // Why a run waits, by the pass that decided it.
 struct WaitingRun {
   RunId run;
-  std::optional<RunId> blocker;  // the run that must end or start first; none: the map is too small
-  std::string reason;            // one line for people
+  // The run that must end or start first; none: as the map is now, or the limits, it never starts.
+  std::optional<RunId> blocker;
+  std::string reason;  // one line for people
   // When it starts if everybody runs as long as he may, at the latest as far as can be told now.
   // Runs behind the head: as if devices were never idle from the head's start on. None: never.
   std::optional<Time> expected_start = {};
@@ -69,6 +110,9 @@ struct WaitingRun {
 };
 
 struct Plan {
+  // Who has to give its devices back to a run that cannot wait, and stands again where it stood:
+  // its owner submits it again.
+  std::vector<RunId> evictions;
   std::vector<Move> moves;            // in the order in which they are carried out
   std::vector<Placement> placements;  // in the queue's order, then those that pass the head
   std::vector<WaitingRun> waiting;    // in the queue's order; only Scheduler::waiting() and pass()

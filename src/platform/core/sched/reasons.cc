@@ -33,21 +33,34 @@ int fitting_hosts(const Room& room, const Gang& gang) {
   return most;
 }
 
+// Of one node, behind its devices: ", 4 cores and 8 GiB".
+std::string words_of(const Needs& needs) {
+  std::string words;
+  const auto add = [&](const std::string& more) { words += ", " + more; };
+  if (needs.kind) add(format("of kind {}", *needs.kind == DeviceKind::gpu ? "gpu" : "core"));
+  if (needs.device_memory > Bytes(0)) add(text(needs.device_memory) + " on each of them");
+  if (needs.cores > 0) add(count_of(needs.cores, "free core"));
+  if (needs.memory > Bytes(0)) add(text(needs.memory) + " of free memory");
+  return words;
+}
+
 std::string need_of(const HostTable& table, const Gang& gang) {
-  const auto& [nodes, devices, remainder] = gang.shape;
+  const auto& [nodes, devices, remainder, needs] = gang.shape;
   const bool gathers = nodes > 1 || remainder > 0;
-  return format("{} with {} free {}{}{}", count_of(nodes, "host"), devices,
-                devices == 1 ? "device" : "devices",
+  return format("{} with {} free {}{}{}{}", count_of(nodes, "host"), devices,
+                devices == 1 ? "device" : "devices", words_of(needs),
                 remainder == 0 ? "" : format(" and one with {}", remainder),
                 gathers && gang.reach == Reach::pod && table.pod_count() > 1 ? " in one pod" : "");
 }
 
 class Explanation {
  public:
-  Explanation(const SchedulingPolicy& policy, const Room& room, WaitingList& waiting,
-              Holders& holders)
+  Explanation(const SchedulingPolicy& policy, const Floor& floor, const Accounts& accounts,
+              WaitingList& waiting, Holders& holders)
       : policy_(policy),
-        room_(room),
+        floor_(floor),
+        room_(floor.room()),
+        accounts_(accounts),
         waiting_(waiting),
         holders_(holders),
         by_shape_(waiting.count_by_shape().size()),
@@ -71,6 +84,8 @@ class Explanation {
   };
 
   WaitingRun of(const Entry& entry);
+  WaitingRun by_limit(const Entry& entry, const Accounts::Refusal& refusal) const;
+  std::string closed_hosts(const Gang& gang) const;
   WaitingRun behind_head(const Entry& entry);
   std::string could_delay(const Want& want) const;
   bool fits(const Entry& entry);
@@ -79,7 +94,9 @@ class Explanation {
   void count_in(const Entry& entry);
 
   const SchedulingPolicy& policy_;
+  const Floor& floor_;
   const Room& room_;
+  const Accounts& accounts_;
   WaitingList& waiting_;
   Holders& holders_;
   std::vector<std::optional<Outlook>> by_shape_;
@@ -95,6 +112,9 @@ WaitingRun Explanation::of(const Entry& entry) {
   const Gang& gang = waiting_.gang(entry);
   if (gang.reach == Reach::nowhere)
     return {run, std::nullopt, too_large(room_.table(), gang.shape).message};
+  if (gang.reach == Reach::closed) return {run, std::nullopt, closed_hosts(gang)};
+  if (const auto refusal = accounts_.refusal(entry.account, device_count(gang.shape)))
+    return by_limit(entry, *refusal);
   if (head_ && policy_.passing != Passing::anybody) return behind_head(entry);
   const Outlook& found = outlook(entry);
   head_ = run;
@@ -102,6 +122,44 @@ WaitingRun Explanation::of(const Entry& entry) {
   behind_ = format("waits behind {} in the queue", text(run));
   count_in(entry);
   return {run, found.blocker, found.reason, found.start};
+}
+
+// It waits for the first moment at which enough devices of its project, or user, are given back.
+WaitingRun Explanation::by_limit(const Entry& entry, const Accounts::Refusal& refusal) const {
+  const std::int64_t needs = device_count(waiting_.gang(entry).shape);
+  const std::string who =
+      format("{} {}", refusal.by_user ? "user" : "project", accounts_.name_of(refusal));
+  WaitingRun waiting{waiting_.want(entry).run, std::nullopt, {}};
+  if (needs > refusal.most) {
+    waiting.reason = format("needs {}, and {} may hold {} at once", count_of(needs, "device"), who,
+                            refusal.most);
+    return waiting;
+  }
+  std::int64_t held = refusal.held;
+  for (const auto& [end, holder] : holders_.by_end()) {
+    if (!accounts_.counts(refusal, holder->account)) continue;
+    held -= device_count(*holder);
+    if (held + needs > refusal.most) continue;
+    waiting.blocker = holder->run;
+    waiting.expected_start = end;
+    break;
+  }
+  waiting.reason = format("needs {}, and {} holds {} of the {} that it may hold at once",
+                          count_of(needs, "device"), who, refusal.held, refusal.most);
+  return waiting;
+}
+
+std::string Explanation::closed_hosts(const Gang& gang) const {
+  const HostTable& table = room_.table();
+  std::string names;
+  int count = 0;
+  for (int host = 0; host < table.host_count(); ++host) {
+    if (floor_.is_open(host) || ++count > 1) continue;
+    names = table.names[as_index(host)] + " is closed to new runs";
+    if (!floor_.why(host).empty()) names += ": " + floor_.why(host);
+  }
+  if (count > 1) names += format(", and {} more", count_of(count - 1, "host"));
+  return format("needs {}; {}", need_of(table, gang), names);
 }
 
 WaitingRun Explanation::behind_head(const Entry& entry) {
@@ -120,7 +178,7 @@ std::string Explanation::could_delay(const Want& want) const {
 
 bool Explanation::fits(const Entry& entry) {
   auto& known = fits_by_shape_[as_index(entry.shape)];
-  if (!known) known = room_.fits(waiting_.gang(entry));
+  if (!known) known = floor_.fits(waiting_.gang(entry));
   return *known;
 }
 
@@ -133,15 +191,15 @@ const Explanation::Outlook& Explanation::outlook(const Entry& entry) {
     known->reason = "waits for the next pass over the queue";
     return *known;
   }
-  const Reservation reservation(room_, gang, holders_);
+  const Reservation reservation(room_, gang, Duration{}, holders_);
   known->blocker = reservation.blocker();
   known->start = reservation.start();
-  known->reason = what_it_waits_for(gang, reservation.blocker());
+  known->reason = what_it_waits_for(gang, *reservation.blocker());
   return *known;
 }
 
 std::string Explanation::what_it_waits_for(const Gang& gang, const RunId& blocker) const {
-  const int have = fitting_hosts(room_, gang);
+  const int have = fitting_hosts(floor_.room_for(gang.shape.needs), gang);
   return format("waits for {}: needs {}, {} {} them", text(blocker), need_of(room_.table(), gang),
                 have, have == 1 ? "has" : "have");
 }
@@ -153,9 +211,9 @@ void Explanation::count_in(const Entry& entry) {
 
 }  // namespace
 
-std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Room& room,
-                                WaitingList& waiting, Holders& holders) {
-  return Explanation(policy, room, waiting, holders).of_all();
+std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
+                                const Accounts& accounts, WaitingList& waiting, Holders& holders) {
+  return Explanation(policy, floor, accounts, waiting, holders).of_all();
 }
 
 Error too_large(const HostTable& table, const Shape& shape) {
@@ -165,6 +223,12 @@ Error too_large(const HostTable& table, const Shape& shape) {
             format("the map has 1 host; start the daemon with `lockstep serve --hosts {}x{}` to "
                    "present this machine as {}",
                    shape.nodes, shape.devices, number_in_words(shape.nodes))};
+  if (shape.needs != Needs{})
+    return {Code::invalid,
+            format("needs {} with {} each{}, and the map has no such hosts, or too few; ask for "
+                   "less, or see `lockstep map`",
+                   count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
+                   words_of(shape.needs))};
   return {Code::invalid,
           format("needs {} with {} each, but the map has {} with {} in all, at most {} on one; ask "
                  "for less, or see `lockstep map`",

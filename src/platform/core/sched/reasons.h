@@ -11,8 +11,8 @@ namespace lockstep {
 
 // Of everybody who waits, in the order in which they stand; after a decision that started all who
 // could start.
-std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Room& room,
-                                WaitingList& waiting, Holders& holders);
+std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
+                                const Accounts& accounts, WaitingList& waiting, Holders& holders);
 
 // That the map is too small for the shape, and what it has.
 Error too_large(const HostTable& table, const Shape& shape);

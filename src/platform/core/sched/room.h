@@ -3,6 +3,9 @@
 //
 // Kept as, for each pod and number of devices d, how many hosts have at least d free: whether a
 // gang fits into a pod is one look, and a host that changes by d costs d steps.
+//
+// A host that is closed, or that does not meet what the room was narrowed to, has nothing free for
+// whoever looks; what is taken and given there counts once it is seen again.
 #pragma once
 
 #include <vector>
@@ -15,10 +18,15 @@ class Room {
  public:
   explicit Room(const HostTable& table);  // all is free; the table outlives it
 
-  void take(int host, int devices) { change(host, -devices); }
-  void give(int host, int devices) { change(host, devices); }
+  void take(int host, const Load& load) { change(host, load, -1); }
+  void give(int host, const Load& load) { change(host, load, 1); }
+  void close(int host);
+  void open(int host);
+  // Only hosts that can hold one more node with these needs are seen from now on.
+  void narrow(const Needs& needs);
 
-  int free(int host) const { return free_[as_index(host)]; }
+  bool is_seen(int host) const { return shows(host); }
+  int free(int host) const { return seen_[as_index(host)]; }
   int free_in_all() const { return free_in_all_; }
   // Hosts of the pod with at least so many free devices, or exactly as many; of all pods.
   int hosts_with(int pod, int devices) const {
@@ -36,6 +44,7 @@ class Room {
            (shape.remainder == 0 || hosts_with(pod, shape.remainder) > shape.nodes);
   }
   bool fits_over_pods(const Shape& shape) const { return fits_in_pod(shape, table_->pod_count()); }
+  // In a room that is narrowed to the gang's needs, if it has any.
   bool fits(const Gang& gang) const;
   const HostTable& table() const { return *table_; }
 
@@ -44,17 +53,32 @@ class Room {
   std::size_t cell(int pod, int devices) const {
     return as_index(pod) * as_index(table_->most_devices + 1) + as_index(devices);
   }
-  void change(int host, int by);
+  bool shows(int host) const { return !closed_[as_index(host)] && (!narrowed_ || meets(host)); }
+  bool meets(int host) const;
+  void change(int host, const Load& load, int sign);
+  void look_again(int host);
   void count(int pod, int before, int after);
 
   const HostTable* table_;
-  std::vector<int> free_;   // by host
-  std::vector<int> empty_;  // by pod
-  std::vector<int> with_;   // by cell
-  int free_in_all_ = 0;
+  std::vector<int> free_;     // by host
+  std::vector<int> seen_;     // by host: free_, or 0
+  std::vector<char> closed_;  // by host
+  std::vector<int> empty_;    // by pod
+  std::vector<int> with_;     // by cell
+  int free_in_all_ = 0;       // of those seen
+  // By host; what is taken by runs that asked for it. Empty as long as nobody has: most never do.
+  std::vector<Load> taken_;
+  bool narrowed_ = false;
+  Needs needs_{};  // if it is
 };
 
-// Where a gang of the shape may be on a map that is empty.
+// As a run with these needs sees it.
+inline Room seen_by(const Needs& needs, Room room) {
+  room.narrow(needs);
+  return room;
+}
+
+// Where a gang of the shape may be on a map that is empty, as it sees it.
 Reach reach_of(const Room& empty, const Shape& shape);
 
 }  // namespace lockstep

@@ -1,10 +1,14 @@
 #include "platform/core/sched/scheduler.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "platform/core/sched/accounts.h"
+#include "platform/core/sched/evictions.h"
 #include "platform/core/sched/holders.h"
 #include "platform/core/sched/moves.h"
 #include "platform/core/sched/place.h"
@@ -25,92 +29,221 @@ class Scheduler::State {
 
   void submit(const Want& want) {
     LS_CHECK(!holders_.contains(want.run));
-    waiting_.add(want);
+    waiting_.add(want, accounts_.number_of(want.run.project, want.user));
   }
   void withdraw(const RunId& run) { waiting_.remove(run); }
-  void hold(const Holding& holding) {
-    LS_CHECK(!waiting_.contains(holding.run));
-    holders_.add({holding.run, floor_.take(holding.slices), holding.expected_end,
-                  holding.moves_left, holding.started});
-  }
-  void expect(const RunId& run, Time expected_end) {
-    Holder holder = holders_.remove(run);
-    holder.expected_end = expected_end;
-    holders_.add(std::move(holder));
-  }
-  void release(const RunId& run) { floor_.give(holders_.remove(run).taken); }
+  void hold(const Holding& holding);
+  void expect(const RunId& run, Time expected_end);
+  void release(const RunId& run);
+  void set_host(const std::string& name, HostState state, std::string why);
+  void set_limits(const Limits& limits) { accounts_.set(limits); }
 
   Plan decide(Time now);
-  std::vector<WaitingRun> waiting() { return explain(policy_, floor_.room(), waiting_, holders_); }
+  std::vector<WaitingRun> waiting() {
+    return explain(policy_, floor_, accounts_, waiting_, holders_);
+  }
   std::optional<RunId> head();
 
  private:
   using Entry = WaitingList::Entry;
 
-  // What one decision has found so far.
+  // Of one that has to wait.
+  struct Kept {
+    Reservation place;
+    int rank = 0;
+    Gang gang;
+    Duration limit{};
+  };
+  // What one walk over the queue has found so far.
   struct Pass {
     Time now;
-    std::optional<Reservation> reservation{};  // once a head has to wait
-    bool head_waits = false;
-    // By shape: how many of its runs may still start, none once it fits nowhere; how many runs had
-    // started when its next would have delayed the head.
+    std::vector<Kept> kept{};
+    std::array<int, WaitingList::kRanks> heads{};  // by rank: those that did not fit and may block
+    // By shape: how many of its runs may still start; whether it fits nowhere; how many runs had
+    // started when its next would have delayed a head.
     std::vector<int> left{};
+    std::vector<char> full{};
     std::vector<std::size_t> refused{};
     std::size_t shapes_left = 0;
     std::vector<std::size_t> started{};  // positions in the order
     Plan plan{};
   };
 
+  // Once over the queue.
+  Plan walk(Time now);
+  Pass begin(Time now);
+  void look_at(Pass& pass, std::size_t position, int rank = WaitingList::kOrdinary);
+  // Of those behind the head, by their positions.
+  void pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates);
   // Whether the run starts; if it does, it holds devices from here on.
-  bool consider(Pass& pass, const Entry& entry);
-  bool may_pass(Pass& pass, const Entry& entry, std::span<const int> hosts);
-  void meet_full(Pass& pass, const Entry& entry);
+  bool consider(Pass& pass, const Entry& entry, int rank);
+  bool may_pass(Pass& pass, const Entry& entry, int rank, std::span<const int> hosts);
+  void meet_full(Pass& pass, const Entry& entry, int rank);
+  Reservation keep(const Pass& pass, const Gang& gang, Duration limit, int rank);
   void start(Pass& pass, const Entry& entry, std::span<const int> hosts);
-  bool make_room(Pass& pass, const Gang& head);
-  void move(Pass& pass, const Relocation& relocation);
-  bool ends_in_time(const Pass& pass, const Entry& entry) const {
-    return pass.reservation && pass.now + entry.limit <= pass.reservation->start();
+  bool has_room_in_lane(const Entry& entry) const;
+  static bool may_make_room(const Pass& pass, int rank);
+  bool make_room(Pass& pass, const Gang& head, int rank);
+  bool ask_to_leave(Pass& pass, const Gang& head, int rank);
+  void look_anew(Pass& pass);
+  void move(Plan& plan, const Relocation& relocation, Time now);
+  void evict(Plan& plan, const RunId& run, Time now);
+  void leave(const RunId& run, Time now);
+  Room once_left();
+  Plan drain(Time now);
+  bool ends_in_time(const Pass& pass, const Entry& entry, int rank) const;
+  bool bothers(const Kept& kept, int rank) const {
+    // Who is preemptible is evicted when the head's time has come.
+    return rank != WaitingList::kPreemptible || kept.rank == rank;
   }
 
   const SchedulingPolicy policy_;
   const HostTable table_;
+  Accounts accounts_;
   Floor floor_;
   WaitingList waiting_;
   Holders holders_;
 };
 
 namespace {
+
 constexpr std::size_t kNeverRefused = static_cast<std::size_t>(-1);
+
+void append(Plan& plan, Plan more) {
+  std::ranges::move(more.evictions, std::back_inserter(plan.evictions));
+  std::ranges::move(more.moves, std::back_inserter(plan.moves));
+  std::ranges::move(more.placements, std::back_inserter(plan.placements));
+}
+
 }  // namespace
 
+void Scheduler::State::hold(const Holding& holding) {
+  LS_CHECK(!waiting_.contains(holding.run));
+  const auto account = accounts_.number_of(holding.run.project, holding.user);
+  Holder holder{.run = holding.run,
+                .taken = floor_.take(holding.slices, holding.needs),
+                .expected_end = holding.expected_end,
+                .moves_left = holding.moves_left,
+                .started = holding.started,
+                .run_class = holding.run_class,
+                .account = account,
+                .needs = holding.needs,
+                .may_pause = holding.may_pause,
+                .leaving = holding.leaving};
+  accounts_.take(account, device_count(holder));
+  holders_.add(std::move(holder));
+}
+
+void Scheduler::State::expect(const RunId& run, Time expected_end) {
+  Holder holder = holders_.remove(run);
+  holder.expected_end = expected_end;
+  holders_.add(std::move(holder));
+}
+
+void Scheduler::State::release(const RunId& run) {
+  const Holder holder = holders_.remove(run);
+  accounts_.give(holder.account, device_count(holder));
+  floor_.give(holder.taken);
+}
+
+void Scheduler::State::set_host(const std::string& name, HostState state, std::string why) {
+  const auto host = table_.find(name);
+  if (!host) return;
+  floor_.set(*host, state, std::move(why));
+  waiting_.set_open(*host, floor_.is_open(*host));
+}
+
 Plan Scheduler::State::decide(Time now) {
+  Plan plan = drain(now);
+  std::size_t starts = 0;
+  do {
+    starts = plan.placements.size();
+    append(plan, walk(now));
+  } while (policy_.settles && plan.placements.size() > starts);
+  return plan;
+}
+
+Plan Scheduler::State::walk(Time now) {
   const auto& entries = waiting_.entries();
-  Pass pass{.now = now};
-  pass.left = waiting_.count_by_shape();
-  pass.refused.resize(pass.left.size(), kNeverRefused);
-  pass.shapes_left = pass.left.size() - static_cast<std::size_t>(std::ranges::count(pass.left, 0));
-  for (std::size_t i = 0; i < entries.size() && pass.shapes_left > 0; ++i) {
-    if (consider(pass, entries[i])) pass.started.push_back(i);
-    if (pass.head_waits && policy_.passing == Passing::nobody) break;
+  Pass pass = begin(now);
+  // The lane; whoever is beyond it stands among the others by its key.
+  std::vector<std::size_t> beyond;
+  std::size_t next = 0;
+  for (; next < entries.size() && entries[next].rank == WaitingList::kLane; ++next) {
+    if (has_room_in_lane(entries[next]))
+      look_at(pass, next, WaitingList::kLane);
+    else
+      beyond.push_back(next);
   }
+  const auto stands_behind = [&](std::size_t late) {
+    return next < entries.size() && entries[next].rank == WaitingList::kOrdinary &&
+           entries[next].key <= entries[late].key;
+  };
+  auto late = beyond.begin();
+  while (pass.shapes_left > 0 || may_make_room(pass, WaitingList::kOrdinary)) {
+    const bool from_beyond = late != beyond.end() && !stands_behind(*late);
+    if (!from_beyond && next == entries.size()) break;
+    look_at(pass, from_beyond ? *late++ : next++);
+    const bool head_waits = pass.heads[WaitingList::kOrdinary] > 0;
+    if (!head_waits || policy_.passing == Passing::anybody) continue;
+    if (policy_.passing == Passing::nobody) break;
+    if (policy_.candidates == Candidates::in_turn) continue;
+    std::vector<std::size_t> candidates(late, beyond.end());
+    for (; next < entries.size(); ++next) candidates.push_back(next);
+    pass_shortest_first(pass, std::move(candidates));
+  }
+  std::ranges::sort(pass.started);
   waiting_.remove_at(pass.started);
   return std::move(pass.plan);
 }
 
-bool Scheduler::State::consider(Pass& pass, const Entry& entry) {
+Scheduler::State::Pass Scheduler::State::begin(Time now) {
+  Pass pass{.now = now};
+  pass.left = waiting_.count_by_shape();
+  pass.full.resize(pass.left.size(), 0);
+  pass.refused.resize(pass.left.size(), kNeverRefused);
+  pass.shapes_left = pass.left.size() - static_cast<std::size_t>(std::ranges::count(pass.left, 0));
+  return pass;
+}
+
+// rank: by which it may start, at best.
+void Scheduler::State::look_at(Pass& pass, std::size_t position, int rank) {
+  const Entry& entry = waiting_.entries()[position];
+  if (consider(pass, entry, std::max(entry.rank, rank))) pass.started.push_back(position);
+}
+
+void Scheduler::State::pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates) {
+  const auto& entries = waiting_.entries();
+  std::ranges::stable_sort(candidates, {}, [&](std::size_t i) { return entries[i].limit; });
+  for (auto next = candidates.begin(); next != candidates.end() && pass.shapes_left > 0;) {
+    const std::size_t starts = pass.started.size();
+    look_at(pass, *next);
+    if (pass.started.size() == starts) {
+      ++next;
+    } else {
+      candidates.erase(next);
+      next = candidates.begin();
+    }
+  }
+}
+
+bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
   const std::size_t shape = as_index(entry.shape);
-  if (pass.left[shape] == 0) return false;
-  // Nothing has changed since the head could spare its shape no devices.
-  if (pass.refused[shape] == pass.started.size() && !ends_in_time(pass, entry)) return false;
   const Gang& gang = waiting_.gang(entry);
-  auto hosts = choose_hosts(floor_.room(), gang, policy_.fit);
-  if (hosts.empty() && !pass.head_waits && make_room(pass, gang))
-    hosts = choose_hosts(floor_.room(), gang, policy_.fit);
+  const bool may_be_head =
+      can_be_placed(gang.reach) && pass.heads[as_index(rank)] < policy_.reservations;
+  if (pass.full[shape] && !may_be_head) return false;
+  // Nothing has changed since a head could spare its shape no devices.
+  if (pass.refused[shape] == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
+  if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
+  auto hosts = floor_.choose(gang, policy_.fit);
+  if (hosts.empty() && may_make_room(pass, rank) && make_room(pass, gang, rank))
+    hosts = floor_.choose(gang, policy_.fit);
   if (hosts.empty()) {
-    meet_full(pass, entry);
+    meet_full(pass, entry, rank);
     return false;
   }
-  if (!may_pass(pass, entry, hosts)) {
+  if (!may_pass(pass, entry, rank, hosts)) {
     pass.refused[shape] = pass.started.size();
     return false;
   }
@@ -118,55 +251,184 @@ bool Scheduler::State::consider(Pass& pass, const Entry& entry) {
   return true;
 }
 
-bool Scheduler::State::may_pass(Pass& pass, const Entry& entry, std::span<const int> hosts) {
-  if (!pass.reservation || ends_in_time(pass, entry)) return true;
-  return pass.reservation->spare(waiting_.gang(entry).shape, hosts);
+bool Scheduler::State::ends_in_time(const Pass& pass, const Entry& entry, int rank) const {
+  return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
+    return !bothers(kept, rank) || pass.now + entry.limit <= kept.place.start();
+  });
+}
+
+// Whoever would still be there leaves each of them its place, or takes none.
+bool Scheduler::State::may_pass(Pass& pass, const Entry& entry, int rank,
+                                std::span<const int> hosts) {
+  const Shape& shape = waiting_.gang(entry).shape;
+  std::vector<Kept*> spared;
+  for (Kept& kept : pass.kept) {
+    if (!bothers(kept, rank) || pass.now + entry.limit <= kept.place.start()) continue;
+    if (kept.place.spare(shape, hosts)) {
+      spared.push_back(&kept);
+      continue;
+    }
+    for (Kept* one : spared) one->place.unspare(shape, hosts);
+    return false;
+  }
+  return true;
 }
 
 std::optional<RunId> Scheduler::State::head() {
-  for (const Entry& entry : waiting_.entries())
-    if (waiting_.gang(entry).reach != Reach::nowhere) return waiting_.want(entry).run;
+  for (const Entry& entry : waiting_.entries()) {
+    const Gang& gang = waiting_.gang(entry);
+    if (can_be_placed(gang.reach) && accounts_.allows(entry.account, device_count(gang.shape)))
+      return waiting_.want(entry).run;
+  }
   return std::nullopt;
 }
 
-// The first that does not fit is the head. One that never will blocks nobody.
-void Scheduler::State::meet_full(Pass& pass, const Entry& entry) {
-  pass.left[as_index(entry.shape)] = 0;
-  --pass.shapes_left;
+// The first of a rank that do not fit are its heads. One that cannot be placed blocks nobody.
+void Scheduler::State::meet_full(Pass& pass, const Entry& entry, int rank) {
+  if (!pass.full[as_index(entry.shape)]) --pass.shapes_left;
+  pass.full[as_index(entry.shape)] = 1;
   const Gang& gang = waiting_.gang(entry);
-  if (pass.head_waits || gang.reach == Reach::nowhere) return;
-  pass.head_waits = true;
-  if (policy_.passing == Passing::backfill) pass.reservation.emplace(floor_.room(), gang, holders_);
+  int& heads = pass.heads[as_index(rank)];
+  if (!can_be_placed(gang.reach) || heads == policy_.reservations) return;
+  ++heads;
+  if (policy_.passing != Passing::backfill) return;
+  pass.kept.push_back({keep(pass, gang, entry.limit, rank), rank, gang, entry.limit});
+}
+
+Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration limit, int rank) {
+  std::vector<Reservation> earlier;
+  for (const Kept& kept : pass.kept)
+    if (bothers(kept, rank)) earlier.push_back(kept.place);
+  return {floor_.room(), gang, limit, holders_, earlier};
 }
 
 void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int> hosts) {
   if (--pass.left[as_index(entry.shape)] == 0) --pass.shapes_left;
   const Want& want = waiting_.want(entry);
-  Holder holder{want.run, floor_.take(shape_of(want), hosts), pass.now + want.limit,
-                want.moves_left, pass.now};
+  const Shape& shape = waiting_.gang(entry).shape;
+  Holder holder{.run = want.run,
+                .taken = floor_.take(shape, hosts),
+                .expected_end = pass.now + want.limit,
+                .moves_left = want.moves_left,
+                .started = pass.now,
+                .run_class = want.run_class,
+                .account = entry.account,
+                .needs = want.needs,
+                .may_pause = want.may_pause};
   pass.plan.placements.push_back({want.run, floor_.named(holder.taken)});
+  accounts_.take(entry.account, device_count(shape));
   holders_.add(std::move(holder));
 }
 
-// By moves, if they are allowed and there is a way.
-bool Scheduler::State::make_room(Pass& pass, const Gang& head) {
-  if (!policy_.moves) return false;
-  const auto relocations = relocations_for(floor_.room(), head, holders_, pass.now);
-  for (const Relocation& relocation : relocations) move(pass, relocation);
-  return !relocations.empty();
+bool Scheduler::State::has_room_in_lane(const Entry& entry) const {
+  const std::int64_t more = device_count(waiting_.gang(entry).shape);
+  return (holders_.devices_of(RunClass::debug) + more) * 100 <=
+         table_.devices * policy_.lane_percent;
 }
 
-void Scheduler::State::move(Pass& pass, const Relocation& relocation) {
+// For all in the lane, and of the others for the first that does not fit.
+bool Scheduler::State::may_make_room(const Pass& pass, int rank) {
+  return rank == WaitingList::kLane ||
+         (rank == WaitingList::kOrdinary && pass.heads[WaitingList::kOrdinary] == 0);
+}
+
+// Whether there is room now: by those who have to go at once, if there is a way.
+bool Scheduler::State::make_room(Pass& pass, const Gang& head, int rank) {
+  if (!can_be_placed(head.reach) || !ask_to_leave(pass, head, rank)) return false;
+  if (policy_.vacates_at_once) look_anew(pass);
+  return policy_.vacates_at_once;
+}
+
+// Who is preemptible first, as was agreed; then who can go elsewhere; then who has to pause.
+bool Scheduler::State::ask_to_leave(Pass& pass, const Gang& head, int rank) {
+  std::optional<Room> later;
+  if (holders_.leaving() > 0) {
+    later = once_left();
+    if (seen_by(head.shape.needs, *later).fits(head)) return false;  // it has only to wait for them
+  }
+  const Room& room = later ? *later : floor_.room();
+  const auto evict_some = [&](Victims victims) {
+    const auto leave = evictions_for(room, head, holders_, policy_, victims, pass.now);
+    for (const RunId& run : leave) evict(pass.plan, run, pass.now);
+    return !leave.empty();
+  };
+  if (holders_.count_of(RunClass::preemptible) > 0 && evict_some(Victims::preemptible)) return true;
+  if (policy_.moves) {
+    const auto relocations = relocations_for(room, head, holders_, pass.now);
+    for (const Relocation& relocation : relocations) move(pass.plan, relocation, pass.now);
+    if (!relocations.empty()) return true;
+  }
+  return rank == WaitingList::kLane && policy_.lane_pauses && evict_some(Victims::small);
+}
+
+// Devices have become free: what did not fit may, and heads have their places elsewhere.
+void Scheduler::State::look_anew(Pass& pass) {
+  for (std::size_t shape = 0; shape < pass.full.size(); ++shape) {
+    pass.shapes_left += static_cast<std::size_t>(pass.full[shape] && pass.left[shape] > 0);
+    pass.full[shape] = 0;
+  }
+  std::ranges::fill(pass.refused, kNeverRefused);
+  for (Kept& kept : std::exchange(pass.kept, {}))
+    pass.kept.push_back(
+        {keep(pass, kept.gang, kept.limit, kept.rank), kept.rank, kept.gang, kept.limit});
+}
+
+void Scheduler::State::move(Plan& plan, const Relocation& relocation, Time now) {
+  if (!policy_.vacates_at_once) {
+    plan.moves.push_back({relocation.run, {{table_.names[as_index(relocation.host)], {}}}});
+    return leave(relocation.run, now);
+  }
   Holder holder = holders_.remove(relocation.run);
-  const int devices = static_cast<int>(holder.taken.front().devices.size());
   floor_.give(holder.taken);
-  holder.taken = floor_.take({1, devices, 0}, std::span(&relocation.host, 1));
-  holder.expected_end +=
-      (pass.now - holder.started) % policy_.checkpoint_interval + policy_.restart_time;
-  holder.started = pass.now;
+  holder.taken = floor_.take(shape_of(holder), std::span(&relocation.host, 1));
+  holder.expected_end += lost_time(policy_, holder, now);
+  holder.started = now;
   --holder.moves_left;
-  pass.plan.moves.push_back({holder.run, floor_.named(holder.taken)});
+  plan.moves.push_back({holder.run, floor_.named(holder.taken)});
   holders_.add(std::move(holder));
+}
+
+void Scheduler::State::evict(Plan& plan, const RunId& run, Time now) {
+  plan.evictions.push_back(run);
+  if (policy_.vacates_at_once)
+    release(run);
+  else
+    leave(run, now);
+}
+
+void Scheduler::State::leave(const RunId& run, Time now) {
+  Holder holder = holders_.remove(run);
+  holder.leaving = true;
+  holder.expected_end = now;
+  holders_.add(std::move(holder));
+}
+
+// The room there will be when those have left who were asked to.
+Room Scheduler::State::once_left() {
+  Room room = floor_.room();
+  for (const auto& [end, holder] : holders_.by_end())
+    if (holder->leaving)
+      for (const Taken& taken : holder->taken) room.give(taken.host, load_of(taken));
+  return room;
+}
+
+// Runs on drained hosts go elsewhere, if there is room for them; the others are waited for.
+Plan Scheduler::State::drain(Time now) {
+  Plan plan;
+  if (floor_.drained().empty()) return plan;
+  Room room = floor_.room();
+  std::vector<Relocation> relocations;
+  for (const auto& [end, holder] : holders_.by_end()) {
+    if (!is_movable(*holder, now)) continue;
+    if (floor_.state(holder->taken.front().host) != HostState::drained) continue;
+    const Gang one{shape_of(*holder), Reach::pod};
+    const auto hosts = choose_hosts(seen_by(one.shape.needs, room), one, policy_.fit);
+    if (hosts.empty()) continue;
+    room.take(hosts.front(), load_on(one.shape, 0));
+    relocations.push_back({holder->run, hosts.front()});
+  }
+  for (const Relocation& relocation : relocations) move(plan, relocation, now);
+  return plan;
 }
 
 Scheduler::Scheduler(const Map& map, const SchedulingPolicy& policy)
@@ -180,6 +442,10 @@ void Scheduler::withdraw(const RunId& run) { state_->withdraw(run); }
 void Scheduler::hold(const Holding& holding) { state_->hold(holding); }
 void Scheduler::expect(const RunId& run, Time expected_end) { state_->expect(run, expected_end); }
 void Scheduler::release(const RunId& run) { state_->release(run); }
+void Scheduler::set_host(const std::string& host, HostState state, std::string why) {
+  state_->set_host(host, state, std::move(why));
+}
+void Scheduler::set_limits(const Limits& limits) { state_->set_limits(limits); }
 Plan Scheduler::decide(Time now) { return state_->decide(now); }
 std::optional<RunId> Scheduler::head() const { return state_->head(); }
 std::vector<WaitingRun> Scheduler::waiting() const { return state_->waiting(); }

@@ -44,10 +44,17 @@ class Scheduler {
   void expect(const RunId& run, Time expected_end);
   // None of its devices is held any more.
   void release(const RunId& run);
+  // Of a host whether it takes runs, and why: one clause for people. Names that the map lacks do
+  // not matter.
+  void set_host(const std::string& host, HostState state, std::string why = {});
+  // Instead of all limits so far. Whoever is beyond one keeps what it holds.
+  void set_limits(const Limits& limits);
 
-  // Who starts where, and who is moved for that (Plan::waiting stays empty). `now` never goes back.
+  // Who starts where, and who is moved or evicted for that (Plan::waiting stays empty). `now` never
+  // goes back. An evicted run is gone from here on: its owner submits it again. If the policy does
+  // not vacate at once, who is to go stays and is marked as leaving until release().
   Plan decide(Time now);
-  // The first in the order that still waits, of those that the map can hold.
+  // The first in the order that still waits, of those that can be placed and that no limit keeps.
   std::optional<RunId> head() const;
   // Why everybody waits who does, in the order in which they stand; to be asked after decide().
   std::vector<WaitingRun> waiting() const;

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/core/sched/after.h"
+#include "platform/core/sched/blame.h"
 #include "platform/core/sched/cluster_for_test.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/sched/share.h"
 
 namespace lockstep {
 namespace {
@@ -218,6 +222,233 @@ TEST(Reasons, OfARunThatTheMapCannotHoldNameNobodyAndNoTime) {
   EXPECT_EQ(waiting[0].blocker, std::nullopt);
   EXPECT_EQ(waiting[0].expected_start, std::nullopt);
   EXPECT_EQ(scheduler.head(), std::nullopt);
+}
+
+// What all who wait are told, in their order.
+std::vector<std::string> reasons(Scheduler& scheduler) {
+  std::vector<std::string> all;
+  for (const WaitingRun& waiting : scheduler.waiting()) all.push_back(waiting.reason);
+  return all;
+}
+
+Want of_project(const std::string& project, Want want) {
+  want.run.project = project;
+  return want;
+}
+
+TEST(Hosts, AClosedOneTakesNobodyNewAndKeepsWhoIsThere) {
+  Scheduler scheduler(cluster({{2, 2}}), policies::kEasy);
+  scheduler.hold({run(1), {{"h0", {0}}}, at_second(100)});
+  scheduler.set_host("h0", HostState::closed);
+  scheduler.submit(small(2, 1, 0, 10));
+  EXPECT_THAT(place_of_one(scheduler), ElementsAre("h1:0"));  // h0 would be the tighter one
+  scheduler.release(run(1));
+  scheduler.submit(small(3, 2, 0, 10));
+  EXPECT_THAT(starts(scheduler, 1), IsEmpty());
+  EXPECT_THAT(reasons(scheduler),
+              ElementsAre("waits for demo/2: needs 1 host with 2 free devices, 0 have them"));
+  scheduler.set_host("h0", HostState::open);
+  EXPECT_THAT(starts(scheduler, 2), ElementsAre(run(3)));
+}
+
+TEST(Hosts, WhoeverCannotDoWithoutAClosedOneSaysSoAndBlocksNobody) {
+  Scheduler scheduler(cluster({{2, 2}}), policies::kFifo);
+  scheduler.set_host("h1", HostState::closed, "it lost demo/7 and demo/9");
+  scheduler.submit({.run = run(1), .nodes = 2, .limit = seconds(10)});
+  scheduler.submit(small(2, 1, 1, 10));
+  EXPECT_THAT(starts(scheduler, 1), ElementsAre(run(2)));
+  const auto waiting = scheduler.waiting();
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_EQ(
+      waiting[0].reason,
+      "needs 2 hosts with 1 free device; h1 is closed to new runs: it lost demo/7 and demo/9");
+  EXPECT_EQ(waiting[0].blocker, std::nullopt);
+  EXPECT_EQ(scheduler.head(), std::nullopt);
+  scheduler.set_host("h1", HostState::open);
+  EXPECT_THAT(starts(scheduler, 2), ElementsAre(run(1)));
+}
+
+TEST(Hosts, AGangOfOnePodWaitsForItsClosedHostsAndDoesNotSpread) {
+  Scheduler scheduler(cluster({{1, 1}, {1}}), policies::kFifo);
+  scheduler.set_host("h0", HostState::closed);
+  scheduler.submit({.run = run(1), .nodes = 2, .limit = seconds(10)});
+  EXPECT_THAT(starts(scheduler, 0), IsEmpty());
+}
+
+TEST(Hosts, AnAvoidedOneIsTakenWhenNothingElseHasRoom) {
+  Scheduler scheduler(cluster({{1, 1}}), policies::kFifo);
+  scheduler.set_host("h0", HostState::avoided);
+  scheduler.submit(small(1, 1, 0, 10));
+  EXPECT_THAT(place_of_one(scheduler), ElementsAre("h1:0"));
+  scheduler.submit(small(2, 1, 0, 10));
+  EXPECT_THAT(place_of_one(scheduler), ElementsAre("h0:0"));
+}
+
+TEST(Hosts, ThatLostTwoRunsAreAvoidedAndAfterTheNextDrained) {
+  EXPECT_EQ(state_after_losses(1), HostState::open);
+  EXPECT_EQ(state_after_losses(2), HostState::avoided);
+  EXPECT_EQ(state_after_losses(3), HostState::drained);
+}
+
+TEST(Hosts, AreChosenByWhatANodeNeedsBesideDevices) {
+  Map map = cluster({{4, 4, 4}});
+  auto& hosts = map.pods[0].leaves[0].hosts;
+  hosts[0].cores = 8;
+  hosts[1].cores = 16;
+  hosts[1].memory = 64_GiB;
+  for (auto& device : hosts[2].islands[0].devices) device.kind = DeviceKind::core;
+  Scheduler scheduler(map, policies::kFifo);
+  const auto with_needs = [](int number, Needs needs) {
+    Want want = small(number, 1, number, 10);
+    want.needs = needs;
+    return want;
+  };
+  const Needs half{.cores = 6, .memory = 40_GiB, .kind = DeviceKind::gpu};
+  scheduler.submit(with_needs(1, half));  // of h0 the memory is not known: no bound
+  scheduler.submit(with_needs(2, half));  // h0 has two cores left
+  scheduler.submit(with_needs(3, half));  // and h1 24 GiB
+  scheduler.submit(with_needs(4, {.kind = DeviceKind::core}));
+  const Plan plan = scheduler.decide(at_second(0));
+  ASSERT_EQ(plan.placements.size(), 2u);
+  EXPECT_THAT(places(plan.placements[0].slices), ElementsAre("h0:0"));
+  EXPECT_THAT(places(plan.placements[1].slices), ElementsAre("h1:0"));
+  EXPECT_THAT(reasons(scheduler),
+              ElementsAre("waits for demo/1: needs 1 host with 1 free device, of kind gpu, 6 free "
+                          "cores, 40.0 GiB of free memory, 0 have them",
+                          "waits behind demo/3 in the queue"));
+  scheduler.withdraw(run(3));
+  EXPECT_THAT(place_of_one(scheduler), ElementsAre("h2:0"));
+}
+
+TEST(Hosts, ThatNobodyHasAreSaidToBeMissing) {
+  Map map = cluster({{1}});
+  map.pods[0].leaves[0].hosts[0].cores = 4;
+  Want want = small(1, 1, 0, 10);
+  want.needs = {.cores = 5};
+  EXPECT_EQ(check_fits(map, want).error().message,
+            "needs 1 host with 1 device each, 5 free cores, and the map has no such hosts, or too "
+            "few; ask for less, or see `lockstep map`");
+}
+
+TEST(Limits, OfAProjectPassOverItsRunsUntilEnoughIsGivenBack) {
+  Scheduler scheduler(cluster({{8}}), policies::kEasy);
+  scheduler.set_limits({.project_devices = {{"demo", 3}}, .user_devices = {}});
+  scheduler.hold({run(1), {{"h0", {0}}}, at_second(50)});
+  scheduler.hold({run(2), {{"h0", {1}}}, at_second(40)});
+  scheduler.submit(small(3, 3, 0, 10));
+  scheduler.submit(of_project("other", small(4, 6, 1, 1000)));
+  EXPECT_THAT(starts(scheduler, 1), ElementsAre(RunId{"other", 4}));
+  const auto waiting = scheduler.waiting();
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_EQ(waiting[0].reason,
+            "needs 3 devices, and project demo holds 2 of the 3 that it may hold at once");
+  EXPECT_EQ(waiting[0].blocker, run(1));
+  EXPECT_EQ(waiting[0].expected_start, at_second(50));
+  scheduler.release({"other", 4});
+  scheduler.release(run(2));
+  EXPECT_THAT(starts(scheduler, 40), IsEmpty());
+  scheduler.release(run(1));
+  EXPECT_THAT(starts(scheduler, 50), ElementsAre(run(3)));
+}
+
+TEST(Limits, OfAUserCountInAllHisProjects) {
+  Scheduler scheduler(cluster({{8}}), policies::kEasy);
+  scheduler.set_limits({.project_devices = {}, .user_devices = {{"ada", 4}}});
+  const auto of_ada = [](Want want) {
+    want.user = "ada";
+    return want;
+  };
+  scheduler.submit(of_ada(small(1, 3, 0, 10)));
+  scheduler.submit(of_ada(of_project("other", small(1, 2, 1, 10))));
+  scheduler.submit(of_ada(small(2, 5, 2, 10)));
+  scheduler.submit(small(3, 2, 3, 10));
+  EXPECT_THAT(starts(scheduler, 5), ElementsAre(run(1), run(3)));
+  EXPECT_THAT(reasons(scheduler),
+              ElementsAre("needs 2 devices, and user ada holds 3 of the 4 that it may hold at once",
+                          "needs 5 devices, and user ada may hold 4 at once"));
+}
+
+TEST(Priority, OrdersTheRunsOfAProjectAndMovesNobodyElse) {
+  Scheduler scheduler(cluster({{1}}), policies::kFifo);
+  scheduler.submit(small(1, 1, 10, 5));
+  scheduler.submit(of_project("other", small(1, 1, 20, 5)));
+  Want urgent = small(2, 1, 30, 5);
+  urgent.priority = 1;
+  scheduler.submit(urgent);
+  const auto next = [&](std::int64_t now) {
+    const auto started = starts(scheduler, now);
+    for (const RunId& one : started) scheduler.release(one);
+    return started;
+  };
+  EXPECT_THAT(next(40), ElementsAre(RunId{"other", 1}));  // demo/1 stands behind demo/2
+  EXPECT_THAT(next(45), ElementsAre(run(2)));
+  EXPECT_THAT(next(50), ElementsAre(run(1)));
+}
+
+TEST(Priority, OfARunThatHasGoneLetsTheOthersStandWhereTheyStood) {
+  Scheduler scheduler(cluster({{1}}), policies::kFifo);
+  scheduler.hold({run(9), {{"h0", {0}}}, at_second(35)});
+  scheduler.submit(small(1, 1, 10, 5));
+  scheduler.submit(of_project("other", small(1, 1, 20, 5)));
+  Want urgent = small(2, 1, 30, 5);
+  urgent.priority = 1;
+  scheduler.submit(urgent);
+  EXPECT_THAT(starts(scheduler, 31), IsEmpty());
+  EXPECT_EQ(scheduler.head(), (RunId{"other", 1}));
+  scheduler.withdraw(run(2));
+  scheduler.release(run(9));
+  EXPECT_THAT(starts(scheduler, 35), ElementsAre(run(1)));
+}
+
+TEST(Share, CountsTheTimeOutOfAProjectThatUsesMoreAsLonger) {
+  EXPECT_EQ(share_percent(0, 0, 1, 2), 100);
+  EXPECT_EQ(share_percent(75, 100, 1, 2), 150);
+  EXPECT_EQ(share_percent(25, 100, 1, 2), 50);
+  EXPECT_EQ(share_percent(75, 100, 3, 4), 100);
+  EXPECT_EQ(share_percent(100, 100, 1, 100), kShareMost);
+  EXPECT_EQ(share_percent(0, 100, 1, 2), kShareLeast);
+
+  Scheduler scheduler(cluster({{1}}), {.aging = 20});
+  Want greedy = small(1, 1, 0, 100);
+  greedy.share = 150;  // key 3,000
+  scheduler.submit(greedy);
+  Want modest = of_project("other", small(1, 1, 1'999, 100));
+  modest.share = 50;  // key 2,999
+  scheduler.submit(modest);
+  EXPECT_THAT(starts(scheduler, 1'999), ElementsAre(RunId{"other", 1}));
+}
+
+TEST(Reservations, KeepAPlaceForAsManyHeadsAsTheyAreSetTo) {
+  const auto started_by = [](int reservations) {
+    SchedulingPolicy policy = policies::kEasy;
+    policy.reservations = reservations;
+    Scheduler scheduler(cluster({{2, 2}}), policy);
+    scheduler.hold({run(1), {{"h0", {0, 1}}}, at_second(100)});
+    scheduler.hold({run(2), {{"h1", {0}}}, at_second(200)});
+    scheduler.submit(small(3, 2, 0, 1000));  // at 100 on h0
+    scheduler.submit(small(4, 2, 1, 1000));  // at 200 on h1
+    scheduler.submit(small(5, 1, 2, 500));   // now on h1, until 510
+    return starts(scheduler, 10);
+  };
+  EXPECT_THAT(started_by(1), ElementsAre(run(5)));
+  EXPECT_THAT(started_by(2), IsEmpty());
+}
+
+TEST(After, ARunThatWouldWaitForItselfIsRefusedWithTheWayRound) {
+  const std::map<RunId, std::vector<RunId>> waits = {{run(1), {run(2), run(4)}},
+                                                     {run(2), {run(3)}}};
+  const auto after_of = [&](const RunId& one) {
+    const auto found = waits.find(one);
+    return found == waits.end() ? std::vector<RunId>{} : found->second;
+  };
+  const std::vector<RunId> fine = {run(1), run(2)}, round = {run(4), run(1)}, itself = {run(5)};
+  EXPECT_TRUE(check_no_cycle(run(5), fine, after_of));
+  EXPECT_EQ(
+      check_no_cycle(run(3), round, after_of).error().message,
+      "demo/3 would wait for itself: demo/3 after demo/1 after demo/2 after demo/3; leave one "
+      "of them out");
+  EXPECT_EQ(check_no_cycle(run(5), itself, after_of).error().message,
+            "demo/5 would wait for itself: demo/5 after demo/5; leave one of them out");
 }
 
 }  // namespace

@@ -40,6 +40,13 @@ class SortedItems {
     settle();
     return items_;
   }
+  // Changes any of them in place, and sorts them anew.
+  template <class Change>
+  void rearrange(Change change) {
+    settle();
+    for (Item& item : items_) change(item);
+    std::ranges::sort(items_, less_);
+  }
 
  private:
   void settle() {

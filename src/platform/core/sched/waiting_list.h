@@ -5,38 +5,45 @@
 #include <map>
 #include <vector>
 
+#include "platform/core/sched/accounts.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/room.h"
 #include "platform/core/sched/sorted.h"
 
 namespace lockstep {
 
-// What a run's place in the order depends on: the smaller stands ahead, among runs of one priority.
-// By the policy's order, in microseconds; see policy.h.
+// What a run's place in the order depends on: the smaller stands ahead, among runs of one rank. By
+// the policy's order, in microseconds; see policy.h.
 std::int64_t order_key(const SchedulingPolicy& policy, const Want& want);
 
 class WaitingList {
  public:
   struct Entry {
-    std::int64_t key = 0;
+    std::int64_t key = 0;  // its own, or a later one of its project's with a higher priority
     Duration limit{};
-    int priority = 0;
-    int shape = 0;  // of shapes()
+    int rank = 0;   // the smaller stands ahead, whatever the keys: kLane and so on
+    int shape = 0;  // of gang()
     int slot = 0;   // of want()
+    Accounts::Number account = 0;
   };
+  static constexpr int kLane = 0, kOrdinary = 1, kPreemptible = 2, kRanks = 3;
+
   WaitingList(const HostTable& table, const SchedulingPolicy& policy);
   WaitingList(const WaitingList&) = delete;  // its order looks into it
   WaitingList& operator=(const WaitingList&) = delete;
 
-  void add(const Want& want);
+  void add(const Want& want, Accounts::Number account);
   void remove(const RunId& run);
   bool contains(const RunId& run) const { return by_run_.contains(run); }
-  const std::vector<Entry>& entries() { return entries_.items(); }
+  const std::vector<Entry>& entries();
   // Takes out those at these positions of entries(), ascending.
   void remove_at(const std::vector<std::size_t>& positions);
 
   const Want& want(const Entry& entry) const { return wants_[as_index(entry.slot)]; }
   const Gang& gang(const Entry& entry) const { return gangs_[as_index(entry.shape)]; }
+  // Whether the host takes anybody, from now on.
+  void set_open(int host, bool open);
+
   // How many wait of each shape, by its number; 0 also for numbers that no shape has.
   const std::vector<int>& count_by_shape() const { return counts_; }
 
@@ -46,20 +53,27 @@ class WaitingList {
     bool operator()(const Entry& a, const Entry& b) const;
   };
 
-  Entry entry_of(const Want& want, int slot, int shape) const;
+  int rank_of(const Want& want) const;
+  int take_slot(const Want& want);
+  void stand_behind_priorities();
   int shape_number(const Shape& shape);
+  Reach reach_for(const Shape& shape) const;
   void forget(const Entry& entry);
 
   const SchedulingPolicy policy_;
-  const Room empty_;
-  std::vector<Want> wants_;  // by slot
+  const Room empty_;            // all hosts open
+  Room open_;                   // empty, too, but for hosts that are closed
+  std::vector<Want> wants_;     // by slot
+  std::vector<Entry> by_slot_;  // as they stand in entries_
   std::vector<int> free_slots_;
-  std::map<RunId, Entry> by_run_;
-  std::vector<Gang> gangs_;  // by shape number
-  std::vector<int> counts_;  // likewise
+  std::map<RunId, int> by_run_;  // slots
+  std::vector<Gang> gangs_;      // by shape number
+  std::vector<int> counts_;      // likewise
   std::vector<int> free_shapes_;
   std::map<Shape, int> shape_numbers_;  // of those that wait
   SortedItems<Entry, Ahead> entries_;
+  int with_priority_ = 0;  // runs whose priority is not 0
+  bool rearranged_ = true;
 };
 
 }  // namespace lockstep

@@ -1,0 +1,18 @@
+// Whether a host is given to runs.
+#pragma once
+
+#include "text/record.h"
+
+namespace lockstep {
+
+// open: to anyone; avoided: only if nothing else has room; closed: to nobody new, and whoever is
+// there stays; drained: closed, and who can be moved goes.
+enum class HostState { open, avoided, closed, drained };
+constexpr auto enum_names(HostState) {
+  return names<HostState>({{HostState::open, "open"},
+                           {HostState::avoided, "avoided"},
+                           {HostState::closed, "closed"},
+                           {HostState::drained, "drained"}});
+}
+
+}  // namespace lockstep

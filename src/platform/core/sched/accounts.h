@@ -1,0 +1,63 @@
+// Accounts: how many devices projects and users hold, and whether one more run may, by the limits.
+// A run whose start would pass a limit is passed over and blocks nobody: the limit is not the
+// queue's.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platform/core/sched/plan.h"
+
+namespace lockstep {
+
+class Accounts {
+ public:
+  // Of a project and a user, for as long as the accounts live.
+  using Number = int;
+  Number number_of(const std::string& project, const std::string& user);
+
+  void set(const Limits& limits);
+  void take(Number account, std::int64_t devices) { add(account, devices); }
+  void give(Number account, std::int64_t devices) { add(account, -devices); }
+  bool allows(Number account, std::int64_t devices) const {
+    return !limited_ || !refusal(account, devices);
+  }
+
+  // A limit that is in the way.
+  struct Refusal {
+    bool by_user = false;  // the user's, not the project's
+    std::size_t party = 0;
+    std::int64_t held = 0;
+    std::int64_t most = 0;
+  };
+  // Of those in the way the one that has least left.
+  std::optional<Refusal> refusal(Number account, std::int64_t devices) const;
+  const std::string& name_of(const Refusal& refusal) const;
+  // Whether what the account holds counts to that limit.
+  bool counts(const Refusal& refusal, Number account) const;
+
+ private:
+  struct Party {
+    std::string name;
+    std::int64_t held = 0;
+    std::optional<std::int64_t> most{};
+  };
+  struct Parties {
+    std::vector<Party> all;
+    std::map<std::string, std::size_t> by_name;
+    std::size_t number_of(const std::string& name);
+    void set(const std::map<std::string, int>& limits);
+  };
+
+  void add(Number account, std::int64_t devices);
+
+  Parties projects_, users_;
+  std::vector<std::pair<std::size_t, std::size_t>> accounts_;  // project and user
+  std::map<std::pair<std::size_t, std::size_t>, Number> numbers_;
+  bool limited_ = false;
+};
+
+}  // namespace lockstep
