@@ -15,7 +15,7 @@ constexpr std::array<const char*, 6> kStrokes = {"#2563a8", "#c1272d", "#5aa02c"
 constexpr int kTicksMost = 8;
 constexpr double kLeft = 64, kRight = 16, kTop = 56, kBottom = 48;  // around the drawing
 
-std::string escaped(std::string_view words) {
+std::string escaped_for_xml(std::string_view words) {
   std::string result;
   for (char c : words) {
     if (c == '&')
@@ -89,7 +89,7 @@ class Chart {
   static std::string words(double x, double y, std::string_view anchor, std::string_view said,
                            std::string_view more = "") {
     return format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor,
-                  more, escaped(said));
+                  more, escaped_for_xml(said));
   }
 
   static std::string line(double x1, double y1, double x2, double y2) {
