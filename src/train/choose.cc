@@ -53,6 +53,8 @@ Need need_of(const Layout& layout, const Policy& policy) {
   const int units = static_cast<int>(layout.units.size());
   const int reduced = policy.gradients > 1 ? std::min(units, Reductions::kUnderWay) : 0;
   need.under_way = largest * (gathered + reduced) + largest_frozen * gathered;
+  // What hop 1 brings of a further micro-step, before it is added.
+  if (reduced > 0) need.under_way += largest / policy.gradients;
   return need;
 }
 
@@ -68,11 +70,11 @@ Result<Choice> choose_policy(const Policy& asked, const std::vector<ParameterSpe
     const auto policy = of_groups(asked, size);
     const auto need = need_of(Layout::build(parameters, policy, {0, size}), policy);
     if (need.total() <= limit)
-      return Choice{policy,
-                    format("policy auto: {}, {}: {} of {} a rank ({}; a quarter is left for "
-                           "activations){}",
-                           text(policy, ranks), places.about(size), text(need.total()),
-                           text(memory), parts(need), smaller)};
+      return Choice{
+          policy, format("policy auto: {}, {}: {} of {} a rank ({}; a quarter is left for "
+                         "activations){}",
+                         text(policy, ranks), places.about(size), text(need.total()), text(memory),
+                         parts(need), smaller)};
     smaller = format("; {} would take {}", text(policy, ranks), text(need.total()));
     if (need.total() < least) {
       least = need.total();

@@ -98,9 +98,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
 // The CPU where the group serves it; NCCL serves GPUs only.
 at::Device device_of(const c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
-  const bool cpu = std::any_of(devices.begin(), devices.end(), [](auto& each) {
-    return each.is_cpu();
-  });
+  const bool cpu =
+      std::any_of(devices.begin(), devices.end(), [](auto& each) { return each.is_cpu(); });
   return cpu || devices.empty() ? at::Device(at::kCPU) : devices.front();
 }
 
@@ -128,11 +127,12 @@ Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
 }
 
 template <class Start>
-Transfer Comm::start(std::string_view verb, std::string_view label, Start&& start_work) {
+Transfer Comm::start(std::string_view verb, std::string_view label, const at::Tensor& tensor,
+                     Start&& start_work) {
   Transfer transfer;
   transfer.what_ = format("{} of {} over {} ranks, seen by rank {}", verb, label, size_, rank_);
   transfer.bound_ = bound_;
-  transfer.on_cpu_ = device_.is_cpu();
+  transfer.on_cpu_ = tensor.is_cpu();
   const FlightLabel flight_label(label);
   try {
     transfer.work_ = std::make_shared<c10::intrusive_ptr<c10d::Work>>(start_work());
@@ -144,7 +144,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, Start&& star
 
 Transfer Comm::reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
   if (!group_) return {};
-  return start("all-reduce", label, [&] {
+  return start("all-reduce", label, tensor, [&] {
     c10d::AllreduceOptions options;
     options.reduceOp = c10d_name(reduction);
     std::vector<at::Tensor> tensors{std::move(tensor)};
@@ -154,7 +154,7 @@ Transfer Comm::reduce(at::Tensor tensor, Reduction reduction, std::string_view l
 
 Transfer Comm::broadcast(at::Tensor tensor, int root, std::string_view label) {
   if (!group_) return {};
-  return start("broadcast", label, [&] {
+  return start("broadcast", label, tensor, [&] {
     c10d::BroadcastOptions options;
     options.rootRank = root;
     std::vector<at::Tensor> tensors{std::move(tensor)};
@@ -167,7 +167,8 @@ Transfer Comm::gather(at::Tensor whole, at::Tensor part, std::string_view label)
     if (whole.data_ptr() != part.data_ptr()) whole.copy_(part);
     return {};
   }
-  return start("all-gather", label, [&] { return (*group_)->all_gather_single(whole, part); });
+  return start("all-gather", label, whole,
+               [&] { return (*group_)->all_gather_single(whole, part); });
 }
 
 Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label) {
@@ -175,7 +176,7 @@ Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_vie
     if (whole.data_ptr() != part.data_ptr()) part.copy_(whole);
     return {};
   }
-  return start("reduce-scatter", label,
+  return start("reduce-scatter", label, part,
                [&] { return (*group_)->reduce_scatter_single(part, whole); });
 }
 

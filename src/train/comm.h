@@ -91,7 +91,8 @@ class Comm {
 
  private:
   template <class Start>
-  Transfer start(std::string_view verb, std::string_view label, Start&& start_work);
+  Transfer start(std::string_view verb, std::string_view label, const at::Tensor& tensor,
+                 Start&& start_work);
 
   // Shared by the copies of a Comm; null in a group of one.
   std::shared_ptr<c10::intrusive_ptr<c10d::ProcessGroup>> group_;

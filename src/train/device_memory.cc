@@ -14,9 +14,7 @@
 namespace lockstep {
 namespace {
 
-Bytes main_memory() {
-  return Bytes(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-}
+Bytes main_memory() { return Bytes(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
 
 // What a container may use; nothing if that is not limited.
 std::optional<Bytes> container_limit() {

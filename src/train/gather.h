@@ -69,9 +69,7 @@ class Gathers {
   void need(int block, const std::vector<int>& successors);
   bool from_replicas(const Unit& unit) const;
   bool from_shards(const Unit& unit) const;
-  Buffers& pool_of(const Unit& unit) {
-    return unit.trainable() ? pools_.trainable : pools_.frozen;
-  }
+  Buffers& pool_of(const Unit& unit) { return unit.trainable() ? pools_.trainable : pools_.frozen; }
   void settle(Unit& unit);
   bool ran(const Unit& unit) const;
 

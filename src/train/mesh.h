@@ -53,8 +53,8 @@ class Mesh {
     for (auto* group : {&world_, &replicate_, &shard_}) group->leave();
   }
 
-  // The same with groups of neighbours by number, wherever they are: for ranks that were numbered so
-  // that those who belong together are.
+  // The same with groups of neighbours by number, wherever they are: for ranks that were numbered
+  // so that those who belong together are.
   Result<Mesh> cut_by_number(int shard) const;
 
   const MeshShape& shape() const { return shape_; }

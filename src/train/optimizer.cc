@@ -26,6 +26,17 @@ Result<void> check(const OptimizerOptions& options) {
   return {};
 }
 
+// In 64 bits, for which torch makes a copy: piece by piece, so that it stays small.
+double squares_of(const at::Tensor& flat) {
+  constexpr std::int64_t kPiece = 1 << 16;
+  double squares = 0;
+  for (const auto& piece : flat.split(kPiece)) {
+    const auto norm = at::linalg_vector_norm(piece, 2, {}, false, at::kDouble);
+    squares += std::pow(norm.item<double>(), 2);
+  }
+  return squares;
+}
+
 Error torch_error(const std::exception& exception) {
   const std::string message = exception.what();
   return Error{Code::invalid, "optimizer: " + message.substr(0, message.find('\n'))};
@@ -139,10 +150,7 @@ bool Optimizer::counts_for_the_norm() const {
 // The sum over ranks has the same bits on each, by which all then scale.
 Result<double> Optimizer::agree_on_norm() {
   double squares = 0;
-  for (const auto& tensor : flat_) {
-    const auto norm = at::linalg_vector_norm(tensor.grad(), 2, {}, false, at::kDouble);
-    squares += std::pow(norm.item<double>(), 2);
-  }
+  for (const auto& tensor : flat_) squares += squares_of(tensor.grad());
   const bool finite = std::isfinite(squares);
   // Infinity, so that a sum with it is never taken for a number.
   const double told =

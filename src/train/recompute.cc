@@ -108,8 +108,7 @@ at::Tensor recomputed(const std::vector<at::Tensor>& inputs, bool trainable, Rec
   const auto device = inputs.empty() ? at::Device(at::kCPU) : inputs.front().device();
   std::vector<at::Tensor> all{at::empty({0}).set_requires_grad(trainable)};
   all.insert(all.end(), inputs.begin(), inputs.end());
-  return Recompute::apply(at::TensorList(all),
-                          c10::make_intrusive<Held>(std::move(again), device));
+  return Recompute::apply(at::TensorList(all), c10::make_intrusive<Held>(std::move(again), device));
 }
 
 }  // namespace lockstep

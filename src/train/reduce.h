@@ -37,7 +37,8 @@ class Reductions {
   Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Buffers& shards,
              RollCall& roll_call, FirstError& error);
 
-  // A backward begins, the step's micro_step-th, counted from one. divisor: of the micro-steps' sum.
+  // A backward begins, the step's micro_step-th, counted from one. divisor: of the micro-steps'
+  // sum.
   void begin(int micro_step, bool last, int divisor);
   // A parameter's gradient is there. Begins what can begin.
   void arrived(Unit& unit, std::size_t member);

@@ -59,12 +59,10 @@ Result<void> RollCall::finish() {
 // One act of all ranks after the other, up to the first that differs: this is the way to an error,
 // and nobody waits for it but who reads that.
 Result<void> RollCall::find_difference() {
-  const auto lengths =
-      TRY(group_.gather(static_cast<std::int64_t>(acts_.size()), "the roll call"));
+  const auto lengths = TRY(group_.gather(static_cast<std::int64_t>(acts_.size()), "the roll call"));
   const auto longest = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()));
   for (std::size_t i = 0; i < longest; ++i) {
-    const auto told =
-        TRY(group_.gather(i < acts_.size() ? acts_[i] : kFinish, "the roll call"));
+    const auto told = TRY(group_.gather(i < acts_.size() ? acts_[i] : kFinish, "the roll call"));
     if (!all_equal(told)) return error_of(told);
   }
   return Error{Code::invalid, format("{} do not run the same units in the same order; run every "

@@ -67,9 +67,10 @@ OwnedTensor whole(std::string name, const at::Tensor& tensor, bool copies_equal)
 Result<void> check_blocks(const Policy& policy, const Blocks& blocks, int world_size) {
   if (blocks.count() > 0) return {};
   if (policy.recompute)
-    return Error{Code::invalid, format("policy {} runs one unit at a time again, but none is named: "
-                                       "give shard() the module's blocks",
-                                       text(policy, world_size))};
+    return Error{Code::invalid,
+                 format("policy {} runs one unit at a time again, but none is named: "
+                        "give shard() the module's blocks",
+                        text(policy, world_size))};
   if (policy.parameters == 1) return {};
   return Error{Code::invalid,
                format("policy {} gathers one unit at a time, but none is named: give shard() the "
@@ -170,9 +171,8 @@ Result<Policy> ShardedModel::choose(const Policy& asked) {
   const auto own = asked.memory > 0_B ? asked.memory : TRY(memory_of(device, places));
   const double least = TRY(mesh_.world().reduce(static_cast<double>(own.count()),
                                                 Reduction::minimum, "the devices' memory"));
-  const auto choice = TRY(choose_policy(asked, specs(frozen_), places,
-                                        Bytes(static_cast<std::int64_t>(least)),
-                                        blocks_.count() > 0));
+  const auto choice = TRY(choose_policy(
+      asked, specs(frozen_), places, Bytes(static_cast<std::int64_t>(least)), blocks_.count() > 0));
   if (mesh_.rank() == 0) LS_LOG(info, "{}", choice.why);
   return choice.policy;
 }
@@ -249,9 +249,9 @@ void ShardedModel::start_engine() {
   shards_ = std::make_unique<Buffers>(mesh_.world(), bytes(part), device);
   frozen_wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(frozen), device);
   roll_call_ = std::make_unique<RollCall>(mesh_, unit_names());
-  gathers_ = std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
-                                       Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_,
-                                       error_);
+  gathers_ =
+      std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
+                                Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_, error_);
   reductions_ =
       std::make_unique<Reductions>(units_, mesh_, *wholes_, *shards_, *roll_call_, error_);
 }
@@ -373,18 +373,17 @@ at::Tensor ShardedModel::recompute(const torch::nn::Module& module,
   if (gathered) gathers_->enter(block, /*backward_follows=*/true);
   ++again_[index];
   const auto alive = std::weak_ptr(gathers_);
-  auto output = recomputed(
-      inputs, is_trainable(module),
-      {.forward = std::move(forward),
-       .begin =
-           [alive, block] {
-             const auto here = alive.lock();
-             if (here && here->gathers(block)) here->enter_backward(block);
-           },
-       .end =
-           [this, alive, block, index](bool ran) {
-             if (alive.lock() && --again_[index] == 0 && ran) close(block);
-           }});
+  auto output = recomputed(inputs, is_trainable(module),
+                           {.forward = std::move(forward),
+                            .begin =
+                                [alive, block] {
+                                  const auto here = alive.lock();
+                                  if (here && here->gathers(block)) here->enter_backward(block);
+                                },
+                            .end =
+                                [this, alive, block, index](bool ran) {
+                                  if (alive.lock() && --again_[index] == 0 && ran) close(block);
+                                }});
   if (gathered) gathers_->leave(block, output.requires_grad());
   return output;
 }
@@ -477,9 +476,9 @@ Result<void> ShardedModel::run_backward(const at::Tensor& loss) {
   return {};
 }
 
-// Called by autograd on the thread that runs backward. Where blocks are recomputed, a gradient comes
-// once for each of them that has the parameter, and for each time that it ran: what may come again
-// waits for the last, or for the end.
+// Called by autograd on the thread that runs backward. Where blocks are recomputed, a gradient
+// comes once for each of them that has the parameter, and for each time that it ran: what may come
+// again waits for the last, or for the end.
 void ShardedModel::gradient_arrived(std::size_t parameter) {
   if (policy_.recompute) {
     const auto& tensor = parameters_[parameter].tensor;

@@ -21,7 +21,7 @@
 #include "train/optimizer.h"
 #include "train/ranks_for_test.h"
 
-namespace lockstep {
+namespace lockstep::shard_test {
 namespace {
 
 using ranks_for_test::as_ranks;
@@ -91,6 +91,21 @@ TEST(Shard, RankZerosParametersAndBuffersBecomeEverybodys) {
     EXPECT_EQ(difference(net.first.detach(), Net().first.detach()), 0);
     EXPECT_EQ(difference(net.frozen, Net().frozen), 0);
     EXPECT_EQ(net.seen.item<double>(), 0);
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+TEST(Shard, BuffersThatFollowEachRanksDataAreMadeEqualByTheirMean) {
+  const auto failures = as_ranks(4, [](Rank& self) -> Result<void> {
+    Net net;
+    const auto count = net.register_buffer("count", at::zeros({1}, at::kLong));
+    auto model = TRY(shard(net, self.mesh, tiny_buckets()));
+    net.seen.fill_(self.rank);
+    count.fill_(5 - self.rank);
+    TRY(model->average_buffers());
+    EXPECT_EQ(net.seen.item<double>(), 1.5);
+    EXPECT_EQ(count.item<std::int64_t>(), 5) << "rank 0's";
     return {};
   });
   EXPECT_EQ(failures, "");
@@ -306,4 +321,4 @@ TEST(Layout, BucketsAreCutByBytesInReverseOrderAndByType) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::shard_test

@@ -4,11 +4,14 @@
 #include <map>
 #include <memory>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/tanh.h>
 #include <gtest/gtest.h>
@@ -20,7 +23,7 @@
 #include "train/ranks_for_test.h"
 #include "train/shard.h"
 
-namespace lockstep {
+namespace lockstep::sharded_test {
 namespace {
 
 using ranks_for_test::as_ranks;
@@ -45,9 +48,13 @@ class Layer : public torch::nn::Module {
     frozen = register_parameter("frozen", wave({7}, phase + 0.2), /*requires_grad=*/false);
     unused = register_parameter("unused", wave({3}, phase + 0.3));
   }
-  at::Tensor forward(const at::Tensor& x) { return at::tanh(at::linear(x, weight, bias) + frozen); }
+  at::Tensor forward(const at::Tensor& x) {
+    auto y = at::tanh(at::linear(x, weight, bias) + frozen);
+    return uses_all ? y + unused.sum() : y;
+  }
 
   at::Tensor weight, bias, frozen, unused;
+  bool uses_all = false;
 };
 
 // Of three numbers, so that most ranks own none of it; and of one that another has too.
@@ -204,8 +211,9 @@ std::pair<double, std::int64_t> compare(const Training& training, const State& e
   return {most, held};
 }
 
-const std::vector<std::string> kPolicies = {"ddp",    "zero1",      "zero2",     "zero3",
-                                            "mics:2", "mics:2+opt", "zero3+keep"};
+const std::vector<std::string> kPolicies = {"ddp",        "zero1",         "zero2",
+                                            "zero3",      "mics:2",        "mics:2+opt",
+                                            "zero3+keep", "ddp+recompute", "mics:2+recompute"};
 
 struct Recipe {
   const char* name;
@@ -305,7 +313,21 @@ std::map<std::string, std::int64_t> bytes_by_group(const std::vector<Call>& call
 std::int64_t bytes_of(const ShardedModel& model, bool divided) {
   std::int64_t bytes = 0;
   for (const auto& unit : model.units())
-    if (unit.divided() == divided)
+    if (unit.divided() == divided && unit.trainable())
+      bytes += unit.whole().numel() * static_cast<std::int64_t>(sizeof(double));
+  return bytes;
+}
+
+std::size_t trainable_units(const ShardedModel& model) {
+  const auto& units = model.units();
+  return static_cast<std::size_t>(
+      std::count_if(units.begin(), units.end(), [](const Unit& unit) { return unit.trainable(); }));
+}
+
+std::int64_t frozen_bytes_of(const ShardedModel& model) {
+  std::int64_t bytes = 0;
+  for (const auto& unit : model.units())
+    if (!unit.trainable())
       bytes += unit.whole().numel() * static_cast<std::int64_t>(sizeof(double));
   return bytes;
 }
@@ -318,10 +340,15 @@ TEST(Bytes, AreWhatTheTableSaysInEveryPolicy) {
       TRY(training->step(0, s));  // the first asks around
       self.backend->forget_calls();
       TRY(training->step(1, s));
-      const auto [p, g, o, keep, bucket, first] = TRY(policy_of(policy, kRanks));
+      const auto sizes = TRY(policy_of(policy, kRanks));
+      const int g = sizes.gradients;
+      const int gathers = sizes.keep ? 1 : 2;  // of each micro-step
       const auto blocks = bytes_of(*training->model, true);
       const auto root = bytes_of(*training->model, false);
-      const auto inside = (blocks * (keep ? 2 : 3) * s + root * (s + 1)) * (g - 1) / g;
+      const auto frozen = frozen_bytes_of(*training->model);
+      EXPECT_EQ(frozen > 0, sizes.parameters > 1) << policy;
+      const auto inside =
+          (blocks * (gathers + 1) * s + frozen * gathers * s + root * (s + 1)) * (g - 1) / g;
       const auto replicas = kRanks / g;
       const auto across = 2 * (blocks + root) / g * (replicas - 1) / replicas;
       auto bytes = bytes_by_group(self.backend->calls());
@@ -345,7 +372,7 @@ TEST(Bytes, TheReplicasSumEachUnitOnceAStep) {
     std::size_t sums = 0;
     for (const auto& call : self.backend->calls())
       if (call.group.starts_with("replicate")) ++sums;
-    EXPECT_EQ(sums, training->model->units().size());
+    EXPECT_EQ(sums, trainable_units(*training->model));
     return {};
   });
   EXPECT_EQ(failures, "");
@@ -378,6 +405,98 @@ TEST(Gather, ParametersHaveMemoryOnlyWhileTheyAreNeeded) {
   EXPECT_EQ(failures, "");
 }
 
+TEST(Gather, FrozenParametersOfBlocksComeAndGoToo) {
+  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+    auto training = TRY(Training::start(self.mesh, "mics:2+opt", {}));
+    const auto& frozen = training->net.layers[1]->frozen;
+    EXPECT_EQ(frozen.storage().nbytes(), 0u);
+    EXPECT_TRUE(training->model->frozen().empty());
+    double held = 0;
+    for (const auto& [name, shape, owned, tensor, equal] : training->state()) {
+      if (name.find("layer1.frozen") == std::string::npos) continue;
+      EXPECT_EQ(name, "parameter/layer1.frozen") << "no state of the optimizer";
+      EXPECT_EQ(difference(tensor, wave({7}, 1.5).narrow(0, owned.begin, owned.size())), 0);
+      held += static_cast<double>(owned.size());
+    }
+    EXPECT_EQ(TRY(self.mesh.world().reduce(held, Reduction::sum, "what the ranks hold")), 14)
+        << "each replica has it once";
+    for (int step = 0; step < 2; ++step) TRY(training->step(step, 3));
+    EXPECT_EQ(frozen.storage().nbytes(), 0u);
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+TEST(Gather, AParameterThatSomeRanksDoNotUseHasTheSameGradientInEveryPolicy) {
+  const OptimizerOptions options{.method = Sgd{.momentum = 0.9}, .learning_rate = 0.05};
+  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+    State expected;
+    for (const auto& policy : kPolicies) {
+      auto training = TRY(Training::start(self.mesh, policy, options));
+      training->net.layers[1]->uses_all = self.rank == 1;
+      for (int step = 0; step < 2; ++step) TRY(training->step(step, 3));
+      if (expected.empty()) {
+        for (const auto& one : training->state()) expected[one.name] = one.tensor.clone();
+        EXPECT_GT(difference(expected.at("parameter/layer1.unused"), wave({3}, 1.6)), 1e-4);
+      }
+      EXPECT_LT(compare(*training, expected).first, 1e-10) << policy << ", rank " << self.rank;
+    }
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+// What a block keeps of its forward is told by who calls it again.
+class Counted : public torch::nn::Module {
+ public:
+  Counted() { weight = register_parameter("weight", wave({7, 7}, 0.4)); }
+  at::Tensor forward(const at::Tensor& x, double drop) {
+    ++calls;
+    return at::dropout(at::tanh(at::linear(x, weight)), drop, /*train=*/true);
+  }
+
+  at::Tensor weight;
+  int calls = 0;
+};
+
+class Twice : public torch::nn::Module {
+ public:
+  Twice() : block(register_module("block", std::make_shared<Counted>())) {}
+
+  std::shared_ptr<Counted> block;
+};
+
+// The gradient's norm, and what the generator gives afterwards.
+Result<std::pair<double, double>> drop_out(Mesh mesh, const std::string& policy, int calls) {
+  Twice net;
+  auto model =
+      TRY(shard(net, mesh, TRY(parse_policy(policy, mesh.world_size())), {net.block.get()}));
+  auto optimizer = TRY(Optimizer::create(*model, {.method = Sgd{}}));
+  at::manual_seed(11);
+  auto x = wave({3, 7}, 0.5);  // needs no gradient, the block's parameters do
+  for (int i = 0; i < 2; ++i) x = (*model)(*net.block, x, 0.5);
+  EXPECT_EQ(net.block->calls, 2);
+  TRY(model->backward(x.square().sum(), Sync::now));
+  EXPECT_EQ(net.block->calls, calls);
+  TRY(model->finish_gradients());
+  return std::pair{TRY(optimizer->step()).gradient_norm, at::rand({1}).item<double>()};
+}
+
+TEST(Recompute, ABlockRunsAgainWithTheSameRandomNumbersAndChangesNothing) {
+  const auto expected = drop_out(Mesh::single(), "ddp", 2).value();
+  EXPECT_GT(expected.first, 0);
+  EXPECT_EQ(drop_out(Mesh::single(), "ddp+recompute", 4).value(), expected);
+}
+
+TEST(Recompute, NeedsBlocks) {
+  Net net;
+  const auto model = shard(net, Mesh::single(), parse_policy("ddp+recompute", 1).value());
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().message,
+            "policy ddp+recompute (1, 1, 1) runs one unit at a time again, but none is named: give "
+            "shard() the module's blocks");
+}
+
 TEST(Gather, WithoutAutogradUnitsComeAndGoToo) {
   const auto failures = as_ranks(2, [&](Rank& self) -> Result<void> {
     auto training = TRY(Training::start(self.mesh, "zero3", {.method = Sgd{}}));
@@ -399,7 +518,7 @@ TEST(Gather, ASequentialsChildrenAreItsUnits) {
     const auto x = wave({3, 7}, 0.5);
     const auto expected = sequential->forward(x).detach().clone();
     const auto model = TRY(shard(*sequential, self.mesh, TRY(parse_policy("zero3", 2))));
-    EXPECT_EQ(model->units().size(), 2u);
+    EXPECT_EQ(trainable_units(*model), 2u);
     const auto y = model->forward(x);
     EXPECT_EQ(difference(y.detach(), expected), 0);
     TRY(model->backward(y.sum(), Sync::now));
@@ -435,6 +554,29 @@ TEST(RollCall, ARankThatLeavesAUnitOutIsNamed) {
     const auto stepped = training->step(0, 1);
     if (stepped) return Error{Code::invalid, "nobody was told"};
     EXPECT_NE(stepped.error().message.find("(layer2)"), std::string::npos);
+    return {};
+  });
+  EXPECT_EQ(failures, "");
+}
+
+// Acts of later steps are compared at their end.
+TEST(RollCall, ALaterStepThatDiffersIsNamedBeforeItsEnd) {
+  const auto failures = as_ranks(4, [&](Rank& self) -> Result<void> {
+    RollCall roll(TRY(self.mesh.cut(2)), {"unit 0 (a)", "unit 1 (b)"});
+    for (int step = 0; step < 3; ++step) {
+      const bool differs = step == 2 && self.rank == 3;
+      TRY(roll.announce(RollCall::Act::gather, 0));
+      TRY(roll.announce(RollCall::Act::gather, differs ? 0 : 1));
+      if (!differs) TRY(roll.announce(RollCall::Act::reduce, 1));
+      const auto finished = roll.finish();
+      if (step < 2 || self.rank < 2) {
+        EXPECT_TRUE(finished) << "step " << step;
+      } else {
+        EXPECT_EQ(finished.error().message,
+                  "ranks 2 to 3 do not run the same units in the same order: rank 2 gathers unit 1 "
+                  "(b), rank 3 gathers unit 0 (a); run every unit on all ranks alike");
+      }
+    }
     return {};
   });
   EXPECT_EQ(failures, "");
@@ -481,16 +623,17 @@ TEST(Policy, EveryNameIsReadAndSaid) {
   EXPECT_EQ(said("mics:2+opt"), "mics:2+opt (2, 2, 4)");
   EXPECT_EQ(said("mics:2+opt+keep"), "mics:2+opt+keep (2, 2, 4)");
   EXPECT_EQ(said("mics:4"), "zero3 (4, 4, 4)");
+  EXPECT_EQ(said("zero3+recompute+keep"), "zero3+keep+recompute (4, 4, 4)");
+  EXPECT_EQ(said("auto+recompute"), "auto+recompute");
+  EXPECT_EQ(parse_policy("auto:16GiB", 4).value().memory, 16_GiB);
 }
 
 TEST(Policy, WhatCannotBeIsNamedWithWhatCan) {
   const auto refused = [](const char* name) { return parse_policy(name, 6).error().message; };
   EXPECT_EQ(refused("zero4"),
-            "policy zero4: there are ddp, zero1, zero2, zero3, mics:P or "
-            "mics:P+opt");
+            "policy zero4: there are ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto");
   EXPECT_EQ(refused("mics:"),
-            "policy mics:: there are ddp, zero1, zero2, zero3, mics:P or "
-            "mics:P+opt");
+            "policy mics:: there are ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto");
   EXPECT_EQ(refused("mics:4"),
             "policy mics:4 (4, 4, 4): groups of 4 do not divide 6 ranks: use one "
             "of 1, 2, 3, 6");
@@ -498,6 +641,7 @@ TEST(Policy, WhatCannotBeIsNamedWithWhatCan) {
   EXPECT_EQ(refused("ddp+keep"),
             "policy ddp+keep (1, 1, 1): parameters are whole all the time: "
             "leave +keep away");
+  EXPECT_EQ(refused("auto:much").substr(0, 17), "policy auto:much:");
   EXPECT_EQ(check({.gradients = 2, .optimizer = 3}, 6).error().code, Code::invalid);
   EXPECT_EQ(check({.parameters = 2, .gradients = 6, .optimizer = 6}, 6).error().code,
             Code::invalid);
@@ -522,4 +666,4 @@ TEST(Layout, EachRankOwnsOneSliceOfEachUnitAndTogetherTheyOwnAll) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sharded_test
