@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 // The loss of a sample, and what the engine makes of the ranks' weighted means of it.
-double loss_of(std::int64_t sample) { return std::sin(1.7 * static_cast<double>(sample)); }
+double loss_of_sample(std::int64_t sample) { return std::sin(1.7 * static_cast<double>(sample)); }
 
 double mean_by_ranks(const BatchShape& shape, int ranks) {
   double over_ranks = 0;
@@ -17,7 +17,7 @@ double mean_by_ranks(const BatchShape& shape, int ranks) {
     double over_micro_steps = 0;
     for (const auto& part : parts) {
       double sum = 0;
-      for (auto i = part.begin; i < part.end; ++i) sum += loss_of(i);
+      for (auto i = part.begin; i < part.end; ++i) sum += loss_of_sample(i);
       over_micro_steps += part.weight * sum / static_cast<double>(part.end - part.begin);
     }
     over_ranks += over_micro_steps / static_cast<double>(parts.size());
@@ -37,7 +37,8 @@ TEST(Batch, TheMeanOverUnevenSharesIsTheMeanOverSamples) {
 
 TEST(Batch, SharesAreAsEvenAsTheyCanBeAndNeverMoreAtOnceThanAllowed) {
   const BatchShape shape{16, 4};
-  const auto first = share_of_batch(shape, 0, 3).value(), last = share_of_batch(shape, 2, 3).value();
+  const auto first = share_of_batch(shape, 0, 3).value(),
+             last = share_of_batch(shape, 2, 3).value();
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(first[0], (MicroBatch{0, 3, 3 * 3 * 2 / 16.0}));
   EXPECT_EQ(first[1], (MicroBatch{3, 6, 3 * 3 * 2 / 16.0}));

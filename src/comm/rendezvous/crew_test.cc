@@ -13,13 +13,13 @@
 namespace lockstep {
 namespace {
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
-Deadline shortly() { return Deadline::after(std::chrono::milliseconds(50)); }
+Deadline in_time() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline too_early() { return Deadline::after(std::chrono::milliseconds(50)); }
 
-class Place {
+class Hall {
  public:
   std::unique_ptr<RendezvousClient> client() const {
-    return RendezvousClient::connect("127.0.0.1", server_->port(), secret_, soon()).value();
+    return RendezvousClient::connect("127.0.0.1", server_->port(), secret_, in_time()).value();
   }
   // Members that have joined, whose connection ends with them.
   std::vector<std::optional<Crew>> crew(int members) const {
@@ -51,21 +51,21 @@ std::string text(const Crew::Roll& roll) {
 }
 
 TEST(Rendezvous, AWillIsExecutedWhenTheConnectionEndsUnlessTheKeyIsSet) {
-  Place place;
-  auto heir = place.client();
-  auto dying = place.client();
+  Hall hall;
+  auto heir = hall.client();
+  auto dying = hall.client();
   ASSERT_TRUE(dying->leave_behind("a", "gone"));
   ASSERT_TRUE(dying->leave_behind("b", "gone"));
   ASSERT_TRUE(dying->set("a", "said"));
-  EXPECT_EQ(heir->get("b", shortly()).error().code, Code::timeout);
+  EXPECT_EQ(heir->get("b", too_early()).error().code, Code::timeout);
   dying.reset();
-  EXPECT_EQ(heir->get("b", soon()).value(), "gone");
-  EXPECT_EQ(heir->get("a", soon()).value(), "said");
+  EXPECT_EQ(heir->get("b", in_time()).value(), "gone");
+  EXPECT_EQ(heir->get("a", in_time()).value(), "said");
 }
 
 TEST(Rendezvous, WillsAreBounded) {
-  Place place;
-  auto client = place.client();
+  Hall hall;
+  auto client = hall.client();
   Result<void> last;
   for (int i = 0; i < 17; ++i) last = client->leave_behind(format("key {}", i), "gone");
   ASSERT_FALSE(last);
@@ -73,18 +73,18 @@ TEST(Rendezvous, WillsAreBounded) {
 }
 
 TEST(Crew, TheLivingReadWhatEachSaysAndWhoIsGone) {
-  Place place;
-  auto crew = place.crew(4);
+  Hall hall;
+  auto crew = hall.crew(4);
   crew[1].reset();
   each(crew, [](Crew& self) {
-    const auto roll = self.meet(format("m{}", self.member()), soon());
+    const auto roll = self.meet(format("m{}", self.member()), in_time());
     ASSERT_TRUE(roll) << roll.error().message;
     EXPECT_EQ(text(*roll), "0:m0 2:m2 3:m3");
     EXPECT_EQ(self.generation(), 1);
   });
   crew[0].reset();
   each(crew, [](Crew& self) {
-    const auto roll = self.meet("again", soon());
+    const auto roll = self.meet("again", in_time());
     ASSERT_TRUE(roll) << roll.error().message;
     EXPECT_EQ(text(*roll), "2:again 3:again");
     EXPECT_EQ(self.generation(), 2);
@@ -95,13 +95,13 @@ TEST(Crew, TheLivingReadWhatEachSaysAndWhoIsGone) {
 TEST(Crew, AllReadTheSameThoughMembersDieMeanwhile) {
   Random random(7);
   for (int round = 0; round < 20; ++round) {
-    Place place;
-    auto crew = place.crew(6);
+    Hall hall;
+    auto crew = hall.crew(6);
     std::vector<std::string> read(6);
     std::vector<std::thread> threads;
     for (std::size_t member = 0; member < 6; ++member)
       threads.emplace_back([&, member] {
-        const auto roll = crew[member]->meet("here", soon());
+        const auto roll = crew[member]->meet("here", in_time());
         read[member] = roll ? text(*roll) : roll.error().message;
       });
     for (const int victim : {1, 4}) {
@@ -117,21 +117,21 @@ TEST(Crew, AllReadTheSameThoughMembersDieMeanwhile) {
 }
 
 TEST(Crew, WhoNeitherComesNorDiesIsNamed) {
-  Place place;
-  auto crew = place.crew(2);
-  const auto roll = crew[0]->meet("here", shortly());
+  Hall hall;
+  auto crew = hall.crew(2);
+  const auto roll = crew[0]->meet("here", too_early());
   ASSERT_FALSE(roll);
   EXPECT_EQ(roll.error().code, Code::timeout);
   EXPECT_NE(roll.error().message.find("member 1 neither came"), std::string::npos);
 }
 
 TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
-  Place place;
-  auto crew = place.crew(3);
+  Hall hall;
+  auto crew = hall.crew(3);
   for (const char* words : {"first", "second"}) {
     crew[1].reset();
     std::thread newcomer([&] {
-      auto entered = Crew::enter(place.client(), 1, 3, words, soon());
+      auto entered = Crew::enter(hall.client(), 1, 3, words, in_time());
       ASSERT_TRUE(entered) << entered.error().message;
       EXPECT_EQ(text(entered->roll), format("0:old 1:{} 2:old", words));
       crew[1].emplace(std::move(entered->crew));
@@ -139,10 +139,10 @@ TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
     std::vector<std::thread> others;
     for (std::size_t i : {0, 2})
       others.emplace_back([&, i] {
-        const auto met = crew[i]->meet("old", soon());
+        const auto met = crew[i]->meet("old", in_time());
         ASSERT_TRUE(met) << met.error().message;
         EXPECT_EQ(text(*met), "0:old 2:old");
-        const auto whole = crew[i]->with_replacements(*met, soon());
+        const auto whole = crew[i]->with_replacements(*met, in_time());
         ASSERT_TRUE(whole) << whole.error().message;
         EXPECT_EQ(text(*whole), format("0:old 1:{} 2:old", words));
       });
@@ -153,13 +153,13 @@ TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
 }
 
 TEST(Crew, WhereNoReplacementComesAllSaySo) {
-  Place place;
-  auto crew = place.crew(3);
+  Hall hall;
+  auto crew = hall.crew(3);
   crew[2].reset();
   each(crew, [](Crew& self) {
-    const auto roll = self.meet("here", soon());
+    const auto roll = self.meet("here", in_time());
     ASSERT_TRUE(roll) << roll.error().message;
-    const auto whole = self.with_replacements(*roll, shortly());
+    const auto whole = self.with_replacements(*roll, too_early());
     ASSERT_FALSE(whole);
     EXPECT_NE(whole.error().message.find("nobody came in place of member 2"), std::string::npos);
   });
