@@ -104,13 +104,13 @@ TEST(Crew, AllReadTheSameThoughMembersDieMeanwhile) {
         const auto roll = crew[member]->meet("here", in_time());
         read[member] = roll ? text(*roll) : roll.error().message;
       });
-    for (const int victim : {1, 4}) {
+    for (const std::size_t victim : {1u, 4u}) {
       const auto moment = Deadline::after(Duration(random.below(1000)));
       while (!moment.passed()) std::this_thread::yield();
-      ::shutdown(crew[static_cast<std::size_t>(victim)]->fd(), SHUT_RDWR);
+      ::shutdown(crew[victim]->fd(), SHUT_RDWR);
     }
     for (auto& thread : threads) thread.join();
-    for (std::size_t member : {2, 3, 5}) EXPECT_EQ(read[member], read[0]) << "member " << member;
+    for (const std::size_t member : {2u, 3u, 5u}) EXPECT_EQ(read[member], read[0]) << "member " << member;
     EXPECT_NE(read[0].find("0:here"), std::string::npos) << read[0];
     EXPECT_NE(read[0].find("2:here 3:here"), std::string::npos) << read[0];
   }
@@ -137,7 +137,7 @@ TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
       crew[1].emplace(std::move(entered->crew));
     });
     std::vector<std::thread> others;
-    for (std::size_t i : {0, 2})
+    for (const std::size_t i : {0u, 2u})
       others.emplace_back([&, i] {
         const auto met = crew[i]->meet("old", in_time());
         ASSERT_TRUE(met) << met.error().message;
