@@ -176,7 +176,7 @@ Result<std::vector<Change>> Controller::handle(const Event& event) {
 
 // Persist, then apply; what is to be done is queued.
 Result<std::vector<Change>> Controller::decide(const Event& event) {
-  Outcome outcome = TRY(step(state_, event, setup_.clock.now()));
+  Outcome outcome = TRY(step(queue_, state_, event, setup_.clock.now()));
   TRY(commit(outcome.changes));
   for (const Change& change : outcome.changes) apply(state_, change);
   for (const Effect& effect : outcome.effects)
@@ -188,7 +188,10 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
 Result<void> Controller::commit(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   auto committed = setup_.store.commit(changes);
-  if (!committed) unheard_ = true;
+  if (!committed) {
+    unheard_ = true;
+    queue_.forget();
+  }
   note(committed);
   return committed;
 }

@@ -75,6 +75,9 @@ class Controller {
   bool act();
 
   const State& state() const { return state_; }
+  // Who waits and who holds devices, as the last pass left it; empty before the engine has said
+  // what is there.
+  const Queue& queue() const { return queue_; }
   // The engine has said what is there.
   bool is_ready() const { return ready_; }
   // What goes wrong just now, a line each, for operators.
@@ -108,6 +111,7 @@ class Controller {
 
   ControllerSetup setup_;
   State state_;
+  Queue queue_;        // of that state
   std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;   // committed, not yet carried out

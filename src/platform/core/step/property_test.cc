@@ -27,10 +27,13 @@ class Chaos {
     world_.now += Duration(static_cast<std::int64_t>(random_.below(4'000'000)));
     const Event event = any_event();
     const State before = world_.state;
-    auto outcome = step(world_.state, event, world_.now);
-    if (!outcome) return;
+    auto outcome = step(queue_, world_.state, event, world_.now);
     auto again = step(before, event, world_.now);
-    ASSERT_EQ(outcome->changes, again->changes) << "not deterministic";
+    ASSERT_EQ(outcome.has_value(), again.has_value());
+    if (!outcome) return;
+    ASSERT_EQ(outcome->changes, again->changes) << "kept and from nothing decide differently";
+    ASSERT_EQ(outcome->effects, again->effects);
+    if (below(40) == 0) return queue_.forget();  // it could not be stored, so it did not happen
     for (const Change& change : outcome->changes) {
       apply(world_.state, change);
       journal_.push_back(change);
@@ -213,6 +216,7 @@ class Chaos {
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     for (const WaitingRun& waiting : plan.waiting)
       EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);
+    EXPECT_EQ(queue_.waiting(), plan.waiting);
   }
 
   void check_live(const Attempt& attempt, int count, std::set<std::pair<std::string, int>>& held) {
@@ -250,6 +254,7 @@ class Chaos {
 
   Random random_;
   World world_{map_of(4, 3)};
+  Queue queue_;
   std::vector<Change> journal_;
   std::set<NodeId> launched_;
   std::map<RunId, std::int64_t> versions_;

@@ -1,11 +1,11 @@
-// The queue, as the pass sees it, and the attempts that come out of it.
-#include <algorithm>
+#include "platform/core/step/queue.h"
+
+#include <set>
 #include <utility>
 
 #include "base/format.h"
-#include "platform/core/sched/scheduler.h"
+#include "platform/core/step/draft.h"
 #include "platform/core/step/ending.h"
-#include "platform/core/step/event_handlers.h"
 
 namespace lockstep {
 namespace {
@@ -13,38 +13,36 @@ namespace {
 // What is left of its time-out once its attempts so far are counted.
 Duration limit_of(const Run& run) { return run.spec.timeout - run.charged; }
 
-// A run that lost an attempt stands again where it stood. One that pauses is passed over.
-std::vector<Want> queued_runs(const Draft& draft) {
-  std::vector<Want> wants;
-  for (const RunId& id : draft.open_runs()) {
-    const Run& run = *draft.runs.find(id);
-    if (run.state != RunState::queued || run.not_before) continue;
-    wants.push_back({.run = id,
-                     .nodes = run.spec.nodes,
-                     .devices = run.spec.devices,
-                     .arrived = run.queued,
-                     .limit = limit_of(run),
-                     .used = run.charged});
-  }
-  return wants;
+// A run that lost an attempt stands again where it stood.
+Want want_of(const Run& run) {
+  return {.run = run.id,
+          .nodes = run.spec.nodes,
+          .devices = run.spec.devices,
+          .arrived = run.queued,
+          .limit = limit_of(run),
+          .used = run.charged};
 }
 
-// Reckoned from when it was placed: then time alone does not change it, and what was decided stands
-// until something happens. One that drains may end at any moment.
-Time expected_end_of(const Attempt& attempt, const Run& run) {
-  return attempt.draining.value_or(attempt.created + limit_of(run));
+// A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
+// when it was placed: then time alone does not change it, and what was decided stands until
+// something happens. One that drains may end at any moment.
+Holding holding_of(const Draft& draft, const Run& run, const Attempt& attempt) {
+  Holding holding{.run = run.id,
+                  .slices = {},
+                  .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
+                  .moves_left = 0,
+                  .started = attempt.created};
+  for (const Node* node : draft.nodes_of(attempt.id))
+    holding.slices.push_back({node->host, node->devices});
+  return holding;
 }
 
-// A gang holds all its devices until the last of its nodes is released.
-void hold_devices(const Draft& draft, Scheduler& scheduler) {
-  for (const RunId& id : draft.open_runs()) {
-    const Attempt* attempt = draft.live_attempt(id);
-    if (!attempt) continue;
-    Holding holding{id, {}, expected_end_of(*attempt, *draft.runs.find(id))};
-    for (const Node* node : draft.nodes_of(attempt->id))
-      holding.slices.push_back({node->host, node->devices});
-    scheduler.hold(holding);
-  }
+// Runs of which a row that decides anything was edited. Nodes stay where they are.
+std::set<RunId> edited_runs(const Draft& draft) {
+  std::set<RunId> edited;
+  for (const auto& [id, run] : draft.runs.changed()) edited.insert(id);
+  for (const auto& [id, attempt] : draft.attempts.changed()) edited.insert(id.run);
+  return edited;
 }
 
 void start_attempt(Draft& draft, Placement placement) {
@@ -72,34 +70,90 @@ void start_attempt(Draft& draft, Placement placement) {
 
 }  // namespace
 
-// A run that no longer starts or runs has freed its devices; one that begins to drain soon will.
-bool queue_may_move(const Draft& draft) {
-  const auto moves = [&](const auto& entry) {
-    const auto& [id, run] = entry;
-    const Run* before = draft.runs.before(id);
-    return !before || before->state != run.state || before->not_before != run.not_before;
-  };
-  const auto drains = [&](const auto& entry) {
-    const Attempt* before = draft.attempts.before(entry.first);
-    return before && before->draining != entry.second.draining;
-  };
-  return std::ranges::any_of(draft.runs.changed(), moves) ||
-         std::ranges::any_of(draft.attempts.changed(), drains);
+void Queue::forget() {
+  scheduler_.reset();
+  told_.clear();
+  waiting_.reset();
 }
 
-void run_queue(Draft& draft) {
-  const auto queue = queued_runs(draft);
-  if (queue.empty()) return;
-  Scheduler scheduler(draft.map(), policies::kOurs);
-  hold_devices(draft, scheduler);
-  for (const Want& want : queue) scheduler.submit(want);
+bool Queue::follow(const Draft& draft) {
+  if (!scheduler_) {
+    read_all(draft);
+    return true;
+  }
+  bool changed = false;
+  for (const RunId& run : edited_runs(draft)) changed = follow(draft, run) || changed;
+  return changed;
+}
+
+void Queue::read_all(const Draft& draft) {
+  scheduler_.emplace(draft.map(), policy_);
+  for (const RunId& run : draft.open_runs()) follow(draft, run);
+}
+
+bool Queue::follow(const Draft& draft, const RunId& run) {
+  Told now = of_rows(draft, run);
+  Told& before = told_[run];
+  const bool changed = before != now;
+  if (changed) {
+    tell(run, before, now);
+    waiting_.reset();
+  }
+  if (std::holds_alternative<std::monostate>(now))
+    told_.erase(run);
+  else
+    before = std::move(now);
+  return changed;
+}
+
+// One that pauses is passed over.
+Queue::Told Queue::of_rows(const Draft& draft, const RunId& id) {
+  const Run& run = *draft.runs.find(id);
+  if (const Attempt* attempt = draft.live_attempt(id)) return holding_of(draft, run, *attempt);
+  if (run.state != RunState::queued || run.not_before) return {};
+  return want_of(run);
+}
+
+void Queue::tell(const RunId& run, const Told& before, const Told& now) {
+  const auto* held = std::get_if<Holding>(&before);
+  const auto* holds = std::get_if<Holding>(&now);
+  if (held && holds && held->slices == holds->slices)
+    return scheduler_->expect(run, holds->expected_end);
+  if (held) scheduler_->release(run);
+  if (std::holds_alternative<Want>(before)) scheduler_->withdraw(run);
+  if (holds) scheduler_->hold(*holds);
+  if (const auto* wants = std::get_if<Want>(&now)) scheduler_->submit(*wants);
+}
+
+void Queue::pass(Draft& draft) {
   // Again until nobody starts: one that passes the head may leave another a place that it had not.
-  for (auto starts = scheduler.decide(draft.now()).placements; !starts.empty();
-       starts = scheduler.decide(draft.now()).placements)
-    for (Placement& start : starts) start_attempt(draft, std::move(start));
-  for (WaitingRun& waiting : scheduler.waiting())
+  for (auto starts = scheduler_->decide(draft.now()).placements; !starts.empty();
+       starts = scheduler_->decide(draft.now()).placements)
+    for (Placement& placement : starts) start(draft, std::move(placement));
+  if (reasons_ == Reasons::when_asked) return;
+  for (const WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
-      draft.runs.edit(waiting.run).reason = std::move(waiting.reason);
+      draft.runs.edit(waiting.run).reason = waiting.reason;
+}
+
+// The scheduler counts it as holding what it was given.
+void Queue::start(Draft& draft, Placement placement) {
+  const RunId run = placement.run;
+  start_attempt(draft, std::move(placement));
+  told_[run] = of_rows(draft, run);
+  waiting_.reset();
+}
+
+const std::vector<WaitingRun>& Queue::waiting() const {
+  if (!waiting_) waiting_ = scheduler_ ? scheduler_->waiting() : std::vector<WaitingRun>();
+  return *waiting_;
+}
+
+std::vector<Holding> Queue::holdings() const {
+  std::vector<Holding> held;
+  for (const auto& [run, told] : told_)
+    if (const auto* holding = std::get_if<Holding>(&told)) held.push_back(*holding);
+  return held;
 }
 
 }  // namespace lockstep

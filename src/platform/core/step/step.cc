@@ -5,12 +5,23 @@
 
 namespace lockstep {
 
-Result<Outcome> step(const State& state, const Event& event, Time now) {
+Result<Outcome> step(Queue& queue, const State& state, std::span<const Event> events, Time now) {
   Draft draft(state, now);
-  TRY(std::visit([&](const auto& what) { return handle(draft, what); }, event));
-  const bool restarted = std::holds_alternative<DaemonStarted>(event);  // maybe with another map
-  if (restarted || queue_may_move(draft)) run_queue(draft);
+  for (const Event& event : events) {
+    TRY(std::visit([&](const auto& what) { return handle(draft, what); }, event));
+    if (std::holds_alternative<DaemonStarted>(event)) queue.forget();  // maybe with another map
+  }
+  if (queue.follow(draft)) queue.pass(draft);
   return draft.finish();
+}
+
+Result<Outcome> step(Queue& queue, const State& state, const Event& event, Time now) {
+  return step(queue, state, std::span(&event, 1), now);
+}
+
+Result<Outcome> step(const State& state, const Event& event, Time now) {
+  Queue queue;
+  return step(queue, state, event, now);
 }
 
 }  // namespace lockstep

@@ -10,11 +10,13 @@
 //   reserved > launching > running > draining > ended
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
+#include "platform/core/step/queue.h"
 
 namespace lockstep {
 
@@ -23,6 +25,11 @@ struct Outcome {
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 
+// The queue was told of all changes so far, or forgot them; from here on it counts on these.
+Result<Outcome> step(Queue& queue, const State& state, const Event& event, Time now);
+// Several of one moment, decided as one: a refusal is that of all.
+Result<Outcome> step(Queue& queue, const State& state, std::span<const Event> events, Time now);
+// From nothing: the same.
 Result<Outcome> step(const State& state, const Event& event, Time now);
 
 }  // namespace lockstep
