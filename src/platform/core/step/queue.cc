@@ -126,10 +126,8 @@ void Queue::tell(const RunId& run, const Told& before, const Told& now) {
 }
 
 void Queue::pass(Draft& draft) {
-  // Again until nobody starts: one that passes the head may leave another a place that it had not.
-  for (auto starts = scheduler_->decide(draft.now()).placements; !starts.empty();
-       starts = scheduler_->decide(draft.now()).placements)
-    for (Placement& placement : starts) start(draft, std::move(placement));
+  for (Placement& placement : scheduler_->decide(draft.now()).placements)
+    start(draft, std::move(placement));
   if (reasons_ == Reasons::when_asked) return;
   for (const WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
