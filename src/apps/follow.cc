@@ -132,7 +132,7 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
     api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
     states.tell(run);
     api::LogPage page = TRY(patiently(client, [&] { return client.logs(id, query); }));
-    bool with_rank = run.spec.nodes * run.spec.devices > 1 && !options.rank;
+    bool with_rank = rank_count(run.spec) > 1 && !options.rank;
     if (!page.lines.empty()) states.make_room();
     print_lines(page.lines, with_rank);
     query.after = page.next;

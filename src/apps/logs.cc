@@ -33,7 +33,7 @@ Result<int> show_logs(const LogsFlags& flags) {
   Client client = TRY(connect());
   api::RunView run = TRY(client.run(id));
   TRY(check_rank(run, flags.rank));
-  bool with_rank = run.spec.nodes * run.spec.devices > 1 && !flags.rank;
+  bool with_rank = rank_count(run.spec) > 1 && !flags.rank;
   api::LogsQuery query{.after = 0, .rank = flags.rank, .tail = flags.tail};
   while (true) {
     api::LogPage page = TRY(client.logs(id, query));

@@ -92,8 +92,9 @@ std::optional<Duration> without_progress(const api::RunView& run, Time now) {
 }
 
 std::string size_text(const RunSpec& spec) {
-  return format("{} node{} x {} device{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
-                spec.devices == 1 ? "" : "s");
+  const auto rest = spec.remainder == 0 ? "" : format(" and one with {}", spec.remainder);
+  return format("{} node{} x {} device{}{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
+                spec.devices == 1 ? "" : "s", rest);
 }
 
 std::string runs_table(const std::vector<api::RunView>& runs) {

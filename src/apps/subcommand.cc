@@ -42,7 +42,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
 }
 
 Result<void> check_rank(const api::RunView& run, std::optional<int> rank) {
-  int ranks = run.spec.nodes * run.spec.devices;
+  int ranks = rank_count(run.spec);
   if (!rank || (*rank >= 0 && *rank < ranks)) return {};
   return Error{Code::not_found,
                format("{} has no rank {}; its ranks are 0 to {}", run.id, *rank, ranks - 1)};

@@ -79,16 +79,16 @@ void Invariants::check_gang(const State& state, const Run& run, const Attempt& a
   std::set<std::string> hosts;
   for (const Node* node : nodes) {
     hosts.insert(node->host);
-    if (std::ssize(node->devices) != run.spec.devices)
+    if (std::ssize(node->devices) != devices_on_node(run.spec, node->id.index))
       scene_.violate(text(node->id) + " has not the devices that it needs");
     for (int device : node->devices)
       if (const auto [other, free] = held.emplace(Device{node->host, device}, node->id); !free)
         scene_.violate(format("device {} of {} is held by {} and {}", device, node->host,
                               text(other->second), text(node->id)));
   }
-  if (std::ssize(nodes) != run.spec.nodes || hosts.size() != nodes.size())
+  if (std::ssize(nodes) != node_count(run.spec) || hosts.size() != nodes.size())
     scene_.violate(format("{} has {} nodes on {} hosts, its gang is {}", text(attempt.id),
-                          nodes.size(), hosts.size(), run.spec.nodes));
+                          nodes.size(), hosts.size(), node_count(run.spec)));
 }
 
 void Invariants::check_queue(const State& state) {
@@ -100,6 +100,7 @@ void Invariants::check_queue(const State& state) {
     wants.push_back({.run = id,
                      .nodes = run.spec.nodes,
                      .devices = run.spec.devices,
+                     .remainder = run.spec.remainder,
                      .arrived = run.queued,
                      .limit = limit_of(run),
                      .used = run.charged});

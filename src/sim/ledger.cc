@@ -153,7 +153,7 @@ Claim Ledger::claim_of(const Commit& commit, const RunId& id) const {
   if (!attempt || attempt->state == AttemptState::ended) return claim;
   claim.attempt = attempt;
   claim.starts = !row(durable_.attempts, newest);
-  for (int index = 0; index < claim.run->spec.nodes; ++index)
+  for (int index = 0; index < node_count(claim.run->spec); ++index)
     if (const Node* node = now(commit.nodes, durable_.nodes, NodeId{newest, index}))
       claim.nodes.push_back(node);
   return claim;

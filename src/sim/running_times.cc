@@ -60,18 +60,18 @@ Duration RunningTimes::time_of(const Attempt& attempt, const RunSpec& spec) cons
   const auto found = observed_.find(attempt.id);
   if (found == observed_.end() || !attempt.draining) return Duration(0);
   const Observed& seen = found->second;
-  if (seen.began < spec.nodes * spec.devices) return Duration(0);
+  if (seen.began < rank_count(spec)) return Duration(0);
   return between(std::min(seen.whole, seen.first + kStart), *attempt.draining);
 }
 
 // Words that were late may be the last sign of life, of ranks that have ended.
 Duration RunningTimes::most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) {
-  if (seen.began < spec.nodes * spec.devices) return Duration(0);
+  if (seen.began < rank_count(spec)) return Duration(0);
   return between(seen.whole, std::min(*attempt.draining, std::max(seen.last_end, seen.last_said)));
 }
 
 Duration RunningTimes::least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) {
-  if (std::cmp_less(seen.known.size(), spec.nodes)) return Duration(0);
+  if (std::cmp_less(seen.known.size(), node_count(spec))) return Duration(0);
   const Time whole = std::ranges::max(seen.known | std::views::values);
   const Time last_sign = seen.last_taken - kHeardInterval;
   const Time end = std::min({*attempt.draining, last_sign, seen.first_end.value_or(last_sign)});

@@ -198,7 +198,7 @@ bool Truth::lives(const NodeId& node) const {
 bool Truth::has_ranks(const Node& node) const {
   const auto alive = ranks_.find(node.id.attempt.run);
   if (alive == ranks_.end()) return false;
-  const int devices = static_cast<int>(node.devices.size());
+  const int devices = durable_.runs.at(node.id.attempt.run).spec.devices;
   return std::ranges::any_of(alive->second, [&](const auto& rank) {
     return rank.first == node.id.attempt.epoch && rank.second / devices == node.id.index;
   });
@@ -307,9 +307,9 @@ void Truth::check_release(const Node& node) const {
 void Truth::check_success(const Run& run) const {
   const auto ended = exited_well_.find({run.id, run.epoch});
   const std::size_t well = ended == exited_well_.end() ? 0 : ended->second.size();
-  if (std::cmp_not_equal(well, run.spec.nodes * run.spec.devices))
+  if (std::cmp_not_equal(well, rank_count(run.spec)))
     scene_.violate(format("{} succeeded, but {} of its {} ranks exited with 0", text(run.id), well,
-                          run.spec.nodes * run.spec.devices));
+                          rank_count(run.spec)));
   if (const int steps = program_of(run.spec.command).steps; checkpoint_of(run.id) != steps)
     scene_.violate(format("{} succeeded after {} of its {} steps", text(run.id),
                           checkpoint_of(run.id), steps));
@@ -348,7 +348,7 @@ void Truth::judge_the_end() const {
 bool Truth::has_time(const Run& run) const {
   const auto began = began_.find({run.id, 1});
   const Beginning beginning = began == began_.end() ? Beginning{} : began->second;
-  if (beginning.ranks % (run.spec.nodes * run.spec.devices) != 0) return false;
+  if (beginning.ranks % rank_count(run.spec) != 0) return false;
   const auto held_up = held_up_.find(run.id);
   const Duration waited = beginning.last - beginning.first +
                           (held_up == held_up_.end() ? Duration(0) : held_up->second);

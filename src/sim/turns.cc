@@ -27,19 +27,33 @@ int hosts_with_room(const Pod& pod, const Free& free, int devices) {
   return count;
 }
 
+// Hosts with room for a node of the gang, and for its remainder, which is smaller.
+struct Room {
+  int nodes = 0;
+  int rests = 0;
+  bool holds(const RunSpec& spec) const {
+    return nodes >= spec.nodes && (spec.remainder == 0 || rests > spec.nodes);
+  }
+};
+
+Room room_in(const Pod& pod, const Free& free, const RunSpec& spec) {
+  return {hosts_with_room(pod, free, spec.devices), hosts_with_room(pod, free, spec.remainder)};
+}
+
 // In one pod; over all of them if no pod is large enough when it is empty.
 bool fits(const Map& map, const RunSpec& spec, const Free& free) {
   Free empty;
   for (const Host* host : hosts(map)) empty[host->id] = static_cast<int>(device_count(*host));
   bool in_one = false;
-  int room = 0;
+  Room all;
   for (const Pod& pod : map.pods) {
-    in_one = in_one || hosts_with_room(pod, empty, spec.devices) >= spec.nodes;
-    const int here = hosts_with_room(pod, free, spec.devices);
-    if (here >= spec.nodes) return true;
-    room += here;
+    in_one = in_one || room_in(pod, empty, spec).holds(spec);
+    const Room here = room_in(pod, free, spec);
+    if (here.holds(spec)) return true;
+    all.nodes += here.nodes;
+    all.rests += here.rests;
   }
-  return !in_one && room >= spec.nodes;
+  return !in_one && all.holds(spec);
 }
 
 Free free_devices(const Map& map, const std::vector<const Claim*>& holders) {

@@ -27,8 +27,8 @@ void Users::begin(int runs, Duration span) {
 // Whoever gets no answer asks again under the same id: his run may be there already.
 void Users::submit(const RunSpec& spec, const std::string& request_id) {
   const auto run = daemon_.submit(spec, request_id);
-  scene_.tell("user", "submits {} x {} devices, time-out {}, {}: {}", spec.nodes, spec.devices,
-              text(spec.timeout), words_of(program_of(spec.command)),
+  scene_.tell("user", "submits {} x {} + {} devices, time-out {}, {}: {}", spec.nodes, spec.devices,
+              spec.remainder, text(spec.timeout), words_of(program_of(spec.command)),
               run ? text(*run) : run.error().message);
   if (!run && run.error().code != Code::invalid)
     scene_.timeline.after(kAskAgain, [this, spec, request_id] { submit(spec, request_id); });
@@ -65,6 +65,7 @@ RunSpec Users::any_spec() {
   spec.project = dice_.percent(80) ? "demo" : "other";
   spec.nodes = dice_.percent(50) ? 1 : dice_.from_to(2, 4);
   spec.devices = dice_.from_to(1, 3);
+  if (dice_.percent(15)) spec.remainder = dice_.below(spec.devices);
   spec.retries = dice_.below(3);
   spec.rank_loss_retries = dice_.below(4);
   spec.checkpoint_folder = "/shared/checkpoints";

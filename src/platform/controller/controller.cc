@@ -317,8 +317,8 @@ Launch Controller::launch_of(const Node& node) const {
     launch.gpus = i < all.size() && all[i]->kind == DeviceKind::gpu;
   }
   launch.first_rank = node.id.index * run.spec.devices;
-  launch.world_size = run.spec.nodes * run.spec.devices;
-  launch.nodes = run.spec.nodes;
+  launch.world_size = rank_count(run.spec);
+  launch.nodes = node_count(run.spec);
   launch.command = run.spec.command;
   launch.env = run.spec.env;
   if (!costs_.empty()) launch.env.emplace(kCostsVariable, costs_);  // unless the user has his own

@@ -73,12 +73,19 @@ bool is_final(RunState state) {
          state == RunState::timed_out || state == RunState::cancelled;
 }
 
+int node_count(const RunSpec& spec) { return spec.nodes + (spec.remainder > 0 ? 1 : 0); }
+int rank_count(const RunSpec& spec) { return spec.nodes * spec.devices + spec.remainder; }
+int devices_on_node(const RunSpec& spec, int index) {
+  return index < spec.nodes ? spec.devices : spec.remainder;
+}
+
 Result<void> check(const RunSpec& spec) {
   TRY(check_name("project", spec.project));
   TRY(check_run_name(spec.name));
   TRY(check_command(spec.command));
   TRY(check_count("nodes", spec.nodes, 1, kNodesLimit));
   TRY(check_count("devices", spec.devices, 1, kDevicesLimit));
+  TRY(check_count("remainder", spec.remainder, 0, spec.devices - 1));
   if (spec.timeout <= Duration(0) || spec.timeout > kTimeoutLimit)
     return invalid(format("timeout: must be more than 0 and at most {}, got {}",
                           text(kTimeoutLimit), text(spec.timeout)));

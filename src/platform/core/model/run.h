@@ -32,7 +32,8 @@ struct RunSpec {
   std::string name;
   std::vector<std::string> command;
   int nodes = 1;
-  int devices = 1;  // on each node; one rank a device
+  int devices = 1;    // on each node; one rank a device
+  int remainder = 0;  // on one more node, the last; fewer than `devices`, 0: there is none
   Duration timeout = std::chrono::hours(1);
   int retries = 0;                                 // after the user's own non-zero exit
   int rank_loss_retries = 3;                       // after a rank or node was lost, or a rank hung
@@ -50,6 +51,8 @@ struct RunSpec {
         required(field("command", &RunSpec::command, "program and arguments, one word each")),
         field("nodes", &RunSpec::nodes, "hosts to run on"),
         field("devices", &RunSpec::devices, "devices on each node; one rank each"),
+        field("remainder", &RunSpec::remainder,
+              "devices on one more node, fewer than on the others; 0: no such node"),
         field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
         field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit"),
         field("rank_loss_retries", &RunSpec::rank_loss_retries,
@@ -66,6 +69,11 @@ struct RunSpec {
 
 // What is wrong with a spec in itself, whatever the cluster: names, counts, an empty command.
 Result<void> check(const RunSpec& spec);
+
+// Its gang, with the node of the remainder.
+int node_count(const RunSpec& spec);
+int rank_count(const RunSpec& spec);
+int devices_on_node(const RunSpec& spec, int index);
 
 // Where the program came from, as far as the submitting client could tell.
 struct Origin {

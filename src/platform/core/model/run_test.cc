@@ -55,11 +55,29 @@ TEST(RunSpec, WithCountsOutOfRangeIsRefusedByField) {
   spec.devices = -1;
   EXPECT_THAT(complaint(spec), HasSubstr("devices: must be from 1"));
   spec = good();
+  spec.devices = 4;
+  spec.remainder = 4;
+  EXPECT_EQ(complaint(spec), "remainder: must be from 0 to 3, got 4");
+  spec = good();
   spec.retries = -1;
   EXPECT_THAT(complaint(spec), HasSubstr("retries: must be from 0"));
   spec = good();
   spec.rank_loss_retries = -1;
   EXPECT_THAT(complaint(spec), HasSubstr("rank_loss_retries: must be from 0"));
+}
+
+TEST(RunSpec, ARemainderIsOneMoreNodeWithFewerDevices) {
+  auto spec = good();
+  spec.nodes = 2;
+  spec.devices = 4;
+  EXPECT_EQ(node_count(spec), 2);
+  EXPECT_EQ(rank_count(spec), 8);
+  spec.remainder = 3;
+  EXPECT_EQ(complaint(spec), "");
+  EXPECT_EQ(node_count(spec), 3);
+  EXPECT_EQ(rank_count(spec), 11);
+  EXPECT_EQ(devices_on_node(spec, 1), 4);
+  EXPECT_EQ(devices_on_node(spec, 2), 3);
 }
 
 TEST(RunSpec, CannotSetLockstepsOwnEnvironment) {

@@ -3,6 +3,7 @@
 // Reports may be repeated, late or out of order: a node's state only moves on, and a rank that has
 // ended stays so, so that each of them is harmless. Those of attempts that have ended are ignored.
 #include <algorithm>
+#include <utility>
 
 #include "base/format.h"
 #include "platform/core/step/ending.h"
@@ -21,19 +22,19 @@ Error refuse(const NodeReport& report, std::string_view what) {
 
 bool is_port(int port) { return port > 0 && port < 65536; }
 
-Result<void> check_rank(const NodeReport& report, const Node& node, const Rank& rank) {
-  const int devices = static_cast<int>(node.devices.size());
-  if (rank.local_rank < 0 || rank.local_rank >= devices ||
-      rank.rank != node.id.index * devices + rank.local_rank)
+Result<void> check_rank(const NodeReport& report, const Node& node, const RunSpec& spec,
+                        const Rank& rank) {
+  if (rank.local_rank < 0 || std::cmp_greater_equal(rank.local_rank, node.devices.size()) ||
+      rank.rank != node.id.index * spec.devices + rank.local_rank)
     return refuse(report,
                   format("it has no rank {} with local rank {}", rank.rank, rank.local_rank));
   return {};
 }
 
-Result<void> check_report(const NodeReport& report, const Node& node) {
+Result<void> check_report(const NodeReport& report, const Node& node, const RunSpec& spec) {
   if (report.state < NodeState::ready || report.state > NodeState::stopping)
     return refuse(report, format("'{}' is not for agents to say", text(report.state)));
-  for (const Rank& rank : report.ranks) TRY(check_rank(report, node, rank));
+  for (const Rank& rank : report.ranks) TRY(check_rank(report, node, spec, rank));
   const bool offers = report.state == NodeState::ready || report.state == NodeState::running;
   if (!offers) return {};
   if (report.address.empty()) return refuse(report, "it is ready without an address");
@@ -146,7 +147,7 @@ void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
   if (!std::ranges::all_of(nodes, has_run)) return;
   if (draft.attempts.find(id)->state != AttemptState::running) mark_running(draft, id);
   if (std::ranges::all_of(nodes, [](const Node* node) { return all_ranks_ended(*node); })) {
-    const std::size_t ranks = nodes.size() * nodes.front()->devices.size();
+    const int ranks = rank_count(draft.runs.find(id.run)->spec);
     begin_draining(draft, id, Cause::ok,
                    ranks == 1 ? std::string("its rank exited with code 0")
                               : format("all {} ranks exited with code 0", ranks));
@@ -161,7 +162,7 @@ Result<void> handle(Draft& draft, const NodeReport& report) {
   const Node* node = draft.nodes.find(report.node);
   if (!node || !attempt || attempt->id != id) return {};
   if (node->state == NodeState::released || node->state == NodeState::lost) return {};
-  TRY(check_report(report, *node));
+  TRY(check_report(report, *node, draft.runs.find(id.run)->spec));
   merge(draft, report, *attempt);
   judge_ranks(draft, id);
   if (draft.attempts.find(id)->state < AttemptState::draining) advance(draft, id, report.node);

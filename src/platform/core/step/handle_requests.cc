@@ -28,6 +28,10 @@ Result<void> check_resumable(const Run& run) {
   return {};
 }
 
+Want size_of(const RunId& id, const RunSpec& spec) {
+  return {.run = id, .nodes = spec.nodes, .devices = spec.devices, .remainder = spec.remainder};
+}
+
 // The client that repeats its call wants the run that it made, and no other.
 Result<void> check_same(const Run& run, const SubmitRun& repeat) {
   if (run.spec == repeat.spec) return {};
@@ -45,7 +49,7 @@ Result<void> handle(Draft& draft, const SubmitRun& event) {
   TRY(check(event.spec));
   Run run;
   run.id = draft.next_run_id(event.spec.project);
-  TRY(check_fits(draft.map(), {run.id, event.spec.nodes, event.spec.devices}));
+  TRY(check_fits(draft.map(), size_of(run.id, event.spec)));
   run.spec = event.spec;
   run.origin = event.origin;
   run.request_id = event.request_id;
@@ -75,7 +79,7 @@ Result<void> handle(Draft& draft, const StopRun& event) {
 Result<void> handle(Draft& draft, const ResumeRun& event) {
   const Run& found = *TRY(find_run(draft, event.run));
   TRY(check_resumable(found));
-  TRY(check_fits(draft.map(), {found.id, found.spec.nodes, found.spec.devices}));
+  TRY(check_fits(draft.map(), size_of(found.id, found.spec)));
   Run& run = draft.runs.edit(event.run);
   run.state = RunState::queued;
   run.reason = kUnplaced;

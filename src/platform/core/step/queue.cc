@@ -18,6 +18,7 @@ Want want_of(const Run& run) {
   return {.run = run.id,
           .nodes = run.spec.nodes,
           .devices = run.spec.devices,
+          .remainder = run.spec.remainder,
           .arrived = run.queued,
           .limit = limit_of(run),
           .used = run.charged};

@@ -40,6 +40,21 @@ TEST_F(StepTest, ARunGoesFromQueuedToSucceeded) {
   EXPECT_EQ(world.count<KillNode>(), 0);
 }
 
+TEST_F(StepTest, ARemainderIsTheGangsLastNode) {
+  RunSpec spec = spec_of(1, 2);
+  spec.remainder = 1;
+  const RunId run = world.submit(spec);
+  ASSERT_EQ(world.nodes(run).size(), 2u);
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).devices.size(), 1u);
+  world.all_running(run);
+  EXPECT_EQ(world.run(run).state, RunState::running);
+  for (const NodeId& node : world.nodes(run)) world.must(world.ended(node, RankState::exited, 0));
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).reason, "all 3 ranks exited with code 0");
+  spec.nodes = 2;
+  EXPECT_EQ(world.happen(SubmitRun{spec, {}}).error().code, Code::invalid);
+}
+
 TEST_F(StepTest, RunsOfAProjectAreNumberedFromOne) {
   EXPECT_EQ(text(world.submit(spec_of(1, 1))), "demo/1");
   auto other = spec_of(1, 1);

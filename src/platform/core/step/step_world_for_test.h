@@ -75,7 +75,7 @@ class World {
     const int devices = static_cast<int>(state.nodes.at(id).devices.size());
     for (int i = 0; i < devices; ++i) {
       Rank rank;
-      rank.rank = id.index * devices + i;
+      rank.rank = id.index * state.runs.at(id.attempt.run).spec.devices + i;
       rank.local_rank = i;
       word.ranks.push_back(rank);
     }
