@@ -1,5 +1,7 @@
 #include "platform/core/step/draft.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 namespace lockstep {
@@ -51,10 +53,13 @@ const Run* Draft::run_of_request(const std::string& request_id) const {
 }
 
 RunId Draft::next_run_id(const std::string& project) const {
-  const auto after = state_.runs.upper_bound({project, std::numeric_limits<std::int64_t>::max()});
-  if (after == state_.runs.begin()) return {project, 1};
-  const RunId& last = std::prev(after)->first;
-  return {project, last.project == project ? last.number + 1 : 1};
+  const auto newest_of = [&](const std::map<RunId, Run>& rows) -> std::int64_t {
+    const auto after = rows.upper_bound({project, std::numeric_limits<std::int64_t>::max()});
+    if (after == rows.begin()) return 0;
+    const RunId& last = std::prev(after)->first;
+    return last.project == project ? last.number : 0;
+  };
+  return {project, std::max(newest_of(state_.runs), newest_of(runs.changed())) + 1};
 }
 
 Outcome Draft::finish() {
