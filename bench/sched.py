@@ -4,9 +4,11 @@
 
 The trace is Microsoft's Philly trace as Pollux published it (82,247 jobs). A row for each policy
 and part of the trace: `ours` is the mean wait. Where an independent simulator's results are known
-(REFERENCE), `equal` says whether every job starts and ends at the same second as there. Then rows
-of speed: the trace by fifo, its first jobs by easy, by `lockstep sim` and by the plain simulator in
-Python (_sched_peer.py), both from the file to the digest. Their schedules must be equal.
+(REFERENCE), `equal` says whether every job starts and ends at the same second as there. Each half
+is also replayed by itself, on an empty cluster: `alone`. A row `step` has the daemon's policy
+through its whole step, whose schedule must be that of the pass alone. Then rows of speed: the trace
+by fifo, its first jobs by easy, by `lockstep sim` and by the plain simulator in Python
+(_sched_peer.py), both from the file to the digest. Their schedules must be equal.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from _sched_peer import read_trace, simulate
 
 PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "lockstep"
 DEVICES, POD = 8, 16
+READINGS = ("mean_wait_s", "gang_wait_s", "idle_waiting", "utilization")
+STEP_POLICY = "aged20x72-est"
 POLICIES = (
     "fifo",
     "fifo-greedy",
     "easy",
     "easy-est",
+    "easy-sjbf",
     "sjf-strict",
     "sjf",
     "aged20-est",
@@ -44,6 +49,7 @@ REFERENCE: dict[tuple[int, str], Sums] = {
     (64, "fifo-greedy"): (384472378941, 385552769891, "b6e3d300bc2a"),
     (64, "easy"): (388932018812, 390012409762, "740582bec6d2"),
     (64, "easy-est"): (386212771365, 387293162315, "3bff7aff7027"),
+    (64, "easy-sjbf"): (378516862105, 379597253055, "636c11457337"),
     (64, "sjf-strict"): (377949758085, 379030149035, "e3dd39fe63de"),
     (64, "sjf"): (377368762174, 378449153124, "b9c1ccc4cf63"),
     (64, "aged20-est"): (377145616624, 378226007574, "ec3f809c4117"),
@@ -92,11 +98,32 @@ def show_policy(options: argparse.Namespace, policy: str, hosts: int) -> None:
             row |= {"sha": report["sha"]}
             row |= {"equal": sums_of(report) == reference} if reference else {}
         row |= {"unit": "s", "ours": part["mean_wait_s"]}
-        for reading in ("mean_wait_s", "gang_wait_s", "idle_waiting", "utilization"):
+        for reading in READINGS:
             row[reading] = part[reading]
         if part["part"] == "whole":
             row["replayed_in_s"] = seconds
         show(row)
+
+
+def show_halves(options: argparse.Namespace, policy: str, hosts: int) -> None:
+    for half in ("first", "second"):
+        report, seconds = replay(options, policy, hosts, "--half", half)
+        whole = report["parts"][0]
+        row: Row = {"case": "wait", "policy": policy, "hosts": hosts, "part": half, "alone": True}
+        row |= {"unit": "s", "ours": whole["mean_wait_s"]}
+        for reading in READINGS:
+            row[reading] = whole[reading]
+        show(row | {"replayed_in_s": seconds})
+
+
+def show_step(options: argparse.Namespace, policy: str, hosts: int) -> bool:
+    """Through the whole step. Whether its schedule is that of the pass alone."""
+    alone, seconds_alone = replay(options, policy, hosts)
+    whole, seconds = replay(options, policy, hosts, "--through", "step")
+    equal = sums_of(whole) == sums_of(alone)
+    row: Row = {"case": "step", "policy": policy, "hosts": hosts, "equal": equal, "unit": "s"}
+    show(row | {"ours": seconds, "pass_alone_s": seconds_alone})
+    return equal
 
 
 def show_speed(options: argparse.Namespace, policy: str, hosts: int, most: int) -> bool:
@@ -148,7 +175,11 @@ def main() -> int:
     for hosts in map(int, options.hosts.split(",")):
         for policy in filter(None, options.policies.split(",")):
             show_policy(options, policy, hosts)
+            show_halves(options, policy, hosts)
     compared = {"fifo": sys.maxsize, "easy": options.peer_jobs} if options.peer_jobs else {}
+    if not show_step(options, STEP_POLICY, 64):
+        print("the whole step and the pass alone disagree", file=sys.stderr)
+        return 1
     agreed = [show_speed(options, policy, 64, most) for policy, most in compared.items()]
     if not all(agreed):
         print("lockstep sim and the simulator in Python disagree", file=sys.stderr)

@@ -14,6 +14,7 @@
 #include "sim/replay/pass_backend.h"
 #include "sim/replay/replay_policy.h"
 #include "sim/replay/schedule.h"
+#include "sim/replay/step_backend.h"
 #include "sim/trace/job_trace.h"
 #include "text/convert.h"
 #include "text/table.h"
@@ -22,6 +23,8 @@ namespace lockstep::sim {
 namespace {
 
 constexpr std::size_t kTraceBytesMost = 1u << 30;
+constexpr std::string_view kThroughPass = "pass", kThroughStep = "step";
+constexpr std::string_view kFirstHalf = "first", kSecondHalf = "second";
 constexpr int kHostsMost = 65'536, kDevicesMost = 1'000'000;
 
 struct SimFlags {
@@ -29,7 +32,9 @@ struct SimFlags {
   std::string policy = "aged20x72-est";
   std::string hosts = "64x8";
   int pod = 16;
-  int jobs = 0;  // 0: all
+  std::string through = "pass";
+  std::string half;  // empty: the whole trace
+  int jobs = 0;      // 0: all
   std::string schedule;
   std::string svg;
   bool json = false;
@@ -39,6 +44,7 @@ struct SimFlags {
 struct SimReport {
   std::string trace;
   std::string policy;
+  std::string through;
   int hosts = 0, devices = 0, pod = 0;
   std::int64_t jobs = 0, window_s = 0, makespan_s = 0;
   std::int64_t moves = 0, lost_device_s = 0;
@@ -50,6 +56,7 @@ struct SimReport {
     return record<SimReport>(
         field("trace", &SimReport::trace, "the file"),
         field("policy", &SimReport::policy, "its name"),
+        field("through", &SimReport::through, "what decided: the pass alone, or the whole step"),
         field("hosts", &SimReport::hosts, "of the cluster"),
         field("devices", &SimReport::devices, "on each host"),
         field("pod", &SimReport::pod, "hosts in each pod"),
@@ -70,6 +77,7 @@ SimReport report_of(const SimFlags& flags, const ReplayCluster& cluster, const J
   SimReport report;
   report.trace = flags.trace;
   report.policy = flags.policy;
+  report.through = flags.through;
   report.hosts = cluster.hosts;
   report.devices = cluster.devices;
   report.pod = cluster.pod;
@@ -139,6 +147,8 @@ std::string as_text(const SimReport& report) {
 
 Result<JobTrace> read_trace(const SimFlags& flags) {
   JobTrace trace = TRY(parse_job_trace(TRY(read_file(flags.trace, kTraceBytesMost)), flags.trace));
+  if (!flags.half.empty())
+    trace = TRY(half_of(trace, flags.half == kFirstHalf ? Half::first : Half::second));
   const auto most = static_cast<std::size_t>(flags.jobs);
   if (most > 0 && most < trace.jobs.size()) trace.jobs.resize(most);
   return trace;
@@ -159,15 +169,22 @@ Result<void> write_files(const SimFlags& flags, const ReplayCluster& cluster, co
   return write_file(flags.svg, usage_svg(replayed, cluster.all_devices(), title), 0644);
 }
 
-Result<Replayed> replay_with_progress(const JobTrace& trace, const ReplayPolicy& policy,
-                                      const ReplayCluster& cluster) {
+std::unique_ptr<Backend> backend_of(const SimFlags& flags, const Map& map,
+                                    const SchedulingPolicy& policy, std::vector<Want> wants) {
+  if (flags.through == kThroughStep)
+    return std::make_unique<StepBackend>(map, policy, std::move(wants));
+  return std::make_unique<PassBackend>(map, policy, std::move(wants));
+}
+
+Result<Replayed> replay_with_progress(const SimFlags& flags, const JobTrace& trace,
+                                      const ReplayPolicy& policy, const ReplayCluster& cluster) {
   const Map map = map_of(cluster);
   const auto limits = limits_of(trace, policy.estimates);
   const auto wants = wants_of(trace, limits, cluster.devices);
   TRY(check_all_fit(trace, wants, map));
-  PassBackend backend(map, policy.policy, wants);
+  const auto backend = backend_of(flags, map, policy.policy, wants);
   WaitingLine line;
-  return replay(trace, cluster.all_devices(), backend, [&](std::size_t ended) {
+  return replay(trace, cluster.all_devices(), *backend, [&](std::size_t ended) {
     line.show(format("{} of {} jobs have ended", ended, trace.jobs.size()));
   });
 }
@@ -176,20 +193,28 @@ Result<int> simulate(const SimFlags& flags) {
   const ReplayPolicy policy = TRY(parse_policy(flags.policy));
   const ReplayCluster cluster = TRY(read_cluster(flags));
   const JobTrace trace = TRY(read_trace(flags));
-  const Replayed replayed = TRY(replay_with_progress(trace, policy, cluster));
+  const Replayed replayed = TRY(replay_with_progress(flags, trace, policy, cluster));
   const SimReport report = report_of(flags, cluster, trace, replayed);
   print(flags.json ? dump_json(to_json(report), Indent::two) : as_text(report));
   TRY(write_files(flags, cluster, trace, replayed));
   return kDone;
 }
 
+CLI::Validator either(std::string_view one, std::string_view other) {
+  auto wrong = [one, other](std::string& word) -> std::string {
+    if (word == one || word == other) return "";
+    return format("expected {} or {}, got '{}'", one, other, word);
+  };
+  return {wrong, ""};
+}
+
 std::string footer() {
   std::string lines =
-      "Policies: fifo, fifo-greedy, easy, sjf, sjf-strict, aged20x72 (the daemon's own: a job is\n"
-      "passed by those that came at most 20 times its length later, where it counts 72 hours at\n"
-      "most), aged20 (without that bound). Behind it -est: lengths are known as users tell them,\n"
-      "in steps from 5 min; -defrag: small jobs are moved for a head that would fit; -first: the\n"
-      "lowest hosts that fit.\n"
+      "Policies: fifo, fifo-greedy, easy, easy-sjbf, sjf, sjf-strict, aged20x72 (the daemon's own:\n"
+      "a job is passed by those that came at most 20 times its length later, where it counts 72\n"
+      "hours at most), aged20 (without that bound). Behind it -est: lengths are known as users tell\n"
+      "them, in steps from 5 min; -defrag: small jobs are moved for a head that would fit; -first:\n"
+      "the lowest hosts that fit.\n"
       "\n"
       "A trace is CSV with a header that has one of these, other columns are ignored:\n";
   for (const std::string& form : trace_forms()) lines += "  " + form + "\n";
@@ -222,6 +247,17 @@ void add_sim(CLI::App& app, Action& action) {
       ->type_name("HOSTS")
       ->capture_default_str()
       ->check(whole_number(1, sim::kHostsMost));
+  command
+      ->add_option("--through", flags->through,
+                   "what decides: the pass alone, or the daemon's whole step around it")
+      ->type_name("WHAT")
+      ->capture_default_str()
+      ->check(sim::either(sim::kThroughPass, sim::kThroughStep));
+  command
+      ->add_option("--half", flags->half,
+                   "replay only the jobs of this half of the trace's time, on an empty cluster")
+      ->type_name("WHICH")
+      ->check(sim::either(sim::kFirstHalf, sim::kSecondHalf));
   command->add_option("--jobs", flags->jobs, "replay only so many, the first; without: all")
       ->type_name("COUNT")
       ->check(whole_number(1, std::numeric_limits<int>::max()));

@@ -1,6 +1,10 @@
-// CSV (RFC 4180) as rows that know their lines, for readers that say "jobs.csv:12: ...".
+// CsvReader: CSV (RFC 4180) row by row, for readers that say "jobs.csv:12: ...".
+//
+//   CsvReader reader = TRY(CsvReader::open(words, "jobs.csv"));
+//   while (const CsvRow* row = TRY(reader.next())) ... row->fields[0] ...
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,17 +15,36 @@ namespace lockstep {
 
 struct CsvRow {
   int line = 1;  // of the file, on which it begins
-  std::vector<std::string> fields;
-};
-
-struct Csv {
-  std::string name;  // of the file, for messages
-  std::vector<std::string> header;
-  std::vector<CsvRow> rows;  // each with as many fields as the header
+  std::vector<std::string_view> fields;
 };
 
 // Fields in quotes may hold commas, line ends and doubled quotes. Empty lines are skipped, and so
 // is a byte order mark. Refused: no header, a row with more or fewer fields, a quote without end.
-Result<Csv> parse_csv(std::string_view words, std::string_view name);
+class CsvReader {
+ public:
+  // Of the file with that name, for messages. The words outlive the reader.
+  static Result<CsvReader> open(std::string_view words, std::string_view name);
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::string>& header() const { return header_; }
+  // With as many fields as the header; null behind the last. It lives until the next call.
+  Result<const CsvRow*> next();
+
+ private:
+  CsvReader(std::string_view words, std::string_view name) : name_(name), rest_(words) {}
+
+  Result<bool> read_row();
+  Result<void> read_field();
+  Result<void> read_quoted();
+  bool end_line();
+  Error error_at(int line, std::string_view what) const;
+
+  std::string name_;
+  std::vector<std::string> header_;
+  std::string_view rest_;  // not yet read
+  int line_ = 1;           // on which it begins
+  CsvRow row_;
+  std::deque<std::string> unquoted_;  // fields of the row that are not as they stand in the words
+};
 
 }  // namespace lockstep

@@ -8,12 +8,27 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::string csv_error(std::string_view words) {
-  return parse_csv(words, "jobs.csv").error().message;
+struct CsvLine {
+  int line;
+  std::vector<std::string> fields;
+};
+struct CsvWhole {
+  std::vector<std::string> header;
+  std::vector<CsvLine> rows;
+};
+
+Result<CsvWhole> read_csv(std::string_view words) {
+  CsvReader reader = TRY(CsvReader::open(words, "jobs.csv"));
+  CsvWhole table{reader.header(), {}};
+  while (const CsvRow* row = TRY(reader.next()))
+    table.rows.push_back({row->line, {row->fields.begin(), row->fields.end()}});
+  return table;
 }
 
+std::string csv_error(std::string_view words) { return read_csv(words).error().message; }
+
 TEST(Csv, ARowHasItsFieldsAndItsLine) {
-  const Csv csv = parse_csv("a,b\n1,2\n\n3,\n", "jobs.csv").value();
+  const CsvWhole csv = read_csv("a,b\n1,2\n\n3,\n").value();
   EXPECT_THAT(csv.header, ElementsAre("a", "b"));
   ASSERT_EQ(csv.rows.size(), 2u);
   EXPECT_THAT(csv.rows[0].fields, ElementsAre("1", "2"));
@@ -23,20 +38,26 @@ TEST(Csv, ARowHasItsFieldsAndItsLine) {
 }
 
 TEST(Csv, QuotesHoldCommasLineEndsAndQuotes) {
-  const Csv csv = parse_csv("a,b\n\"x, \"\"y\"\"\",\"1\n2\"\n3,4", "jobs.csv").value();
+  const CsvWhole csv = read_csv("a,b\n\"x, \"\"y\"\"\",\"1\n2\"\n3,4").value();
   ASSERT_EQ(csv.rows.size(), 2u);
   EXPECT_THAT(csv.rows[0].fields, ElementsAre("x, \"y\"", "1\n2"));
   EXPECT_EQ(csv.rows[1].line, 4);
 }
 
 TEST(Csv, IsReadAsWindowsWritesIt) {
-  const Csv csv = parse_csv(
-                      "\xef\xbb\xbf"
-                      "a,b\r\n1,2\r\n",
-                      "jobs.csv")
-                      .value();
+  const CsvWhole csv = read_csv(
+                           "\xef\xbb\xbf"
+                           "a,b\r\n1,2\r\n")
+                           .value();
   EXPECT_THAT(csv.header, ElementsAre("a", "b"));
   EXPECT_THAT(csv.rows.at(0).fields, ElementsAre("1", "2"));
+}
+
+TEST(Csv, ARowIsNotThereTwice) {
+  CsvReader reader = CsvReader::open("a\n1", "jobs.csv").value();
+  EXPECT_NE(reader.next().value(), nullptr);
+  EXPECT_EQ(reader.next().value(), nullptr);
+  EXPECT_EQ(reader.next().value(), nullptr);
 }
 
 TEST(Csv, WhatIsNoTableIsRefusedWithItsLine) {

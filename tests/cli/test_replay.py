@@ -96,6 +96,22 @@ def test_only_the_first_jobs_are_replayed_on_demand(five_jobs: Path) -> None:
     assert report_of("--trace", five_jobs, "--jobs", "9", *TWO_HOSTS)["jobs"] == 5
 
 
+@pytest.mark.parametrize("policy", ["fifo", "easy-sjbf", "aged20x72-est"])
+def test_the_whole_step_makes_the_schedule_of_the_pass_alone(policy: str, busy_trace: Path) -> None:
+    words = ("--trace", busy_trace, "--policy", policy, "--hosts", "4x8", "--pod", "2")
+    alone = report_of(*words, "--through", "pass")
+    whole = report_of(*words, "--through", "step")
+    assert whole == alone | {"through": "step"}
+
+
+def test_a_half_of_the_trace_is_replayed_by_itself(five_jobs: Path) -> None:
+    first = report_of("--trace", five_jobs, "--half", "first", *TWO_HOSTS)
+    second = report_of("--trace", five_jobs, "--half", "second", *TWO_HOSTS)
+    assert (first["jobs"], second["jobs"]) == (2, 3)
+    assert (first["window_s"], second["window_s"]) == (100, 200)
+    assert second["parts"][0]["mean_wait_s"] == 0
+
+
 def test_the_schedule_can_be_kept_and_replayed(five_jobs: Path, tmp_path: Path) -> None:
     schedule, picture = tmp_path / "schedule.csv", tmp_path / "use.svg"
     kept = report_of("--trace", five_jobs, "--policy", "fifo", *TWO_HOSTS)
@@ -131,6 +147,8 @@ def test_the_guide_has_a_trace_and_commands_that_work(tmp_path: Path) -> None:
         (("--trace", "{}", "--hosts", "2"), "--hosts: '2' is not HOSTSxDEVICES"),
         (("--trace", "{}", "--pod", "0"), "expected a whole number from 1"),
         (("--trace", "{}", "--jobs", "0"), "expected a whole number from 1"),
+        (("--trace", "{}", "--half", "third"), "expected first or second, got 'third'"),
+        (("--trace", "{}", "--through", "me"), "expected pass or step, got 'me'"),
         (("--trace", "{}", "--hosts", "1x4"), "jobs.csv:3: 8 devices are more than the cluster"),
     ],
 )

@@ -50,6 +50,16 @@ def test_many_seeds_say_how_far_they_are() -> None:
     assert len(done.stderr.splitlines()) == 10
 
 
+def test_many_seeds_have_a_digest_by_which_two_runs_are_compared() -> None:
+    once, again, others = (
+        sim("--seeds", seeds, "--digest").stdout.splitlines()[-1]
+        for seeds in ("1..5", "1..5", "1..6")
+    )
+    assert once.startswith(b"digest of their traces: ")
+    assert once == again
+    assert once != others
+
+
 @pytest.mark.parametrize("words", [["--seeds", "5..3"], ["--seeds", "x"], ["--seed", "-1"]])
 def test_what_is_no_seed_is_refused(words: list[str]) -> None:
     done = sim(*words)

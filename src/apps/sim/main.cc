@@ -54,11 +54,28 @@ class Progress {
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-bool search(const SeedRange& range) {
+// FNV-1a over what is told of the worlds: equal where all of it is, byte for byte.
+class Digest {
+ public:
+  void add(std::string_view line) {
+    for (const char c : line) add(c);
+    add('\n');
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  void add(char c) { hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3; }
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+bool search(const SeedRange& range, bool with_digest) {
   int broken = 0;
+  Digest digest;
+  const TraceSink sink = with_digest ? TraceSink([&](std::string_view line) { digest.add(line); })
+                                     : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
-    if (const Verdict verdict = World({.seed = seed}).run(); verdict.violation) {
+    if (const Verdict verdict = World({.seed = seed, .trace = sink}).run(); verdict.violation) {
       ++broken;
       print(summary(seed, verdict));
       print(format("  the whole trace: lockstep-sim --seed {}", seed));
@@ -66,6 +83,7 @@ bool search(const SeedRange& range) {
     progress.show(seed - range.first + 1, broken);
   }
   print(format("seeds {}: {} break a promise", text(range), broken));
+  if (with_digest) print(format("digest of their traces: {:016x}", digest.value()));
   return broken == 0;
 }
 
@@ -74,6 +92,7 @@ int run(int argc, char** argv) {
   std::uint64_t seed = 1;
   std::string seeds;
   std::string only;
+  bool with_digest = false;
   app.add_option("--seed", seed, "the seed whose trace is shown")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -86,8 +105,11 @@ int run(int argc, char** argv) {
         const auto range = parse_seed_range(words);
         return range ? std::string() : range.error().message;
       });
+  app.add_flag("--digest", with_digest,
+               "with --seeds: print a digest of all that happened, to compare two runs")
+      ->needs("--seeds");
   CLI11_PARSE(app, argc, argv);
-  const bool holds = seeds.empty() ? replay(seed, only) : search(parse_seed_range(seeds).value());
+  const bool holds = seeds.empty() ? replay(seed, only) : search(parse_seed_range(seeds).value(), with_digest);
   return holds ? 0 : 1;
 }
 

@@ -89,8 +89,8 @@ Error unknown_policy(std::string_view name) {
   for (const Named& base : kBases) known.push_back(base.name);
   const std::string hint = did_you_mean(name, known);
   return {Code::invalid,
-          format("there is no policy '{}'{} write fifo, fifo-greedy, easy, sjf, sjf-strict, aged20 "
-                 "or aged20x72, and -est, -defrag or -first behind it",
+          format("there is no policy '{}'{} write fifo, fifo-greedy, easy, easy-sjbf, sjf, "
+                 "sjf-strict, aged20 or aged20x72, and -est, -defrag or -first behind it",
                  name, hint.empty() ? ";" : hint)};
 }
 

@@ -4,6 +4,7 @@
 //   fifo                 first come, first served; the head blocks
 //   fifo-greedy          first come, first served; whoever fits starts
 //   easy                 fifo, and who does not delay the head may pass it
+//   easy-sjbf            easy, but of those behind the head the shortest are looked at first
 //   sjf-strict, sjf      shortest job first; the head blocks, or whoever fits starts
 //   agedC, agedCxH       easy in the order of submitted + C x min(length, H hours)
 //

@@ -1,5 +1,6 @@
 #include "sim/replay/replay.h"
 
+#include <algorithm>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include "sim/replay/pass_backend.h"
 #include "sim/replay/replay_policy.h"
 #include "sim/replay/schedule.h"
+#include "sim/replay/step_backend.h"
 
 namespace lockstep::sim {
 namespace {
@@ -28,6 +30,7 @@ JobTrace trace_of(const std::vector<Row>& rows) {
   return trace;
 }
 
+template <class Decides = PassBackend>
 Result<Replayed> replayed_by(const std::string& policy_name, const JobTrace& trace,
                              const ReplayCluster& cluster) {
   const ReplayPolicy policy = parse_policy(policy_name).value();
@@ -35,7 +38,7 @@ Result<Replayed> replayed_by(const std::string& policy_name, const JobTrace& tra
   const auto limits = limits_of(trace, policy.estimates);
   const auto wants = wants_of(trace, limits, cluster.devices);
   TRY(check_all_fit(trace, wants, map));
-  PassBackend backend(map, policy.policy, wants);
+  Decides backend(map, policy.policy, wants);
   return replay(trace, cluster.all_devices(), backend);
 }
 
@@ -74,6 +77,13 @@ TEST(Replay, WithBackfillALongJobPassesOnDevicesThatTheHeadDoesNotNeed) {
   // At 1,000 the head takes one host, and the last may go on holding a device of the other.
   const std::vector<Row> rows = {{0, 1000, 3}, {0, 1000, 3}, {10, 100, 4}, {20, 9000, 1}};
   EXPECT_THAT(starts_by("easy", rows, kTwoHosts), ElementsAre(0, 0, 1000, 20));
+}
+
+TEST(Replay, WithBackfillOfTheShortestTheyPassTheHeadFirst) {
+  // The second waits until 1,000. One of the last two may pass it on the other half of a host.
+  const std::vector<Row> rows = {{0, 1000, 6}, {10, 100, 8}, {20, 800, 2}, {20, 500, 2}};
+  EXPECT_THAT(starts_by("easy", rows, kTwoHosts), ElementsAre(0, 1000, 20, 1100));
+  EXPECT_THAT(starts_by("easy-sjbf", rows, kTwoHosts), ElementsAre(0, 1000, 1100, 20));
 }
 
 TEST(Replay, TheShortestStartsFirst) {
@@ -205,6 +215,23 @@ TEST(Replay, TheSameTraceGivesTheSameSchedule) {
     EXPECT_EQ(sums_of(once).sha, sums_of(again).sha) << policy;
     EXPECT_EQ(once.lost, again.lost) << policy;
   }
+}
+
+TEST(Replay, TheWholeStepGivesTheScheduleOfThePassByItself) {
+  const ReplayCluster cluster{.hosts = 4, .devices = 8, .pod = 2};
+  std::ptrdiff_t ever_scattered = 0;
+  for (const char* policy :
+       {"fifo", "fifo-greedy", "easy", "easy-sjbf", "sjf", "sjf-strict", "aged20x72-est-first"}) {
+    const Replayed pass = replayed_by(policy, any_trace(7), cluster).value();
+    const Replayed step = replayed_by<StepBackend>(policy, any_trace(7), cluster).value();
+    EXPECT_EQ(sums_of(step).sha, sums_of(pass).sha) << policy;
+    const auto scattered = [](const Replayed& replayed) {
+      return std::ranges::count(replayed.moments, true, &Moment::scattered);
+    };
+    EXPECT_EQ(scattered(step), scattered(pass)) << policy;
+    ever_scattered += scattered(pass);
+  }
+  EXPECT_GT(ever_scattered, 0);
 }
 
 TEST(Policy, IsKnownByItsName) {

@@ -39,14 +39,14 @@ std::string_view example_of(TimeForm form) {
 
 // One value of a row, with all that a message says about it.
 struct Cell {
-  const Csv& csv;
+  const CsvReader& csv;
   const CsvRow& row;
   std::string_view column;
   std::string_view value;
 
   Error error(std::string_view expected) const {
     return {Code::invalid, format("{}:{}: column '{}': '{}' is not {}; mend or drop the row",
-                                  csv.name, row.line, column, value, expected)};
+                                  csv.name(), row.line, column, value, expected)};
   }
 };
 
@@ -101,15 +101,15 @@ Result<Seconds> read_time(const Cell& cell, TimeForm form) {
   return *time;
 }
 
-bool has(const Csv& csv, std::string_view column) {
-  return std::ranges::find(csv.header, column) != csv.header.end();
+bool has(const CsvReader& csv, std::string_view column) {
+  return std::ranges::find(csv.header(), column) != csv.header().end();
 }
 
 std::array<std::string_view, 3> columns_of(const TraceForm& form) {
   return {form.submitted, form.duration, form.devices};
 }
 
-std::vector<std::string_view> missing(const Csv& csv, const TraceForm& form) {
+std::vector<std::string_view> missing(const CsvReader& csv, const TraceForm& form) {
   std::vector<std::string_view> names;
   for (const std::string_view column : columns_of(form))
     if (!has(csv, column)) names.push_back(column);
@@ -117,7 +117,7 @@ std::vector<std::string_view> missing(const Csv& csv, const TraceForm& form) {
 }
 
 // The form whose columns are all there; else the error tells what the one lacks that comes nearest.
-Result<TraceForm> form_of(const Csv& csv) {
+Result<TraceForm> form_of(const CsvReader& csv) {
   const TraceForm& nearest_form = *std::ranges::min_element(
       kForms, {}, [&](const TraceForm& form) { return missing(csv, form).size(); });
   const auto lacks = missing(csv, nearest_form);
@@ -125,16 +125,16 @@ Result<TraceForm> form_of(const Csv& csv) {
   return Error{Code::invalid,
                format("{}:1: the header lacks '{}'; name the columns '{}', or see `lockstep help "
                       "sim` for other forms",
-                      csv.name, joined(lacks, "', '"), joined(columns_of(nearest_form), "', '"))};
+                      csv.name(), joined(lacks, "', '"), joined(columns_of(nearest_form), "', '"))};
 }
 
-std::size_t index_of(const Csv& csv, std::string_view column) {
-  return static_cast<std::size_t>(std::ranges::find(csv.header, column) - csv.header.begin());
+std::size_t index_of(const CsvReader& csv, std::string_view column) {
+  return static_cast<std::size_t>(std::ranges::find(csv.header(), column) - csv.header().begin());
 }
 
-class Reader {
+class JobReader {
  public:
-  Reader(const Csv& csv, const TraceForm& form)
+  JobReader(const CsvReader& csv, const TraceForm& form)
       : csv_(csv),
         form_(form),
         submitted_(index_of(csv, form.submitted)),
@@ -158,15 +158,15 @@ class Reader {
     const Cell at = cell(row, submitted_);
     return Error{Code::invalid,
                  format("{}:{}: column '{}': {} comes after {}; sort the rows by this column",
-                        csv_.name, row.line, at.column, at.value, earlier.submitted.count())};
+                        csv_.name(), row.line, at.column, at.value, earlier.submitted.count())};
   }
 
  private:
   Cell cell(const CsvRow& row, std::size_t column) const {
-    return {csv_, row, csv_.header[column], row.fields[column]};
+    return {csv_, row, csv_.header()[column], row.fields[column]};
   }
 
-  const Csv& csv_;
+  const CsvReader& csv_;
   const TraceForm form_;
   const std::size_t submitted_, duration_, devices_;
 };
@@ -180,18 +180,33 @@ void count_from_the_first(std::vector<Job>& jobs) {
 }  // namespace
 
 Result<JobTrace> parse_job_trace(std::string_view words, std::string_view name) {
-  const Csv csv = TRY(parse_csv(words, name));
-  const Reader reader(csv, TRY(form_of(csv)));
+  CsvReader csv = TRY(CsvReader::open(words, name));
+  const JobReader reader(csv, TRY(form_of(csv)));
   JobTrace trace{.name = std::string(name), .jobs = {}};
-  for (const CsvRow& row : csv.rows) {
-    const Job job = TRY(reader.read(row));
-    if (!trace.jobs.empty()) TRY(reader.check_order(trace.jobs.back(), job, row));
+  while (const CsvRow* row = TRY(csv.next())) {
+    const Job job = TRY(reader.read(*row));
+    if (!trace.jobs.empty()) TRY(reader.check_order(trace.jobs.back(), job, *row));
     trace.jobs.push_back(job);
   }
   if (trace.jobs.empty())
     return Error{Code::invalid, format("{}: there is no job below the header; add a row", name)};
   count_from_the_first(trace.jobs);
   return trace;
+}
+
+Result<JobTrace> half_of(const JobTrace& trace, Half half) {
+  const auto middle = std::ranges::lower_bound(trace.jobs, trace.window() / 2, {}, &Job::submitted);
+  JobTrace part{.name = trace.name, .jobs = {}};
+  if (half == Half::first)
+    part.jobs.assign(trace.jobs.begin(), middle);
+  else
+    part.jobs.assign(middle, trace.jobs.end());
+  if (part.jobs.empty())
+    return Error{Code::invalid,
+                 format("{}: all its jobs came at once, so it has no first half; replay the whole",
+                        trace.name)};
+  count_from_the_first(part.jobs);
+  return part;
 }
 
 std::vector<std::string> trace_forms() {

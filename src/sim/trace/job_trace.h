@@ -33,6 +33,12 @@ struct JobTrace {
 // ten years, no devices or over a million, rows out of order in a form that is declared sorted.
 Result<JobTrace> parse_job_trace(std::string_view words, std::string_view name);
 
+// The jobs that were submitted in one half of the window, by themselves: times count from the first
+// of them. What is submitted just in the middle belongs to the second. Refused: a half without
+// jobs.
+enum class Half { first, second };
+Result<JobTrace> half_of(const JobTrace& trace, Half half);
+
 // The forms, a line each, for help: their columns, in which order and how times are written.
 std::vector<std::string> trace_forms();
 

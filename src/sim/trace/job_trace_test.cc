@@ -98,6 +98,26 @@ TEST(JobTrace, AHeaderThatLacksColumnsIsRefusedWithTheirNames) {
               StartsWith("jobs.csv:1: the header lacks 'duration', 'devices'"));
 }
 
+TEST(JobTrace, HasTwoHalvesByTimeEachOfWhichCountsFromItsFirstJob) {
+  const JobTrace trace =
+      trace_of("submitted,duration,devices\n10,1,1\n20,2,1\n59,3,1\n60,4,1\n80,5,1\n110,6,1\n");
+  const JobTrace first = half_of(trace, Half::first).value();
+  const JobTrace second = half_of(trace, Half::second).value();
+  ASSERT_EQ(first.jobs.size(), 3u);
+  ASSERT_EQ(second.jobs.size(), 3u);
+  EXPECT_EQ(first.window(), Seconds(49));
+  EXPECT_EQ(second.window(), Seconds(50));
+  EXPECT_EQ(second.jobs.front().submitted, Seconds(0));
+  EXPECT_EQ(second.jobs.front().line, 5);
+}
+
+TEST(JobTrace, OfJobsThatAllCameAtOnceThereIsNoFirstHalf) {
+  const JobTrace trace = trace_of("submitted,duration,devices\n5,1,1\n5,1,1\n");
+  EXPECT_EQ(half_of(trace, Half::first).error().message,
+            "jobs.csv: all its jobs came at once, so it has no first half; replay the whole");
+  EXPECT_EQ(half_of(trace, Half::second).value().jobs.size(), 2u);
+}
+
 TEST(JobTrace, AFileWithoutJobsIsRefused) {
   EXPECT_EQ(error_of("submitted,duration,devices\n"),
             "jobs.csv: there is no job below the header; add a row");

@@ -1,0 +1,95 @@
+#include "sim/replay/step_backend.h"
+
+#include <utility>
+
+namespace lockstep::sim {
+namespace {
+
+constexpr int kAnyPort = 1;
+
+const Want& want_of_job(const std::vector<Want>& wants, JobId job) {
+  return wants[static_cast<std::size_t>(job.value())];
+}
+
+RunSpec spec_of(const Want& want) {
+  RunSpec spec;
+  spec.project = want.run.project;
+  spec.command = {"job"};
+  spec.nodes = want.nodes;
+  spec.devices = want.devices;
+  spec.remainder = want.remainder;
+  spec.timeout = want.limit;
+  return spec;
+}
+
+// All ranks of the node are so.
+NodeReport report_of(const Node& node, int first_rank, RankState state) {
+  NodeReport report;
+  report.node = node.id;
+  report.state = NodeState::running;
+  report.address = "simulated";
+  report.master_port = report.rendezvous_port = kAnyPort;
+  for (int local = 0; std::cmp_less(local, node.devices.size()); ++local) {
+    Rank& rank = report.ranks.emplace_back();
+    rank.rank = first_rank + local;
+    rank.local_rank = local;
+    rank.state = state;
+  }
+  return report;
+}
+
+}  // namespace
+
+StepBackend::StepBackend(const Map& map, const SchedulingPolicy& policy, std::vector<Want> wants)
+    : wants_(std::move(wants)), queue_(policy, Queue::Reasons::when_asked) {
+  state_.map = map;
+}
+
+Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
+                                     std::span<const JobId> arrived) {
+  Events events;
+  for (const JobId job : ended) add_end(events, job);
+  for (const JobId job : arrived) add_arrival(events, job);
+  const auto effects = TRY(happen(events, now));
+  Decision decision;
+  for (const Effect& effect : effects)
+    if (const auto* launch = std::get_if<LaunchNode>(&effect); launch && launch->node.index == 0)
+      decision.started.emplace_back(launch->node.attempt.run.number - 1);
+  const auto more = TRY(happen(answers_to(effects), now));
+  LS_CHECK(more.empty(), "agents that say that they run had somebody started");
+  if (const auto head = queue_.head()) decision.head = JobId(head->number - 1);
+  return decision;
+}
+
+// step() numbers runs in the order in which they are submitted, which is the trace's.
+void StepBackend::add_arrival(Events& events, JobId job) const {
+  events.emplace_back(SubmitRun{.spec = spec_of(want_of_job(wants_, job)), .origin = {}});
+}
+
+void StepBackend::add_end(Events& events, JobId job) const {
+  const Run& run = state_.runs.at(want_of_job(wants_, job).run);
+  const auto nodes = nodes_of(state_, {run.id, run.epoch});
+  for (const Node* node : nodes)
+    events.emplace_back(report_of(*node, node->id.index * run.spec.devices, RankState::exited));
+  for (const Node* node : nodes) events.emplace_back(NodeGone{node->id});
+}
+
+StepBackend::Events StepBackend::answers_to(const std::vector<Effect>& effects) const {
+  Events events;
+  for (const Effect& effect : effects) {
+    const auto* launch = std::get_if<LaunchNode>(&effect);
+    LS_CHECK(launch != nullptr, "a job is to be ended by force");
+    const Node& node = state_.nodes.at(launch->node);
+    const RunSpec& spec = state_.runs.at(launch->node.attempt.run).spec;
+    events.emplace_back(report_of(node, node.id.index * spec.devices, RankState::running));
+  }
+  return events;
+}
+
+Result<std::vector<Effect>> StepBackend::happen(const Events& events, Seconds now) {
+  Outcome outcome = TRY(step(queue_, state_, events, Time(now)));
+  for (const Change& change : outcome.changes) apply(state_, change);
+  return std::move(outcome.effects);
+}
+
+}  // namespace lockstep::sim
