@@ -71,8 +71,8 @@ class Digest {
 bool search(const SeedRange& range, bool with_digest) {
   int broken = 0;
   Digest digest;
-  const TraceSink sink = with_digest ? TraceSink([&](std::string_view line) { digest.add(line); })
-                                     : TraceSink();
+  const TraceSink sink =
+      with_digest ? TraceSink([&](std::string_view line) { digest.add(line); }) : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
     if (const Verdict verdict = World({.seed = seed, .trace = sink}).run(); verdict.violation) {
@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
                "with --seeds: print a digest of all that happened, to compare two runs")
       ->needs("--seeds");
   CLI11_PARSE(app, argc, argv);
-  const bool holds = seeds.empty() ? replay(seed, only) : search(parse_seed_range(seeds).value(), with_digest);
+  const bool holds =
+      seeds.empty() ? replay(seed, only) : search(parse_seed_range(seeds).value(), with_digest);
   return holds ? 0 : 1;
 }
 

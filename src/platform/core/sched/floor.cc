@@ -103,6 +103,7 @@ Taken Floor::take_lowest(int host, const Load& load) {
 // Their bits alone.
 Taken Floor::take_these(int host, std::span<const int> devices) {
   Taken taken{.host = host, .devices = {}};
+  taken.devices.reserve(devices.size());
   auto& busy = busy_[as_index(host)];
   for (int device : devices) {
     if (device < 0 || as_index(device) >= busy.size() || busy[as_index(device)]) continue;

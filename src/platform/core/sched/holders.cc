@@ -15,21 +15,43 @@ bool Holders::Sooner::operator()(const End& a, const End& b) const {
   return a.holder->run < b.holder->run;
 }
 
+std::uint64_t Holders::Sooner::prefix(const End& end) {
+  return ordered_bits(end.time.time_since_epoch().count());
+}
+
+std::optional<int> Holders::find(const RunId& run) const {
+  return by_run_.find(hash_of(run), [&](int slot) { return holders_[as_index(slot)].run == run; });
+}
+
+int Holders::take_slot(Holder holder) {
+  if (free_slots_.empty()) {
+    holders_.push_back(std::move(holder));
+    return static_cast<int>(holders_.size()) - 1;
+  }
+  const int slot = free_slots_.back();
+  free_slots_.pop_back();
+  holders_[as_index(slot)] = std::move(holder);
+  return slot;
+}
+
 void Holders::add(Holder holder) {
-  const auto [place, added] = by_run_.emplace(holder.run, std::move(holder));
-  LS_CHECK(added);
-  count(place->second, 1);
-  ends_.add({place->second.expected_end, &place->second});
+  LS_CHECK(!contains(holder.run));
+  const int slot = take_slot(std::move(holder));
+  const Holder& there = holders_[as_index(slot)];
+  by_run_.add(hash_of(there.run), slot);
+  count(there, 1);
+  ends_.add({there.expected_end, &there});
 }
 
 Holder Holders::remove(const RunId& run) {
-  const auto found = by_run_.find(run);
-  LS_CHECK(found != by_run_.end());
-  count(found->second, -1);
-  ends_.remove({found->second.expected_end, &found->second});
-  Holder holder = std::move(found->second);
-  by_run_.erase(found);
-  return holder;
+  const auto slot = find(run);
+  LS_CHECK(slot.has_value());
+  Holder& there = holders_[as_index(*slot)];
+  count(there, -1);
+  ends_.remove({there.expected_end, &there});
+  by_run_.remove(hash_of(run), *slot);
+  free_slots_.push_back(*slot);
+  return std::move(there);
 }
 
 void Holders::count(const Holder& holder, int sign) {

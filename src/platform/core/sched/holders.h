@@ -1,11 +1,12 @@
 // Holders: who holds which devices, in the order in which they are expected to end.
 #pragma once
 
-#include <map>
+#include <deque>
 #include <vector>
 
 #include "platform/core/sched/accounts.h"
 #include "platform/core/sched/floor.h"
+#include "platform/core/sched/slot_index.h"
 #include "platform/core/sched/sorted.h"
 
 namespace lockstep {
@@ -37,7 +38,7 @@ class Holders {
   void add(Holder holder);
   // It holds devices.
   Holder remove(const RunId& run);
-  bool contains(const RunId& run) const { return by_run_.contains(run); }
+  bool contains(const RunId& run) const { return find(run).has_value(); }
   // By their end, then by their run.
   const std::vector<End>& by_end() { return ends_.items(); }
 
@@ -49,6 +50,7 @@ class Holders {
  private:
   struct Sooner {
     bool operator()(const End& a, const End& b) const;
+    static std::uint64_t prefix(const End& end);
   };
   struct Sum {
     std::int64_t devices = 0;
@@ -57,7 +59,12 @@ class Holders {
   const Sum& of(RunClass run_class) const { return sums_[static_cast<std::size_t>(run_class)]; }
   void count(const Holder& holder, int sign);
 
-  std::map<RunId, Holder> by_run_;
+  std::optional<int> find(const RunId& run) const;
+  int take_slot(Holder holder);
+
+  std::deque<Holder> holders_;  // by slot; they stay where they are
+  std::vector<int> free_slots_;
+  SlotIndex by_run_;
   SortedItems<End, Sooner> ends_;
   Sum sums_[3];  // by class
   int leaving_ = 0;

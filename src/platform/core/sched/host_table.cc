@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "map/query.h"
 
@@ -40,17 +39,12 @@ HostTable::HostTable(const Map& map) {
     }
     range.end = host_count();
   }
-  by_name_.resize(names.size());
-  std::iota(by_name_.begin(), by_name_.end(), 0);
-  const auto name_of_host = [&](int host) -> std::string_view { return names[as_index(host)]; };
-  std::ranges::sort(by_name_, {}, name_of_host);
+  for (int host = 0; host < host_count(); ++host)
+    by_name_.add(hash_of(names[as_index(host)]), host);
 }
 
 std::optional<int> HostTable::find(std::string_view host) const {
-  const auto name_of_host = [&](int i) -> std::string_view { return names[as_index(i)]; };
-  const auto found = std::ranges::lower_bound(by_name_, host, {}, name_of_host);
-  if (found == by_name_.end() || name_of_host(*found) != host) return std::nullopt;
-  return *found;
+  return by_name_.find(hash_of(host), [&](int slot) { return names[as_index(slot)] == host; });
 }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 
 #include "map/map.h"
 #include "platform/core/sched/plan.h"
+#include "platform/core/sched/slot_index.h"
 
 namespace lockstep {
 
@@ -45,7 +46,7 @@ struct HostTable {
   std::int64_t devices = 0;
 
  private:
-  std::vector<int> by_name_;
+  SlotIndex by_name_;
 };
 
 // What a run needs of the map. Runs of one shape fit alike.

@@ -1,12 +1,13 @@
 // SortedItems: a sorted array to which many items are added at little cost: those that came since
 // the last look are sorted by themselves and merged in. Equal items are one item's mistake: `Less`
-// is a total order.
+// is a total order. Its member prefix(item) is a number that comes first in that order.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "base/check.h"
+#include "platform/core/sched/radix.h"
 
 namespace lockstep {
 
@@ -59,7 +60,8 @@ class SortedItems {
   }
 
   void merge() {
-    std::ranges::sort(fresh_, less_);
+    sort_by_prefix(fresh_, [this](const Item& item) { return less_.prefix(item); }, less_);
+    if (items_.empty()) return items_.swap(fresh_);
     const auto from = std::ranges::upper_bound(items_, fresh_.front(), less_) - items_.begin();
     const auto middle = std::ssize(items_);
     items_.insert(items_.end(), fresh_.begin(), fresh_.end());

@@ -45,6 +45,17 @@ int WaitingList::rank_of(const Want& want) const {
   return want.run_class == RunClass::debug && policy_.lane_percent > 0 ? kLane : kOrdinary;
 }
 
+std::uint64_t WaitingList::Ahead::prefix(const Entry& entry) {
+  constexpr int kKeyBits = 60;
+  constexpr std::int64_t kKeyMost = (std::int64_t{1} << (kKeyBits - 1)) - 1;
+  const auto key = std::clamp(entry.key, -kKeyMost, kKeyMost) + kKeyMost;
+  return static_cast<std::uint64_t>(entry.rank) << kKeyBits | static_cast<std::uint64_t>(key);
+}
+
+std::optional<int> WaitingList::find(const RunId& run) const {
+  return by_run_.find(hash_of(run), [&](int slot) { return wants_[as_index(slot)].run == run; });
+}
+
 int WaitingList::take_slot(const Want& want) {
   if (free_slots_.empty()) {
     wants_.push_back(want);
@@ -58,23 +69,22 @@ int WaitingList::take_slot(const Want& want) {
 }
 
 void WaitingList::add(const Want& want, Accounts::Number account) {
+  LS_CHECK(!contains(want.run));
   const int shape = shape_number(shape_of(want));
   ++counts_[as_index(shape)];
   const int slot = take_slot(want);
   const Entry entry{order_key(policy_, want), want.limit, rank_of(want), shape, slot, account};
   by_slot_[as_index(slot)] = entry;
-  const auto before = by_run_.size();
-  by_run_.emplace_hint(by_run_.end(), want.run, slot);
-  LS_CHECK(by_run_.size() == before + 1);  // it did not wait
+  by_run_.add(hash_of(want.run), slot);
   entries_.add(entry);
   with_priority_ += int{want.priority != 0};
   rearranged_ = rearranged_ && with_priority_ == 0;
 }
 
 void WaitingList::remove(const RunId& run) {
-  const auto found = by_run_.find(run);
-  LS_CHECK(found != by_run_.end());
-  const Entry entry = by_slot_[as_index(found->second)];
+  const auto slot = find(run);
+  LS_CHECK(slot.has_value());
+  const Entry entry = by_slot_[as_index(*slot)];
   entries_.remove(entry);
   forget(entry);
 }
@@ -118,7 +128,7 @@ void WaitingList::remove_at(const std::vector<std::size_t>& positions) {
 void WaitingList::forget(const Entry& entry) {
   rearranged_ = rearranged_ && with_priority_ == 0;
   with_priority_ -= int{want(entry).priority != 0};
-  by_run_.erase(want(entry).run);
+  by_run_.remove(hash_of(want(entry).run), entry.slot);
   free_slots_.push_back(entry.slot);
   if (--counts_[as_index(entry.shape)] > 0) return;
   shape_numbers_.erase(gang(entry).shape);

@@ -2,12 +2,14 @@
 // array of plain numbers; everything else of a run is looked up when it matters.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <vector>
 
 #include "platform/core/sched/accounts.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/room.h"
+#include "platform/core/sched/slot_index.h"
 #include "platform/core/sched/sorted.h"
 
 namespace lockstep {
@@ -34,7 +36,7 @@ class WaitingList {
 
   void add(const Want& want, Accounts::Number account);
   void remove(const RunId& run);
-  bool contains(const RunId& run) const { return by_run_.contains(run); }
+  bool contains(const RunId& run) const { return find(run).has_value(); }
   const std::vector<Entry>& entries();
   // Takes out those at these positions of entries(), ascending.
   void remove_at(const std::vector<std::size_t>& positions);
@@ -51,8 +53,10 @@ class WaitingList {
   struct Ahead {
     const WaitingList* list;
     bool operator()(const Entry& a, const Entry& b) const;
+    static std::uint64_t prefix(const Entry& entry);
   };
 
+  std::optional<int> find(const RunId& run) const;
   int rank_of(const Want& want) const;
   int take_slot(const Want& want);
   void stand_behind_priorities();
@@ -63,12 +67,12 @@ class WaitingList {
   const SchedulingPolicy policy_;
   const Room empty_;            // all hosts open
   Room open_;                   // empty, too, but for hosts that are closed
-  std::vector<Want> wants_;     // by slot
+  std::deque<Want> wants_;      // by slot
   std::vector<Entry> by_slot_;  // as they stand in entries_
   std::vector<int> free_slots_;
-  std::map<RunId, int> by_run_;  // slots
-  std::vector<Gang> gangs_;      // by shape number
-  std::vector<int> counts_;      // likewise
+  SlotIndex by_run_;
+  std::vector<Gang> gangs_;  // by shape number
+  std::vector<int> counts_;  // likewise
   std::vector<int> free_shapes_;
   std::map<Shape, int> shape_numbers_;  // of those that wait
   SortedItems<Entry, Ahead> entries_;

@@ -1,0 +1,94 @@
+// SlotIndex: finds the slot in which something is kept, by its hash: open addressing over pairs of
+// 32 bits, so that a hundred thousand take a megabyte and a look-up mostly one line of a cache. It
+// is only asked for what is known by name; nothing is decided by the order in which it keeps slots.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "platform/core/model/ids.h"
+
+namespace lockstep {
+
+inline std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
+// Neighbouring numbers have neighbouring places.
+inline std::size_t hash_of(const RunId& run) {
+  return hash_of(run.project) + static_cast<std::size_t>(run.number);
+}
+
+class SlotIndex {
+ public:
+  // Of those with this hash the one of which is_it(slot) says so.
+  template <class IsIt>
+  std::optional<int> find(std::size_t hash, IsIt is_it) const {
+    if (cells_.empty()) return std::nullopt;
+    const std::uint32_t folded = fold(hash);
+    for (std::size_t i = home(folded); cells_[i].slot != kNone; i = after(i))
+      if (cells_[i].hash == folded && is_it(cells_[i].slot)) return cells_[i].slot;
+    return std::nullopt;
+  }
+
+  // It is not there; slot >= 0.
+  void add(std::size_t hash, int slot) {
+    if (4 * (count_ + 1) > 3 * cells_.size()) grow();
+    put({fold(hash), slot});
+    ++count_;
+  }
+
+  // It is there.
+  void remove(std::size_t hash, int slot) {
+    LS_CHECK(!cells_.empty());
+    std::size_t hole = home(fold(hash));
+    for (; cells_[hole].slot != slot; hole = after(hole)) LS_CHECK(cells_[hole].slot != kNone);
+    // Whoever stands behind it because his home was taken moves up.
+    for (std::size_t i = after(hole); cells_[i].slot != kNone; i = after(i)) {
+      if (distance(home(cells_[i].hash), i) < distance(hole, i)) continue;
+      cells_[hole] = cells_[i];
+      hole = i;
+    }
+    cells_[hole] = {};
+    --count_;
+  }
+
+ private:
+  static constexpr int kNone = -1;
+  static constexpr std::size_t kFirst = 16;  // cells; their number is a power of two
+
+  struct Cell {
+    std::uint32_t hash = 0;
+    int slot = kNone;
+  };
+
+  static std::uint32_t fold(std::size_t hash) {
+    return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+  }
+  std::size_t home(std::uint32_t hash) const { return hash & (cells_.size() - 1); }
+  std::size_t after(std::size_t cell) const { return (cell + 1) & (cells_.size() - 1); }
+  // Steps from one cell to the other.
+  std::size_t distance(std::size_t from, std::size_t to) const {
+    return (to - from) & (cells_.size() - 1);
+  }
+
+  void put(Cell cell) {
+    std::size_t i = home(cell.hash);
+    while (cells_[i].slot != kNone) i = after(i);
+    cells_[i] = cell;
+  }
+
+  void grow() {
+    std::vector<Cell> before(cells_.empty() ? kFirst : 2 * cells_.size());
+    before.swap(cells_);
+    for (const Cell& cell : before)
+      if (cell.slot != kNone) put(cell);
+  }
+
+  std::vector<Cell> cells_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace lockstep
