@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +22,9 @@
 #include "train/checkpoint/format/fence.h"
 #include "train/checkpoint/format/list.h"
 #include "train/checkpoint/format/safetensors.h"
+#include "train/checkpoint/format/torch_file.h"
 #include "train/checkpoint/format/unfinished.h"
+#include "train/checkpoint/format/zip_file.h"
 
 namespace lockstep {
 namespace {
@@ -72,16 +76,18 @@ Result<Exported> model_of(const Manifest& manifest) {
   return exported;
 }
 
+using Sink = std::function<Result<void>(std::span<const char>)>;
+
 // In pieces, since a tensor may be larger than the memory.
 Result<void> copy_tensor(const SavedCheckpoint& checkpoint, const SavedTensor& tensor,
-                         const Fd& out, Progress& progress) {
+                         const Sink& sink, Progress& progress) {
   const auto item = bytes_of(tensor.type);
   std::vector<char> piece(static_cast<std::size_t>(kBlockBytes));
   for (std::int64_t begin = 0; begin < tensor.elements();) {
     const auto end = std::min(tensor.elements(), begin + kBlockBytes / item);
     const auto into = std::span(piece).first(static_cast<std::size_t>((end - begin) * item));
     TRY(checkpoint.read({{&tensor, begin, end, into}}));
-    TRY(write_all(out.get(), {into.data(), into.size()}));
+    TRY(sink(into));
     progress.add(into.size());
     begin = end;
   }
@@ -93,9 +99,12 @@ Result<Transferred> write_safetensors(const SavedCheckpoint& checkpoint, const f
   auto exported = TRY(model_of(checkpoint.manifest()));
   const auto out = TRY(open_file(file, O_WRONLY | O_CREAT | O_TRUNC, 0644));
   TRY(write_all(out.get(), lay_out_safetensors(exported.header)));
+  const auto sink = [&](std::span<const char> bytes) {
+    return write_all(out.get(), {bytes.data(), bytes.size()});
+  };
   Transferred done;
   for (const auto& tensor : exported.header.tensors) {
-    TRY(copy_tensor(checkpoint, *exported.sources[tensor.name], out, progress));
+    TRY(copy_tensor(checkpoint, *exported.sources[tensor.name], sink, progress));
     done.tensors += 1;
     done.bytes += Bytes(tensor.end - tensor.begin);
   }
@@ -103,17 +112,55 @@ Result<Transferred> write_safetensors(const SavedCheckpoint& checkpoint, const f
   return done;
 }
 
-}  // namespace
+Result<Transferred> write_torch(const SavedCheckpoint& checkpoint, const fs::path& file,
+                                Progress progress) {
+  auto exported = TRY(model_of(checkpoint.manifest()));
+  const auto& tensors = exported.header.tensors;
+  std::vector<TorchTensor> described;
+  for (const auto& tensor : tensors) described.push_back({tensor.name, tensor.type, tensor.shape});
+  auto zip = TRY(ZipWriter::create(file));
+  TRY(zip.add("model/data.pkl", torch_pickle(described)));
+  TRY(zip.add("model/byteorder", "little"));
+  const auto sink = [&](std::span<const char> bytes) { return zip.append(bytes); };
+  Transferred done;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto& source = *exported.sources[tensors[i].name];
+    TRY(zip.begin(format("model/data/{}", i), source.bytes()));
+    TRY(copy_tensor(checkpoint, source, sink, progress));
+    done.tensors += 1;
+    done.bytes += Bytes(source.bytes());
+  }
+  TRY(zip.add("model/version", "3\n"));
+  TRY(std::move(zip).finish());
+  return done;
+}
 
-Result<Transferred> export_safetensors(const SavedCheckpoint& checkpoint, const fs::path& file,
-                                       const Watch& watch) {
+// Replaces the file in one step.
+template <class Write>
+Result<Transferred> replace(const fs::path& file, Write&& write) {
   auto temporary = file;
   temporary += format(".{}.tmp", ::getpid());
-  auto done = write_safetensors(checkpoint, temporary, Progress(watch));
+  auto done = write(temporary);
   if (done && ::rename(temporary.c_str(), file.c_str()) != 0)
     done = os_error(format("renaming {} to {}", temporary.string(), file.string()), errno);
   if (!done) ::unlink(temporary.c_str());
   return done;
+}
+
+}  // namespace
+
+Result<Transferred> export_safetensors(const SavedCheckpoint& checkpoint, const fs::path& file,
+                                       const Watch& watch) {
+  return replace(file, [&](const fs::path& temporary) {
+    return write_safetensors(checkpoint, temporary, Progress(watch));
+  });
+}
+
+Result<Transferred> export_torch(const SavedCheckpoint& checkpoint, const fs::path& file,
+                                 const Watch& watch) {
+  return replace(file, [&](const fs::path& temporary) {
+    return write_torch(checkpoint, temporary, Progress(watch));
+  });
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// A checkpoint's model as a safetensors file, and the way back. Tensors have the names that they
-// have in the module, whole, however they were divided among ranks.
+// A checkpoint's model as a safetensors file, and the way back; or as a file of torch's. Tensors
+// have the names that they have in the module, whole, however they were divided among ranks.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,10 @@ struct Transferred {
 Result<Transferred> export_safetensors(const SavedCheckpoint& checkpoint,
                                        const std::filesystem::path& file,
                                        const Watch& watch = nullptr);
+
+// The same as a dict of tensors that torch.load(file, weights_only=True) reads.
+Result<Transferred> export_torch(const SavedCheckpoint& checkpoint,
+                                 const std::filesystem::path& file, const Watch& watch = nullptr);
 
 // Makes the file's tensors a checkpoint of step 0 in this folder, from which a training begins with
 // a fresh optimizer. already_exists: the folder holds checkpoints. What the metadata does not call
