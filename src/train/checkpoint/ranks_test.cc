@@ -1,12 +1,16 @@
 // Several ranks write one checkpoint, and other numbers of ranks go on from it.
 
+#include <map>
 #include <set>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 
+#include "base/format.h"
 #include "base/mutex.h"
 #include "train/checkpoint/load.h"
 #include "train/checkpoint/training_for_test.h"
@@ -120,6 +124,84 @@ TEST(Ranks, ShardsOfAnyNumberAreReadByAnyOther) {
             << writers << " to " << readers << ", rank " << rank;
         EXPECT_EQ(state.tensors[1].tensor.item<std::int64_t>(), 0) << "rank 0's";
       }
+  }
+}
+
+// Three blocks of odd sizes, the second's bias frozen.
+struct Divided {
+  Divided(Mesh mesh, const std::string& policy)
+      : net(torch::nn::Linear(3, 5), torch::nn::Linear(5, 7), torch::nn::Linear(7, 1)),
+        sampler(Sampler::create(100, 12, 1).value()) {
+    net->at<torch::nn::LinearImpl>(1).bias.set_requires_grad(false);
+    const auto sizes = parse_policy(policy, mesh.world_size()).value();
+    model = shard(*net, std::move(mesh), sizes).value();
+    optimizer = Optimizer::create(*model, {.learning_rate = 0.05}).value();
+  }
+  Result<void> train_step() {
+    TRY(model->backward(model->forward(wave({4, 3}, 0.3)).square().mean(), Sync::now));
+    TRY(model->finish_gradients());
+    TRY(optimizer->step());
+    return {};
+  }
+  TrainingState state(std::int64_t step) const {
+    return state_of(step, *model, *optimizer, sampler);
+  }
+
+  torch::nn::Sequential net;
+  Sampler sampler;
+  std::unique_ptr<ShardedModel> model;
+  std::unique_ptr<Optimizer> optimizer;
+};
+
+using Whole = std::map<std::string, at::Tensor>;  // flat
+
+// What this rank holds, against the whole.
+void expect_same(const TrainingState& state, const Whole& expected, const std::string& who) {
+  for (const auto& [name, shape, owned, tensor, equal] : state.tensors)
+    EXPECT_TRUE(tensor.equal(expected.at(name).narrow(0, owned.begin, owned.size())))
+        << who << ": " << name;
+}
+
+// From one process to each layout and from that to one process again: so from each to each.
+TEST(Ranks, EveryPolicyAtEverySizeGoesOnFromEveryOtherBitForBit) {
+  Folder folder;
+  Whole expected;
+  ASSERT_EQ(as_ranks(1,
+                     [&](Rank& self) -> Result<void> {
+                       Divided run(self.mesh, "ddp");
+                       for (int i = 0; i < 2; ++i) TRY(run.train_step());
+                       for (const auto& one : run.state(2).tensors)
+                         expected[one.name] = one.tensor.clone();
+                       auto saver = TRY(Checkpointer::open({.folder = folder / "first"},
+                                                           apart(meeting_place(), self)));
+                       TRY(saver->save(run.state(2)));
+                       return saver->finish();
+                     }),
+            "");
+  EXPECT_EQ(expected.size(), 6u + 2 * 5u) << "two moments of each parameter but the frozen one";
+  const std::vector<std::pair<int, std::string>> layouts = {
+      {2, "ddp"},   {3, "zero1"},  {3, "zero2"},  {2, "zero3"},     {3, "zero3"},
+      {4, "zero3"}, {4, "mics:2"}, {6, "mics:2"}, {4, "mics:2+opt"}};
+  for (const auto& [ranks, policy] : layouts) {
+    const auto who = format("{} ranks, {}", ranks, policy);
+    const auto place = meeting_place();
+    const auto copy = folder / who;
+    ASSERT_EQ(as_ranks(ranks,
+                       [&](Rank& self) -> Result<void> {
+                         Divided run(self.mesh, policy);
+                         EXPECT_EQ(
+                             TRY(resume(folder / "first", *run.model, *run.optimizer, run.sampler)),
+                             2);
+                         expect_same(run.state(2), expected, who);
+                         auto saver = TRY(Checkpointer::open({.folder = copy}, apart(place, self)));
+                         TRY(saver->save(run.state(3)));
+                         return saver->finish();
+                       }),
+              "")
+        << who;
+    Divided alone(Mesh::single(), "ddp");
+    ASSERT_EQ(resume(copy, *alone.model, *alone.optimizer, alone.sampler).value(), 3) << who;
+    expect_same(alone.state(3), expected, "from " + who);
   }
 }
 
