@@ -17,16 +17,18 @@ struct Victim {
 };
 using VictimsByHost = std::vector<std::vector<Victim>>;
 
-bool is_victim(const SchedulingPolicy& policy, const Holder& holder, Victims victims, Time now) {
+bool is_victim(const SchedulingPolicy& policy, const Holder& holder, const Victims& victims,
+               Time now) {
   if (holder.leaving) return false;
   if (holder.run_class == RunClass::preemptible) return true;  // also one that came this moment
-  return victims == Victims::small && holder.run_class == RunClass::normal && holder.may_pause &&
-         holder.taken.size() == 1 && now - holder.started >= policy.checkpoint_interval;
+  return victims.pausing_behind && holder.key > *victims.pausing_behind &&
+         holder.run_class == RunClass::normal && holder.may_pause && holder.taken.size() == 1 &&
+         now - holder.started >= policy.checkpoint_interval;
 }
 
 // By host, who loses least first.
 VictimsByHost victims_of(const HostTable& table, Holders& holders, const SchedulingPolicy& policy,
-                         Victims victims, Time now) {
+                         const Victims& victims, Time now) {
   VictimsByHost by_host(table.names.size());
   for (const auto& [end, holder] : holders.by_end()) {
     if (!is_victim(policy, *holder, victims, now)) continue;
@@ -144,7 +146,7 @@ Duration lost_time(const SchedulingPolicy& policy, const Holder& holder, Time no
 }
 
 std::vector<RunId> evictions_for(const Room& room, const Gang& gang, Holders& holders,
-                                 const SchedulingPolicy& policy, Victims victims, Time now) {
+                                 const SchedulingPolicy& policy, const Victims& victims, Time now) {
   auto by_host = victims_of(room.table(), holders, policy, victims, now);
   return Clearance(room, gang, std::move(by_host)).cheapest();
 }

@@ -14,6 +14,9 @@
 // Cost: holders x log of those on a host + hosts x log hosts.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "platform/core/sched/holders.h"
@@ -21,14 +24,17 @@
 
 namespace lockstep {
 
-//   preemptible  runs of that class
-//   small        and normal ones on one host that may pause, once they have written a checkpoint
-//                where they are: so each gets on between two pauses
-enum class Victims { preemptible, small };
+// Runs of class preemptible, and, if any, normal runs of one host that may pause and stand behind
+// this key, once they have written a checkpoint where they are: so each gets on between two pauses.
+struct Victims {
+  std::optional<std::int64_t> pausing_behind{};
+};
+inline constexpr Victims kPreemptible{};
+inline constexpr Victims kPreemptibleAndSmall{std::numeric_limits<std::int64_t>::min()};
 
 // In the order of their hosts; empty if there is no such way, or nobody has to go.
 std::vector<RunId> evictions_for(const Room& room, const Gang& gang, Holders& holders,
-                                 const SchedulingPolicy& policy, Victims victims, Time now);
+                                 const SchedulingPolicy& policy, const Victims& victims, Time now);
 
 // What a run loses now if it has to leave its devices: by this its end is put off, too.
 Duration lost_time(const SchedulingPolicy& policy, const Holder& holder, Time now);

@@ -21,6 +21,7 @@ struct Holder {
   Accounts::Number account = 0;
   Needs needs{};
   bool may_pause = false;
+  std::int64_t key = 0;  // by which it stood in the order, as order_key() has it
   bool leaving = false;
 };
 std::int64_t device_count(const Holder& holder);

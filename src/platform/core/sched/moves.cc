@@ -143,7 +143,7 @@ std::vector<Relocation> Search::relocate(const std::vector<Clearing>& clearings)
 
 bool is_movable(const Holder& holder, Time now) {
   return holder.moves_left > 0 && holder.taken.size() == 1 && holder.started != now &&
-         !holder.leaving;
+         !holder.leaving && holder.run_class != RunClass::preemptible;
 }
 
 Shape shape_of(const Holder& holder) {

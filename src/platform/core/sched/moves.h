@@ -27,7 +27,7 @@ struct Relocation {
   int host = 0;  // where it goes
 };
 
-// Whether the holder may be moved at all.
+// Whether the holder may be moved at all. Preemptible ones are evicted instead.
 bool is_movable(const Holder& holder, Time now);
 // What it takes with it.
 Shape shape_of(const Holder& holder);

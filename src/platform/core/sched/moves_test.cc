@@ -161,7 +161,7 @@ Holding pausable(std::int64_t started, Holding holding) {
 Scheduler with_a_lane(bool vacates_at_once) {
   SchedulingPolicy policy = policies::kEasy;
   policy.lane_percent = 25;
-  policy.lane_pauses = true;
+  policy.pausing = Pausing::debug;
   policy.vacates_at_once = vacates_at_once;
   Scheduler scheduler(eights(1, 1), policy);
   for (int number = 1; number <= 8; ++number)
@@ -208,21 +208,52 @@ TEST(Lane, WaitsForThoseWhoHaveToGoAndAsksNobodyElse) {
   EXPECT_THAT(runs_of(then.placements), ElementsAre(run(11)));
 }
 
+TEST(Pausing, MakesRoomForAHeadOfWholeHostsByThoseWhoStandBehindIt) {
+  SchedulingPolicy policy = policies::kEasy;
+  policy.pausing = Pausing::debug_and_large;
+  const auto paused_for = [&](const Want& head) {
+    Scheduler scheduler(testing_cluster::cluster({{2, 2}}), policy);
+    for (int number = 1; number <= 4; ++number) {
+      const std::string host = number <= 2 ? "h0" : "h1";
+      Holding one = pausable(0, holding(number, host, {(number - 1) % 2}));
+      one.arrived = at_second(100 * number);
+      scheduler.hold(one);
+    }
+    scheduler.submit(head);
+    return scheduler.decide(at_second(2'000)).evictions;
+  };
+  EXPECT_THAT(paused_for(small(5, 2, 250, 10)), ElementsAre(run(4), run(3)));
+  EXPECT_THAT(paused_for(small(5, 2, 350, 10)), IsEmpty());  // on h1 demo/3 stands ahead of it
+  EXPECT_THAT(paused_for(small(5, 1, 50, 10)), IsEmpty());   // it needs no whole host
+}
+
+TEST(Pausing, LetsEachRunWriteACheckpointBetweenTwo) {
+  auto scheduler = with_a_lane(true);
+  scheduler.submit(of_class(RunClass::debug, small(11, 1, 1, 100)));
+  EXPECT_THAT(scheduler.decide(at_second(1'899)).evictions, IsEmpty());  // since 100 at the longest
+  EXPECT_EQ(evicted(scheduler.decide(at_second(1'900))), run(1));
+}
+
 // A random load: what is kept gives what a pass from nothing gives, no device is held twice, nobody
-// is moved more often than he may, and no more devices move than those get who start.
-class Defragmenting {
+// is moved more often than he may, or paused too soon, and no more devices move than those get who
+// start.
+class Rearranging {
  public:
-  explicit Defragmenting(std::uint64_t seed) : random_(seed) {}
+  Rearranging(const SchedulingPolicy& policy, std::uint64_t seed)
+      : random_(seed), policy_(policy), scheduler_(map_, policy) {}
 
   int moves() const { return moves_; }
+  int evictions() const { return evictions_; }
   void play() {
     for (int number = 1; number <= 150; ++number) {
       now_ += 40;
       release_some();
       Want want = of_eights(number, size(), now_, 400);
       want.moves_left = 3;
-      scheduler_.submit(want);
-      queue_.emplace(want.run, want);
+      want.may_pause = random_.below(2) == 0;
+      if (want.nodes == 1 && random_.below(4) == 0) want.run_class = RunClass::debug;
+      if (random_.below(6) == 0) want.run_class = RunClass::preemptible;
+      submit(want);
       decide();
     }
   }
@@ -231,6 +262,12 @@ class Defragmenting {
   int size() {
     constexpr int kSizes[] = {1, 1, 2, 3, 4, 5, 8, 16, 24};
     return kSizes[random_.below(std::size(kSizes))];
+  }
+
+  void submit(const Want& want) {
+    scheduler_.submit(want);
+    queue_.emplace(want.run, want);
+    wants_.insert_or_assign(want.run, want);
   }
 
   void release_some() {
@@ -247,32 +284,51 @@ class Defragmenting {
     std::vector<Holding> held;
     for (const auto& [id, one] : held_) held.push_back(one);
     const Time now = at_second(now_);
-    const Plan from_nothing = pass(map_, policies::kOursWithMoves, queue, held, now);
+    const Plan from_nothing = pass(map_, policy_, queue, held, now);
     const Plan plan = scheduler_.decide(now);
+    EXPECT_EQ(plan.evictions, from_nothing.evictions);
     EXPECT_EQ(plan.moves, from_nothing.moves);
     EXPECT_EQ(plan.placements, from_nothing.placements);
+    EXPECT_EQ(scheduler_.waiting(), from_nothing.waiting);
     carry_out(plan, now);
     check();
   }
 
   void carry_out(const Plan& plan, Time now) {
     std::size_t moved = 0, got = 0;
+    for (const RunId& evicted : plan.evictions) {
+      const Holding& one = held_.at(evicted);
+      const bool paused = one.run_class == RunClass::normal && one.may_pause &&
+                          now - one.started >= policy_.checkpoint_interval;
+      EXPECT_TRUE(paused || one.run_class == RunClass::preemptible);
+      held_.erase(evicted);
+      ++evictions_;
+    }
     for (const Move& move : plan.moves) {
       Holding& one = held_.at(move.run);
       EXPECT_GT(one.moves_left--, 0);
-      const SchedulingPolicy& policy = policies::kOursWithMoves;
-      one.expected_end += (now - one.started) % policy.checkpoint_interval + policy.restart_time;
+      one.expected_end += (now - one.started) % policy_.checkpoint_interval + policy_.restart_time;
       one.started = now;
       one.slices = move.slices;
       moved += move.slices[0].devices.size();
       ++moves_;
     }
     for (const Placement& start : plan.placements) {
-      held_[start.run] = {start.run, start.slices, now + queue_.at(start.run).limit, 3, now};
+      const Want& want = wants_.at(start.run);
+      held_[start.run] = {.run = start.run,
+                          .slices = start.slices,
+                          .expected_end = now + want.limit,
+                          .moves_left = 3,
+                          .started = now,
+                          .run_class = want.run_class,
+                          .may_pause = want.may_pause,
+                          .arrived = want.arrived,
+                          .timeout = want.limit + want.used};
       queue_.erase(start.run);
       for (const Slice& slice : start.slices) got += slice.devices.size();
     }
     EXPECT_LE(moved, got);
+    for (const RunId& evicted : plan.evictions) submit(wants_.at(evicted));
   }
 
   void check() const {
@@ -284,23 +340,33 @@ class Defragmenting {
 
   Random random_;
   const Map map_ = eights(2, 4);
-  Scheduler scheduler_{map_, policies::kOursWithMoves};
+  const SchedulingPolicy policy_;
+  Scheduler scheduler_;
   std::map<RunId, Want> queue_;
+  std::map<RunId, Want> wants_;  // all there were
   std::map<RunId, Holding> held_;
   std::int64_t now_ = 0;
   int moves_ = 0;
+  int evictions_ = 0;
 };
 
-TEST(Moves, KeepTheirPromisesOnRandomLoads) {
-  int moves = 0;
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    SCOPED_TRACE(seed);
-    Defragmenting load(seed);
-    load.play();
-    moves += load.moves();
-    if (::testing::Test::HasFailure()) return;
+TEST(Rearranging, KeepsItsPromisesOnRandomLoads) {
+  SchedulingPolicy policy = policies::kOursWithMoves;
+  policy.checkpoint_interval = std::chrono::seconds(100);
+  for (const int reservations : {1, 3}) {
+    policy.reservations = reservations;
+    int moves = 0, evictions = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      SCOPED_TRACE(seed);
+      Rearranging load(policy, seed);
+      load.play();
+      moves += load.moves();
+      evictions += load.evictions();
+      if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_GT(moves, 20);
+    EXPECT_GT(evictions, 20);
   }
-  EXPECT_GT(moves, 20);
 }
 
 }  // namespace

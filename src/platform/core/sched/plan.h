@@ -59,6 +59,10 @@ struct Holding {
   std::string user{};
   Needs needs{};
   bool may_pause = false;
+  // As in Want: where it would stand in the queue; its whole time-out.
+  Time arrived{};
+  Duration timeout{};
+  int share = 100;
   bool leaving = false;  // it was told to go: its devices will be free soon, whatever it has left
   bool operator==(const Holding&) const = default;
 };

@@ -32,6 +32,13 @@ enum class Passing { nobody, anybody, backfill };
 //   shortest  the smallest time-out first, and once one has started again from the smallest on
 enum class Candidates { in_turn, shortest };
 
+// For whom normal runs of one host are paused that may be: they go back to their checkpoint and
+// stand again where they stood. Each has run for at least a checkpoint's interval before.
+//   nobody
+//   debug            for runs in the lane, see below
+//   debug_and_large  and for a head that needs whole hosts: those who stand behind it
+enum class Pausing { nobody, debug, debug_and_large };
+
 struct SchedulingPolicy {
   // Among runs of one rank; see lane_percent for debug runs. Preemptible ones stand behind all
   // others, and whoever else waits first and would fit in their stead has them evicted.
@@ -52,10 +59,7 @@ struct SchedulingPolicy {
   // stands ahead of all others. Beyond it, and where it is 0, debug runs stand with the normal
   // ones.
   int lane_percent = 0;
-  // A run in the lane that finds no room has normal runs of one host paused that may be: they go
-  // back to their checkpoint and stand again where they stood. Each has run for at least a
-  // checkpoint's interval before.
-  bool lane_pauses = false;
+  Pausing pausing = Pausing::nobody;
   // For how many of those that have to wait a place is kept, first come first (backfill).
   int reservations = 1;
   // Whether the devices of those who are moved or evicted are free at once, as a replay assumes. If
@@ -80,7 +84,8 @@ inline constexpr SchedulingPolicy kShortestStrict{.order = Order::shortest,
 inline constexpr SchedulingPolicy kShortest{.order = Order::shortest, .passing = Passing::anybody};
 // Without moves, large gangs keep too much waiting beside them if long time-outs count in full.
 inline constexpr SchedulingPolicy kOurs{.aging_cap = std::chrono::hours(72), .settles = true};
-inline constexpr SchedulingPolicy kOursWithMoves{.settles = true, .moves = true};
+inline constexpr SchedulingPolicy kOursWithMoves{
+    .settles = true, .moves = true, .lane_percent = 10, .pausing = Pausing::debug_and_large};
 }  // namespace policies
 
 }  // namespace lockstep

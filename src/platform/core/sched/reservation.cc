@@ -10,9 +10,8 @@ namespace lockstep {
 // An earlier head comes, or goes.
 struct Reservation::Change {
   Time at{};
-  int sign = 0;  // of what it does to the room
-  Shape shape;
-  std::vector<int> hosts;
+  bool comes = false;
+  std::size_t head = 0;  // of those earlier
 };
 
 Reservation::Reservation(const Room& room, const Gang& head, Duration limit, Holders& holders,
@@ -20,6 +19,7 @@ Reservation::Reservation(const Room& room, const Gang& head, Duration limit, Hol
     : room_(room), head_(head), limit_(limit) {
   room_.narrow(head.shape.needs);
   const auto changes = changes_by(earlier);
+  std::vector<std::vector<int>> places(earlier.size());
   const auto& ends = holders.by_end();
   std::size_t end = 0, next = 0;
   do {
@@ -34,26 +34,33 @@ Reservation::Reservation(const Room& room, const Gang& head, Duration limit, Hol
       release(*ends[end].holder);
       if (!fitted && head_fits()) blocker_ = ends[end].holder->run;
     }
-    for (; next < changes.size() && changes[next].at <= start_; ++next)
-      for (std::size_t i = 0; i < changes[next].hosts.size(); ++i)
-        change(changes[next].hosts[i], load_on(changes[next].shape, i), changes[next].sign);
+    for (; next < changes.size() && changes[next].at <= start_; ++next) {
+      const Gang& gang = earlier[changes[next].head].head_;
+      auto& hosts = places[changes[next].head];
+      if (changes[next].comes)
+        hosts = choose_hosts(seen_by(gang.shape.needs, room_), gang, Fit::best);
+      for (std::size_t i = 0; i < hosts.size(); ++i)
+        change(hosts[i], load_on(gang.shape, i), changes[next].comes ? -1 : 1);
+    }
   } while (!head_fits());
 }
 
-std::vector<Reservation::Change> Reservation::changes_by(
-    std::span<const Reservation> earlier) const {
+// In the order of time; who goes before who comes.
+std::vector<Reservation::Change> Reservation::changes_by(std::span<const Reservation> earlier) {
   std::vector<Change> changes;
-  for (const Reservation& one : earlier) {
-    const auto hosts = choose_hosts(one.room_, one.head_, Fit::best);
-    changes.push_back({one.start_, -1, one.head_.shape, hosts});
-    changes.push_back({one.start_ + one.limit_, 1, one.head_.shape, hosts});
+  for (std::size_t i = 0; i < earlier.size(); ++i) {
+    changes.push_back({earlier[i].start_, true, i});
+    changes.push_back({earlier[i].start_ + earlier[i].limit_, false, i});
   }
   std::ranges::stable_sort(changes, {},
-                           [](const Change& change) { return std::pair(change.at, -change.sign); });
+                           [](const Change& change) { return std::pair(change.at, change.comes); });
   return changes;
 }
 
 bool Reservation::spare(const Shape& shape, std::span<const int> hosts) {
+  // What an earlier head has then is not to spare.
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (!room_.has_free(hosts[i], load_on(shape, i).devices)) return false;
   for (std::size_t i = 0; i < hosts.size(); ++i) change(hosts[i], load_on(shape, i), -1);
   if (head_fits()) return true;
   unspare(shape, hosts);

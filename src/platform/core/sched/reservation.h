@@ -38,7 +38,7 @@ class Reservation {
 
  private:
   struct Change;
-  std::vector<Change> changes_by(std::span<const Reservation> earlier) const;
+  static std::vector<Change> changes_by(std::span<const Reservation> earlier);
   void change(int host, const Load& load, int sign);
   bool head_fits() const;
   void release(const Holder& holder);

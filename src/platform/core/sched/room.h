@@ -26,6 +26,8 @@ class Room {
   void narrow(const Needs& needs);
 
   bool is_seen(int host) const { return shows(host); }
+  // Seen or not.
+  bool has_free(int host, int devices) const { return free_[as_index(host)] >= devices; }
   int free(int host) const { return seen_[as_index(host)]; }
   int free_in_all() const { return free_in_all_; }
   // Hosts of the pod with at least so many free devices, or exactly as many; of all pods.

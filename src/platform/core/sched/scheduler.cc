@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "platform/core/sched/accounts.h"
+#include "platform/core/sched/departures.h"
 #include "platform/core/sched/evictions.h"
 #include "platform/core/sched/holders.h"
 #include "platform/core/sched/moves.h"
@@ -83,14 +84,11 @@ class Scheduler::State {
   void start(Pass& pass, const Entry& entry, std::span<const int> hosts);
   bool has_room_in_lane(const Entry& entry) const;
   static bool may_make_room(const Pass& pass, int rank);
-  bool make_room(Pass& pass, const Gang& head, int rank);
-  bool ask_to_leave(Pass& pass, const Gang& head, int rank);
+  bool make_room(Pass& pass, const Entry& head, int rank);
   void look_anew(Pass& pass);
   void move(Plan& plan, const Relocation& relocation, Time now);
   void evict(Plan& plan, const RunId& run, Time now);
   void leave(const RunId& run, Time now);
-  Room once_left();
-  Plan drain(Time now);
   bool ends_in_time(const Pass& pass, const Entry& entry, int rank) const;
   bool bothers(const Kept& kept, int rank) const {
     // Who is preemptible is evicted when the head's time has come.
@@ -129,6 +127,7 @@ void Scheduler::State::hold(const Holding& holding) {
                 .account = account,
                 .needs = holding.needs,
                 .may_pause = holding.may_pause,
+                .key = order_key(policy_, holding.arrived, holding.timeout, holding.share),
                 .leaving = holding.leaving};
   accounts_.take(account, device_count(holder));
   holders_.add(std::move(holder));
@@ -154,7 +153,9 @@ void Scheduler::State::set_host(const std::string& name, HostState state, std::s
 }
 
 Plan Scheduler::State::decide(Time now) {
-  Plan plan = drain(now);
+  Plan plan;
+  for (const Relocation& one : departures_from_drained(floor_, holders_, policy_, now))
+    move(plan, one, now);
   std::size_t starts = 0;
   do {
     starts = plan.placements.size();
@@ -237,8 +238,7 @@ bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
   if (pass.refused[shape] == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
   if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
   auto hosts = floor_.choose(gang, policy_.fit);
-  if (hosts.empty() && may_make_room(pass, rank) && make_room(pass, gang, rank))
-    hosts = floor_.choose(gang, policy_.fit);
+  if (hosts.empty() && make_room(pass, entry, rank)) hosts = floor_.choose(gang, policy_.fit);
   if (hosts.empty()) {
     meet_full(pass, entry, rank);
     return false;
@@ -314,7 +314,8 @@ void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int
                 .run_class = want.run_class,
                 .account = entry.account,
                 .needs = want.needs,
-                .may_pause = want.may_pause};
+                .may_pause = want.may_pause,
+                .key = order_key(policy_, want)};
   pass.plan.placements.push_back({want.run, floor_.named(holder.taken)});
   accounts_.take(entry.account, device_count(shape));
   holders_.add(std::move(holder));
@@ -326,39 +327,22 @@ bool Scheduler::State::has_room_in_lane(const Entry& entry) const {
          table_.devices * policy_.lane_percent;
 }
 
-// For all in the lane, and of the others for the first that does not fit.
+// As long as nobody waits for whom it would have to leave a place: else others left in vain.
 bool Scheduler::State::may_make_room(const Pass& pass, int rank) {
-  return rank == WaitingList::kLane ||
-         (rank == WaitingList::kOrdinary && pass.heads[WaitingList::kOrdinary] == 0);
+  return rank != WaitingList::kPreemptible && pass.kept.empty() && pass.heads[as_index(rank)] == 0;
 }
 
-// Whether there is room now: by those who have to go at once, if there is a way.
-bool Scheduler::State::make_room(Pass& pass, const Gang& head, int rank) {
-  if (!can_be_placed(head.reach) || !ask_to_leave(pass, head, rank)) return false;
-  if (policy_.vacates_at_once) look_anew(pass);
-  return policy_.vacates_at_once;
-}
-
-// Who is preemptible first, as was agreed; then who can go elsewhere; then who has to pause.
-bool Scheduler::State::ask_to_leave(Pass& pass, const Gang& head, int rank) {
-  std::optional<Room> later;
-  if (holders_.leaving() > 0) {
-    later = once_left();
-    if (seen_by(head.shape.needs, *later).fits(head)) return false;  // it has only to wait for them
-  }
-  const Room& room = later ? *later : floor_.room();
-  const auto evict_some = [&](Victims victims) {
-    const auto leave = evictions_for(room, head, holders_, policy_, victims, pass.now);
-    for (const RunId& run : leave) evict(pass.plan, run, pass.now);
-    return !leave.empty();
-  };
-  if (holders_.count_of(RunClass::preemptible) > 0 && evict_some(Victims::preemptible)) return true;
-  if (policy_.moves) {
-    const auto relocations = relocations_for(room, head, holders_, pass.now);
-    for (const Relocation& relocation : relocations) move(pass.plan, relocation, pass.now);
-    if (!relocations.empty()) return true;
-  }
-  return rank == WaitingList::kLane && policy_.lane_pauses && evict_some(Victims::small);
+// Whether there is room now: by those who leave at once, if there is a way.
+bool Scheduler::State::make_room(Pass& pass, const Entry& head, int rank) {
+  const Gang& gang = waiting_.gang(head);
+  if (!can_be_placed(gang.reach) || !may_make_room(pass, rank)) return false;
+  const Claim claim{gang, rank == WaitingList::kLane, head.key};
+  const Departures leave = departures_for(claim, floor_, holders_, policy_, pass.now);
+  for (const RunId& run : leave.evictions) evict(pass.plan, run, pass.now);
+  for (const Relocation& relocation : leave.moves) move(pass.plan, relocation, pass.now);
+  if (leave.empty() || !policy_.vacates_at_once) return false;
+  look_anew(pass);
+  return true;
 }
 
 // Devices have become free: what did not fit may, and heads have their places elsewhere.
@@ -401,34 +385,6 @@ void Scheduler::State::leave(const RunId& run, Time now) {
   holder.leaving = true;
   holder.expected_end = now;
   holders_.add(std::move(holder));
-}
-
-// The room there will be when those have left who were asked to.
-Room Scheduler::State::once_left() {
-  Room room = floor_.room();
-  for (const auto& [end, holder] : holders_.by_end())
-    if (holder->leaving)
-      for (const Taken& taken : holder->taken) room.give(taken.host, load_of(taken));
-  return room;
-}
-
-// Runs on drained hosts go elsewhere, if there is room for them; the others are waited for.
-Plan Scheduler::State::drain(Time now) {
-  Plan plan;
-  if (floor_.drained().empty()) return plan;
-  Room room = floor_.room();
-  std::vector<Relocation> relocations;
-  for (const auto& [end, holder] : holders_.by_end()) {
-    if (!is_movable(*holder, now)) continue;
-    if (floor_.state(holder->taken.front().host) != HostState::drained) continue;
-    const Gang one{shape_of(*holder), Reach::pod};
-    const auto hosts = choose_hosts(seen_by(one.shape.needs, room), one, policy_.fit);
-    if (hosts.empty()) continue;
-    room.take(hosts.front(), load_on(one.shape, 0));
-    relocations.push_back({holder->run, hosts.front()});
-  }
-  for (const Relocation& relocation : relocations) move(plan, relocation, now);
-  return plan;
 }
 
 Scheduler::Scheduler(const Map& map, const SchedulingPolicy& policy)

@@ -9,12 +9,11 @@
 
 namespace lockstep {
 
-std::int64_t order_key(const SchedulingPolicy& policy, const Want& want) {
-  const Duration arrived = want.arrived.time_since_epoch();
-  const Duration timeout = want.limit + want.used;
+std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration timeout, int share) {
+  const Duration since = arrived.time_since_epoch();
   switch (policy.order) {
     case Order::arrival:
-      return arrived.count();
+      return since.count();
     case Order::shortest:
       return timeout.count();
     case Order::aged:
@@ -22,7 +21,7 @@ std::int64_t order_key(const SchedulingPolicy& policy, const Want& want) {
   }
   const bool capped = policy.aging_cap > Duration(0);
   const Duration counted = capped ? std::min(timeout, policy.aging_cap) : timeout;
-  return (arrived + policy.aging * counted * want.share / 100).count();
+  return (since + policy.aging * counted * share / 100).count();
 }
 
 WaitingList::WaitingList(const HostTable& table, const SchedulingPolicy& policy)

@@ -16,7 +16,10 @@ namespace lockstep {
 
 // What a run's place in the order depends on: the smaller stands ahead, among runs of one rank. By
 // the policy's order, in microseconds; see policy.h.
-std::int64_t order_key(const SchedulingPolicy& policy, const Want& want);
+std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration timeout, int share);
+inline std::int64_t order_key(const SchedulingPolicy& policy, const Want& want) {
+  return order_key(policy, want.arrived, want.limit + want.used, want.share);
+}
 
 class WaitingList {
  public:
