@@ -157,6 +157,22 @@ Holding pausable(std::int64_t started, Holding holding) {
   return holding;
 }
 
+TEST(Evictions, AreNotMadeTwiceForAHeadForWhomSomebodyLeaves) {
+  SchedulingPolicy policy = policies::kEasy;
+  policy.settles = true;
+  policy.vacates_at_once = false;
+  Scheduler scheduler(testing_cluster::cluster({{3}}), policy);
+  scheduler.hold(of_class(RunClass::preemptible, 0, holding(1, "h0", {0})));
+  scheduler.hold(of_class(RunClass::normal, 0, holding(2, "h0", {1})));
+  scheduler.submit(small(3, 2, 0, 100));
+  scheduler.submit(of_class(RunClass::preemptible, small(4, 1, 1, 100)));
+  const Plan plan = scheduler.decide(at_second(10));
+  EXPECT_EQ(evicted(plan), run(1));
+  EXPECT_THAT(plan.placements, IsEmpty());  // the third device is the head's, too
+  scheduler.release(run(1));
+  EXPECT_THAT(runs_of(scheduler.decide(at_second(20)).placements), ElementsAre(run(3)));
+}
+
 // A full host, and a lane of a quarter of it: two devices.
 Scheduler with_a_lane(bool vacates_at_once) {
   SchedulingPolicy policy = policies::kEasy;

@@ -90,9 +90,10 @@ class Scheduler::State {
   void evict(Plan& plan, const RunId& run, Time now);
   void leave(const RunId& run, Time now);
   bool ends_in_time(const Pass& pass, const Entry& entry, int rank) const;
+  // Who is preemptible is evicted when a head's time has come; but not while others leave for it:
+  // they would have left in vain.
   bool bothers(const Kept& kept, int rank) const {
-    // Who is preemptible is evicted when the head's time has come.
-    return rank != WaitingList::kPreemptible || kept.rank == rank;
+    return rank != WaitingList::kPreemptible || kept.rank == rank || holders_.leaving() > 0;
   }
 
   const SchedulingPolicy policy_;
