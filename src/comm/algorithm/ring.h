@@ -39,6 +39,9 @@ inline Neighbours neighbours(const Exchange& exchange) {
   return {static_cast<int>(place), ring[(place + n - 1) % n], ring[(place + 1) % n]};
 }
 
+// Of shorter chunks a turn sends one piece: two messages would cost more than their overlap gains.
+inline constexpr std::size_t kSmallRingChunk = 20 * 1024;
+
 class RingOrder {
  public:
   // For chunks of at most `chunk` elements of `element` bytes in each part.
@@ -47,7 +50,7 @@ class RingOrder {
       : ranks_(static_cast<std::size_t>(exchange.size())),
         place_(static_cast<std::size_t>(place)),
         steps_(steps),
-        depth_(chunk * element < kSmallChunk ? 1 : kDepth),
+        depth_(chunk * element < kSmallRingChunk ? 1 : kDepth),
         turns_((pieces_of(chunk, exchange.piece_bytes() / element) + depth_ - 1) / depth_),
         parts_(parts) {}
 
@@ -75,8 +78,6 @@ class RingOrder {
  private:
   static constexpr std::size_t kDepth = 2;
   static_assert(kDepth < kSlots);
-  // Below it, two messages cost more than the overlap gains.
-  static constexpr std::size_t kSmallChunk = 16 * 1024;
 
   const std::size_t ranks_, place_, steps_, depth_, turns_, parts_;
 };

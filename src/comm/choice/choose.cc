@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 #include <vector>
 
 #include "base/check.h"
@@ -11,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-// Predictions are no better than that.
-constexpr double kAsGood = 1.1;
+// Predictions are no better than that, and one message of so many comes late.
+constexpr double kDoubt = 0.1;
 
 // What a rank sends. Only trees cut what is no longer than a slot into pieces.
 int messages(Algorithm algorithm, Operation operation, std::size_t bytes, int ranks) {
@@ -41,23 +40,27 @@ int messages(Algorithm algorithm, Operation operation, std::size_t bytes, int ra
 
 }  // namespace
 
-CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
-                const Costs& costs) {
+CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
+                std::optional<std::size_t> piece_bytes) {
   const auto plans = fitting_plans(operation, bytes, group);
   LS_CHECK(!plans.empty());
   std::vector<Seconds> times;
-  for (const CallPlan& plan : plans) times.push_back(predict(plan, operation, bytes, group, costs));
-  const auto least = *std::min_element(times.begin(), times.end());
-  const auto key = [&](std::size_t i) {
+  for (const CallPlan& plan : plans)
+    times.push_back(predict(plan, operation, bytes, group, costs, piece_bytes));
+  const bool has_hierarchy = std::ranges::any_of(plans, &CallPlan::hierarchical);
+  // Without a threshold that a little more data could cross to and fro.
+  const auto counted = [&](std::size_t i) {
     const CallPlan& plan = plans[i];
     const int ranks = plan.hierarchical ? group.hosts : group.ranks;
+    const double time = times[i].count();
     const double late =
         messages(plan.algorithm, operation, bytes, ranks) * 2 * costs.between_hosts.latency;
-    return std::tuple(times[i] > kAsGood * least, !plan.hierarchical, times[i].count() + late);
+    const bool greedy = has_hierarchy && !plan.hierarchical;
+    return time + kDoubt * (greedy ? time : std::min(time, late));
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < plans.size(); ++i)
-    if (key(i) < key(best)) best = i;
+    if (counted(i) < counted(best)) best = i;
   return plans[best];
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "comm/algorithm/algorithm.h"
 #include "comm/algorithm/call.h"
@@ -11,11 +12,12 @@
 
 namespace lockstep {
 
-// One that fits, and is within a tenth of the cheapest: a hierarchical one if there is one, as it
-// leaves most of the wire to others; of these the cheapest if each message costs a round trip more
-// than predicted, since busy processors and ranks that come late cost something at each of them.
-// bytes: the call header's, of a rank's share.
-CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
-                const Costs& costs);
+// Of those that fit the cheapest, when each costs up to a tenth more than predicted: all of it if a
+// hierarchical one would leave more of the wire to others; else what it costs that one message of
+// ten comes a round trip late, as they do when processors are busy. So the choice is never
+// predicted to take over a tenth more than the cheapest.
+// bytes: the call header's, of a rank's share. piece_bytes: as for predict().
+CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
+                std::optional<std::size_t> piece_bytes = std::nullopt);
 
 }  // namespace lockstep

@@ -10,7 +10,8 @@ CallPlan Chooser::plan_for(Operation operation, std::size_t bytes) {
   auto& known = known_[mixed >> 58];
   if (!known || known->operation != operation || known->bytes != bytes) {
     const bool is_forced = forced_ && fits(*forced_, operation, bytes, group_);
-    known = {operation, bytes, is_forced ? *forced_ : choose(operation, bytes, group_, costs_)};
+    known = {operation, bytes,
+             is_forced ? *forced_ : choose(operation, bytes, group_, costs_, piece_bytes_)};
   }
   return known->plan;
 }

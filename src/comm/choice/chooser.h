@@ -14,9 +14,10 @@ namespace lockstep {
 
 class Chooser {
  public:
-  // All three the same on all ranks.
-  Chooser(const GroupShape& group, const std::optional<CallPlan>& forced, const Costs& costs)
-      : group_(group), forced_(forced), costs_(costs) {}
+  // All of it the same on all ranks. piece_bytes: as for choose().
+  Chooser(const GroupShape& group, const std::optional<CallPlan>& forced, const Costs& costs,
+          std::optional<std::size_t> piece_bytes = std::nullopt)
+      : group_(group), forced_(forced), costs_(costs), piece_bytes_(piece_bytes) {}
 
   // bytes: the call header's, of a rank's share.
   CallPlan plan_for(Operation operation, std::size_t bytes);
@@ -31,6 +32,7 @@ class Chooser {
   const GroupShape group_;
   const std::optional<CallPlan> forced_;
   const Costs costs_;
+  const std::optional<std::size_t> piece_bytes_;
   std::array<std::optional<Known>, 64> known_;  // by operation and bytes; the last one wins
 };
 

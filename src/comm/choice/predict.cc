@@ -5,6 +5,9 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "comm/algorithm/ring.h"
+#include "comm/choice/pieces.h"
+#include "comm/fabric/link.h"
 
 namespace lockstep {
 namespace {
@@ -16,6 +19,10 @@ int log2_up(int n) { return bits_of(n - 1); }
 bool reduces(Operation operation) {
   return operation == Operation::all_reduce || operation == Operation::reduce ||
          operation == Operation::reduce_scatter;
+}
+
+bool meets_in_pairs(Algorithm algorithm) {
+  return algorithm == Algorithm::recursive_doubling || algorithm == Algorithm::halving_doubling;
 }
 
 // What a rank does in a step: with a piece of the tree in which it is an inner node, and of the one
@@ -37,6 +44,14 @@ struct Way : LevelCost {
   double held_bytes = 0;
 };
 
+// Between ranks of a host by messages: each byte is copied into a slot and out of it, either of
+// which takes as long as to reduce it. What was measured is the way by which it is not.
+Way by_slots(const Costs& costs) {
+  Way way{costs.within_host};
+  way.per_byte = std::max(way.per_byte, 2 * costs.reduction);
+  return way;
+}
+
 // Times of messages, rounds and whole algorithms for one group.
 class Model {
  public:
@@ -44,7 +59,7 @@ class Model {
       : n_(group.ranks),
         hosts_(group.hosts),
         most_(group.most),
-        within_{costs.within_host},
+        within_(by_slots(costs)),
         between_{costs.between_hosts, kHeldBytes},
         gamma_(costs.reduction),
         piece_(static_cast<double>(piece_bytes)) {}
@@ -121,15 +136,14 @@ class Model {
   // ring.h: `steps` around the ring with chunks in pieces, of which `depth` are under way. A share
   // of the steps reduces.
   double ring_steps(double steps, double chunk, double reducing) const {
-    constexpr double kSmallChunk = 16 * 1024;
-    const double depth = chunk < kSmallChunk ? 1 : 2;
+    const double depth = chunk < kSmallRingChunk ? 1 : 2;
     const double turns = std::max(1.0, pieces_of(chunk) / depth);
     const double piece = chunk / (turns * depth);
     const double far = hosts_ > 1 ? static_cast<double>(hosts_) / n_ : 0;
     const double lap = far * lone(between_, piece, 0) + (1 - far) * lone(within_, piece, 0) +
                        reducing * piece * gamma_;
     const double paced = depth * pace(slowest(), piece, reducing > 0 ? 1 : 0);
-    return turns * steps * std::max(lap, paced) + (paced > lap ? slowest().latency : 0);
+    return std::max(turns * steps * lap, turns * steps * paced + slowest().latency);
   }
   double ring(Operation operation, double bytes) const {
     if (operation == Operation::all_reduce) return ring_steps(2.0 * (n_ - 1), bytes / n_, 0.5);
@@ -253,17 +267,22 @@ double hierarchical(const CallPlan& plan, Operation operation, double bytes,
       within_hosts(operation, in_blocks ? bytes * group.ranks : bytes, parts, costs);
   costs.between_hosts.per_byte *= leaders;  // which share the wire
   const GroupShape places{group.hosts, group.hosts, 1, 1};
-  const double between = Model(places, costs, piece_bytes)
-                             .time(plan.algorithm, operation, in_blocks ? bytes : bytes / leaders);
+  const double share = in_blocks ? bytes : bytes / leaders;
+  // Those in which ranks meet in pairs end a part before they begin the next.
+  const double in_turn = meets_in_pairs(plan.algorithm) ? parts : 1;
+  const double between =
+      in_turn * Model(places, costs, piece_bytes).time(plan.algorithm, operation, share / in_turn);
   return within + rounds * between;
 }
 
 }  // namespace
 
 Seconds predict(const CallPlan& plan, Operation operation, std::size_t bytes,
-                const GroupShape& group, const Costs& costs, std::size_t piece_bytes) {
+                const GroupShape& group, const Costs& costs,
+                std::optional<std::size_t> given_piece_bytes) {
   LS_CHECK(fits(plan, operation, bytes, group));
   const auto share = static_cast<double>(bytes);
+  const auto piece_bytes = given_piece_bytes.value_or(piece_bytes_between_hosts(costs));
   return Seconds(plan.hierarchical
                      ? hierarchical(plan, operation, share, group, costs, piece_bytes)
                      : Model(group, costs, piece_bytes).time(plan.algorithm, operation, share));

@@ -25,10 +25,12 @@
 //     ring (a chain)       (n - 1) (alpha + q beta) + S beta
 //     double_tree          (L + P - 1) max(alpha + q beta, 2 q beta)
 //   barrier                L alpha
+// Between ranks of a host messages go by slots, into and out of which each byte is copied.
 // hierarchical: among the H hosts the same with S / m bytes of each of a host's m leaders, which
-// share its wire; and before and after it, within the host, 2 alpha + S (beta + gamma) of that
-// level, of which much data shows only the first and the last part. Of blocks, so often as the
-// ranks of the smallest host must stand in for others (lane.h).
+// share its wire (where ranks meet in pairs, one part after the other); and before and after it,
+// within the host, 2 alpha + S (beta + gamma) of that level, of which much data shows only the
+// first and the last part. Of blocks, so often as the ranks of the smallest host must stand in for
+// others (lane.h).
 //
 // Sources: Thakur, Rabenseifner, Gropp 2005, "Optimization of collective communication operations
 // in MPICH" (ring, recursive doubling, halving and doubling, and ranks that are no power of two);
@@ -38,20 +40,20 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 
 #include "comm/algorithm/algorithm.h"
 #include "comm/algorithm/call.h"
 #include "comm/cost/costs.h"
-#include "comm/fabric/link.h"
 
 namespace lockstep {
 
 using Seconds = std::chrono::duration<double>;
 
 // bytes: the call header's, of a rank's share. The plan must fit (algorithm.h). piece_bytes: as
-// Exchange::piece_bytes().
+// Exchange::piece_bytes(); nothing: as it is over TCP.
 Seconds predict(const CallPlan& plan, Operation operation, std::size_t bytes,
                 const GroupShape& group, const Costs& costs,
-                std::size_t piece_bytes = kRemotePieceBytes);
+                std::optional<std::size_t> piece_bytes = std::nullopt);
 
 }  // namespace lockstep

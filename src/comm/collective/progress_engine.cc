@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "base/format.h"
+#include "comm/choice/pieces.h"
 #include "comm/collective/carry_out.h"
 #include "comm/collective/flight_call.h"
 
@@ -43,6 +44,12 @@ std::vector<bool> elsewhere(const Endpoint& endpoint) {
   return elsewhere;
 }
 
+// Equal on all ranks, as is all that it follows from.
+std::size_t piece_bytes_in(const Endpoint& endpoint, const Costs& costs) {
+  if (endpoint.hosts().size() == 1) return kLocalPieceBytes;
+  return piece_bytes_between_hosts(costs, endpoint.piece_bytes());
+}
+
 std::vector<Link*> links_in_host(Endpoint& endpoint, const HostShare& share) {
   std::vector<Link*> links;
   for (const int rank : share.ranks)
@@ -69,12 +76,12 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
       elsewhere_(elsewhere(*endpoint_)),
-      piece_bytes_(endpoint_->hosts().size() == 1 ? kLocalPieceBytes : kRemotePieceBytes),
+      piece_bytes_(piece_bytes_in(*endpoint_, costs)),
       costs_(costs),
       recorder_(
           {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
           flight_names()),
-      chooser_(shape_of(endpoint_->hosts()), forced, costs),
+      chooser_(shape_of(endpoint_->hosts()), forced, costs, piece_bytes_),
       point_to_point_(*endpoint_, recorder_),
       spinning_(kSpins, kSpinsOnSharedCore) {
   if (const auto* share = endpoint_->share())

@@ -24,12 +24,13 @@ inline constexpr std::size_t kLaneCount = 2;
 
 // More than two, or a ring whose every link is full could not move (ring.h).
 inline constexpr std::size_t kSlots = 4;
-// A slot's room; how much of it suits a link best is piece_bytes(). Pages never used cost nothing.
+// A slot's room, which pieces of much data need not fill. Pages never used cost nothing.
 inline constexpr std::size_t kSlotBytes = 512 * 1024;
-// Within a host, pieces that stay in a core's share of cache; between hosts, pieces that are worth
-// their system calls, and the rendezvous which libfabric's providers hold for each large message.
+// Within a host, pieces that stay in a core's share of cache; over TCP, pieces that are worth their
+// system calls; over libfabric, the rendezvous which its providers hold for each large message.
 inline constexpr std::size_t kLocalPieceBytes = 128 * 1024;
-inline constexpr std::size_t kRemotePieceBytes = kSlotBytes;
+inline constexpr std::size_t kTcpPieceBytes = 32 * 1024;
+inline constexpr std::size_t kOfiPieceBytes = kSlotBytes;
 // What a TCP connection in use holds beside its slots, in the kernels of both ends; at least, as
 // Linux gives it more where the wire needs more.
 inline constexpr std::size_t kHeldBytes = 256 * 1024;
@@ -70,7 +71,7 @@ class Link {
   virtual std::uint64_t sent(Lane lane) const = 0;
   virtual std::uint64_t arrived(Lane lane) const = 0;
 
-  // The size of the pieces in which much data should travel.
+  // The least size of the pieces in which much data should travel.
   virtual std::size_t piece_bytes() const = 0;
 
   // Told before this rank sleeps on a lane, and after: the peer then rings the doorbell.

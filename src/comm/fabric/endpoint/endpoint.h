@@ -59,6 +59,8 @@ class Endpoint {
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   // By what this rank reaches other hosts: "tcp over eth1"; empty when all ranks are on this one.
   const std::string& fabric() const { return fabric_; }
+  // Link::piece_bytes() of the links to other hosts; equal on all ranks.
+  std::size_t piece_bytes() const { return piece_bytes_; }
   // Null when this rank is alone on its host.
   const HostShare* share() const { return share_ ? &*share_ : nullptr; }
   // The peer has left in order; what it sent has all arrived.
@@ -134,6 +136,7 @@ class Endpoint {
   Fd people_;                             // an epoll of the bell and the lifelines
   std::unique_ptr<Transport> transport_;  // only where a peer needs it
   std::string fabric_;
+  std::size_t piece_bytes_ = kTcpPieceBytes;
   std::vector<std::unique_ptr<Link>> owned_links_;  // the shared-memory ones
   std::vector<Link*> links_;
   std::vector<std::unique_ptr<Lifeline>> lifelines_;

@@ -246,6 +246,7 @@ class EndpointMeeting {
                                   salt_of(options_.secret, options_.group)}));
     ofi_ = transport.get();
     endpoint_->transport_ = std::move(transport);
+    endpoint_->piece_bytes_ = kOfiPieceBytes;
     return {};
   }
 

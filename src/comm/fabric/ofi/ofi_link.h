@@ -48,7 +48,7 @@ class OfiLink : public Link {
   void release(Lane lane) override;
   std::uint64_t sent(Lane lane) const override { return at(lane).published; }
   std::uint64_t arrived(Lane lane) const override { return at(lane).arrived; }
-  std::size_t piece_bytes() const override { return kRemotePieceBytes; }
+  std::size_t piece_bytes() const override { return kOfiPieceBytes; }
   void set_sleeping(Lane, bool) override {}  // arrivals wake through the completion queue
   void nudge(Lane) override {}               // nothing is shared beside it
 
