@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from tests.conftest import BUILD, ROOT
+from tests.conftest import ROOT
+from tests.tools.benchmark import rows_of
 
 sys.path.insert(0, str(ROOT / "bench"))
 
@@ -169,7 +167,7 @@ def test_hosts_that_are_namespaces_reach_each_other_at_the_rate_and_leave_nothin
 
 def test_the_contest_between_hosts_runs_and_is_right() -> None:
     words = ["--quick", "--peers", "none", "--bytes", "8,64KiB", "--ranks-per-host", "2"]
-    made = between_hosts("wire", *words)
+    made = rows_of("wire", *words)
     assert [(each["case"], each["bytes"], each["hosts"], each["ranks"]) for each in made] == [
         ("all_reduce", 8, 2, 4),
         ("against the flat ring", 8, 2, 4),
@@ -181,7 +179,7 @@ def test_the_contest_between_hosts_runs_and_is_right() -> None:
 
 
 def test_the_choice_is_held_against_every_plan_that_was_not_chosen() -> None:
-    [row] = between_hosts("choice", "--quick", "--bytes", "1KiB", "--ranks-per-host", "2")
+    [row] = rows_of("choice", "--quick", "--bytes", "1KiB", "--ranks-per-host", "2")
     assert (row["case"], row["bytes"], row["hosts"], row["ranks"]) == ("all_reduce", 1024, 2, 4)
     algorithms = ("flat", "ring", "recursive_doubling", "halving_doubling", "double_tree")
     plans = {f"{name}{among}" for name in algorithms for among in ("", ",hierarchical")}
@@ -189,22 +187,6 @@ def test_the_choice_is_held_against_every_plan_that_was_not_chosen() -> None:
     assert row["ours"] == row[row["chosen"]]
     assert row["peer"] == row[row["peer_name"]] == min(row[plan] for plan in plans)
     assert 0 < row["ratio"] <= 1
-
-
-def between_hosts(bench: str, *words: str) -> list[dict[str, Any]]:
-    """The rows of a benchmark that makes hosts of namespaces."""
-    shown = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / f"{bench}.py"), *words],
-        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    if "need root" in shown.stderr or "no network namespace" in shown.stderr:
-        pytest.skip(shown.stderr)
-    assert shown.returncode == 0, shown.stderr
-    return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
 # Two ranks that say of themselves what the arguments are, and answer as the last one does.
@@ -258,20 +240,11 @@ def test_a_contestant_that_does_not_start_is_told_with_its_reason(tmp_path: Path
 
 def test_our_own_ranks_take_part_on_both_paths_and_are_right() -> None:
     words = ["--quick", "--peers", "none", "--bytes", "8,64KiB,1MiB"]
-    shown = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "latency.py"), *words],
-        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert shown.returncode == 0, shown.stderr
-    rows = [json.loads(line) for line in shown.stdout.splitlines()]
-    assert [(each["case"], each["bytes"], each["path"]) for each in rows] == [
+    made = rows_of("latency", *words)
+    assert [(each["case"], each["bytes"], each["path"]) for each in made] == [
         (collective, size, path)
         for collective in ("all_reduce", "reduce_scatter", "all_gather")
         for size in (8, 64 << 10, MIB)
         for path in ("zero-copy", "staged")
     ]
-    assert all(each["ours"] > 0 and each["ranks"] == 2 for each in rows)
+    assert all(each["ours"] > 0 and each["ranks"] == 2 for each in made)

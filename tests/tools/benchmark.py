@@ -1,0 +1,33 @@
+"""Runs a benchmark as a test: its rows, of the build under test."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.conftest import BUILD, ROOT
+
+PATIENCE = 60.0  # seconds
+# What a benchmark whose hosts are network namespaces says where it can have none.
+NO_NAMESPACES = ("need root", "no network namespace")
+
+
+def rows_of(bench: str, *words: str) -> list[dict[str, Any]]:
+    """What bench/NAME.py prints; skips the test where it cannot have the hosts that it needs."""
+    shown = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / f"{bench}.py"), *words],
+        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    if any(words in shown.stderr for words in NO_NAMESPACES):
+        pytest.skip(shown.stderr)
+    assert shown.returncode == 0, shown.stderr
+    return [json.loads(line) for line in shown.stdout.splitlines()]
