@@ -1,17 +1,16 @@
 #include "train/optimizer.h"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
 #include "base/check.h"
 #include "base/format.h"
+#include "train/agreement.h"
 
 namespace lockstep {
 namespace {
@@ -24,17 +23,6 @@ Result<void> check(const OptimizerOptions& options) {
   if (options.clip_norm && !(*options.clip_norm > 0))
     return Error{Code::invalid, format("clip norm {}: must be positive", *options.clip_norm)};
   return {};
-}
-
-// In 64 bits, for which torch makes a copy: piece by piece, so that it stays small.
-double squares_of(const at::Tensor& flat) {
-  constexpr std::int64_t kPiece = 1 << 16;
-  double squares = 0;
-  for (const auto& piece : flat.split(kPiece)) {
-    const auto norm = at::linalg_vector_norm(piece, 2, {}, false, at::kDouble);
-    squares += std::pow(norm.item<double>(), 2);
-  }
-  return squares;
 }
 
 Error torch_error(const std::exception& exception) {
@@ -140,28 +128,10 @@ std::vector<OwnedTensor> Optimizer::state() const {
   return owned;
 }
 
-// Each element once: replicas that hold the same slices leave them to the first.
-bool Optimizer::counts_for_the_norm() const {
-  const auto& slice = model_.units().front().slice();
-  const auto& shard = model_.units().front().shard();
-  return slice.numel() < shard.numel() || model_.mesh().replicate().rank() == 0;
-}
-
-// The sum over ranks has the same bits on each, by which all then scale.
-Result<double> Optimizer::agree_on_norm() {
-  double squares = 0;
-  for (const auto& tensor : flat_) squares += squares_of(tensor.grad());
-  const bool finite = std::isfinite(squares);
-  // Infinity, so that a sum with it is never taken for a number.
-  const double told =
-      finite ? (counts_for_the_norm() ? squares : 0) : std::numeric_limits<double>::infinity();
-  return std::sqrt(TRY(model_.mesh().world().reduce(told, Reduction::sum, "the gradient norm")));
-}
-
 Result<Step> Optimizer::step() {
   TRY(model_.status());
   undecided_ = true;
-  const double norm = TRY(agree_on_norm());
+  const double norm = TRY(agree_on_norm(model_));
   const auto step = TRY(take(norm));
   if (step.taken) TRY(model_.begin_spread());
   return step;
@@ -180,7 +150,7 @@ Result<Step> Optimizer::take(double norm) {
   if (!std::isfinite(norm)) return Step{.taken = false, .gradient_norm = norm};
   try {
     if (options_.clip_norm && norm > *options_.clip_norm)
-      for (const auto& tensor : flat_) tensor.grad().mul_(*options_.clip_norm / norm);
+      scale_gradients(model_, *options_.clip_norm / norm);
     torch_->step();
   } catch (const std::exception& exception) {
     return torch_error(exception);

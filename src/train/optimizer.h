@@ -90,8 +90,6 @@ class Optimizer {
   void use_adamw(const AdamW& method);
   void use_sgd(const Sgd& method);
   std::vector<at::Tensor> zeros_like_slices() const;
-  bool counts_for_the_norm() const;
-  Result<double> agree_on_norm();
   Result<Step> take(double norm);
 
   ShardedModel& model_;

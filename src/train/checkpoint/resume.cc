@@ -1,5 +1,6 @@
 #include "train/checkpoint/resume.h"
 
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -56,14 +57,14 @@ class Choice {
 // What is resumed, on this rank.
 struct Resumed {
   ShardedModel& model;
-  Optimizer& optimizer;
+  const ResumedOptimizer& optimizer;
   Sampler& sampler;
 };
 
-Result<void> check_optimizer(const Manifest& manifest, const Optimizer& optimizer) {
-  if (manifest.optimizer == optimizer.method()) return {};
+Result<void> check_optimizer(const Manifest& manifest, const ResumedOptimizer& optimizer) {
+  if (manifest.optimizer == optimizer.method) return {};
   return Error{Code::invalid,
-               format("it was trained with {}, not {}", manifest.optimizer, optimizer.method())};
+               format("it was trained with {}, not {}", manifest.optimizer, optimizer.method)};
 }
 
 // A model alone: the optimizer begins from nothing, the sampler where it stands.
@@ -71,7 +72,7 @@ Result<void> read_model(const SavedCheckpoint& checkpoint, const Resumed& to) {
   const auto tensors = to.model.state();
   TRY(check_fits(checkpoint.manifest(), tensors));
   TRY(check_complete(checkpoint.manifest(), tensors));
-  for (const auto& tensor : to.optimizer.state()) tensor.tensor.zero_();
+  for (const auto& tensor : TRY(to.optimizer.state(checkpoint.manifest()))) tensor.tensor.zero_();
   to.optimizer.set_steps(0);
   return load(checkpoint, tensors);
 }
@@ -93,10 +94,12 @@ Result<void> read_all(const SavedCheckpoint& checkpoint, const Resumed& to) {
   const auto& manifest = checkpoint.manifest();
   if (manifest.optimizer == kNoOptimizer) return read_model(checkpoint, to);
   TRY(check_optimizer(manifest, to.optimizer));
-  const auto state = state_of(0, to.model, to.optimizer, to.sampler);
-  TRY(check_fits(manifest, state.tensors));
-  TRY(check_complete(manifest, state.tensors));
-  TRY(load(checkpoint, state.tensors));
+  auto tensors = to.model.state();
+  auto more = TRY(to.optimizer.state(manifest));
+  std::move(more.begin(), more.end(), std::back_inserter(tensors));
+  TRY(check_fits(manifest, tensors));
+  TRY(check_complete(manifest, tensors));
+  TRY(load(checkpoint, tensors));
   to.optimizer.set_steps(manifest.optimizer_steps);
   auto& mesh = to.model.mesh();
   TRY(read_random(checkpoint, mesh.rank(), mesh.world_size()));
@@ -116,6 +119,15 @@ Result<std::string> outcome_of(Result<void> read) {
 
 Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model, Optimizer& optimizer,
                             Sampler& sampler) {
+  const ResumedOptimizer resumed{
+      std::string(optimizer.method()),
+      [&](const Manifest&) -> Result<std::vector<OwnedTensor>> { return optimizer.state(); },
+      [&](std::int64_t steps) { optimizer.set_steps(steps); }};
+  return resume(folder, model, resumed, sampler);
+}
+
+Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model,
+                            const ResumedOptimizer& optimizer, Sampler& sampler) {
   auto& world = model.mesh().world();
   Choice choice(folder);
   while (true) {

@@ -3,9 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "train/checkpoint/format/manifest.h"
 #include "train/optimizer.h"
+#include "train/owned.h"
 #include "train/sampler.h"
 #include "train/shard.h"
 
@@ -21,5 +26,18 @@ namespace lockstep {
 // whole; each is named with the reason. After an error the state is undefined.
 Result<std::int64_t> resume(const std::filesystem::path& folder, ShardedModel& model,
                             Optimizer& optimizer, Sampler& sampler);
+
+// An optimizer of any make, as far as going on needs it.
+struct ResumedOptimizer {
+  std::string method;
+  // Its state on this rank, to be written to. May be made of what the manifest has; for a manifest
+  // without an optimizer it begins anew.
+  std::function<Result<std::vector<OwnedTensor>>(const Manifest&)> state;
+  std::function<void(std::int64_t steps)> set_steps;
+};
+
+// The same.
+Result<std::int64_t> resume(const std::filesystem::path& folder, ShardedModel& model,
+                            const ResumedOptimizer& optimizer, Sampler& sampler);
 
 }  // namespace lockstep
