@@ -13,6 +13,7 @@
 #include "comm/torch/connect.h"
 #include "comm/torch/group.h"
 #include "comm/torch/work.h"
+#include "train.h"
 
 namespace lockstep {
 namespace {
@@ -42,4 +43,6 @@ PYBIND11_MODULE(_lockstep, module) {
   module.def("create_backend", &lockstep::create_backend, GiveUpLock());
   module.def("set_label", &lockstep::set_label);
   module.def("shutdown_all", &lockstep::Group::leave_all, GiveUpLock());
+  lockstep::bind_train(module);
+  lockstep::bind_checkpoints(module);
 }

@@ -1,26 +1,68 @@
-"""Lockstep for Python: metrics for the page, and the communication backend "lockstep".
+"""Lockstep for Python: the training engine, metrics for the page, the backend "lockstep".
 
     import lockstep
 
     torch.distributed.init_process_group("lockstep")
+    model = lockstep.shard(model, policy="mics:8")
     lockstep.log({"loss": loss}, step=step)
     with lockstep.label("layers.7"):
         torch.distributed.all_reduce(gradient)
 
-Importing this package imports no torch, so that ``log`` costs nothing in programs without it. The
+Importing this package imports no torch, so that ``log`` costs nothing in programs without it; what
+needs torch imports it when it is first named. The
 backend is registered by whichever comes second: ``import torch`` finds it through the entry point
 ``torch.backends``, ``import lockstep`` finds torch already there. ``import lockstep.backend`` is
 the sure way: it imports torch and registers, whatever came before.
 """
 
+import importlib
 import sys
+from typing import TYPE_CHECKING, Any
 
 from lockstep._label import label
 from lockstep._report import checkpoint, log, progress
 
-__all__ = ["__version__", "checkpoint", "label", "log", "progress"]
+if TYPE_CHECKING:
+    from lockstep._checkpoints import Checkpoints, Sampler
+    from lockstep._shard import no_sync, shard
+    from lockstep._state import average_buffers, load_state_dict, state_dict
+    from lockstep._step import clip_grad_norm_
+
+__all__ = [
+    "Checkpoints",
+    "Sampler",
+    "__version__",
+    "average_buffers",
+    "checkpoint",
+    "clip_grad_norm_",
+    "label",
+    "load_state_dict",
+    "log",
+    "no_sync",
+    "progress",
+    "shard",
+    "state_dict",
+]
 
 __version__ = "0.1.0"
+
+_NEED_TORCH = {
+    "Checkpoints": "lockstep._checkpoints",
+    "Sampler": "lockstep._checkpoints",
+    "average_buffers": "lockstep._state",
+    "clip_grad_norm_": "lockstep._step",
+    "load_state_dict": "lockstep._state",
+    "no_sync": "lockstep._shard",
+    "shard": "lockstep._shard",
+    "state_dict": "lockstep._state",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_NEED_TORCH[name]), name)
+
 
 if "torch.distributed.distributed_c10d" in sys.modules:
     from lockstep.backend import register

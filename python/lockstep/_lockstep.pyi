@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,3 +10,75 @@ def set_label(label: bytes) -> bytes:
 
 def shutdown_all() -> None:
     """Ends every backend of this process and joins its threads."""
+
+class ShardedModel:
+    """A module's parameters and gradients in the engine; lockstep._shard hooks it to the module."""
+
+    policy: str
+    recomputes: bool
+    rank: int
+    world_size: int
+
+    def parameter_names(self) -> list[str]:
+        """Of those that require a gradient; methods take their places here."""
+
+    def owned_sizes(self) -> list[int]:
+        """How many elements of each are this rank's."""
+
+    def slices_are_whole(self) -> bool:
+        """Whether this rank's optimizer steps all elements."""
+
+    def state(self) -> list[tuple[str, list[int], int, int, Any]]:
+        """Name, shape, first and last element, and those elements: to be written to."""
+
+    def check(self) -> None: ...
+    def enter(self, block: int, inputs: list[Any]) -> None: ...
+    def leave(self, block: int, outputs: list[Any]) -> None: ...
+    def set_sync(self, sync: bool) -> bool: ...
+    def begin_step(self, clip_norm: float | None = None) -> tuple[bool, float]: ...
+    def lend(self, parameter: int) -> None: ...
+    def drop_gradients(self) -> None: ...
+    def end_step(self) -> None: ...
+    def spread(self) -> None: ...
+    def settle(self) -> None: ...
+    def average_buffers(self) -> None: ...
+
+def shard(
+    module: Any, group: Any | None, policy: str, blocks: list[Any], values_to_come: bool
+) -> ShardedModel: ...
+
+class Sampler:
+    seed: int
+    cursor: int
+    def __init__(self, samples: int, global_batch: int, seed: int) -> None: ...
+    def next(self, rank: int, ranks: int) -> list[int]: ...
+
+class Checkpointer:
+    def save(
+        self,
+        model: ShardedModel,
+        step: int,
+        optimizer: str,
+        optimizer_steps: int,
+        slots: list[tuple[str, int, Any]],
+        sampler: Sampler,
+        notes: dict[str, str],
+    ) -> float: ...
+    def finish(self) -> None: ...
+
+def open_checkpointer(
+    folder: str,
+    epoch: int | None,
+    keep: int,
+    group: Any | None,
+    saved: Callable[[int, str], None],
+) -> Checkpointer: ...
+def resume(
+    folder: str,
+    model: ShardedModel,
+    optimizer: str,
+    slots: Callable[[list[str]], list[tuple[str, int, Any]]],
+    set_steps: Callable[[int], None],
+    sampler: Sampler,
+) -> int: ...
+def safetensors_header(words: bytes, size: int) -> list[tuple[str, str, list[int], int, int]]: ...

@@ -1,0 +1,226 @@
+"""Checkpoints in the engine's own format, and the order of the data that goes with them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from lockstep import _report
+from lockstep._shard import sharded_of
+from lockstep.backend import compiled
+
+# What the checkpoint calls an optimizer's state, by what torch calls it: as the C++ optimizer does.
+SLOTS = {
+    "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
+    "sgd": {"momentum_buffer": "momentum"},
+}
+SAVING_BOUND = timedelta(minutes=30)
+
+
+class Sampler:
+    """Which samples each step trains on: all once an epoch, in a random order.
+
+    Iterating gives, step by step and without end, this rank's share of the global batch. The same
+    seed gives the same batches at any number of ranks; a checkpoint knows where it stands.
+    """
+
+    def __init__(self, samples: int, global_batch: int, seed: int = 0) -> None:
+        self._core = compiled().Sampler(samples, global_batch, seed)
+
+    def next(self) -> list[int]:
+        """This rank's share of the next global batch."""
+        rank, ranks = 0, 1
+        if dist.is_available() and dist.is_initialized():
+            rank, ranks = dist.get_rank(), dist.get_world_size()
+        return list(self._core.next(rank, ranks))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        while True:
+            yield self.next()
+
+    @property
+    def seed(self) -> int:
+        return int(self._core.seed)
+
+    @property
+    def cursor(self) -> int:
+        """Samples given out so far, over all ranks."""
+        return int(self._core.cursor)
+
+
+class Checkpoints:
+    """A run's checkpoints, which all ranks save and resume together.
+
+    Any number of ranks and any policy reads what any other saved, from C++ or from Python.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        model: nn.Module,
+        optimizer: Optimizer,
+        sampler: Sampler | None = None,
+        *,
+        keep: int = 3,
+        group: dist.ProcessGroup | None = None,
+    ) -> None:
+        """Claims the folder, as the attempt LOCKSTEP_EPOCH where it is set. Collective.
+
+        Args:
+            keep: so many are kept, the newest.
+            group: for these ranks' words while the training goes on; by default one is made.
+        """
+        self._folder = str(folder)
+        self._sharded = sharded_of(model)
+        self._slots = _Slots(self._sharded, optimizer)
+        self._sampler = sampler or Sampler(1, self._sharded.core.world_size)
+        if group is None and self._sharded.core.world_size > 1:
+            group = dist.new_group(timeout=SAVING_BOUND)
+        epoch = os.environ.get("LOCKSTEP_EPOCH")
+        self._core = compiled().open_checkpointer(
+            self._folder, int(epoch) if epoch else None, keep, group, _report_saved
+        )
+        # The thread that saves needs Python to be whole.
+        atexit.register(_finish, weakref.ref(self))
+
+    def resume(self) -> int:
+        """Goes on from the newest whole checkpoint; the step after which it was taken, 0 if none.
+
+        Raises:
+            ValueError: it is of another model or optimizer; the message names what differs.
+        """
+        return int(
+            compiled().resume(
+                self._folder,
+                self._sharded.core,
+                self._slots.method,
+                self._slots.made_for,
+                self._slots.set_steps,
+                self._sampler._core,
+            )
+        )
+
+    def save(self, step: int, notes: Mapping[str, str] | None = None) -> float:
+        """Copies this rank's share and writes it in the background; the seconds that it took.
+
+        Waits for the save before. If that failed, raises its error on every rank and begins
+        nothing; the training may go on, and the next call tries again.
+        """
+        return float(
+            self._core.save(
+                self._sharded.core,
+                step,
+                self._slots.method,
+                self._slots.steps(),
+                self._slots.tensors(),
+                self._sampler._core,
+                dict(notes or {}),
+            )
+        )
+
+    def finish(self) -> None:
+        """Waits for the save in flight; raises what went wrong."""
+        self._core.finish()
+
+
+class _Slots:
+    """An optimizer's state, by the names of checkpoints."""
+
+    def __init__(self, sharded: Any, optimizer: Optimizer) -> None:
+        self._sharded = sharded
+        self._optimizer = optimizer
+        self.method = type(optimizer).__name__.lower()
+        self._sizes: list[int] = sharded.core.owned_sizes()
+        stepped = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        for name, parameter in zip(sharded.names, sharded.parameters, strict=True):
+            if id(parameter) not in stepped:
+                raise ValueError(f"the optimizer does not step {name}: give it all parameters")
+
+    def steps(self) -> int:
+        steps = {int(state["step"]) for state in self._optimizer.state.values() if "step" in state}
+        if len(steps) > 1:
+            raise ValueError(f"parameters have taken different numbers of steps: {sorted(steps)}")
+        return max(steps, default=0)
+
+    def tensors(self) -> list[tuple[str, int, Tensor]]:
+        """This rank's state. Of what nothing is this rank's, torch keeps none."""
+        kinds = self._kinds()
+        found = []
+        for number, parameter in enumerate(self._sharded.parameters):
+            state = self._optimizer.state.get(parameter, {})
+            for key, (name, like) in kinds.items():
+                value = state.get(key)
+                if value is None:
+                    value = self._zeros(number, like)
+                found.append((f"{name}/{self._sharded.names[number]}", number, value))
+        return found
+
+    def made_for(self, names: list[str]) -> list[tuple[str, int, Tensor]]:
+        """New state of the kinds that these names have, to be written to."""
+        kinds = {name.split("/", 1)[0] for name in names}
+        kinds -= {"parameter", "buffer", "random"}
+        keys = {name: key for key, name in SLOTS.get(self.method, {}).items()}
+        self._optimizer.state.clear()
+        made = []
+        for number, parameter in enumerate(self._sharded.parameters):
+            for kind in sorted(kinds):
+                value = self._zeros(number, None)
+                if self._sizes[number] > 0:
+                    self._optimizer.state[parameter][keys.get(kind, kind)] = value
+                made.append((f"{kind}/{self._sharded.names[number]}", number, value))
+        return made
+
+    def set_steps(self, steps: int) -> None:
+        if self.method == "sgd":
+            return
+        for state in self._optimizer.state.values():
+            state["step"] = torch.tensor(float(steps))
+
+    def _kinds(self) -> dict[str, tuple[str, torch.dtype | None]]:
+        """By torch's name: the checkpoint's, and the type where a rank has some of it."""
+        known = SLOTS.get(self.method, {})
+        kinds: dict[str, tuple[str, torch.dtype | None]] = {}
+        if self.method == "adamw" or (self.method == "sgd" and self._has_momentum()):
+            kinds = {key: (name, None) for key, name in known.items()}
+        for number, parameter in enumerate(self._sharded.parameters):
+            for key, value in self._optimizer.state.get(parameter, {}).items():
+                if key == "step" or value is None:
+                    continue
+                if not isinstance(value, Tensor) or value.numel() != self._sizes[number]:
+                    raise ValueError(
+                        f"{key} of {type(self._optimizer).__name__} is not by element: checkpoints "
+                        "hold no such state"
+                    )
+                kinds[key] = (known.get(key, key), value.dtype)
+        return kinds
+
+    def _has_momentum(self) -> bool:
+        return any(group.get("momentum") for group in self._optimizer.param_groups)
+
+    def _zeros(self, number: int, dtype: torch.dtype | None) -> Tensor:
+        parameter = self._sharded.parameters[number]
+        narrow = parameter.dtype in (torch.float16, torch.bfloat16)
+        dtype = dtype or (torch.float32 if narrow else parameter.dtype)
+        whole = self._sharded.core.slices_are_whole()
+        shape = parameter.shape if whole else (self._sizes[number],)
+        return torch.zeros(shape, dtype=dtype, device=parameter.device)
+
+
+def _report_saved(step: int, path: str) -> None:
+    _report.checkpoint(step, path)
+
+
+def _finish(checkpoints: weakref.ref[Checkpoints]) -> None:
+    found = checkpoints()
+    if found is not None:
+        found._core.finish()

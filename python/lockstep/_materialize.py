@@ -1,0 +1,166 @@
+"""Values for a sharded model that was made on the meta device, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from lockstep import _safetensors, _state, _step
+
+Init = Callable[[nn.Module], Any]
+
+
+@dataclass
+class FromMeta:
+    """A model that was on the meta device."""
+
+    passing: list[str]  # its buffers there that it does not save
+
+
+def take_from_meta(model: nn.Module, device: torch.device) -> FromMeta | None:
+    """Gives a model from the meta device parameters that live elsewhere, but have no memory yet.
+
+    Frozen parameters and buffers have memory, of undefined values. None for another model.
+    """
+    if not any(each.is_meta for each in (*model.parameters(), *model.buffers())):
+        return None
+    if any(not each.is_meta for each in model.parameters()):
+        raise ValueError(
+            "some parameters are on the meta device and some are not: make all of the model there"
+        )
+    made: dict[int, nn.Parameter] = {}
+    passing: list[str] = []
+    for path, module in model.named_modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                module._parameters[name] = _replaced(parameter, device, made)
+        for name, buffer in module._buffers.items():
+            if buffer is not None and buffer.is_meta:
+                module._buffers[name] = torch.empty_like(buffer, device=device)
+                if name in module._non_persistent_buffers_set:
+                    passing.append(f"{path}.{name}")
+    return FromMeta(passing)
+
+
+def draw(
+    model: nn.Module,
+    core: Any,
+    blocks: Sequence[nn.Module],
+    init: Init | None,
+    group: dist.ProcessGroup | None,
+) -> None:
+    """Draws the values of all parameters, which every rank does alike, and keeps its own."""
+    fill = init or _reset_parameters
+    writer = _state.Writer(model, core)
+    inside = {id(module) for block in blocks for module in block.modules()}
+    outside = [module for module in _children_first(model) if id(module) not in inside]
+    devices = {each.device for each in model.parameters() if each.is_cuda}
+    with torch.random.fork_rng(devices=list(devices)), torch.no_grad():
+        torch.manual_seed(_seed_of_rank_0(model, core, group))
+        for modules in (*(list(_children_first(block)) for block in blocks), outside):
+            _draw_together(modules, fill, writer)
+    core.spread()
+
+
+def read(
+    model: nn.Module,
+    core: Any,
+    weights: str | Path | Sequence[str | Path],
+    from_meta: FromMeta | None,
+) -> None:
+    """Reads what this rank owns of all parameters and buffers."""
+    if from_meta and from_meta.passing:
+        raise ValueError(
+            f"no weights file has {_state.names_in_words(from_meta.passing)}, which the module "
+            "does not save: make such buffers with device='cpu', or leave weights= away"
+        )
+    files = _safetensors.SafetensorsFiles(weights)
+    aliases = _state.aliases_of(model)
+    missing = []
+    for name, shape, begin, end, tensor in core.state():
+        plain = name.split("/", 1)[1]
+        found = next((each for each in aliases[plain] if each in files), None)
+        if found is None:
+            missing.append(plain)
+            continue
+        if files.shape(found) != tuple(shape):
+            raise ValueError(
+                f"{found} has shape {list(files.shape(found))} in {files.path(found)} and "
+                f"{list(shape)} in the model"
+            )
+        with torch.no_grad():
+            tensor.copy_(files.read(found, begin, end))
+    if missing:
+        raise ValueError(
+            f"the weights lack {_state.names_in_words(missing)}; they have "
+            f"{_state.names_in_words(list(files))}: are they of this model?"
+        )
+    core.spread()
+
+
+def _replaced(
+    parameter: nn.Parameter, device: torch.device, made: dict[int, nn.Parameter]
+) -> nn.Parameter:
+    if id(parameter) not in made:
+        values = torch.empty_like(parameter, device=device)
+        if parameter.requires_grad:
+            values.untyped_storage().resize_(0)
+        made[id(parameter)] = nn.Parameter(values, requires_grad=parameter.requires_grad)
+        _step.mark_as_replaced(parameter)
+    return made[id(parameter)]
+
+
+def _draw_together(modules: list[nn.Module], fill: Init, writer: _state.Writer) -> None:
+    """With memory for all parameters of these modules at once."""
+    lent: dict[int, nn.Parameter] = {}
+    places = [
+        (module, name, parameter)
+        for module in modules
+        for name, parameter in module._parameters.items()
+        if parameter is not None
+    ]
+    for module, name, parameter in places:
+        if id(parameter) not in lent:
+            values = torch.empty(parameter.shape, dtype=parameter.dtype, device=parameter.device)
+            lent[id(parameter)] = nn.Parameter(values, requires_grad=parameter.requires_grad)
+        module._parameters[name] = lent[id(parameter)]
+    try:
+        for module in modules:
+            if module._parameters or module._buffers or fill is not _reset_parameters:
+                fill(module)
+    finally:
+        for module, name, parameter in places:
+            module._parameters[name] = parameter
+    for _, _, parameter in places:
+        values = lent.pop(id(parameter), None)
+        if values is not None:
+            writer.write(parameter, values)
+
+
+def _reset_parameters(module: nn.Module) -> None:
+    reset = getattr(module, "reset_parameters", None)
+    if reset is None:
+        raise ValueError(
+            f"{type(module).__name__} has parameters or buffers but no reset_parameters(): give "
+            "lockstep.shard init=, a function that fills a module's, or weights="
+        )
+    reset()
+
+
+def _children_first(module: nn.Module) -> Iterator[nn.Module]:
+    for child in module.children():
+        yield from _children_first(child)
+    yield module
+
+
+def _seed_of_rank_0(model: nn.Module, core: Any, group: dist.ProcessGroup | None) -> int:
+    seed = torch.randint(2**62, (1,)).to(next(model.parameters()).device)
+    if core.world_size > 1:
+        dist.broadcast(seed, group=group, group_src=0)
+    return int(seed.item())

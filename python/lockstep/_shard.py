@@ -1,0 +1,209 @@
+"""shard(): a torch.nn.Module that many ranks train as one; docs/design/train-python.md."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from lockstep import _materialize, _step
+from lockstep.backend import compiled
+
+Model = TypeVar("Model", bound=nn.Module)
+Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
+
+# The attribute by which a module and its parameters know what they are part of.
+MARK = "_lockstep"
+
+
+def shard(
+    model: Model,
+    policy: str = "ddp",
+    *,
+    blocks: Blocks | None = None,
+    group: dist.ProcessGroup | None = None,
+    device: torch.device | str | None = None,
+    init: Callable[[nn.Module], Any] | None = None,
+    weights: str | Path | Sequence[str | Path] | None = None,
+) -> Model:
+    """Makes the replicas of a module train as one; returns the same module.
+
+    Every rank calls it alike. Rank 0's parameters and buffers become everybody's.
+
+    Args:
+        policy: what is divided among ranks: "ddp", "zero1", "zero2", "zero3", "mics:P",
+            "mics:P+opt", or "auto"; behind it "+keep" where gathered parameters may stay for
+            backward, and "+recompute" where blocks keep their inputs alone until then.
+        blocks: the modules whose parameters are gathered one at a time, or which says yes to them.
+            By default the children of every ModuleList and Sequential.
+        group: the ranks; by default all. Without torch.distributed: this process alone.
+        device: where a model from the meta device is to live; by default the CPU.
+        init: fills a module's own parameters, for a model from the meta device; by default the
+            module's reset_parameters(). Of a model in the manner of Hugging Face's, its
+            _init_weights.
+        weights: safetensors files, or a folder of them, to begin with.
+
+    Raises:
+        ValueError: something does not fit; the message says what to do.
+    """
+    if hasattr(model, MARK):
+        raise ValueError("the module is sharded already: call lockstep.shard once")
+    units = find_blocks(model, blocks)
+    from_meta = _materialize.take_from_meta(model, torch.device(device or "cpu"))
+    core = compiled().shard(
+        model,
+        _group(group),
+        policy,
+        units,
+        values_to_come=from_meta is not None or weights is not None,
+    )
+    sharded = Sharded(model, core, units)
+    setattr(model, MARK, sharded)
+    if from_meta is not None and weights is None:
+        _materialize.draw(model, core, units, init, group)
+    if weights is not None:
+        _materialize.read(model, core, weights, from_meta)
+    _step.watch_optimizers()
+    return model
+
+
+@contextlib.contextmanager
+def no_sync(model: nn.Module) -> Iterator[None]:
+    """Around the backward of every micro-step of a step but the last."""
+    core = sharded_of(model).core
+    before = core.set_sync(False)
+    try:
+        yield
+    finally:
+        core.set_sync(before)
+
+
+class Sharded:
+    """What shard() leaves at a module."""
+
+    def __init__(self, model: nn.Module, core: Any, blocks: Sequence[nn.Module]) -> None:
+        self.core = core
+        self.blocks = list(blocks)
+        self._form = _form_of(model)
+        named = dict(model.named_parameters(remove_duplicate=False))
+        self.parameters = [named[name] for name in core.parameter_names()]
+        self.names: list[str] = core.parameter_names()
+        for number, parameter in enumerate(self.parameters):
+            setattr(parameter, MARK, (self, number))
+        model.register_forward_pre_hook(self._before_forward)
+        for number, block in enumerate(self.blocks):
+            self._wrap(number, block)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a sharded module is not to be copied or pickled: copy it before lockstep.shard, or "
+            "save it by lockstep.Checkpoints or lockstep.state_dict"
+        )
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__reduce__()
+
+    def _wrap(self, number: int, block: nn.Module) -> None:
+        """Not by hooks, which block.forward(x) would not run."""
+        core, forward = self.core, block.forward
+        run = forward
+        if core.recomputes:
+            run = functools.partial(checkpoint, forward, use_reentrant=False)
+
+        @functools.wraps(forward)
+        def gathered(*arguments: Any, **named: Any) -> Any:
+            core.enter(number, [*tensors_in(arguments), *tensors_in(named)])
+            output = run(*arguments, **named)
+            core.leave(number, list(tensors_in(output)))
+            return output
+
+        block.forward = gathered
+
+    def _before_forward(self, module: nn.Module, arguments: Any) -> None:
+        for part, parameters, children in self._form:
+            if not _same(part._parameters, parameters) or not _same(part._modules, children):
+                raise ValueError(
+                    f"the {type(part).__name__} has other parameters or submodules than at "
+                    "lockstep.shard: change the model before"
+                )
+        self.core.check()
+
+
+def sharded_of(model: nn.Module) -> Sharded:
+    found = getattr(model, MARK, None)
+    if not isinstance(found, Sharded):
+        raise ValueError("the module is not sharded: call lockstep.shard first")
+    return found
+
+
+def find_blocks(model: nn.Module, blocks: Blocks | None) -> list[nn.Module]:
+    """The modules that are gathered one at a time."""
+    if blocks is None:
+        return list(_children_of_lists(model))
+    if callable(blocks):
+        return [module for module in model.modules() if module is not model and blocks(module)]
+    return list(blocks)
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in what a forward takes or gives."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _in_all(value.values())
+    elif isinstance(value, list | tuple):
+        yield from _in_all(value)
+    elif dataclasses.is_dataclass(value):
+        yield from _in_all(getattr(value, field.name) for field in dataclasses.fields(value))
+
+
+def _in_all(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        yield from tensors_in(value)
+
+
+def _children_of_lists(module: nn.Module) -> Iterator[nn.Module]:
+    """Those of the outermost lists; of lists of lists those of the inner ones."""
+    for child in module.children():
+        is_block = isinstance(module, nn.ModuleList | nn.Sequential)
+        is_list = isinstance(child, nn.ModuleList | nn.ModuleDict | nn.ParameterList)
+        if is_block and not is_list:
+            if next(child.parameters(), None) is not None:
+                yield child
+        else:
+            yield from _children_of_lists(child)
+
+
+def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
+    if group is not None:
+        return group
+    if dist.is_available() and dist.is_initialized():
+        return dist.group.WORLD
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            'this is one of several ranks: call torch.distributed.init_process_group("lockstep") '
+            "before lockstep.shard"
+        )
+    return None
+
+
+Form = list[tuple[nn.Module, dict[str, Any], dict[str, Any]]]
+
+
+def _form_of(model: nn.Module) -> Form:
+    return [(module, dict(module._parameters), dict(module._modules)) for module in model.modules()]
+
+
+def _same(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    if len(now) != len(before):
+        return False
+    return all(now.get(name) is one for name, one in before.items())

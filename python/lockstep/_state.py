@@ -1,0 +1,111 @@
+"""Whole tensors of a sharded model, in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def state_dict(model: nn.Module) -> dict[str, Tensor]:
+    """What model.state_dict() would be without sharding, on rank 0 and the CPU; elsewhere empty.
+
+    Every rank calls it; one block at a time is gathered. For whole runs use Checkpoints.
+    """
+    # Not at the top: _shard imports this module.
+    from lockstep._shard import sharded_of
+
+    sharded = sharded_of(model)
+    core = sharded.core
+    core.settle()
+    wanted = core.rank == 0
+    inside: dict[int, Tensor] = {}
+    with torch.no_grad():
+        for number, block in enumerate(sharded.blocks):
+            core.enter(number, [])
+            if wanted:
+                inside |= {id(each): _copy(each) for each in block.parameters()}
+            core.leave(number, [])
+        if not wanted:
+            return {}
+        return {
+            name: inside[id(tensor)] if id(tensor) in inside else _copy(tensor)
+            for name, tensor in model.state_dict(keep_vars=True).items()
+        }
+
+
+def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
+    """The way back, of what state_dict() or an unsharded model gave.
+
+    Every rank calls it with all of the values, and takes what it owns of them: torch.load(...,
+    mmap=True) reads no more than that.
+    """
+    from lockstep._shard import sharded_of
+
+    core = sharded_of(model).core
+    aliases = aliases_of(model)
+    taken = []
+    for name, shape, begin, end, tensor in core.state():
+        names = aliases[name.split("/", 1)[1]]
+        found = next((values[each] for each in names if each in values), None)
+        if found is None:
+            raise ValueError(f"the state lacks {names[0]}")
+        if tuple(found.shape) != tuple(shape):
+            raise ValueError(
+                f"{names[0]} has shape {list(found.shape)} in the state and {list(shape)} in the "
+                "model"
+            )
+        taken.append((tensor, found, begin, end))
+    known = {name for names in aliases.values() for name in names}
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise ValueError(f"the state has {unknown[0]}, the model has not")
+    with torch.no_grad():
+        for tensor, found, begin, end in taken:
+            tensor.copy_(found.reshape(-1)[begin:end])
+    core.spread()
+
+
+def average_buffers(model: nn.Module) -> None:
+    """Makes buffers that follow each rank's data, such as running statistics, equal: their mean.
+
+    Every rank calls it, before it evaluates or saves.
+    """
+    from lockstep._shard import sharded_of
+
+    sharded_of(model).core.average_buffers()
+
+
+def aliases_of(model: nn.Module) -> dict[str, list[str]]:
+    """All names of each parameter and buffer, by the first, which is that of checkpoints."""
+    first: dict[int, str] = {}
+    names: dict[str, list[str]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if isinstance(tensor, Tensor):
+            plain = first.setdefault(id(tensor), name)
+            names.setdefault(plain, []).append(name)
+    return names
+
+
+class Writer:
+    """Sets parameters from whole values, of which this rank keeps what it owns."""
+
+    def __init__(self, model: nn.Module, core: Any) -> None:
+        self._state = {name: entry for name, *entry in core.state()}
+        self._names = {id(each): name for name, each in model.named_parameters()}
+
+    def write(self, parameter: Tensor, values: Tensor) -> None:
+        _, begin, end, tensor = self._state[f"parameter/{self._names[id(parameter)]}"]
+        tensor.copy_(values.detach().reshape(-1)[begin:end])
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", copy=True)
+
+
+def names_in_words(names: Sequence[str], most: int = 5) -> str:
+    """The first few of them."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,132 @@
+"""torch's optimizers as the engine's: agreed steps on this rank's slices."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+MARK = "_lockstep"
+
+# They look at shapes, or at more than one element at once; a slice is elements in a row.
+NOT_BY_ELEMENT = ("Adafactor", "LBFGS", "Muon", "SparseAdam")
+
+_checked: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+_watching = False
+
+
+def watch_optimizers() -> None:
+    """From now on the step of every optimizer is asked whether it steps a sharded model."""
+    global _watching
+    if not _watching:
+        register_optimizer_step_pre_hook(_before_step)
+        register_optimizer_step_post_hook(_after_step)
+    _watching = True
+
+
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> float:
+    """Scales the gradients of a sharded model down to a global norm, over all ranks.
+
+    Between backward and step, as torch.nn.utils.clip_grad_norm_; every rank calls it.
+
+    Args:
+        parameters: all of one sharded model.
+
+    Returns:
+        The norm before; infinity where a gradient is not finite, and then no optimizer steps.
+    """
+    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    cores = list(_cores_of(given))
+    trainable = sum(isinstance(getattr(each, MARK, None), tuple) for each in given)
+    if len(cores) != 1 or trainable != len(cores[0].parameter_names()):
+        raise ValueError("lockstep.clip_grad_norm_ takes all parameters of one sharded model")
+    if not max_norm > 0:
+        raise ValueError(f"max_norm {max_norm}: must be positive")
+    _, norm = cores[0].begin_step(max_norm)
+    return float(norm)
+
+
+def mark_as_replaced(parameter: nn.Parameter) -> None:
+    """The parameter is no longer part of its model."""
+    setattr(parameter, MARK, "replaced")
+
+
+def _parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def _cores_of(parameters: Iterable[Tensor]) -> Iterator[Any]:
+    seen: set[int] = set()
+    for parameter in parameters:
+        mark = getattr(parameter, MARK, None)
+        if mark == "replaced":
+            raise ValueError(
+                "the optimizer was made before lockstep.shard, which gave a model from the meta "
+                "device other parameters: make it after"
+            )
+        if isinstance(mark, tuple) and id(mark[0].core) not in seen:
+            seen.add(id(mark[0].core))
+            yield mark[0].core
+
+
+def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
+    cores = list(_cores_of(_parameters_of(optimizer)))
+    if not cores:
+        return
+    # Torch's wrapper gives the optimizer first.
+    if any(callable(each) for each in (*arguments[1:], *named.values())):
+        raise ValueError("optimizer.step(closure) is not for sharded models: call backward before")
+    if optimizer not in _checked:
+        _check(optimizer)
+        _checked.add(optimizer)
+    with torch.no_grad():
+        for core in cores:
+            taken, _ = core.begin_step()
+            if not taken:
+                core.drop_gradients()  # so no optimizer steps them
+        _lend(optimizer)
+
+
+def _lend(optimizer: Optimizer) -> None:
+    for parameter in _parameters_of(optimizer):
+        mark = getattr(parameter, MARK, None)
+        if mark is not None and parameter.grad is not None:
+            mark[0].core.lend(mark[1])
+
+
+def _after_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
+    for core in _cores_of(_parameters_of(optimizer)):
+        core.end_step()
+
+
+def _check(optimizer: Optimizer) -> None:
+    """Refuses what cannot step slices, at the first step."""
+    for parameter in _parameters_of(optimizer):
+        mark = getattr(parameter, MARK, None)
+        if mark is None:
+            continue
+        sharded, number = mark
+        if sharded.core.slices_are_whole():
+            continue
+        name = type(optimizer).__name__
+        if name in NOT_BY_ELEMENT:
+            raise ValueError(
+                f"{name} does not step each element by itself, and the policy "
+                f"{sharded.core.policy} divides parameters anywhere: use policy ddp, or AdamW"
+            )
+        owned = sharded.core.owned_sizes()[number]
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, Tensor) and value.numel() not in (1, owned):
+                raise ValueError(
+                    f"the optimizer has {key} of all of {sharded.names[number]}, from steps before "
+                    "lockstep.shard: make the optimizer after it"
+                )

@@ -1,0 +1,11 @@
+// The training engine's part of lockstep._lockstep.
+#pragma once
+
+#include <torch/csrc/utils/pybind.h>
+
+namespace lockstep {
+
+void bind_train(pybind11::module& module);
+void bind_checkpoints(pybind11::module& module);
+
+}  // namespace lockstep
