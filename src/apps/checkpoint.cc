@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "apps/exit_codes.h"
@@ -32,8 +33,16 @@ struct CheckpointFlags {
   bool json = false;
 };
 
+// Else a folder that is not there would pass for one without checkpoints.
+Result<void> must_exist(const fs::path& folder) {
+  std::error_code failed;
+  if (fs::exists(folder, failed) || failed) return {};
+  return Error{Code::not_found, format("there is no folder {}", folder.string())};
+}
+
 // A checkpoint by itself, or the newest whole one of a folder.
 Result<SavedCheckpoint> checkpoint_at(const fs::path& where) {
+  TRY(must_exist(where));
   const auto path = (where / "").parent_path();  // without a '/' at its end
   if (!step_of(path.filename().string())) return newest_checkpoint(path);
   auto checkpoint = SavedCheckpoint::open(path);
@@ -86,6 +95,7 @@ std::string table_of(const std::vector<ListedReport>& reports) {
 }
 
 Result<int> list(const CheckpointFlags& flags) {
+  TRY(must_exist(flags.where));
   std::vector<ListedReport> reports;
   for (const auto& listed : TRY(list_checkpoints(flags.where)))
     reports.push_back(report_of(listed));

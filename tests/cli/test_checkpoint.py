@@ -90,10 +90,15 @@ def test_damage_is_named_and_ends_with_1(folder: Path) -> None:
 
 
 def test_wrong_usage_is_refused_before_anything_is_written(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    none = tmp_path / "none"
     for words, said in (
         (["export", folder], "say with --to where to write"),
         (["verify", folder, "--to", "x"], "leave out --to"),
-        (["ls", tmp_path / "none"], "holds no checkpoints"),
+        (["ls", tmp_path / "empty"], "holds no checkpoints"),
+        (["ls", none], f"there is no folder {none}\n"),
+        (["show", none], f"there is no folder {none}\n"),
+        (["verify", none / "step-00000001"], f"there is no folder {none}/step-00000001\n"),
         (["import", tmp_path / "model.safetensors", "--to", folder], "holds checkpoints"),
         (["delete", folder], "no act 'delete'"),
     ):

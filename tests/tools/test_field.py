@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from tests.conftest import BUILD, ROOT
+from tests.conftest import ROOT
+from tests.tools.benchmark import rows_of
 
 sys.path.insert(0, str(ROOT / "bench"))
 
@@ -83,18 +81,7 @@ def test_who_trains_something_else_ends_the_race() -> None:
 
 def test_ddp_over_us_takes_part_and_has_the_loss_of_who_is_alone() -> None:
     words = ["--quick", "--rounds", "1", "--ranks-per-host", "1", "--rows", "ddp/*/lockstep/*"]
-    shown = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "train.py"), *words],
-        env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    if "need root" in shown.stderr or "no network namespace" in shown.stderr:
-        pytest.skip(shown.stderr)
-    assert shown.returncode == 0, shown.stderr
-    made: list[dict[str, Any]] = [json.loads(line) for line in shown.stdout.splitlines()]
+    made = rows_of("train", *words)
     assert [(each["policy"], each["backend"], each["hosts"]) for each in made] == [
         ("ddp", "lockstep", 2),
     ]
