@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from _contest.contestant import Contestant, Failed
 from _contest.network import Host
 from _train.field import Job, Part, alone
-from _train.race import Runner, check_losses, least_bytes, rows
+from _train.race import Runner, between_policies, check_losses, least_bytes, rows
 
 BYTES = 67_149_824 * 4  # of the large model
 
@@ -71,6 +71,24 @@ def test_a_row_holds_us_against_the_same_over_gloo_or_else_the_fastest_there() -
     assert (mics["to_wire"], mics["of_limit"]) == (pytest.approx(2), pytest.approx(0.5))
 
 
+def test_our_engine_is_held_against_all_others_and_its_policies_against_each_other() -> None:
+    made = []
+    for policy, seconds in (("mics", 2.0), ("zero3", 3.0)):
+        runners = [
+            runner(job(policy), 10.0, [2, 1]),
+            runner(job(policy, backend="lockstep"), 5.0, [2, 1]),
+            runner(job(policy, "engine", "lockstep"), seconds, [2, 1]),
+            runner(alone(job(policy)), 1.0, [2, 9]),
+        ]
+        made += rows(runners, payload=1e9)
+    ours = made[2]
+    assert (ours["peer_name"], ours["ratio"], ours["bar"]) == ("fsdp2 over gloo", 5, 2.2)
+    assert (ours["over_us_name"], ours["over_us_ratio"]) == ("fsdp2", 2.5)
+    assert made[5]["bar"] == 1.6
+    [between] = between_policies(made)
+    assert (between["case"], between["ratio"]) == ("mics over zero3", pytest.approx(1.5))
+
+
 def test_who_trains_something_else_ends_the_race() -> None:
     same = [runner(job("ddp"), 1.0, [2, 1]), runner(alone(job("ddp")), 1.0, [2, 5])]
     check_losses(same)
@@ -79,11 +97,12 @@ def test_who_trains_something_else_ends_the_race() -> None:
         check_losses([*same, wrong])
 
 
-def test_ddp_over_us_takes_part_and_has_the_loss_of_who_is_alone() -> None:
+def test_ddp_and_our_engine_take_part_and_have_the_loss_of_who_is_alone() -> None:
     words = ["--quick", "--rounds", "1", "--ranks-per-host", "1", "--rows", "ddp/*/lockstep/*"]
     made = rows_of("train", *words)
-    assert [(each["policy"], each["backend"], each["hosts"]) for each in made] == [
+    assert [(each["contestant"], each["backend"], each["hosts"]) for each in made] == [
         ("ddp", "lockstep", 2),
+        ("engine", "lockstep", 2),
     ]
     assert made[0]["ours"] > 0
     assert made[0]["compute_s"] > 0
