@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "platform/core/model/run_class.h"
 #include "platform/core/sched/pass.h"
 
 namespace lockstep::sim {

@@ -90,7 +90,8 @@ Error unknown_policy(std::string_view name) {
   const std::string hint = did_you_mean(name, known);
   return {Code::invalid,
           format("there is no policy '{}'{} write fifo, fifo-greedy, easy, easy-sjbf, sjf, "
-                 "sjf-strict, aged20 or aged20x72, and -est, -defrag or -first behind it",
+                 "sjf-strict, aged20, aged20x72, ours or ours-moves, and -est, -defrag or -first "
+                 "behind it",
                  name, hint.empty() ? ";" : hint)};
 }
 

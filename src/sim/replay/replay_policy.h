@@ -6,6 +6,9 @@
 //   easy                 fifo, and who does not delay the head may pass it
 //   easy-sjbf            easy, but of those behind the head the shortest are looked at first
 //   sjf-strict, sjf      shortest job first; the head blocks, or whoever fits starts
+//   ours, ours-moves     the daemon's own: aged, a decision settles; and with all that moves or
+//   pauses
+//                        runs (sched/policy.h); debug runs are those of up to one host and one hour
 //   agedC, agedCxH       easy in the order of submitted + C x min(length, H hours)
 //
 // and behind it, in any order: -est (lengths are known as users tell them: the next of 5 min,
