@@ -161,11 +161,11 @@ Result<T> read(const Json& json, const Place& place);
 
 template <Integer T>
 Result<T> read_number(const Json& json, const Place& place) {
-  using Limits = std::numeric_limits<T>;
+  using Extremes = std::numeric_limits<T>;
   if constexpr (std::is_signed_v<T>)
-    return static_cast<T>(TRY(read_integer(json, Limits::min(), Limits::max(), place)));
+    return static_cast<T>(TRY(read_integer(json, Extremes::min(), Extremes::max(), place)));
   else
-    return static_cast<T>(TRY(read_unsigned(json, Limits::max(), place)));
+    return static_cast<T>(TRY(read_unsigned(json, Extremes::max(), place)));
 }
 
 template <Exact T>
@@ -398,13 +398,13 @@ Json json_schema(const Field<T, Value>& field) {
 template <class T>
 Json json_schema() {
   using namespace convert_detail;
-  using Limits = std::numeric_limits<T>;
+  using Extremes = std::numeric_limits<T>;
   if constexpr (std::same_as<T, Json>) {
     return Json::object();  // anything
   } else if constexpr (std::same_as<T, bool>) {
     return {{"type", "boolean"}};
   } else if constexpr (Integer<T>) {
-    return integer_schema(Limits::min(), Limits::max());
+    return integer_schema(Extremes::min(), Extremes::max());
   } else if constexpr (std::same_as<T, double>) {
     return double_schema();
   } else if constexpr (std::same_as<T, std::string>) {
