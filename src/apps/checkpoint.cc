@@ -156,9 +156,16 @@ Result<int> verify(const CheckpointFlags& flags) {
   return kDone;
 }
 
+// By the name's end, as torch's users know it.
+bool is_torch_file(const fs::path& file) {
+  const auto end = file.extension();
+  return end == ".pt" || end == ".pth" || end == ".bin";
+}
+
 Result<int> export_model(const CheckpointFlags& flags) {
   const auto checkpoint = TRY(checkpoint_at(flags.where));
-  const auto done = TRY(export_safetensors(checkpoint, flags.to, Shown("exporting").watch()));
+  const auto write = is_torch_file(flags.to) ? export_torch : export_safetensors;
+  const auto done = TRY(write(checkpoint, flags.to, Shown("exporting").watch()));
   print(format("{} tensors of {}, {}, are in {}", done.tensors, checkpoint.path().string(),
                text(done.bytes), flags.to));
   return kDone;
@@ -212,14 +219,16 @@ void add_checkpoint(CLI::App& app, Action& action) {
       ->type_name(kFolderValue);
   command
       ->add_option("--to", flags->to,
-                   "export: the safetensors file to write; import: the new folder of checkpoints")
+                   "export: the file to write, safetensors, or .pt for torch.load; import: the new "
+                   "folder of checkpoints")
       ->type_name(kFileValue);
   command->add_flag("--json", flags->json, "ls, show: print JSON");
   command->footer(
       "Examples:\n"
       "  lockstep checkpoint ls /data/gpt\n"
       "  lockstep checkpoint verify /data/gpt/step-00000100\n"
-      "  lockstep checkpoint export /data/gpt --to model.safetensors");
+      "  lockstep checkpoint export /data/gpt --to model.safetensors\n"
+      "  lockstep checkpoint export /data/gpt --to model.pt");
   command->callback([&action, flags] { action = [flags] { return act_on(*flags); }; });
 }
 

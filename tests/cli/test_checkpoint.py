@@ -65,6 +65,22 @@ def test_a_model_comes_out_as_it_went_in(folder: Path, tmp_path: Path) -> None:
     assert metadata == {"lockstep.note.layers": "2"}
 
 
+def test_torch_reads_an_export_without_executing_anything(folder: Path, tmp_path: Path) -> None:
+    import torch  # here, since it takes two seconds
+
+    out = tmp_path / "out.pt"
+    exported = typed("checkpoint", "export", folder, "--to", out)
+    assert exported.returncode == 0, exported.stderr
+    for mmap in (False, True):
+        model = torch.load(out, weights_only=True, mmap=mmap)
+        assert set(model) == set(TENSORS)
+        weight = model["embedding.weight"]
+        assert weight.equal(torch.arange(91, dtype=torch.float32).view(13, 7))
+        assert weight.data_ptr() % 64 == 0 or not mmap
+        assert model["norm.count"].equal(torch.tensor(2026))
+        assert model["head.bias"].equal(torch.tensor([1, 2, 3], dtype=torch.bfloat16))
+
+
 def test_a_checkpoint_is_listed_and_shown_without_a_daemon(folder: Path) -> None:
     listed = json.loads(typed("checkpoint", "ls", folder, "--json").stdout)
     assert [(one["step"], one["ranks"], one["problem"]) for one in listed] == [(0, 1, None)]
