@@ -94,8 +94,6 @@ class Trainer(Protocol):
         """
 
 
-# Our own, which is to beat all of them.
-ENGINE = "engine"
 # What everybody computes when nothing is communicated.
 ALONE = "alone"
 

@@ -10,15 +10,11 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "connect.h"
 #include "notes.h"
 #include "train/checkpoint/resume.h"
 
 namespace lockstep::gpt {
 namespace {
-
-// Ranks wait for each other's files for so long.
-constexpr Duration kSavingBound = std::chrono::minutes(30);
 
 Result<std::optional<std::int64_t>> epoch_from_environment() {
   const char* value = std::getenv("LOCKSTEP_EPOCH");
@@ -33,13 +29,12 @@ Result<std::optional<std::int64_t>> epoch_from_environment() {
 
 }  // namespace
 
-Result<Checkpoints> Checkpoints::open(const TrainOptions& options, const Mesh& mesh,
-                                      Reporter& reporter) {
+Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group, Reporter& reporter) {
   Checkpoints checkpoints;
   checkpoints.folder_ = options.checkpoints;
   checkpoints.model_ = options.model;
   checkpoints.every_ = options.checkpoint_every;
-  checkpoints.speaks_ = mesh.rank() == 0;
+  checkpoints.speaks_ = group.rank() == 0;
   if (options.checkpoints.empty()) return checkpoints;
   CheckpointOptions saving;
   saving.folder = options.checkpoints;
@@ -47,11 +42,10 @@ Result<Checkpoints> Checkpoints::open(const TrainOptions& options, const Mesh& m
   saving.saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
   };
-  // Connections of its own, for what the thread in the background says.
-  auto apart = TRY(connect(options.backend, kSavingBound));
-  checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), apart.world()));
-  if (mesh.rank() == 0)
-    checkpoints.cadence_.emplace(failure_time(mesh.world_size()), std::chrono::steady_clock::now());
+  const int ranks = group.size();
+  checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), std::move(group)));
+  if (checkpoints.speaks_)
+    checkpoints.cadence_.emplace(failure_time(ranks), std::chrono::steady_clock::now());
   return checkpoints;
 }
 

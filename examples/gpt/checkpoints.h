@@ -1,6 +1,7 @@
 // The run's checkpoints, which all ranks write and read together, and when to save.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -11,15 +12,18 @@
 #include "report/reporter.h"
 #include "train/checkpoint/cadence.h"
 #include "train/checkpoint/checkpointer.h"
-#include "train/mesh.h"
+#include "train/comm.h"
 
 namespace lockstep::gpt {
 
 class Checkpoints {
  public:
-  // As the attempt LOCKSTEP_EPOCH, where it is set. Without a folder nothing is saved.
-  static Result<Checkpoints> open(const TrainOptions& options, const Mesh& mesh,
-                                  Reporter& reporter);
+  // So long ranks wait for each other's files.
+  static constexpr Duration kSavingBound = std::chrono::minutes(30);
+
+  // As the attempt LOCKSTEP_EPOCH, where it is set. Without a folder nothing is saved. group: all
+  // ranks, with connections of its own, for what the thread in the background says.
+  static Result<Checkpoints> open(const TrainOptions& options, Comm group, Reporter& reporter);
 
   // From the newest whole checkpoint; the step to go on after.
   Result<std::int64_t> resume(ShardedModel& model, Optimizer& optimizer, Sampler& sampler);

@@ -12,10 +12,11 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/format.h"
-#include "comm/torch/connect.h"
 
 namespace lockstep::gpt {
 namespace {
+
+constexpr Duration kBound = std::chrono::minutes(10);
 
 Result<std::string> variable(const char* name) {
   if (const char* value = std::getenv(name)) return std::string(value);
@@ -81,9 +82,22 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration bound) {
 
 }  // namespace
 
-Result<Mesh> connect(const std::string& backend, Duration bound) {
-  return Mesh::replicas(
-      TRY(backend == "gloo" ? connect_gloo(bound) : connect_from_environment(bound)), bound);
+Result<Ranks> Ranks::start(const std::string& backend, RecoveryOptions options) {
+  Ranks ranks;
+  ranks.gloo_ = backend == "gloo";
+  if (ranks.gloo_) options.on_failure = OnDeath::restart;
+  ranks.recovery_ = TRY(Recovery::start(options));
+  return ranks;
+}
+
+Result<Mesh> Ranks::mesh() {
+  if (!gloo_) return recovery_->mesh();
+  return Mesh::replicas(TRY(connect_gloo(kBound)), kBound);
+}
+
+Result<Comm> Ranks::apart(Duration bound) {
+  if (!gloo_) return recovery_->apart(bound);
+  return Comm(TRY(connect_gloo(bound)), bound);
 }
 
 }  // namespace lockstep::gpt

@@ -51,6 +51,10 @@ void Progress::held_out(std::int64_t step, double loss) {
   last_ = Clock::now();
 }
 
+void Progress::news(const std::string& story) {
+  if (speaks_) say(story);
+}
+
 void Progress::summary(std::int64_t step) const {
   if (!speaks_) return;
   const double took = seconds(Clock::now() - begun_);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "report/reporter.h"
 
@@ -18,6 +19,9 @@ class Progress {
   // loss and held_out: means over all ranks.
   void step(std::int64_t step, double loss, double learning_rate, double gradient_norm);
   void held_out(std::int64_t step, double loss);
+  // What has happened to the ranks. Of those that are left another may speak from then on.
+  void news(const std::string& story);
+  void speak(bool speaks) { speaks_ = speaks; }
   // A last line. Says so if the training was stopped before its end.
   void summary(std::int64_t step) const;
 

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
+#include <memory>
 #include <numbers>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -17,9 +20,11 @@
 #include "model.h"
 #include "progress.h"
 #include "report/reporter.h"
+#include "train/batch.h"
 #include "train/mesh.h"
 #include "train/optimizer.h"
 #include "train/policy.h"
+#include "train/recovery/recovery.h"
 #include "train/sampler.h"
 #include "train/shard.h"
 
@@ -86,25 +91,24 @@ Result<double> held_out_loss(const Gpt& model, ShardedModel& sharded, const Text
   return sum / world.size();
 }
 
-// Forward and backward of one rank's share in equal parts; the step's news go with the last.
-// save: whether this rank wants a checkpoint of the step.
-Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, const Batch& batch,
-                                   std::int64_t parts, bool save) {
-  const auto bytes = batch.bytes.chunk(parts);
-  const auto next = batch.next.chunk(parts);
-  const auto last = static_cast<std::size_t>(parts - 1);
+// Forward and backward of one rank's share in parts; the step's news go with the last. The gradient
+// is the mean over all ranks' samples, however many each of them has. save: whether this rank wants
+// a checkpoint of the step.
+Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, const Text& text,
+                                   const Sampler& sampler, const std::vector<MicroBatch>& parts,
+                                   bool save) {
+  std::optional<StepNews> news;
   double sum = 0;
-  for (std::size_t part = 0; part < last; ++part) {
-    const auto loss = loss_of(model, sharded, bytes[part], next[part]);
-    sum += loss.item<double>();
-    TRY(sharded.backward(loss, Sync::later));
+  for (const auto& part : parts) {
+    const bool last = &part == &parts.back();
+    const auto batch = text.batch(sampler.peek(part.begin, part.end), model.options().context);
+    const auto loss = loss_of(model, sharded, batch.bytes, batch.next) * part.weight;
+    sum += loss.item<double>() / static_cast<double>(parts.size());
+    if (last) news.emplace(sharded.mesh().world(), sum, save);
+    TRY(sharded.backward(loss, last ? Sync::now : Sync::later));
   }
-  const auto loss = loss_of(model, sharded, bytes[last], next[last]);
-  sum += loss.item<double>();
-  StepNews news(sharded.mesh().world(), sum / static_cast<double>(parts), save);
-  TRY(sharded.backward(loss, Sync::now));
   TRY(sharded.finish_gradients());
-  return news;
+  return *std::move(news);
 }
 
 Result<void> check_batch(const TrainOptions& options, int ranks) {
@@ -121,48 +125,135 @@ OptimizerOptions optimizer_options(const TrainOptions& options) {
           .clip_norm = options.clip_norm};
 }
 
-}  // namespace
+// A training with all that it needs. Ranks may die in it: what is made of their groups is made
+// anew.
+class Run {
+ public:
+  static Result<std::unique_ptr<Run>> start(const TrainOptions& options);
 
-Result<Outcome> train(const TrainOptions& options) {
-  auto mesh = TRY(connect(options.backend));
+  // Steps until the end, or until somebody is told to stop.
+  Result<Outcome> train();
+
+ private:
+  explicit Run(const TrainOptions& options) : options_(options), model_(options.model) {}
+  Result<void> open_checkpoints();
+  Result<void> turn();
+  Result<void> step();
+  Result<bool> recover(const Error& cause);
+  Training training() { return {*sharded_, *optimizer_, *sampler_}; }
+
+  const TrainOptions& options_;
+  Gpt model_;
+  std::optional<Corpus> corpus_;
+  std::optional<Ranks> ranks_;
+  std::optional<Sampler> sampler_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<ShardedModel> sharded_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<Checkpoints> checkpoints_;
+  std::optional<Progress> progress_;
+  std::int64_t at_once_ = 1;  // windows that a rank computes at once
+  std::int64_t step_ = 0;     // steps that are done
+  bool stop_ = false;
+  bool save_ = false;
+  bool over_ = false;
+};
+
+Result<std::unique_ptr<Run>> Run::start(const TrainOptions& options) {
+  std::unique_ptr<Run> run(new Run(options));
+  auto recovery = TRY(recovery_options_from_environment());
+  recovery.checkpoints = options.checkpoints;
+  run->ranks_ = TRY(Ranks::start(options.backend, recovery));
+  auto mesh = TRY(run->ranks_->mesh());
   TRY(check_batch(options, mesh.world_size()));
-  const auto corpus = TRY(read_corpus(options.data, options.model.context));
-  auto sampler = TRY(
-      Sampler::create(corpus.train.windows(options.model.context), options.batch, options.seed));
-  Gpt model(options.model);
+  run->at_once_ = options.batch / (mesh.world_size() * options.micro_steps);
+  run->corpus_ = TRY(read_corpus(options.data, options.model.context));
+  run->sampler_ = TRY(Sampler::create(run->corpus_->train.windows(options.model.context),
+                                      options.batch, options.seed));
   const auto policy = TRY(parse_policy(options.policy, mesh.world_size()));
-  auto sharded = TRY(shard(model, mesh, policy, model.blocks()));
-  auto optimizer = TRY(Optimizer::create(*sharded, optimizer_options(options)));
+  run->sharded_ =
+      TRY(shard(run->model_, mesh, policy, run->model_.blocks(), run->ranks_->recovery().values()));
+  run->optimizer_ = TRY(Optimizer::create(*run->sharded_, optimizer_options(options)));
+  run->reporter_ = Reporter::from_environment(WithoutAgent::discard);
+  return run;
+}
 
-  auto reporter = Reporter::from_environment(WithoutAgent::discard);
-  auto checkpoints = TRY(Checkpoints::open(options, mesh, *reporter));
-  auto step = TRY(checkpoints.resume(*sharded, *optimizer, sampler));
-  Progress progress(*reporter, mesh.rank(), step, options.steps,
-                    options.batch * options.model.context);
+Result<void> Run::open_checkpoints() {
+  checkpoints_.reset();  // waits for what is in flight
+  const bool none = options_.checkpoints.empty();
+  auto group = none ? Comm() : TRY(ranks_->apart(Checkpoints::kSavingBound));
+  checkpoints_ = TRY(Checkpoints::open(options_, std::move(group), *reporter_));
+  return {};
+}
 
+Result<Outcome> Run::train() {
+  auto& recovery = ranks_->recovery();
+  const bool joins = recovery.joining();
+  if (joins) step_ = TRY(recovery.complete(training())).step;
+  TRY(open_checkpoints());
+  if (!joins) step_ = TRY(checkpoints_->resume(*sharded_, *optimizer_, *sampler_));
+  progress_.emplace(*reporter_, sharded_->mesh().rank(), step_, options_.steps,
+                    options_.batch * options_.model.context);
   // Not before: only a step looks, and a program that has nothing to save may end at once.
   std::signal(SIGTERM, [](int) { told_to_stop = true; });
-  bool stop = false;
-  while (step < options.steps && !stop) {
-    const auto starts = TRY(sampler.next(mesh.rank(), mesh.world_size()));
-    const auto batch = corpus.train.batch(starts, options.model.context);
-    auto news = TRY(
-        compute_gradients(model, *sharded, batch, options.micro_steps, checkpoints.due(step + 1)));
-    optimizer->set_learning_rate(learning_rate(options, step));
-    const auto taken = TRY(optimizer->step());
-    TRY(news.wait());
-    stop = news.stop();
-    ++step;
-    progress.step(step, news.loss(), optimizer->learning_rate(), taken.gradient_norm);
-
-    const bool last = step == options.steps || stop;
-    if (step % options.evaluate_every == 0 || last)
-      progress.held_out(step, TRY(held_out_loss(model, *sharded, corpus.held_out)));
-    if (news.save() || last) TRY(checkpoints.save(step, *sharded, *optimizer, sampler));
+  over_ = step_ >= options_.steps;
+  while (!over_) {
+    const auto done = turn();
+    if (!done && !TRY(recover(done.error()))) return Outcome::finished;
   }
-  TRY(checkpoints.finish());
-  progress.summary(step);
-  return step < options.steps ? Outcome::stopped : Outcome::finished;
+  TRY(checkpoints_->finish());
+  progress_->summary(step_);
+  return step_ < options_.steps ? Outcome::stopped : Outcome::finished;
 }
+
+// A step and what follows it: the held-out loss, a checkpoint.
+Result<void> Run::turn() {
+  TRY(ranks_->recovery().begin_step(step_, training()));
+  if (step_ < options_.steps && !stop_) TRY(step());
+  const bool last = step_ == options_.steps || stop_;
+  if (step_ % options_.evaluate_every == 0 || last)
+    progress_->held_out(step_, TRY(held_out_loss(model_, *sharded_, corpus_->held_out)));
+  if (save_ || last) TRY(checkpoints_->save(step_, *sharded_, *optimizer_, *sampler_));
+  if (last) TRY(checkpoints_->finish());
+  over_ = last;
+  return {};
+}
+
+Result<void> Run::step() {
+  auto& mesh = sharded_->mesh();
+  const auto parts =
+      TRY(share_of_batch({options_.batch, at_once_}, mesh.rank(), mesh.world_size()));
+  auto news = TRY(compute_gradients(model_, *sharded_, corpus_->train, *sampler_, parts,
+                                    checkpoints_->due(step_ + 1)));
+  optimizer_->set_learning_rate(learning_rate(options_, step_));
+  const auto taken = TRY(optimizer_->step());
+  sampler_->advance();
+  TRY(news.wait());
+  stop_ = news.stop();
+  save_ = news.save();
+  ++step_;
+  progress_->step(step_, news.loss(), optimizer_->learning_rate(), taken.gradient_norm);
+  return {};
+}
+
+// False if no replica needs this rank any more.
+Result<bool> Run::recover(const Error& cause) {
+  const auto recovered = TRY(ranks_->recovery().recover(cause, training()));
+  step_ = recovered.step;
+  save_ = false;
+  if (recovered.leaves) {
+    progress_->speak(true);
+    progress_->news(recovered.story);
+    return false;
+  }
+  progress_->speak(sharded_->mesh().rank() == 0);
+  progress_->news(recovered.story);
+  TRY(open_checkpoints());
+  return true;
+}
+
+}  // namespace
+
+Result<Outcome> train(const TrainOptions& options) { return TRY(Run::start(options))->train(); }
 
 }  // namespace lockstep::gpt

@@ -1,0 +1,244 @@
+// What bench/recover.py starts: a meeting place, or a rank that trains and may die.
+//
+//   bench_recover serve SECRET                 holds the meeting place;  says "port PORT"
+//   bench_recover train POLICY STEPS [POINT STEP DELAY_US]
+//
+// A rank finds its environment as the agent sets it. It says, each with the moment on the monotonic
+// clock in seconds:
+//   step N LOSS T   (the mesh's rank 0) a step is done         broken T   it has an error
+//   dying T         it kills itself, at POINT of step STEP     recovered STEP T STORY
+//   end T           it has come to the end                     leaves T   no replica needs it
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
+#include <torch/nn/module.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "comm/rendezvous/server.h"
+#include "net/crypto.h"
+#include "train/batch.h"
+#include "train/checkpoint/checkpointer.h"
+#include "train/checkpoint/resume.h"
+#include "train/recovery/recovery.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kWidth = 384;
+constexpr int kLayers = 6;
+constexpr std::int64_t kBatch = 48;
+constexpr std::int64_t kAtOnce = 12;  // samples that a rank computes at once
+constexpr std::int64_t kSaveEvery = 3;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// When this rank kills itself.
+struct Death {
+  std::string point;  // empty: never
+  std::int64_t step = -1;
+  Duration delay{0};
+
+  void at(const std::string& here, std::int64_t step_now) const {
+    if (here != point || step_now != step) return;
+    say(format("dying {:.6f}", now()));
+    std::raise(SIGKILL);
+  }
+  // At whatever it does after so long.
+  void arm(std::int64_t step_now) const {
+    if (point != "any" || step_now != step) return;
+    std::thread([after = delay] {
+      std::this_thread::sleep_for(after);
+      say(format("dying {:.6f}", now()));
+      std::raise(SIGKILL);
+    }).detach();
+  }
+};
+
+at::Tensor wave(at::IntArrayRef shape, double phase) {
+  const auto count = c10::multiply_integers(shape);
+  return at::sin(at::arange(count, at::kFloat) * 1.7 + phase).view(shape);
+}
+
+class Layer : public torch::nn::Module {
+ public:
+  explicit Layer(double phase) {
+    weight = register_parameter("weight", wave({kWidth, kWidth}, phase) * 0.05);
+    bias = register_parameter("bias", wave({kWidth}, phase + 0.1) * 0.05);
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    in_forward();
+    auto y = x + at::tanh(at::linear(x, weight, bias));
+    if (y.requires_grad()) y.register_hook([this](const at::TensorBase&) { in_backward(); });
+    return y;
+  }
+
+  at::Tensor weight, bias;
+  std::function<void()> in_forward = [] {}, in_backward = [] {};
+};
+
+class Net : public torch::nn::Module {
+ public:
+  Net() {
+    for (int i = 0; i < kLayers; ++i)
+      layers.push_back(register_module(format("layer{}", i), std::make_shared<Layer>(0.3 + i)));
+  }
+  std::vector<torch::nn::Module*> blocks() const {
+    std::vector<torch::nn::Module*> all;
+    for (const auto& layer : layers) all.push_back(layer.get());
+    return all;
+  }
+
+  std::vector<std::shared_ptr<Layer>> layers;
+};
+
+class Rank {
+ public:
+  Rank(std::string policy, std::int64_t steps, Death death)
+      : policy_(std::move(policy)), steps_(steps), death_(std::move(death)) {
+    auto& layer = *net_.layers[kLayers / 2];
+    layer.in_forward = [this] { death_.at("gather", step_); };
+    layer.in_backward = [this] { death_.at("hop1", step_); };
+  }
+
+  Result<void> run() {
+    auto options = TRY(recovery_options_from_environment());
+    const char* folder = std::getenv("LOCKSTEP_CHECKPOINT_DIR");
+    folder_ = folder ? folder : "";
+    options.checkpoints = folder_;
+    recovery_ = TRY(Recovery::start(options));
+    const bool alone = std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr;
+    auto mesh = alone ? Mesh::single() : TRY(recovery_->mesh());
+    const auto policy = TRY(parse_policy(policy_, mesh.world_size()));
+    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
+    optimizer_ = TRY(Optimizer::create(*model_, {.learning_rate = 1e-3, .clip_norm = 1.0}));
+    if (recovery_->joining()) step_ = TRY(recovery_->complete(training())).step;
+    TRY(open_checkpoints());
+    while (step_ < steps_) {
+      const auto done = step();
+      if (!done && !TRY(recover(done.error()))) return {};
+    }
+    if (checkpoints_) TRY(checkpoints_->finish());
+    say(format("end {:.6f}", now()));
+    return {};
+  }
+
+ private:
+  Training training() { return {*model_, *optimizer_, sampler_}; }
+
+  Result<void> open_checkpoints() {
+    checkpoints_.reset();
+    if (folder_.empty()) return {};
+    auto group = TRY(recovery_->apart(std::chrono::minutes(5)));
+    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .epoch = 1}, std::move(group)));
+    return {};
+  }
+
+  Result<void> step() {
+    TRY(recovery_->begin_step(step_, training()));
+    auto& mesh = model_->mesh();
+    death_.arm(step_);
+    double sum = 0;
+    const auto parts = TRY(share_of_batch({kBatch, kAtOnce}, mesh.rank(), mesh.world_size()));
+    for (const auto& part : parts) {
+      std::vector<at::Tensor> samples;
+      for (const auto sample : sampler_.peek(part.begin, part.end))
+        samples.push_back(wave({kWidth}, static_cast<double>(sample)));
+      auto x = at::stack(samples);
+      for (const auto& layer : net_.layers) x = (*model_)(*layer, x);
+      const auto loss = x.square().mean() * part.weight;
+      sum += loss.item<double>() / static_cast<double>(parts.size());
+      TRY(model_->backward(loss, &part == &parts.back() ? Sync::now : Sync::later));
+    }
+    death_.at("hop2", step_);
+    TRY(model_->finish_gradients());
+    const double loss = TRY(mesh.world().reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
+    death_.at("norm", step_);
+    TRY(optimizer_->step());
+    death_.at("optimizer", step_);
+    sampler_.advance();
+    ++step_;
+    if (mesh.rank() == 0) say(format("step {} {:.9g} {:.6f}", step_, loss, now()));
+    if (!checkpoints_ || step_ % kSaveEvery != 0) return {};
+    TRY(checkpoints_->save(state_of(step_, *model_, *optimizer_, sampler_)));
+    death_.at("snapshot", step_ - 1);
+    if (death_.point != "persist") return {};
+    std::this_thread::sleep_for(death_.delay);
+    death_.at("persist", step_ - 1);
+    return {};
+  }
+
+  Result<bool> recover(const Error& cause) {
+    say(format("broken {:.6f}", now()));
+    const auto recovered = TRY(recovery_->recover(cause, training()));
+    if (recovered.leaves) {
+      say(format("leaves {:.6f}", now()));
+      return false;
+    }
+    step_ = recovered.step;
+    TRY(open_checkpoints());
+    say(format("recovered {} {:.6f} {}", step_, now(), recovered.story));
+    return true;
+  }
+
+  const std::string policy_;
+  const std::int64_t steps_;
+  const Death death_;
+  std::filesystem::path folder_;
+  Net net_;
+  Sampler sampler_ = Sampler::create(100'000, kBatch, 3).value();
+  std::unique_ptr<Recovery> recovery_;
+  std::unique_ptr<ShardedModel> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Checkpointer> checkpoints_;
+  std::int64_t step_ = 0;
+};
+
+int serve(const std::string& secret) {
+  auto server = RendezvousServer::start("127.0.0.1", 0, Secret::from_hex(secret).value()).value();
+  say(format("port {}", server->port()));
+  for (std::string line; std::getline(std::cin, line);) {
+  }
+  return 0;
+}
+
+int train(int argc, char** argv) {
+  at::set_num_threads(1);
+  Death death;
+  if (argc > 6) death = {argv[4], std::atol(argv[5]), Duration(std::atol(argv[6]))};
+  const auto done = Rank(argv[2], std::atol(argv[3]), death).run();
+  if (!done) std::fprintf(stderr, "bench_recover: %s\n", done.error().message.c_str());
+  return done ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve(argv[2]);
+  if (argc >= 4 && std::strcmp(argv[1], "train") == 0) return lockstep::train(argc, argv);
+  std::fputs("bench/recover.py starts this program\n", stderr);
+  return 2;
+}
