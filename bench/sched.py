@@ -25,7 +25,14 @@ from _sched_peer import read_trace, simulate
 
 PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "lockstep"
 DEVICES, POD = 8, 16
-READINGS = ("mean_wait_s", "gang_wait_s", "idle_waiting", "utilization")
+READINGS = (
+    "mean_wait_s",
+    "debug_median_wait_s",
+    "gang_wait_s",
+    "idle_waiting",
+    "utilization",
+    "mean_stay_s",
+)
 STEP_POLICY = "aged20x72-est"
 POLICIES = (
     "fifo",
@@ -39,6 +46,8 @@ POLICIES = (
     "aged20x72-est",
     "aged20-est-defrag",
     "aged20x72-est-defrag",
+    "ours-est",
+    "ours-moves-est",
 )
 
 Sums = tuple[int, int, str]  # of first starts, of ends, digest of both

@@ -1,4 +1,4 @@
-"""A step of training between hosts with shaped wires: DDP, FSDP2, DeepSpeed over Gloo and over us.
+"""A step of training between hosts with shaped wires: our engine, DDP, FSDP2 and DeepSpeed.
 
 The hosts are network namespaces of this machine (_contest/network.py), so it needs root. Those who
 train by one policy take turns; whoever computes another loss than the others ends the program.
@@ -19,7 +19,7 @@ from _contest.contestant import Contestant, Failed
 from _contest.network import RATES, Network, Unavailable
 from _train.field import POLICIES, SIZES, Job, contestants, jobs
 from _train.packages import install
-from _train.race import entry, race
+from _train.race import Row, between_policies, entry, race
 
 ROUNDS = {1: 3}
 ROUNDS_OF_MORE = 2  # steps of several micro-steps are long
@@ -58,27 +58,30 @@ def main() -> None:
         look_around()
         parameters = SIZES[given.size].bytes // 4
         say(f"{parameters / 1e6:.1f} M parameters, {given.ranks_per_host} ranks a host")
-        held = 0
+        held: list[Row] = []
         for hosts in given.hosts:
             with Network(hosts, RATES.get(given.rate)) as network:
                 for micro_steps in given.micro_steps:
                     for policy in POLICIES:
-                        held += hold(network, policy, micro_steps, given)
+                        for row in hold(network, policy, micro_steps, given):
+                            print(json.dumps(row), flush=True)
+                            held.append(row)
+        for row in between_policies(held):
+            print(json.dumps(row), flush=True)
         if not held:
             raise Failed(f"no row is called {' or '.join(given.rows)}: try 'ddp/*'")
     except (Failed, Unavailable) as failed:
         sys.exit(str(failed))
 
 
-def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namespace) -> int:
-    """How many rows it printed."""
+def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namespace) -> list[Row]:
     chosen = jobs(
         policy, micro_steps, given.size, len(network.hosts), given.ranks_per_host, given.rows
     )
     packages = install(BUILD, say) if any(job.part.packages for job in chosen) else None
     chosen = [job for job in chosen if packages or not job.part.packages]
     if not chosen:
-        return 0
+        return []
     rounds = given.rounds or ROUNDS.get(micro_steps, ROUNDS_OF_MORE)
     with contextlib.ExitStack() as started:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-train-")))
@@ -87,10 +90,7 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
             how = entry(job, network, BUILD, packages)
             return started.enter_context(Contestant(how, job.ranks, folder))
 
-        rows = race(chosen, rounds, network, start, say)
-    for row in rows:
-        print(json.dumps(row), flush=True)
-    return len(rows)
+        return race(chosen, rounds, network, start, say)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,8 @@ class Trainer(Protocol):
         """
 
 
+# Our own, which is to beat all of them.
+ENGINE = "engine"
 # What everybody computes when nothing is communicated.
 ALONE = "alone"
 

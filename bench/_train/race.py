@@ -14,7 +14,7 @@ from _contest.peers import python
 from _contest.rounds import turns
 from _contest.wired import SETPRIV
 
-from .field import ALONE, SIZES, Job, alone
+from .field import ALONE, ENGINE, SIZES, Job, alone
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
@@ -122,6 +122,7 @@ def rows(runners: Sequence[Runner], payload: float | None) -> Iterator[Row]:
     """Ours against the same over Gloo, or else the fastest there. payload: bits a second."""
     compute = next(each.seconds for each in runners if each.job.contestant == ALONE)
     over_gloo = {each.job.contestant: each for each in runners if each.job.backend == "gloo"}
+    peers = [each for each in runners if each.job.contestant not in (ALONE, ENGINE)]
     for runner in runners:
         if runner.job.contestant == ALONE:
             continue
@@ -131,6 +132,8 @@ def rows(runners: Sequence[Runner], payload: float | None) -> Iterator[Row]:
         else:
             made["ours"] = runner.seconds
             made |= _against(runner, over_gloo)
+        if runner.job.contestant == ENGINE:
+            made |= _against_ours([each for each in peers if each.job.backend != "gloo"], runner)
         made |= {"step_s": runner.seconds, "compute_s": compute}
         made["sent"] = runner.sent_bytes / least_bytes(runner.job)
         if payload is not None:
@@ -162,8 +165,55 @@ def _against(runner: Runner, over_gloo: dict[str, Runner]) -> Row:
         "peer": peer.seconds,
         "peer_name": f"{peer.job.contestant} over gloo",
         "ratio": peer.seconds / runner.seconds,
-        "bar": 1.0,
+        "bar": bar(runner.job),
     }
+
+
+def bar(job: Job) -> float:
+    """How many times as fast as the fastest over Gloo it should be; others over us: not slower."""
+    if job.contestant != ENGINE:
+        return 1.0
+    if job.policy == "mics":
+        return 2.2 if job.micro_steps == 1 else 3.3
+    return {"ddp": 1.2, "zero3": 1.6}[job.policy]
+
+
+def _against_ours(over_us: Sequence[Runner], engine: Runner) -> Row:
+    """The fastest of the others over our backend, which the engine should not be slower than."""
+    if not over_us:
+        return {}
+    fastest = min(over_us, key=lambda each: each.seconds)
+    return {
+        "over_us": fastest.seconds,
+        "over_us_name": fastest.job.contestant,
+        "over_us_ratio": fastest.seconds / engine.seconds,
+    }
+
+
+def between_policies(made: Sequence[Row]) -> Iterator[Row]:
+    """Our MiCS against our own ZeRO-3, of the same hosts and micro-steps."""
+    steps = {
+        (each["hosts"], each["micro_steps"], each["policy"]): each
+        for each in made
+        if each["contestant"] == ENGINE
+    }
+    for (hosts, micro_steps, policy), mics in steps.items():
+        zero3 = steps.get((hosts, micro_steps, "zero3"))
+        if policy != "mics" or zero3 is None:
+            continue
+        yield {
+            **{key: mics[key] for key in ("bench", "contestant", "backend", "ranks", "model")},
+            "case": "mics over zero3",
+            "policy": policy,
+            "hosts": hosts,
+            "micro_steps": micro_steps,
+            "unit": "s",
+            "ours": mics["step_s"],
+            "peer": zero3["step_s"],
+            "peer_name": "our zero3",
+            "ratio": zero3["step_s"] / mics["step_s"],
+            "bar": 1.2,
+        }
 
 
 def _bound(step: float, compute: float, wire: float) -> Row:
