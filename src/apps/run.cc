@@ -84,6 +84,11 @@ void add_run(CLI::App& app, Action& action) {
                    "(default 30m; 0s: never)")
       ->type_name("DURATION");
   command
+      ->add_option("--on-failure", flags.on_failure,
+                   "when a rank is killed: restart from the last checkpoint, or, of a program that "
+                   "can, shrink to the ranks left or wait for another (default restart)")
+      ->type_name(joined(all_names<OnFailure>(), "|"));
+  command
       ->add_option("--retries", flags.retries,
                    "attempts after the program's own non-zero exit (default 0)")
       ->check(whole_number(0, kMost));

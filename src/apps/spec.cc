@@ -117,6 +117,11 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.retries) spec.retries = *flags.retries;
   if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
   if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
+  if (flags.on_failure) {
+    auto choice = parse_name<OnFailure>(*flags.on_failure);
+    if (!choice) return std::move(choice).error().within("--on-failure");
+    spec.on_failure = *choice;
+  }
   if (flags.checkpoint_folder) {
     spec.checkpoint_folder = *flags.checkpoint_folder;
     make_absolute(spec.checkpoint_folder, TRY(current_folder()));

@@ -12,7 +12,7 @@ namespace lockstep {
 
 struct RunFlags {
   std::vector<std::string> words;  // the command, or one file
-  std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder;
+  std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder, on_failure;
   std::optional<int> nodes, devices, retries;
   std::vector<std::string> env;  // NAME=VALUE, or NAME
 };

@@ -32,6 +32,7 @@ constexpr Duration kPaceMost =
     seconds(2);  // far below the silence after which a node counts as lost
 constexpr Duration kFlush = milliseconds(100);
 constexpr Duration kStopAlone = seconds(5);
+constexpr int kReplacementsMax = 3;  // of a node's ranks; a rank that is killed for ever is no loss
 constexpr Duration kHungAlone = minutes(1);
 constexpr Duration kForceAgain = milliseconds(100);
 constexpr Duration kClearLook = milliseconds(20);
@@ -252,8 +253,9 @@ bool AgentLoop::may_leave() const {
 // --- The ranks' life ---
 
 void AgentLoop::start_ranks(const Command& command) {
+  start_ = command;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    auto started = start_rank(command, sources_[i], static_cast<int>(i));
+    auto started = start_rank(sources_[i], static_cast<int>(i));
     if (started) continue;
     LS_LOG(error, "rank {}: {}", sources_[i].rank, started.error().message);
     phase_ = Phase::running;  // as far as it came
@@ -287,21 +289,55 @@ void AgentLoop::count_running_time() {
   time_out_ = Deadline::after(launch_.time_left);
 }
 
-Result<void> AgentLoop::start_rank(const Command& command, Source& source, int local_rank) {
-  Meeting meeting{.master_address = command.master_address,
-                  .master_port = command.master_port,
-                  .rendezvous = command.rendezvous,
-                  .secret_file = files_.secret(),
-                  .report_socket = report_path(local_rank),
-                  .token = token_,
-                  .flight_folder = files_.flight()};
+Program AgentLoop::program_of(int local_rank, bool replaces) const {
+  const Meeting meeting{.master_address = start_.master_address,
+                        .master_port = start_.master_port,
+                        .rendezvous = start_.rendezvous,
+                        .secret_file = files_.secret(),
+                        .report_socket = report_path(local_rank),
+                        .token = token_,
+                        .flight_folder = files_.flight(),
+                        .replaces = replaces};
+  return {.command = launch_.command,
+          .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),
+          .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder};
+}
+
+Result<void> AgentLoop::start_rank(Source& source, int local_rank) {
   TRY(make_folders(files_.flight()));
-  Program program{
-      .command = launch_.command,
-      .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),
-      .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder};
-  source.pipe = TRY(ranks_.start(std::move(program)));
+  source.pipe = TRY(ranks_.start(program_of(local_rank, /*replaces=*/false)));
   return {};
+}
+
+// The others wait for it, so that to the daemon it runs on.
+void AgentLoop::replace_killed() {
+  while (const Rank* killed = ranks_.killed()) {
+    if (replacements_ >= kReplacementsMax) return;
+    ++replacements_;
+    auto& source = sources_[static_cast<std::size_t>(killed->local_rank)];
+    read_source(source);  // its last words
+    const auto words = format("rank {} was killed by signal {} and is started again ({} of {})",
+                              killed->rank, killed->code, replacements_, kReplacementsMax);
+    LS_LOG(warning, "{}", words);
+    messenger_->add({.kind = ItemKind::log,
+                     .rank = killed->rank,
+                     .time = SystemClock().now(),
+                     .text = "lockstep: " + words});
+    auto started =
+        ranks_.replace(killed->local_rank, program_of(killed->local_rank, /*replaces=*/true));
+    if (!started) {
+      LS_LOG(error, "rank {}: {}", killed->rank, started.error().message);
+      return;
+    }
+    source.pipe = *std::move(started);
+  }
+}
+
+// Whether what befell a rank is the end of all. Others that can go on without one that was killed
+// do so as long as any of them runs.
+bool AgentLoop::ends_the_others() const {
+  if (launch_.on_failure == OnFailure::shrink) return ranks_.any_failed();
+  return ranks_.any_ended_badly();
 }
 
 // Repeats change nothing.
@@ -336,7 +372,8 @@ void AgentLoop::make_end() {
 
 // Some ranks have ended, or there are none.
 void AgentLoop::reaped() {
-  if (phase_ == Phase::running && !stop_alone_ && ranks_.any_ended_badly())
+  if (phase_ == Phase::running && launch_.on_failure == OnFailure::wait) replace_killed();
+  if (phase_ == Phase::running && !stop_alone_ && ends_the_others())
     stop_alone_ = Deadline::after(kStopAlone);
   if (phase_ == Phase::running && ranks_.any_ended_badly()) ranks_.look();
   if (phase_ < Phase::clearing && !ranks_.any_running()) {

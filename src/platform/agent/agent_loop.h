@@ -70,7 +70,10 @@ class AgentLoop {
   bool may_leave() const;
 
   void start_ranks(const Command& command);
-  Result<void> start_rank(const Command& command, Source& source, int local_rank);
+  Program program_of(int local_rank, bool replaces) const;
+  Result<void> start_rank(Source& source, int local_rank);
+  void replace_killed();
+  bool ends_the_others() const;
   void await_other_nodes();
   void count_running_time();
   void begin_stop(std::string message, Signaller signaller);
@@ -101,6 +104,8 @@ class AgentLoop {
   NodeState state_ = NodeState::ready;
   std::string message_;
   Orders orders_;
+  Command start_;         // by which the ranks were started
+  int replacements_ = 0;  // ranks that were started again
   bool told_to_leave_ = false;
   Duration grace_ = kGrace;
   bool counts_time_ = false;            // all nodes' ranks run

@@ -335,6 +335,51 @@ TEST_F(AgentTest, ADeadRankIsToldAtOnceWhileOthersRun) {
   EXPECT_FALSE(daemon_.last().ranks[1].signalled_by_us);
 }
 
+TEST_F(AgentTest, OthersThatGoOnWithoutAKilledRankComeToTheirEnd) {
+  launch_.devices = {0, 1};
+  launch_.on_failure = OnFailure::shrink;
+  shell(
+      "echo on $LOCKSTEP_ON_FAILURE; if [ $RANK = 1 ]; then kill -KILL $$; fi; "
+      "while [ ! -e go ]; do sleep 0.05; done");
+  start();
+  const auto killed = [&] {
+    const auto last = daemon_.last();
+    return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
+  };
+  ASSERT_TRUE(eventually(killed));
+  // Longer than an agent waits for a word of the daemon before it ends the others by itself.
+  const auto since = *daemon_.last().ranks[1].ended;
+  ASSERT_TRUE(eventually([&] { return SystemClock().now() - since > milliseconds(5500); }));
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_EQ(finish(), 0);
+  const auto ranks = daemon_.last().ranks;
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[1].state, RankState::killed);
+  EXPECT_EQ(ranks[0].state, RankState::exited);
+  EXPECT_EQ(ranks[0].code, 0);
+  EXPECT_TRUE(daemon_.saw("on shrink"));
+}
+
+TEST_F(AgentTest, ARankThatIsWaitedForIsStartedAgainThreeTimesAtMost) {
+  launch_.devices = {0, 1};
+  launch_.on_failure = OnFailure::wait;
+  shell(
+      "echo rank $RANK replaces $LOCKSTEP_REPLACES.; if [ $RANK = 0 ]; then exec sleep 600; fi; "
+      "echo x >> tries; if [ $(wc -l < tries) -lt 6 ]; then kill -KILL $$; fi");
+  start();
+  ASSERT_TRUE(eventually([&] {
+    const auto last = daemon_.last();
+    return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
+  }));
+  EXPECT_EQ(read_file(root_ / "tries").value(), "x\nx\nx\nx\n");
+  EXPECT_EQ(daemon_.last().ranks[0].state, RankState::running);
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+  const auto said = daemon_.lines(1);
+  for (const char* words : {"rank 1 replaces .", "rank 1 replaces 1.", "started again (3 of 3)"})
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+}
+
 TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   shell("echo socket $LOCKSTEP_REPORT; while [ ! -e go ]; do sleep 0.01; done");
   start();

@@ -43,6 +43,9 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   result["LOCKSTEP_SECRET_FILE"] = meeting.secret_file;
   result["LOCKSTEP_RENDEZVOUS"] = meeting.rendezvous;
   result["LOCKSTEP_REPORT"] = meeting.report_socket;
+  if (launch.on_failure != OnFailure::restart)
+    result["LOCKSTEP_ON_FAILURE"] = std::string(name_of(launch.on_failure));
+  if (meeting.replaces) result["LOCKSTEP_REPLACES"] = "1";
   result["LOCKSTEP_CHECKPOINT_DIR"] = launch.checkpoint_folder;
   result[std::string(kNodeToken)] = meeting.token;
   return result;

@@ -18,6 +18,7 @@ struct Meeting {
   std::string report_socket;  // of this rank
   std::string token;          // LOCKSTEP_NODE_TOKEN
   std::string flight_folder;
+  bool replaces = false;  // the rank was killed, and this is another in its place
 };
 
 // What a program needs to run at all, from the agent's own environment; the rest is left behind.

@@ -61,6 +61,19 @@ Result<Fd> Ranks::start(Program program) {
   return std::move(output.read);
 }
 
+Result<Fd> Ranks::replace(int local_rank, Program program) {
+  auto& rank = reports_[static_cast<std::size_t>(local_rank)];
+  ::kill(-static_cast<pid_t>(rank.pid), SIGKILL);
+  Pipe output = TRY(make_pipe());
+  ::fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
+  program.output = output.write.get();
+  Rank next{.rank = rank.rank, .local_rank = local_rank};
+  next.pid = TRY(spawn(program, Bond::thread));
+  next.step = rank.step;
+  rank = next;
+  return std::move(output.read);
+}
+
 bool Ranks::reap(Time now) {
   bool found = false;
   int status = 0;
@@ -129,5 +142,18 @@ void Ranks::look() {
 bool Ranks::any_running() const { return std::ranges::any_of(reports_, is_running); }
 
 bool Ranks::any_ended_badly() const { return std::ranges::any_of(reports_, ended_badly); }
+
+bool Ranks::any_failed() const {
+  return std::ranges::any_of(reports_, [](const Rank& rank) {
+    return ended_badly(rank) && rank.state == RankState::exited;
+  });
+}
+
+const Rank* Ranks::killed() const {
+  const auto rank = std::ranges::find_if(reports_, [](const Rank& each) {
+    return ended_badly(each) && each.state == RankState::killed;
+  });
+  return rank == reports_.end() ? nullptr : &*rank;
+}
 
 }  // namespace lockstep

@@ -30,6 +30,10 @@ class Ranks {
   // thread that lives as long as the agent.
   Result<Fd> start(Program program);
 
+  // Another process for a rank that was killed; what is left of its group is killed too. The rank
+  // counts as running on.
+  Result<Fd> replace(int local_rank, Program program);
+
   // Collects all children that have ended, ranks and others. True when a rank was among them.
   bool reap(Time now);
 
@@ -53,6 +57,10 @@ class Ranks {
 
   bool any_running() const;
   bool any_ended_badly() const;
+  // Whether one did that its own program ended: it was not killed.
+  bool any_failed() const;
+  // The first that was killed, not by the agent; none: nullptr.
+  const Rank* killed() const;
   const std::vector<Rank>& reports() const { return reports_; }
 
  private:

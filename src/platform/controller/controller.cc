@@ -329,6 +329,7 @@ Launch Controller::launch_of(const Node& node) const {
   launch.token = setup_.keys.agent_token(attempt);
   launch.secret = setup_.keys.attempt_secret(attempt);
   launch.hang_after = run.spec.hang_after;
+  launch.on_failure = run.spec.on_failure;
   launch.time_left = run.spec.timeout - run.charged;
   launch.start_limit = kReadyLimit;
   return launch;

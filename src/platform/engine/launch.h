@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/run.h"
 #include "text/record.h"
 
 namespace lockstep {
@@ -32,7 +33,8 @@ struct Launch {
   std::string secret;       // the attempt's, 64 hex digits
   Duration hang_after{};    // without progress of a rank that has reported some; zero: never
   Duration time_left{};     // running time that is left; the agent enforces it on its own too
-  Duration start_limit{};   // after the first `start` the ranks of all nodes run, or never will
+  OnFailure on_failure = OnFailure::restart;  // when a rank is killed
+  Duration start_limit{};  // after the first `start` the ranks of all nodes run, or never will
 
   static constexpr auto fields() {
     return record<Launch>(
@@ -54,6 +56,7 @@ struct Launch {
         required(field("secret", &Launch::secret, "the attempt's secret")),
         field("hang_after", &Launch::hang_after, "a rank without progress is hung; 0s: never"),
         field("time_left", &Launch::time_left, "running time left"),
+        field("on_failure", &Launch::on_failure, "what follows when a rank is killed"),
         field("start_limit", &Launch::start_limit, "for the ranks of all nodes to start"));
   }
 };

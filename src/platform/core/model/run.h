@@ -27,6 +27,15 @@ constexpr auto enum_names(RunState) {
 std::string_view text(RunState state);
 bool is_final(RunState state);
 
+// What follows when a rank is killed. restart: the attempt ends, and another goes on from the last
+// checkpoint. The others need a program that recovers from a death: shrink: it goes on with the
+// ranks that are left; wait: until the agent has started the rank again.
+enum class OnFailure { restart, shrink, wait };
+constexpr auto enum_names(OnFailure) {
+  return names<OnFailure>(
+      {{OnFailure::restart, "restart"}, {OnFailure::shrink, "shrink"}, {OnFailure::wait, "wait"}});
+}
+
 struct RunSpec {
   std::string project = "default";
   std::string name;
@@ -38,6 +47,7 @@ struct RunSpec {
   int retries = 0;                                 // after the user's own non-zero exit
   int rank_loss_retries = 3;                       // after a rank or node was lost, or a rank hung
   Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
+  OnFailure on_failure = OnFailure::restart;
   std::map<std::string, std::string> env;
   std::string working_folder;
   std::string checkpoint_folder;  // empty: one below the daemon's folder
@@ -60,6 +70,9 @@ struct RunSpec {
         field("hang_after", &RunSpec::hang_after,
               "time without progress after which a rank that has reported some counts as hung; "
               "0s: never"),
+        field("on_failure", &RunSpec::on_failure,
+              "when a rank is killed: restart from the last checkpoint; or, of a program that can, "
+              "shrink to the ranks that are left, or wait for the rank to be started again"),
         field("env", &RunSpec::env, "environment variables of the ranks"),
         field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
         field("checkpoint_folder", &RunSpec::checkpoint_folder,

@@ -104,8 +104,8 @@ void begin_draining(Draft& draft, const AttemptId& id, Cause cause, std::string 
 
 void judge_ranks(Draft& draft, const AttemptId& id) {
   const Attempt& attempt = *draft.attempts.find(id);
-  const auto verdict =
-      verdict_on(attempt, draft.nodes_of(id), draft.runs.find(id.run)->spec.hang_after);
+  const auto& spec = draft.runs.find(id.run)->spec;
+  const auto verdict = verdict_on(attempt, draft.nodes_of(id), spec.hang_after, spec.on_failure);
   if (!verdict) return acquit_ranks(draft, id);
   if (attempt.state < AttemptState::draining)
     begin_draining(draft, id, verdict->cause, verdict->reason);

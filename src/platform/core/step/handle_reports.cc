@@ -135,6 +135,18 @@ void mark_running(Draft& draft, const AttemptId& id) {
   if (!run.started) run.started = draft.now();
 }
 
+// Of ranks that were lost on the way the others were not in need.
+std::string good_end_of(int ranks, const std::vector<const Node*>& nodes) {
+  int lost = 0;
+  for (const Node* node : nodes)
+    lost += static_cast<int>(std::ranges::count_if(node->ranks, ended_badly));
+  if (lost > 0)
+    return format("{} of {} ranks exited with code 0; the others were lost before", ranks - lost,
+                  ranks);
+  if (ranks == 1) return "its rank exited with code 0";
+  return format("all {} ranks exited with code 0", ranks);
+}
+
 // What the attempt makes of the report, while nothing has gone wrong.
 void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
   const Attempt& attempt = *draft.attempts.find(id);
@@ -147,10 +159,8 @@ void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
   if (!std::ranges::all_of(nodes, has_run)) return;
   if (draft.attempts.find(id)->state != AttemptState::running) mark_running(draft, id);
   if (std::ranges::all_of(nodes, [](const Node* node) { return all_ranks_ended(*node); })) {
-    const int ranks = rank_count(draft.runs.find(id.run)->spec);
     begin_draining(draft, id, Cause::ok,
-                   ranks == 1 ? std::string("its rank exited with code 0")
-                              : format("all {} ranks exited with code 0", ranks));
+                   good_end_of(rank_count(draft.runs.find(id.run)->spec), nodes));
   }
 }
 

@@ -61,6 +61,18 @@ std::optional<Suspect> hanging_rank(const Attempt& attempt, Suspects ranks) {
                                    [](const Suspect& s) { return order_of_suspicion(*s.rank); });
 }
 
+// Some rank goes on, or has come to the end, without those that were killed.
+bool goes_on_without(const Suspects& ranks) {
+  const auto well = [](const Suspect& suspect) {
+    return suspect.rank->state == RankState::running ||
+           (suspect.rank->state == RankState::exited && suspect.rank->code == 0);
+  };
+  const auto failed = [](const Suspect& suspect) {
+    return suspect.rank->state == RankState::exited && suspect.rank->code != 0;
+  };
+  return std::ranges::any_of(ranks, well) && std::ranges::none_of(ranks, failed);
+}
+
 bool gave_up_by_itself(const Rank& rank) {
   return rank.state == RankState::exited || rank.code == SIGABRT;
 }
@@ -107,8 +119,12 @@ Verdict hang_of(const Suspect& suspect, bool stalled, Duration hang_after) {
 }  // namespace
 
 std::optional<Verdict> verdict_on(const Attempt& attempt, const std::vector<const Node*>& nodes,
-                                  Duration hang_after) {
-  const Suspects ranks = all_ranks(nodes);
+                                  Duration hang_after, OnFailure on_failure) {
+  Suspects ranks = all_ranks(nodes);
+  if (on_failure == OnFailure::shrink && goes_on_without(ranks))
+    std::erase_if(ranks, [](const Suspect& suspect) {
+      return suspect.rank->state == RankState::killed && !suspect.rank->signalled_by_us;
+    });
   const bool stalled = std::ranges::any_of(
       ranks, [](const Suspect& suspect) { return suspect.rank->stalled_since.has_value(); });
   const auto bad_end = first_bad_end(attempt, ranks, first_end_by_agent(nodes));

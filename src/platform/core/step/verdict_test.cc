@@ -50,9 +50,32 @@ class VerdictTest : public ::testing::Test {
     return verdict_on(attempt_, {&nodes_[0], &nodes_[1]}, kHangAfter).value_or(Verdict{});
   }
 
+  Verdict verdict_where_others_go_on() {
+    return verdict_on(attempt_, {&nodes_[0], &nodes_[1]}, kHangAfter, OnFailure::shrink)
+        .value_or(Verdict{});
+  }
+
   Attempt attempt_;
   std::vector<Node> nodes_;
 };
+
+TEST_F(VerdictTest, WhoWasKilledIsNotToBlameWhileTheOthersGoOn) {
+  end(1, RankState::killed, SIGKILL, seconds(-9));
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::none);
+  for (int number : {0, 2, 3}) end(number, RankState::exited, 0, seconds(-3));
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::none);
+}
+
+TEST_F(VerdictTest, WhoWasKilledIsToBlameOnceTheOthersCannotGoOn) {
+  end(1, RankState::killed, SIGKILL, seconds(-9));
+  end(2, RankState::exited, 1, seconds(-3));
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::rank_lost);
+  EXPECT_EQ(verdict_where_others_go_on().reason,
+            "rank 1 on host a was killed by signal 9 (SIGKILL)");
+  for (int number : {0, 2, 3}) end(number, RankState::killed, SIGSEGV, seconds(-1));
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::rank_lost);
+}
 
 TEST_F(VerdictTest, NobodyIsToBlameWhileAllRunOrEndWell) {
   end(0, RankState::exited, 0, seconds(-5));
