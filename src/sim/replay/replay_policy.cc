@@ -69,6 +69,7 @@ struct Ending {
 constexpr std::array kEndings = {
     Ending{"-est", [](ReplayPolicy& policy) { policy.estimates = Estimates::bucketed; }},
     Ending{"-defrag", [](ReplayPolicy& policy) { policy.policy.moves = true; }},
+    Ending{"-fgd", [](ReplayPolicy& policy) { policy.policy.fit = Fit::fragmentation; }},
     Ending{"-first", [](ReplayPolicy& policy) { policy.policy.fit = Fit::first; }},
 };
 

@@ -13,7 +13,7 @@
 //
 // and behind it, in any order: -est (lengths are known as users tell them: the next of 5 min,
 // 15 min, ... 168 h), -defrag (small jobs are moved for a head that would fit), -first (the lowest
-// hosts that fit, not the best).
+// hosts that fit, not the best), -fgd (those that leave the least fragments).
 #pragma once
 
 #include <string>

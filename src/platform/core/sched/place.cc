@@ -4,6 +4,9 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <tuple>
+
+#include "platform/core/sched/fragmentation.h"
 
 namespace lockstep {
 namespace {
@@ -40,6 +43,26 @@ Hosts tightest_host(const Room& room, int devices) {
   return {};
 }
 
+// The least growth of fragmentation in the pod, then on the host; then as tightest_host().
+Hosts least_fragmenting_host(const Room& room, int devices) {
+  const HostTable& table = room.table();
+  std::optional<std::tuple<int, int, int, int, int>> best;  // the last: the pod
+  for (int pod = 0; pod < table.pod_count(); ++pod) {
+    const auto [first, end] = table.pods[as_index(pod)];
+    for (int free = devices; free <= table.most_devices; ++free) {
+      if (room.hosts_with_exactly(pod, free) == 0) continue;
+      const int host = lowest_host_with_exactly(room, pod, free);
+      const bool was_empty = free == table.capacity[as_index(host)];
+      const int in_pod = was_empty ? pod_growth(room.empty_hosts(pod), 1, end - first) : 0;
+      const std::tuple score(in_pod, host_growth(free, devices, table.most_devices), free,
+                             room.empty_hosts(pod), pod);
+      if (!best || score < *best) best = score;
+    }
+  }
+  if (!best) return {};
+  return {lowest_host_with_exactly(room, std::get<4>(*best), std::get<2>(*best))};
+}
+
 Hosts lowest_host_of_all(const Room& room, int devices) {
   for (int pod = 0; pod < room.table().pod_count(); ++pod)
     if (room.hosts_with(pod, devices) > 0) return {lowest_host(room, pod, devices)};
@@ -49,7 +72,12 @@ Hosts lowest_host_of_all(const Room& room, int devices) {
 std::optional<int> pod_for(const Room& room, const Shape& shape, Fit fit) {
   std::optional<int> best;
   const auto spare = [&](int pod) {
-    return std::pair(room.hosts_with(pod, shape.devices), room.empty_hosts(pod));
+    const auto [first, end] = room.table().pods[as_index(pod)];
+    const int empty = room.empty_hosts(pod);
+    const int growth = fit == Fit::fragmentation && empty >= shape.nodes
+                           ? pod_growth(empty, shape.nodes, end - first)
+                           : 0;
+    return std::tuple(growth, room.hosts_with(pod, shape.devices), empty);
   };
   for (int pod = 0; pod < room.table().pod_count(); ++pod) {
     if (!room.fits_in_pod(shape, pod)) continue;
@@ -66,7 +94,7 @@ Hosts hosts_in(const Room& room, int pod, int nodes, int devices, Fit fit) {
   const auto [first, end] = room.table().pods[as_index(pod)];
   for (int host = first; host < end; ++host)
     if (room.free(host) >= devices) fitting.push_back(host);
-  if (fit == Fit::best)
+  if (fit != Fit::first)
     std::ranges::stable_sort(fitting, {}, [&](int host) { return room.free(host); });
   fitting.resize(as_index(nodes));
   std::ranges::sort(fitting);
@@ -135,8 +163,15 @@ std::vector<int> choose_hosts(const Room& room, const Gang& gang, Fit fit) {
   if (gang.reach == Reach::pods) return over_pods(room, gang.shape, fit);
   const bool alone = gang.shape.nodes == 1 && gang.shape.remainder == 0;
   if (!alone) return in_one_pod(room, gang.shape, fit);
-  return fit == Fit::best ? tightest_host(room, gang.shape.devices)
-                          : lowest_host_of_all(room, gang.shape.devices);
+  switch (fit) {
+    case Fit::first:
+      return lowest_host_of_all(room, gang.shape.devices);
+    case Fit::best:
+      return tightest_host(room, gang.shape.devices);
+    case Fit::fragmentation:
+      break;
+  }
+  return least_fragmenting_host(room, gang.shape.devices);
 }
 
 }  // namespace lockstep

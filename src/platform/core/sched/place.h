@@ -7,6 +7,9 @@
 //   A gang: of the pods that can hold it the one with the fewest hosts to choose from; then with
 //   the fewest empty hosts. In it, the hosts with the fewest free devices.
 //   The remainder: of the pod's other hosts with room the one with the fewest free devices.
+// fragmentation: as best, but first by how little more devices are of no use to runs of usual sizes
+// (sched/fragmentation.h): in the pod, then on the host.
+//
 // Ties go by the map's order.
 //
 // A gang larger than any pod goes over as few pods as have room for it now, as evenly as they

@@ -18,7 +18,9 @@ enum class Order { arrival, shortest, aged };
 // Where a run goes among the places that can hold it.
 //   first  the lowest hosts by the map's order
 //   best   those that leave the large holes whole: see sched/place.h
-enum class Fit { first, best };
+//   fragmentation  those that leave least of no use to runs of usual sizes, in the pod, then on the
+//                  host (FGD)
+enum class Fit { first, best, fragmentation };
 
 // Who may start while a run ahead of him, the head, has to wait.
 //   nobody    so that the head waits for those who hold devices alone

@@ -6,6 +6,7 @@
 #include "platform/core/sched/after.h"
 #include "platform/core/sched/blame.h"
 #include "platform/core/sched/cluster_for_test.h"
+#include "platform/core/sched/fragmentation.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/sched/share.h"
 
@@ -156,6 +157,18 @@ TEST(Place, BestFitTakesTheTightestHostThenThePodWithTheFewestEmptyOnes) {
   scheduler.hold({run(3), {{"h3", {0, 1, 2, 3, 4, 5, 6, 7}}}, at_second(9)});
   scheduler.submit(of_eights(4, 2, 0, 9));
   EXPECT_THAT(place_of_one(scheduler), ElementsAre("h2:2,3"));
+}
+
+TEST(Place, LeastFragmentationKeepsWholeWhatRunsOfUsualSizesNeed) {
+  EXPECT_EQ(host_growth(3, 1, 8), -3);
+  EXPECT_EQ(host_growth(2, 1, 8), -1);
+  EXPECT_EQ(host_growth(8, 1, 8), 11);
+  EXPECT_EQ(pod_growth(4, 1, 4), 4);  // three: one is left of pairs, three of fours
+  Scheduler scheduler(eights(1, 2), with(policies::kFifo, Fit::fragmentation));
+  scheduler.hold({run(1), {{"h0", {0, 1, 2, 3, 4, 5}}}, at_second(9)});
+  scheduler.hold({run(2), {{"h1", {0, 1, 2, 3, 4}}}, at_second(9)});
+  scheduler.submit(small(3, 1, 0, 9));
+  EXPECT_THAT(place_of_one(scheduler), ElementsAre("h1:5"));  // h0 keeps a place for two
 }
 
 TEST(Place, BestFitPutsAGangsRemainderBesideWhoIsThere) {
