@@ -11,6 +11,7 @@ Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> 
   scheduler.set_limits(conditions.limits);
   for (const auto& [host, state, why] : conditions.hosts) scheduler.set_host(host, state, why);
   for (const Holding& holding : held) scheduler.hold(holding);
+  scheduler.expect_more(queue.size());
   for (const Want& want : queue) scheduler.submit(want);
   Plan plan = scheduler.decide(now);
   plan.waiting = scheduler.waiting();

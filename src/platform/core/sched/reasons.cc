@@ -10,6 +10,7 @@ namespace lockstep {
 namespace {
 
 // Work ahead is added up no further than this: nobody plans beyond, and sums cannot overflow.
+constexpr std::size_t kFetchAhead = 8;  // runs; while so many are explained, memory answers
 constexpr Duration kFarthest = std::chrono::hours(24 * 365 * 100);
 
 std::string count_of(std::int64_t n, std::string_view thing) {
@@ -68,8 +69,12 @@ class Explanation {
 
   std::vector<WaitingRun> of_all() {
     std::vector<WaitingRun> all;
-    all.reserve(waiting_.entries().size());
-    for (const auto& entry : waiting_.entries()) all.push_back(of(entry));
+    const auto& entries = waiting_.entries();
+    all.reserve(entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (i + kFetchAhead < entries.size()) waiting_.fetch(entries[i + kFetchAhead]);
+      all.push_back(of(entries[i]));
+    }
     return all;
   }
 

@@ -32,6 +32,7 @@ class Scheduler::State {
     LS_CHECK(!holders_.contains(want.run));
     waiting_.add(want, accounts_.number_of(want.run.project, want.user));
   }
+  void expect_more(std::size_t runs) { waiting_.reserve(runs); }
   void withdraw(const RunId& run) { waiting_.remove(run); }
   void hold(const Holding& holding);
   void expect(const RunId& run, Time expected_end);
@@ -395,6 +396,7 @@ Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 
 void Scheduler::submit(const Want& want) { state_->submit(want); }
+void Scheduler::expect_more(std::size_t runs) { state_->expect_more(runs); }
 void Scheduler::withdraw(const RunId& run) { state_->withdraw(run); }
 void Scheduler::hold(const Holding& holding) { state_->hold(holding); }
 void Scheduler::expect(const RunId& run, Time expected_end) { state_->expect(run, expected_end); }

@@ -3,6 +3,8 @@
 // is only asked for what is known by name; nothing is decided by the order in which it keeps slots.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,9 +18,13 @@
 namespace lockstep {
 
 inline std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
-// Neighbouring numbers have neighbouring places.
 inline std::size_t hash_of(const RunId& run) {
-  return hash_of(run.project) + static_cast<std::size_t>(run.number);
+  // Eight neighbouring numbers share a line of the cache, and the eights go far apart (Fibonacci
+  // hashing): else the numbers of two projects, each without holes, could lie over each other.
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15, kInLine = std::uint64_t{7} << 32;
+  const auto number = static_cast<std::uint64_t>(run.number);
+  const std::uint64_t mixed = (hash_of(run.project) ^ (number >> 3)) * kGolden;
+  return (mixed & ~kInLine) | ((number << 32) & kInLine);
 }
 
 class SlotIndex {
@@ -33,9 +39,14 @@ class SlotIndex {
     return std::nullopt;
   }
 
+  // Room for so many more.
+  void reserve(std::size_t more) {
+    if (2 * (count_ + more) > cells_.size()) grow(std::bit_ceil(2 * (count_ + more)));
+  }
+
   // It is not there; slot >= 0.
   void add(std::size_t hash, int slot) {
-    if (4 * (count_ + 1) > 3 * cells_.size()) grow();
+    if (2 * (count_ + 1) > cells_.size()) grow(2 * cells_.size());
     put({fold(hash), slot});
     ++count_;
   }
@@ -64,9 +75,7 @@ class SlotIndex {
     int slot = kNone;
   };
 
-  static std::uint32_t fold(std::size_t hash) {
-    return static_cast<std::uint32_t>(hash ^ (hash >> 32));
-  }
+  static std::uint32_t fold(std::size_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
   std::size_t home(std::uint32_t hash) const { return hash & (cells_.size() - 1); }
   std::size_t after(std::size_t cell) const { return (cell + 1) & (cells_.size() - 1); }
   // Steps from one cell to the other.
@@ -80,8 +89,8 @@ class SlotIndex {
     cells_[i] = cell;
   }
 
-  void grow() {
-    std::vector<Cell> before(cells_.empty() ? kFirst : 2 * cells_.size());
+  void grow(std::size_t cells) {
+    std::vector<Cell> before(std::max(kFirst, cells));
     before.swap(cells_);
     for (const Cell& cell : before)
       if (cell.slot != kNone) put(cell);

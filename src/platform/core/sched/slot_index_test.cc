@@ -15,7 +15,7 @@ TEST(SlotIndex, FindsWhatWasAddedAndNothingElse) {
   SlotIndex index;
   std::map<int, int> slots;  // by key
   std::vector<int> keys;     // by slot
-  const auto hash_of = [](int key) { return static_cast<std::size_t>(key % 37); };
+  const auto hash_of = [](int key) { return static_cast<std::size_t>(key % 37) << 32; };
   const auto find = [&](int key) {
     return index.find(hash_of(key),
                       [&](int slot) { return keys[static_cast<std::size_t>(slot)] == key; });

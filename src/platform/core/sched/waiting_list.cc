@@ -80,6 +80,12 @@ void WaitingList::add(const Want& want, Accounts::Number account) {
   rearranged_ = rearranged_ && with_priority_ == 0;
 }
 
+void WaitingList::reserve(std::size_t count) {
+  wants_.reserve(wants_.size() + count);
+  by_slot_.reserve(by_slot_.size() + count);
+  by_run_.reserve(count);
+}
+
 void WaitingList::remove(const RunId& run) {
   const auto slot = find(run);
   LS_CHECK(slot.has_value());

@@ -2,7 +2,6 @@
 // array of plain numbers; everything else of a run is looked up when it matters.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <vector>
 
@@ -38,6 +37,8 @@ class WaitingList {
   WaitingList& operator=(const WaitingList&) = delete;
 
   void add(const Want& want, Accounts::Number account);
+  // So many will be added.
+  void reserve(std::size_t count);
   void remove(const RunId& run);
   bool contains(const RunId& run) const { return find(run).has_value(); }
   const std::vector<Entry>& entries();
@@ -45,6 +46,8 @@ class WaitingList {
   void remove_at(const std::vector<std::size_t>& positions);
 
   const Want& want(const Entry& entry) const { return wants_[as_index(entry.slot)]; }
+  // It is about to be looked at: those in order lie anywhere in memory.
+  void fetch(const Entry& entry) const { __builtin_prefetch(&want(entry)); }
   const Gang& gang(const Entry& entry) const { return gangs_[as_index(entry.shape)]; }
   // Whether the host takes anybody, from now on.
   void set_open(int host, bool open);
@@ -70,7 +73,7 @@ class WaitingList {
   const SchedulingPolicy policy_;
   const Room empty_;            // all hosts open
   Room open_;                   // empty, too, but for hosts that are closed
-  std::deque<Want> wants_;      // by slot
+  std::vector<Want> wants_;     // by slot
   std::vector<Entry> by_slot_;  // as they stand in entries_
   std::vector<int> free_slots_;
   SlotIndex by_run_;
