@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.tools.benchmark import rows_of
 
 from tests.conftest import ROOT
-from tests.tools.benchmark import rows_of
 
 sys.path.insert(0, str(ROOT / "bench"))
 

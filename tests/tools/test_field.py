@@ -6,9 +6,9 @@ import sys
 from typing import cast
 
 import pytest
+from tests.tools.benchmark import rows_of
 
 from tests.conftest import ROOT
-from tests.tools.benchmark import rows_of
 
 sys.path.insert(0, str(ROOT / "bench"))
 
