@@ -1,0 +1,79 @@
+"""The Python examples as programs: what they learn by each policy, and from whose checkpoints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.examples.test_gpt import free_port
+
+from tests.conftest import BUILD, PATIENCE, ROOT
+
+TEXT = "Once upon a time there was a gang of ranks. "
+SIZES = "--batch 8 --layers 3 --width 32 --context 16"
+GPT = ["examples/gpt_python/train.py", *SIZES.split(), "--heads", "2"]
+HUGGING_FACE = ["examples/hugging_face/train.py", *SIZES.split()]
+STAND_IN = Path(__file__).parent / "stand_in"
+
+
+def run_ranks(ranks: int, command: list[str]) -> str:
+    """What rank 0 says."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    paths = f"{BUILD / 'python'}:{STAND_IN}"
+    processes = [
+        subprocess.Popen(
+            command,
+            env={**kept, **place, "PYTHONPATH": paths, "RANK": str(rank), "WORLD_SIZE": str(ranks)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, said
+    return said[0]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT * 400)
+    return path
+
+
+def losses(said: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", said)]
+
+
+def test_the_gpt_learns_and_cpp_goes_on_from_its_checkpoints(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    options = ["--data", str(data), "--checkpoints", str(folder), "--warmup", "2"]
+    python = [sys.executable, *GPT, *options]
+    said = run_ranks(1, [*python, "--policy", "ddp", "--steps", "12"])
+    assert losses(said)[0] == pytest.approx(5.55, abs=0.2)
+    learned = losses(said)[-1]
+    assert learned < losses(said)[0] - 0.5
+    # C++ reads it and learns on, and Python reads that.
+    cpp = [str(BUILD / "bin" / "gpt"), "train", *SIZES.split(), "--heads", "2", *options]
+    said = run_ranks(1, [*cpp, "--policy", "ddp", "--steps", "14"])
+    assert "resuming from step 12" in said
+    assert losses(said)[0] < learned + 0.5
+    said = run_ranks(1, [*python, "--policy", "zero2", "--steps", "16"])
+    assert "resuming from step 14" in said
+    assert losses(said)[0] < learned + 0.5
+
+
+def test_a_model_in_the_manner_of_hugging_face_learns_the_same_by_every_policy(data: Path) -> None:
+    command = [sys.executable, *HUGGING_FACE, "--data", str(data), "--steps", "4"]
+    alone = losses(run_ranks(1, [*command, "--policy", "ddp"]))
+    assert alone[-1] < alone[0]
+    for ranks, words in ((4, "mics:2"), (2, "zero3 --checkpointing")):
+        found = losses(run_ranks(ranks, [*command, "--policy", *words.split()]))
+        assert found == pytest.approx(alone, abs=2e-4), words
