@@ -110,7 +110,8 @@ TEST(Crew, AllReadTheSameThoughMembersDieMeanwhile) {
       ::shutdown(crew[victim]->fd(), SHUT_RDWR);
     }
     for (auto& thread : threads) thread.join();
-    for (const std::size_t member : {2u, 3u, 5u}) EXPECT_EQ(read[member], read[0]) << "member " << member;
+    for (const std::size_t member : {2u, 3u, 5u})
+      EXPECT_EQ(read[member], read[0]) << "member " << member;
     EXPECT_NE(read[0].find("0:here"), std::string::npos) << read[0];
     EXPECT_NE(read[0].find("2:here 3:here"), std::string::npos) << read[0];
   }
