@@ -35,9 +35,9 @@ Result<std::vector<MicroBatch>> share_of_batch(const BatchShape& shape, int rank
     if (samples == 0)
       parts.push_back({first, first + 1, 0});
     else
-      parts.push_back({begin, end,
-                       static_cast<double>(samples * ranks * micro_steps) /
-                           static_cast<double>(shape.batch)});
+      parts.push_back(
+          {begin, end,
+           static_cast<double>(samples * ranks * micro_steps) / static_cast<double>(shape.batch)});
   }
   return parts;
 }
