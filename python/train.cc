@@ -92,7 +92,7 @@ std::string policy_words(BoundModel& bound) {
 using PythonOwned =
     std::tuple<std::string, std::vector<std::int64_t>, std::int64_t, std::int64_t, at::Tensor>;
 
-std::vector<PythonOwned> state_of(const BoundModel& bound) {
+std::vector<PythonOwned> owned_state(const BoundModel& bound) {
   std::vector<PythonOwned> state;
   for (const auto& one : bound.hooked->model().state())
     state.emplace_back(one.name, one.shape, one.owned.begin, one.owned.end, one.tensor);
@@ -135,7 +135,7 @@ void bind_train(py::module& module) {
       .def("owned_sizes", &owned_sizes)
       .def("slices_are_whole",
            [](const BoundModel& bound) { return bound.hooked->slices_are_whole(); })
-      .def("state", &state_of)
+      .def("state", &owned_state)
       .def("check", [](const BoundModel& bound) { value_of(bound.hooked->check()); })
       .def(
           "enter",
