@@ -78,11 +78,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION, "print the version");
 
   Action action;
-  add_group(app, action, "Runs", {add_run, add_resume, add_stop, add_kill});
-  add_group(
-      app, action, "Looking",
-      {add_ps, add_show, add_watch, add_logs, add_metrics, add_plot, add_flight, add_checkpoint});
-  add_group(app, action, "The daemon", {add_serve, add_version});
+  add_group(app, action, "Runs",
+            {add_run, add_resume, add_stop, add_kill, add_hold, add_release, add_priority});
+  add_group(app, action, "Looking",
+            {add_ps, add_queue, add_why, add_show, add_watch, add_logs, add_metrics, add_plot,
+             add_flight, add_checkpoint});
+  add_group(app, action, "The daemon", {add_serve, add_host, add_limits, add_version});
   add_group(app, action, "Trying a policy", {add_sim});
   add_group(app, action, "The machine", {add_map, add_probe, add_tune});
   add_group(app, action, "This program", {add_help, add_completion});

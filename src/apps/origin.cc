@@ -43,12 +43,12 @@ Said ask_git(const std::filesystem::path& folder, const std::string& question) {
   return said;
 }
 
+}  // namespace
+
 std::string user_name() {
   const passwd* user = ::getpwuid(::getuid());
   return user == nullptr ? format("{}", ::getuid()) : user->pw_name;
 }
-
-}  // namespace
 
 Origin origin_of(const std::filesystem::path& working_folder) {
   Origin origin{.user = user_name(), .git_commit = "", .git_dirty = false};

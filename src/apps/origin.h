@@ -2,10 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "platform/core/model/run.h"
 
 namespace lockstep {
+
+// Of this process.
+std::string user_name();
 
 // Asks git about the run's working folder, for at most two seconds a question; a tree whose changes
 // are not known by then counts as changed.

@@ -5,20 +5,13 @@
 
 #include <unistd.h>
 
+#include "apps/outlook.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
 #include "text/table.h"
 
 namespace lockstep {
 namespace {
-
-std::string in_terminal(const Table& table) {
-  const bool narrow = is_terminal(STDOUT_FILENO);
-  std::string words =
-      table.text(narrow ? static_cast<std::size_t>(terminal_width()) : 0, style_for(STDOUT_FILENO));
-  while (words.ends_with('\n')) words.pop_back();
-  return words;
-}
 
 constexpr auto kNoticeable = std::chrono::minutes(1);
 
@@ -82,6 +75,14 @@ std::string attempt_lines(const api::AttemptView& attempt) {
 
 }  // namespace
 
+std::string in_terminal(const Table& table) {
+  const bool narrow = is_terminal(STDOUT_FILENO);
+  std::string words =
+      table.text(narrow ? static_cast<std::size_t>(terminal_width()) : 0, style_for(STDOUT_FILENO));
+  while (words.ends_with('\n')) words.pop_back();
+  return words;
+}
+
 std::optional<Duration> without_progress(const api::RunView& run, Time now) {
   if (run.state != RunState::running || !run.progress) return std::nullopt;
   // What an attempt before this one said says nothing of this one.
@@ -121,12 +122,20 @@ std::string run_details(const api::RunView& run) {
   if (!run.origin.git_commit.empty())
     lines += format("code        {}{}\n", run.origin.git_commit.substr(0, 12),
                     run.origin.git_dirty ? ", with uncommitted changes" : "");
+  if (run.spec.run_class != RunClass::normal || run.priority != 0)
+    lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
+  if (run.expected_start)
+    lines += format("starts      {}{}\n", when_text(run.expected_start, SystemClock().now()),
+                    run.blocker ? format(" at the latest, behind {}", *run.blocker) : "");
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
                   run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
   if (run.progress) lines += format("step        {}{}\n", step_of(run), silence_of(run));
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));
   lines += format("checkpoints {} in {}\n", run.checkpoints.size(), run.checkpoint_folder);
+  for (const AuditEntry& event : run.events)
+    lines += format("event       {} {}{}\n", moment_text(event.time), event.what,
+                    event.by.empty() ? "" : " by " + event.by);
   for (const api::AttemptView& attempt : run.attempts) lines += attempt_lines(attempt);
   lines.pop_back();
   return lines;

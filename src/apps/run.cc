@@ -4,11 +4,13 @@
 #include "apps/exit_codes.h"
 #include "apps/follow.h"
 #include "apps/origin.h"
+#include "apps/outlook.h"
 #include "apps/own_daemon.h"
 #include "apps/present.h"
 #include "apps/spec.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
+#include "base/clock.h"
 #include "platform/api/json.h"
 
 namespace lockstep {
@@ -22,6 +24,7 @@ constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run 
 struct Choice {
   RunFlags flags;
   bool detach = false;
+  bool plan = false;
   bool json = false;
 };
 
@@ -32,6 +35,33 @@ Result<api::RunView> submit(Client& client, const RunSpec& spec) {
   auto run = patiently(client, [&] { return client.submit(request); });
   if (!run && Interrupt::requested()) return Error{Code::cancelled, kInterrupted};
   return run;
+}
+
+std::string places_text(const api::PlanView& plan) {
+  std::vector<std::string> places;
+  for (const api::PlaceView& place : plan.places)
+    places.push_back(format("{} ({})", place.host, joined(place.devices, ", ")));
+  return joined(places, ", ");
+}
+
+std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
+  const Time now = SystemClock().now();
+  std::string lines =
+      plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
+                  : format("{} would wait: it {}", size_text(spec), plan.reason);
+  if (!plan.starts && plan.expected_start)
+    lines += format("\nIt would start {} at the latest, with {} before it",
+                    when_text(plan.expected_start, now), plan.ahead);
+  return lines + "\nNothing was submitted";
+}
+
+Result<int> show_plan(const Choice& choice) {
+  const RunSpec spec = TRY(spec_of(choice.flags));
+  Client client = TRY(connect());
+  const auto plan =
+      TRY(client.plan({.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}));
+  print(choice.json ? dump_json(to_json(plan), Indent::two) : plan_text(plan, spec));
+  return kDone;
 }
 
 Result<int> submit_and_follow(const Choice& choice) {
@@ -99,7 +129,25 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--checkpoint-folder", flags.checkpoint_folder,
                    "the same on every node (default: in the daemon's folder)")
       ->type_name(kFolderValue);
-  command->add_flag("-d,--detach", choice->detach, "print the run's id and return at once");
+  command
+      ->add_option("--class", flags.run_class,
+                   "debug: at most 1h on one node, starts soon (default normal)")
+      ->type_name("debug|normal");
+  command
+      ->add_option("--priority", flags.priority,
+                   "from -100 to 100: a higher one starts first in its project (default 0)")
+      ->check(whole_number(-kPriorityMost, kPriorityMost));
+  command->add_option("--after", flags.after, "start once this run has succeeded; repeatable")
+      ->type_name(kRunValue)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--not-before", flags.not_before,
+                   "start no earlier: 2026-11-22T12:00:00Z, or 2h from now")
+      ->type_name("TIME");
+  auto* plan = command->add_flag("--plan", choice->plan,
+                                 "print where and when it would start, and submit nothing");
+  command->add_flag("-d,--detach", choice->detach, "print the run's id and return at once")
+      ->excludes(plan);
   command->add_flag("--json", choice->json, "print the submitted run as JSON and return at once");
   command->footer(
       "Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR "
@@ -114,8 +162,9 @@ void add_run(CLI::App& app, Action& action) {
       "  devices: 2\n"
       "  timeout: 30m\n"
       "  command: [python, train.py, --epochs, \"3\"]");
-  command->callback(
-      [&action, choice] { action = [choice] { return submit_and_follow(*choice); }; });
+  command->callback([&action, choice] {
+    action = [choice] { return choice->plan ? show_plan(*choice) : submit_and_follow(*choice); };
+  });
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include "apps/startable.h"
 #include "apps/subcommand.h"
+#include "base/clock.h"
 #include "base/environment.h"
 #include "base/files.h"
 #include "platform/api/json.h"
@@ -109,6 +110,21 @@ Result<RunSpec> spec_from_words(const std::vector<std::string>& words) {
              words[0], words[1]));
 }
 
+Result<RunClass> class_option(const std::string& words) {
+  auto run_class = parse_name<RunClass>(words);
+  return run_class ? run_class : std::move(run_class).error().within("--class");
+}
+
+// 2026-11-22T12:00:00Z, or 2h: so long from now.
+Result<Time> moment_option(const std::string& words) {
+  if (const auto pause = parse_duration(words)) return SystemClock().now() + *pause;
+  if (const auto moment = parse_time(words)) return moment;
+  return invalid(
+      format("--not-before {}: write a moment such as 2026-11-22T12:00:00Z, or how long "
+             "from now, such as 2h",
+             words));
+}
+
 Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.project) spec.project = *flags.project;
   if (flags.name) spec.name = *flags.name;
@@ -116,6 +132,11 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.devices) spec.devices = *flags.devices;
   if (flags.retries) spec.retries = *flags.retries;
   if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
+  if (flags.run_class) spec.run_class = TRY(class_option(*flags.run_class));
+  if (flags.priority) spec.priority = *flags.priority;
+  if (!flags.after.empty()) spec.after = flags.after;
+  if (flags.not_before) spec.not_before = TRY(moment_option(*flags.not_before));
+  for (std::string& run : spec.after) run = text(TRY(run_argument(run)));
   if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
   if (flags.on_failure) {
     auto choice = parse_name<OnFailure>(*flags.on_failure);

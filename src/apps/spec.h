@@ -13,7 +13,9 @@ namespace lockstep {
 struct RunFlags {
   std::vector<std::string> words;  // the command, or one file
   std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder, on_failure;
-  std::optional<int> nodes, devices, retries;
+  std::optional<std::string> run_class, not_before;
+  std::optional<int> nodes, devices, retries, priority;
+  std::vector<std::string> after;
   std::vector<std::string> env;  // NAME=VALUE, or NAME
 };
 

@@ -31,13 +31,19 @@ void add_checkpoint(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_flight(CLI::App& app, Action& action);
 void add_help(CLI::App& app, Action& action);
+void add_hold(CLI::App& app, Action& action);
+void add_host(CLI::App& app, Action& action);
 void add_kill(CLI::App& app, Action& action);
+void add_limits(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);
+void add_priority(CLI::App& app, Action& action);
 void add_probe(CLI::App& app, Action& action);
 void add_ps(CLI::App& app, Action& action);
+void add_queue(CLI::App& app, Action& action);
+void add_release(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
@@ -47,6 +53,7 @@ void add_stop(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
+void add_why(CLI::App& app, Action& action);
 
 // A run as users name it: demo/42, or 42 in the project `default`.
 Result<RunId> run_argument(const std::string& words);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "platform/core/sched/pass.h"
+#include "platform/core/step/queue.h"
 
 namespace lockstep::sim {
 namespace {
@@ -13,18 +14,11 @@ bool is_active(RunState state) { return state == RunState::starting || state == 
 
 bool holds(const Attempt& attempt) { return attempt.state != AttemptState::ended; }
 
-Duration limit_of(const Run& run) { return run.spec.timeout - run.charged; }
-
 std::vector<Holding> holdings(const State& state) {
   std::vector<Holding> held;
-  for (const RunId& id : state.open) {
-    const Attempt* attempt = live_attempt(state, id);
-    if (!attempt) continue;
-    const Time end = attempt->created + limit_of(state.runs.at(id));
-    held.push_back({id, {}, attempt->draining.value_or(end)});
-    for (const Node* node : nodes_of(state, attempt->id))
-      held.back().slices.push_back({node->host, node->devices});
-  }
+  for (const RunId& id : state.open)
+    if (const Attempt* attempt = live_attempt(state, id))
+      held.push_back(holding_of(state.runs.at(id), *attempt, nodes_of(state, attempt->id)));
   return held;
 }
 
@@ -33,7 +27,8 @@ std::vector<Holding> holdings(const State& state) {
 void Invariants::check(const State& state, const State& durable) {
   if (state.runs != durable.runs || state.attempts != durable.attempts ||
       state.nodes != durable.nodes || state.open != durable.open ||
-      state.requests != durable.requests)
+      state.requests != durable.requests || state.hosts != durable.hosts ||
+      state.limits != durable.limits)
     scene_.violate("the store does not hold what the controller believes");
   if (state.requests.size() != state.runs.size())
     scene_.violate("a run was made twice, though its user repeated himself under one id");
@@ -96,17 +91,12 @@ void Invariants::check_queue(const State& state) {
   std::vector<Want> wants;
   for (const RunId& id : state.open) {
     const Run& run = state.runs.at(id);
-    if (run.state != RunState::queued || (run.not_before && *run.not_before > now)) continue;
-    wants.push_back({.run = id,
-                     .nodes = run.spec.nodes,
-                     .devices = run.spec.devices,
-                     .remainder = run.spec.remainder,
-                     .arrived = run.queued,
-                     .limit = limit_of(run),
-                     .used = run.charged});
+    if (!waits_for_devices(run)) continue;
+    wants.push_back(want_of(run));
   }
-  for (const Placement& placement :
-       pass(state.map, policies::kOurs, wants, holdings(state), now).placements)
+  for (const Placement& placement : pass(state.map, step_policy(), wants, holdings(state), now,
+                                         conditions_of(state.hosts, state.limits))
+                                        .placements)
     scene_.violate(format("{} waits although it fits: {}", text(placement.run),
                           state.runs.at(placement.run).reason));
 }

@@ -32,6 +32,13 @@ struct Teller {
   std::string operator()(const Run& run) const { return line_of(state.runs, run); }
   std::string operator()(const Attempt& row) const { return line_of(state.attempts, row); }
   std::string operator()(const Node& node) const { return line_of(state.nodes, node); }
+  std::string operator()(const HostRow& host) const {
+    return format("host {} is {}: {}", host.id, text(host.state), host.reason);
+  }
+  std::string operator()(const LimitRow& limit) const {
+    return format("{} may hold {} devices", text(limit.id),
+                  limit.devices ? format("{}", *limit.devices) : std::string("all"));
+  }
 };
 
 const Error kDead{Code::unavailable, "the daemon is dead"};

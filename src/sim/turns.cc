@@ -19,7 +19,26 @@ std::tuple<Time, Time, RunId> turn_of(const Run& run) {
   return {run.queued + 20 * counted, run.queued, run.id};
 }
 
-bool is_ahead(const Run& a, const Run& b) { return turn_of(a) < turn_of(b); }
+// Who stands where, of those that wait or start now. The runs of a project share out its places by
+// their priorities.
+using Places = std::map<RunId, std::size_t>;
+Places places_of(const std::vector<Claim>& claims) {
+  std::vector<const Run*> runs;
+  for (const Claim& claim : claims)
+    if (claim.starts || waits_for_devices(*claim.run)) runs.push_back(claim.run);
+  std::ranges::sort(runs, {}, [](const Run* run) { return turn_of(*run); });
+  std::map<std::string, std::vector<const Run*>> by_project;
+  for (const Run* run : runs) by_project[run->id.project].push_back(run);
+  for (auto& [project, theirs] : by_project)
+    std::ranges::stable_sort(theirs, std::ranges::greater(), &Run::priority);
+  std::map<std::string, std::size_t> next;
+  Places places;
+  for (std::size_t place = 0; place < runs.size(); ++place) {
+    const std::string& project = runs[place]->id.project;
+    places[by_project[project][next[project]++]->id] = place;
+  }
+  return places;
+}
 
 int hosts_with_room(const Pod& pod, const Free& free, int devices) {
   int count = 0;
@@ -84,12 +103,12 @@ std::optional<Time> first_fit(const Map& map, const RunSpec& spec,
   return std::nullopt;
 }
 
-const Run* head_of(const Map& map, const std::vector<Claim>& claims) {
+const Run* head_of(const Map& map, const std::vector<Claim>& claims, const Places& places) {
   const Run* head = nullptr;
   for (const Claim& claim : claims) {
     const Run& run = *claim.run;
-    if (run.state != RunState::queued || run.not_before) continue;
-    if (head && is_ahead(*head, run)) continue;
+    if (!waits_for_devices(run)) continue;
+    if (head && places.at(head->id) < places.at(run.id)) continue;
     if (fits(map, run.spec, free_devices(map, {}))) head = &run;
   }
   return head;
@@ -98,12 +117,13 @@ const Run* head_of(const Map& map, const std::vector<Claim>& claims) {
 }  // namespace
 
 std::optional<std::string> wrong_turn(const Map& map, const std::vector<Claim>& claims) {
-  const Run* head = head_of(map, claims);
+  const Places places = places_of(claims);
+  const Run* head = head_of(map, claims, places);
   std::vector<const Claim*> holders, passing, rightful;
   for (const Claim& claim : claims) {
     if (!claim.attempt) continue;
     holders.push_back(&claim);
-    const bool passes = head && claim.starts && is_ahead(*head, *claim.run);
+    const bool passes = head && claim.starts && places.at(head->id) < places.at(claim.run->id);
     (passes ? passing : rightful).push_back(&claim);
   }
   if (passing.empty()) return std::nullopt;

@@ -6,6 +6,7 @@
 #include "map/map.h"
 #include "platform/api/agent_messages.h"
 #include "platform/api/messages.h"
+#include "platform/api/queue_messages.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -16,8 +17,17 @@ namespace lockstep {
   EACH(api::Health)          \
   EACH(api::Heartbeat)       \
   EACH(api::HeartbeatAnswer) \
+  EACH(api::HoldRequest)     \
+  EACH(api::HostList)        \
+  EACH(api::HostRequest)     \
+  EACH(api::LimitList)       \
+  EACH(api::LimitRequest)    \
   EACH(api::LogLine)         \
   EACH(api::LogPage)         \
+  EACH(api::PlanView)        \
+  EACH(api::PriorityRequest) \
+  EACH(api::QueueView)       \
+  EACH(api::ReleaseRequest)  \
   EACH(api::ResumeRequest)   \
   EACH(api::RunList)         \
   EACH(api::RunView)         \

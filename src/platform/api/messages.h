@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/queue_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/run.h"
 #include "text/record.h"
@@ -229,6 +230,10 @@ struct RunView {
   std::string name;
   RunState state = RunState::queued;
   std::string reason;
+  std::optional<std::string> blocker;
+  std::optional<Time> expected_start;
+  int priority = 0;
+  bool held = false;
   std::int64_t version = 0;
   RunSpec spec;  // values of `env` are hidden
   Origin origin;
@@ -243,13 +248,21 @@ struct RunView {
   std::optional<Progress> progress;
   std::map<std::string, double> latest;  // last value of each metric
   std::vector<Checkpoint> checkpoints;   // oldest first; empty in lists
+  std::vector<AuditEntry> events;        // likewise
 
   static constexpr auto fields() {
     return record<RunView>(
         field("id", &RunView::id, "project/number"), field("name", &RunView::name, "its name"),
         field("state", &RunView::state, "how far it is"),
         field("reason", &RunView::reason, "why it waits or why it ended"),
-        field("version", &RunView::version, "grows with every change"),
+        field("blocker", &RunView::blocker, "while it waits: the run that must end or start first"),
+        field("expected_start", &RunView::expected_start,
+              "while it waits: when it starts if all run as long as they may; absent: nobody can "
+              "tell"),
+        field("priority", &RunView::priority, "among the runs of its project"),
+        field("held", &RunView::held, "it does not start until it is released"),
+        field("version", &RunView::version,
+              "grows with every change, but not with that of the expected start"),
         field("spec", &RunView::spec, "what was asked for; values of env are shown as ***"),
         field("origin", &RunView::origin, "where it came from"),
         field("submitted", &RunView::submitted, "when it was submitted"),
@@ -262,7 +275,9 @@ struct RunView {
         field("attempts", &RunView::attempts, "its attempts, oldest first; empty in lists"),
         field("progress", &RunView::progress, "steps done and planned"),
         field("latest", &RunView::latest, "the last value of each metric"),
-        field("checkpoints", &RunView::checkpoints, "committed checkpoints; empty in lists"));
+        field("checkpoints", &RunView::checkpoints, "committed checkpoints; empty in lists"),
+        field("events", &RunView::events,
+              "what people and Lockstep changed of it, oldest first; empty in lists"));
   }
 };
 

@@ -125,6 +125,67 @@ inline constexpr Call<None, ResumeRequest, RunView> kResume{
     "ResumeRequest",
     "RunView",
     "queue a run again that failed, timed out or was cancelled"};
+inline constexpr Call<None, HoldRequest, RunView> kHold{"POST",
+                                                        "/api/v1/runs/{project}/{number}/hold",
+                                                        Caller::user,
+                                                        Refusals::unknown_or_full,
+                                                        "HoldRequest",
+                                                        "RunView",
+                                                        "keep a run that waits from starting"};
+inline constexpr Call<None, ReleaseRequest, RunView> kRelease{
+    "POST",
+    "/api/v1/runs/{project}/{number}/release",
+    Caller::user,
+    Refusals::unknown_or_full,
+    "ReleaseRequest",
+    "RunView",
+    "let a run start that was held"};
+inline constexpr Call<None, PriorityRequest, RunView> kPriority{
+    "POST",
+    "/api/v1/runs/{project}/{number}/priority",
+    Caller::user,
+    Refusals::unknown_or_full,
+    "PriorityRequest",
+    "RunView",
+    "bring a run forward among those of its project, or back"};
+inline constexpr Call<QueueQuery, None, QueueView> kQueue{
+    "GET",
+    "/api/v1/queue",
+    Caller::user,
+    Refusals::none,
+    "",
+    "QueueView",
+    "who waits, why and until when, and who holds devices"};
+inline constexpr Call<None, SubmitRequest, PlanView> kPlan{
+    "POST",
+    "/api/v1/plan",
+    Caller::user,
+    Refusals::none,
+    "SubmitRequest",
+    "PlanView",
+    "what would become of a run; nothing is submitted"};
+inline constexpr Call<None, None, HostList> kHosts{
+    "GET",      "/api/v1/hosts",          Caller::user, Refusals::none, "",
+    "HostList", "the hosts and their use"};
+inline constexpr Call<None, HostRequest, HostList> kSetHost{
+    "POST",
+    "/api/v1/hosts",
+    Caller::user,
+    Refusals::unknown_or_full,
+    "HostRequest",
+    "HostList",
+    "give a host to runs, or keep it from them"};
+inline constexpr Call<None, None, LimitList> kLimits{
+    "GET",
+    "/api/v1/limits",
+    Caller::user,
+    Refusals::none,
+    "",
+    "LimitList",
+    "how many devices projects and users may hold"};
+inline constexpr Call<None, LimitRequest, LimitList> kSetLimit{
+    "POST",      "/api/v1/limits",          Caller::user, Refusals::full, "LimitRequest",
+    "LimitList", "set or lift such a limit"};
 inline constexpr Call<LogsQuery, None, LogPage> kLogs{
     "GET",
     "/api/v1/runs/{project}/{number}/logs",
@@ -151,8 +212,9 @@ inline constexpr Call<None, Heartbeat, HeartbeatAnswer> kHeartbeat{
     "HeartbeatAnswer",
     "an agent reports, and hears what to do"};
 
-inline constexpr std::array<const Route*, 12> kRoutes = {
-    &kHealth, &kOpenapi, &kVersion, &kMap,  &kSubmit,  &kRuns,
-    &kRun,    &kStop,    &kResume,  &kLogs, &kMetrics, &kHeartbeat};
+inline constexpr std::array<const Route*, 21> kRoutes = {
+    &kHealth,  &kOpenapi, &kVersion, &kMap,     &kSubmit,  &kPlan,     &kRuns,
+    &kRun,     &kStop,    &kResume,  &kHold,    &kRelease, &kPriority, &kLogs,
+    &kMetrics, &kQueue,   &kHosts,   &kSetHost, &kLimits,  &kSetLimit, &kHeartbeat};
 
 }  // namespace lockstep::api

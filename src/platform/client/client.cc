@@ -165,6 +165,38 @@ Result<api::RunView> Client::resume(const RunId& id) {
   return connection_->ask(api::kResume, words_of(id));
 }
 
+Result<api::RunView> Client::hold(const RunId& id, const api::HoldRequest& request) {
+  return connection_->ask(api::kHold, words_of(id), {}, request);
+}
+
+Result<api::RunView> Client::release(const RunId& id, const api::ReleaseRequest& request) {
+  return connection_->ask(api::kRelease, words_of(id), {}, request);
+}
+
+Result<api::RunView> Client::priority(const RunId& id, const api::PriorityRequest& request) {
+  return connection_->ask(api::kPriority, words_of(id), {}, request);
+}
+
+Result<api::QueueView> Client::queue(const api::QueueQuery& query) {
+  return connection_->ask(api::kQueue, {}, query);
+}
+
+Result<api::PlanView> Client::plan(const api::SubmitRequest& request) {
+  return connection_->ask(api::kPlan, {}, {}, request);
+}
+
+Result<api::HostList> Client::hosts() { return connection_->ask(api::kHosts); }
+
+Result<api::HostList> Client::set_host(const api::HostRequest& request) {
+  return connection_->ask(api::kSetHost, {}, {}, request);
+}
+
+Result<api::LimitList> Client::limits() { return connection_->ask(api::kLimits); }
+
+Result<api::LimitList> Client::set_limit(const api::LimitRequest& request) {
+  return connection_->ask(api::kSetLimit, {}, {}, request);
+}
+
 Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {
   return connection_->ask(api::kLogs, words_of(id), query, {}, from_seconds(query.wait_seconds));
 }

@@ -43,6 +43,16 @@ class Client {
   Result<api::RunView> run(const RunId& id, std::int64_t after_version = -1, Duration wait = {});
   Result<api::RunView> stop(const RunId& id, const api::StopRequest& request);
   Result<api::RunView> resume(const RunId& id);
+  Result<api::RunView> hold(const RunId& id, const api::HoldRequest& request);
+  Result<api::RunView> release(const RunId& id, const api::ReleaseRequest& request);
+  Result<api::RunView> priority(const RunId& id, const api::PriorityRequest& request);
+  Result<api::QueueView> queue(const api::QueueQuery& query);
+  // Submits nothing.
+  Result<api::PlanView> plan(const api::SubmitRequest& request);
+  Result<api::HostList> hosts();
+  Result<api::HostList> set_host(const api::HostRequest& request);
+  Result<api::LimitList> limits();
+  Result<api::LimitList> set_limit(const api::LimitRequest& request);
   Result<api::LogPage> logs(const RunId& id, const api::LogsQuery& query);
   Result<api::SeriesList> metrics(const RunId& id, const api::MetricsQuery& query);
   // Answers, or fails by the deadline, which leaves room for heartbeat.wait_seconds.

@@ -36,9 +36,12 @@ bool starts(const Attempt* attempt, const NodeId& node) {
   return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
 }
 
-RunId run_of(const Run& row) { return row.id; }
-RunId run_of(const Attempt& row) { return row.id.run; }
-RunId run_of(const Node& row) { return row.id.attempt.run; }
+// Whose watchers are to hear of the row.
+std::optional<RunId> run_of(const Run& row) { return row.id; }
+std::optional<RunId> run_of(const Attempt& row) { return row.id.run; }
+std::optional<RunId> run_of(const Node& row) { return row.id.attempt.run; }
+std::optional<RunId> run_of(const HostRow&) { return std::nullopt; }
+std::optional<RunId> run_of(const LimitRow&) { return std::nullopt; }
 
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
@@ -138,6 +141,16 @@ Result<void> Controller::resume(const RunId& run) {
   TRY(check_ready());
   TRY(handle(ResumeRun{run}));
   return {};
+}
+
+Result<void> Controller::change(const Event& event) {
+  TRY(check_ready());
+  TRY(handle(event));
+  return {};
+}
+
+Result<Prospect> Controller::plan(const RunSpec& spec, const Origin& origin) const {
+  return prospect_of(state_, {spec, origin}, setup_.clock.now());
 }
 
 Result<Command> Controller::report(const NodeReport& report) {
@@ -338,7 +351,8 @@ Launch Controller::launch_of(const Node& node) const {
 void Controller::notify(const std::vector<Change>& changes) const {
   std::set<RunId> touched;
   for (const Change& change : changes)
-    touched.insert(std::visit([](const auto& row) { return run_of(row); }, change));
+    if (auto run = std::visit([](const auto& row) { return run_of(row); }, change))
+      touched.insert(std::move(*run));
   for (const RunId& run : touched)
     for (const Watcher& watcher : watchers_) watcher(run, state_.runs.at(run).version);
 }

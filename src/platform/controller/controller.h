@@ -31,6 +31,7 @@
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
+#include "platform/core/step/prospect.h"
 #include "platform/core/step/step.h"
 #include "platform/engine/engine.h"
 #include "platform/host/keys.h"
@@ -64,6 +65,11 @@ class Controller {
   // Queues it again, with its whole time-out and all its retries. Refused unless it failed, timed
   // out or was cancelled.
   Result<void> resume(const RunId& run);
+  // What users and operators change of what waits: HoldRun, ReleaseRun, SetPriority, SetHost,
+  // SetLimit.
+  Result<void> change(const Event& event);
+  // What would become of the run if it were submitted now. Nothing changes.
+  Result<Prospect> plan(const RunSpec& spec, const Origin& origin) const;
   // An agent's heartbeat; the answer is what it shall do. Reports of ended attempts are answered
   // with `leave`.
   Result<Command> report(const NodeReport& report);

@@ -8,6 +8,7 @@
 #include "platform/api/openapi.h"
 #include "platform/api/proof.h"
 #include "platform/server/log_page.h"
+#include "platform/server/queue_views.h"
 
 namespace lockstep {
 
@@ -37,6 +38,15 @@ Handlers::Handler Handlers::of(const api::Route& route) {
       {&api::kRun, &H::handle<api::kRun, &H::run>},
       {&api::kStop, &H::handle<api::kStop, &H::stop>},
       {&api::kResume, &H::handle<api::kResume, &H::resume>},
+      {&api::kHold, &H::handle<api::kHold, &H::hold>},
+      {&api::kRelease, &H::handle<api::kRelease, &H::release>},
+      {&api::kPriority, &H::handle<api::kPriority, &H::priority>},
+      {&api::kQueue, &H::handle<api::kQueue, &H::queue>},
+      {&api::kPlan, &H::handle<api::kPlan, &H::plan>},
+      {&api::kHosts, &H::handle<api::kHosts, &H::list_hosts>},
+      {&api::kSetHost, &H::handle<api::kSetHost, &H::set_host>},
+      {&api::kLimits, &H::handle<api::kLimits, &H::limits>},
+      {&api::kSetLimit, &H::handle<api::kSetLimit, &H::set_limit>},
       {&api::kLogs, &H::handle<api::kLogs, &H::logs>},
       {&api::kMetrics, &H::handle<api::kMetrics, &H::metrics>},
       {&api::kHeartbeat, &H::handle<api::kHeartbeat, &H::heartbeat>},
@@ -57,6 +67,12 @@ Result<api::RunView> Handlers::view(const RunId& id) {
   const Run& run = *TRY(find_run(id));
   auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
                        setup_.controller.checkpoint_folder(run), setup_.clock.now());
+  if (run.state == RunState::queued) {
+    const auto& waiting = setup_.controller.queue().waiting();
+    if (const auto found = std::ranges::find(waiting, id, &WaitingRun::run); found != waiting.end())
+      add_outlook(view, *found);
+  }
+  view.events = run.audit;
   view.attempts = attempt_views(state(), id);
   view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
   return view;
@@ -99,6 +115,48 @@ Result<api::RunView> Handlers::resume(const Ask<api::kResume>& ask) {
   const RunId id = TRY(run_of(ask.words));
   TRY(setup_.controller.resume(id));
   return view(id);
+}
+
+Result<api::RunView> Handlers::hold(const Ask<api::kHold>& ask) {
+  const RunId id = TRY(run_of(ask.words));
+  TRY(setup_.controller.change(HoldRun{id, ask.request.by, ask.request.reason}));
+  return view(id);
+}
+
+Result<api::RunView> Handlers::release(const Ask<api::kRelease>& ask) {
+  const RunId id = TRY(run_of(ask.words));
+  TRY(setup_.controller.change(ReleaseRun{id, ask.request.by}));
+  return view(id);
+}
+
+Result<api::RunView> Handlers::priority(const Ask<api::kPriority>& ask) {
+  const RunId id = TRY(run_of(ask.words));
+  TRY(setup_.controller.change(SetPriority{id, ask.request.priority, ask.request.by}));
+  return view(id);
+}
+
+Result<api::QueueView> Handlers::queue(const Ask<api::kQueue>& ask) {
+  return queue_view(state(), setup_.controller.queue(), ask.query.limit, setup_.clock.now());
+}
+
+Result<api::PlanView> Handlers::plan(const Ask<api::kPlan>& ask) {
+  return plan_view(TRY(setup_.controller.plan(ask.request.spec, ask.request.origin)));
+}
+
+Result<api::HostList> Handlers::list_hosts(const Ask<api::kHosts>&) { return host_list(state()); }
+
+Result<api::HostList> Handlers::set_host(const Ask<api::kSetHost>& ask) {
+  const api::HostRequest& request = ask.request;
+  TRY(setup_.controller.change(SetHost{request.host, request.state, request.by, request.reason}));
+  return host_list(state());
+}
+
+Result<api::LimitList> Handlers::limits(const Ask<api::kLimits>&) { return limit_list(state()); }
+
+Result<api::LimitList> Handlers::set_limit(const Ask<api::kSetLimit>& ask) {
+  const api::LimitRequest& request = ask.request;
+  TRY(setup_.controller.change(SetLimit{{request.scope, request.name}, request.devices}));
+  return limit_list(state());
 }
 
 // Newest first.

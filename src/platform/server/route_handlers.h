@@ -34,6 +34,15 @@ class Handlers {
   Result<api::RunList> runs(const Ask<api::kRuns>& ask);
   Result<api::RunView> stop(const Ask<api::kStop>& ask);
   Result<api::RunView> resume(const Ask<api::kResume>& ask);
+  Result<api::RunView> hold(const Ask<api::kHold>& ask);
+  Result<api::RunView> release(const Ask<api::kRelease>& ask);
+  Result<api::RunView> priority(const Ask<api::kPriority>& ask);
+  Result<api::QueueView> queue(const Ask<api::kQueue>& ask);
+  Result<api::PlanView> plan(const Ask<api::kPlan>& ask);
+  Result<api::HostList> list_hosts(const Ask<api::kHosts>& ask);
+  Result<api::HostList> set_host(const Ask<api::kSetHost>& ask);
+  Result<api::LimitList> limits(const Ask<api::kLimits>& ask);
+  Result<api::LimitList> set_limit(const Ask<api::kSetLimit>& ask);
   Result<api::SeriesList> metrics(const Ask<api::kMetrics>& ask);
   Result<void> run(const Ask<api::kRun>& ask, const Reply<api::RunView>& reply);
   Result<void> logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage>& reply);

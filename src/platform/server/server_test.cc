@@ -424,6 +424,76 @@ TEST_F(ServerTest, AnAgentIsHeardWhoseLinesCannotBeStored) {
   EXPECT_EQ(get("/api/v1/runs/demo/1")["attempts"][0]["nodes"][0]["state"], "ready");
 }
 
+TEST_F(ServerTest, TheQueueSaysWhoWaitsForWhomAndUntilWhen) {
+  submit();
+  submit();
+  const Json queue = get("/api/v1/queue");
+  ASSERT_EQ(queue["waiting"].size(), 1u);
+  const Json& waits = queue["waiting"][0];
+  EXPECT_EQ(waits["run"], "demo/2");
+  EXPECT_EQ(waits["user"], "ann");
+  EXPECT_EQ(waits["class"], "normal");
+  EXPECT_EQ(waits["blocker"], "demo/1");
+  ASSERT_EQ(queue["holding"].size(), 1u);
+  EXPECT_EQ(queue["holding"][0]["hosts"], Json::array({"a"}));
+  EXPECT_EQ(waits["expected_start"], queue["holding"][0]["expected_end"]);
+  const Json run = get("/api/v1/runs/demo/2");
+  EXPECT_EQ(run["blocker"], "demo/1");
+  EXPECT_EQ(run["expected_start"], waits["expected_start"]);
+  EXPECT_EQ(run["reason"], waits["reason"]);
+}
+
+TEST_F(ServerTest, APlanSubmitsNothing) {
+  const std::string spec = R"({"spec":{"project":"demo","command":["train"],"devices":2}})";
+  const Json plan = parse_json(ask("POST", "/api/v1/plan", spec).body).value();
+  EXPECT_EQ(plan["starts"], true);
+  EXPECT_EQ(plan["places"][0]["host"], "a");
+  EXPECT_EQ(plan["places"][0]["devices"], Json::array({0, 1}));
+  EXPECT_EQ(get("/api/v1/runs")["runs"].size(), 0u);
+  submit();
+  const Json waits = parse_json(ask("POST", "/api/v1/plan", spec).body).value();
+  EXPECT_EQ(waits["starts"], false);
+  EXPECT_EQ(waits["blocker"], "demo/1");
+  EXPECT_EQ(get("/api/v1/runs")["runs"].size(), 1u);
+}
+
+TEST_F(ServerTest, WhatIsChangedOfARunIsAmongItsEvents) {
+  submit();
+  submit();
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/1/hold", "{}").status, 400) << "it does not wait";
+  const auto held = ask("POST", "/api/v1/runs/demo/2/hold", R"({"by":"ann","reason":"later"})");
+  ASSERT_EQ(held.status, 200) << held.body;
+  EXPECT_EQ(parse_json(held.body).value()["held"], true);
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/2/priority", R"({"by":"bob","priority":3})").status,
+            200);
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/2/priority", R"({"priority":101})").status, 400);
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/2/release", R"({"by":"bob"})").status, 200);
+  const Json run = get("/api/v1/runs/demo/2");
+  EXPECT_EQ(run["held"], false);
+  EXPECT_EQ(run["priority"], 3);
+  ASSERT_EQ(run["events"].size(), 3u);
+  EXPECT_EQ(run["events"][0]["what"], "held: later");
+  EXPECT_EQ(run["events"][1]["by"], "bob");
+}
+
+TEST_F(ServerTest, HostsAndLimitsAreShownAndSet) {
+  submit();
+  const Json host = get("/api/v1/hosts")["hosts"][0];
+  EXPECT_EQ(host["state"], "open");
+  EXPECT_EQ(host["free"], 0);
+  EXPECT_EQ(host["runs"], Json::array({"demo/1"}));
+  const auto closed =
+      ask("POST", "/api/v1/hosts", R"({"host":"a","state":"closed","by":"ann","reason":"loud"})");
+  EXPECT_EQ(parse_json(closed.body).value()["hosts"][0]["reason"], "by ann: loud");
+  EXPECT_EQ(ask("POST", "/api/v1/hosts", R"({"host":"z","state":"open"})").status, 404);
+  EXPECT_THAT(get("/api/v1/limits")["limits"], IsEmpty());
+  const auto limits =
+      ask("POST", "/api/v1/limits", R"({"scope":"project","name":"demo","devices":4})");
+  EXPECT_EQ(parse_json(limits.body).value()["limits"][0]["held"], 2);
+  EXPECT_EQ(ask("POST", "/api/v1/limits", R"({"scope":"project","name":"demo"})").status, 200);
+  EXPECT_THAT(get("/api/v1/limits")["limits"], IsEmpty());
+}
+
 TEST_F(ServerTest, ACallMayWaitForAChangeOfItsRun) {
   submit();
   const auto version = get("/api/v1/runs/demo/1")["version"].get<std::int64_t>();

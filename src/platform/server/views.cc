@@ -63,6 +63,8 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   view.name = run.spec.name;
   view.state = run.state;
   view.reason = run.reason;
+  view.priority = run.priority;
+  view.held = run.held.has_value();
   view.version = run.version;
   view.spec = without_secrets(run.spec);
   view.origin = run.origin;
@@ -78,6 +80,11 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
     view.progress =
         api::Progress{.step = progress->step, .steps = progress->steps, .time = progress->time};
   return view;
+}
+
+void add_outlook(api::RunView& view, const WaitingRun& waiting) {
+  if (waiting.blocker) view.blocker = text(*waiting.blocker);
+  view.expected_start = waiting.expected_start;
 }
 
 std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run) {

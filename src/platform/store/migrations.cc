@@ -163,8 +163,27 @@ constexpr std::string_view kRequests[] = {
     "create unique index runs_by_request on runs (request_id) where request_id is not null",
 };
 
-constexpr std::array<std::span<const std::string_view>, 5> kSteps = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests};
+// What users and operators change of what waits, and of what it may have.
+constexpr std::string_view kControl[] = {
+    "alter table runs add column priority integer not null default 0",
+    "alter table runs add column held text",  // NULL: it is not
+    "alter table runs add column awaits_others integer not null default 0",
+    "alter table runs add column audit text not null default '[]'",  // JSON, oldest first
+    R"(create table hosts (
+      id text primary key not null,
+      state text not null, reason text not null, since integer not null,
+      audit text not null,  -- JSON, oldest first
+      losses text not null  -- likewise
+    ) strict, without rowid)",
+    R"(create table limits (
+      scope text not null, name text not null,
+      devices integer,  -- NULL: no longer limited
+      primary key (scope, name)
+    ) strict, without rowid)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 6> kSteps = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests, kControl};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -25,6 +25,11 @@ std::string text(const RankRow& row) {
   return format("local rank {} of {}", row.local_rank, lockstep::text(row.node));
 }
 
+struct NamedRow {
+  const std::string& name;
+};
+const std::string& text(const NamedRow& row) { return row.name; }
+
 // Nobody writes what cannot be read, so it was damaged or changed by hand: its place is said.
 template <class T, class RowId>
 Result<T> column(std::string_view name, std::string_view table, const RowId& row, Result<T> value) {
@@ -42,20 +47,39 @@ Result<void> put(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
       "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-      "request_id) values (:project, :number, :spec, :origin, :state, :reason, :version, :epoch, "
+      "request_id, priority, held, awaits_others, audit) values (:project, :number, :spec, "
+      ":origin, :state, :reason, :version, :epoch, "
       ":submitted, :queued, :started, :ended, :charged, :user_exits, :losses, :stop_requested, "
-      ":not_before, :request_id) "
+      ":not_before, :request_id, :priority, :held, :awaits_others, :audit) "
       "on conflict (project, number) do update set state = excluded.state, "
       "reason = excluded.reason, "
       "version = excluded.version, epoch = excluded.epoch, queued = excluded.queued, "
       "started = excluded.started, "
       "ended = excluded.ended, charged = excluded.charged, user_exits = excluded.user_exits, "
       "losses = excluded.losses, stop_requested = excluded.stop_requested, "
-      "not_before = excluded.not_before",
+      "not_before = excluded.not_before, priority = excluded.priority, held = excluded.held, "
+      "awaits_others = excluded.awaits_others, audit = excluded.audit",
       run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
       run.reason, run.version, run.epoch, run.submitted, run.queued, run.started, run.ended,
       run.charged.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
-      nullable(run.request_id));
+      nullable(run.request_id), run.priority, run.held, run.awaits_others, json_text(run.audit));
+}
+
+Result<void> put(Database& db, const HostRow& host) {
+  return db.execute(
+      "insert into hosts (id, state, reason, since, audit, losses) values (:id, :state, :reason, "
+      ":since, :audit, :losses) on conflict do update set state = excluded.state, reason = "
+      "excluded.reason, "
+      "since = excluded.since, audit = excluded.audit, losses = excluded.losses",
+      host.id, text(host.state), host.reason, host.since, json_text(host.audit),
+      json_text(host.losses));
+}
+
+Result<void> put(Database& db, const LimitRow& limit) {
+  return db.execute(
+      "insert into limits (scope, name, devices) values (:scope, :name, :devices) "
+      "on conflict do update set devices = excluded.devices",
+      text(limit.id.scope), limit.id.name, limit.devices);
 }
 
 Result<void> put(Database& db, const Attempt& attempt) {
@@ -106,12 +130,14 @@ Result<void> load_runs(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
-              started, ended, charged, user_exits, losses, stop_requested, not_before, request_id] :
+              started, ended, charged, user_exits, losses, stop_requested, not_before, request_id,
+              priority, held, awaits_others, audit] :
        TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Time, Time, MaybeTime, MaybeTime,
-                   Int, int, int, bool, MaybeTime, std::optional<Text>>(
+                   Int, int, int, bool, MaybeTime, std::optional<Text>, int, std::optional<Text>,
+                   bool, Text>(
            "select project, number, spec, origin, state, reason, version, epoch, submitted, "
            "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-           "request_id from runs"))) {
+           "request_id, priority, held, awaits_others, audit from runs"))) {
     Run run;
     run.id = {project, number};
     run.spec = TRY(column("spec", "runs", run.id, from_json_text<RunSpec>(spec)));
@@ -130,6 +156,11 @@ Result<void> load_runs(Database& db, State& state) {
     run.stop_requested = stop_requested;
     run.not_before = not_before;
     run.request_id = request_id.value_or("");
+    run.priority = priority;
+    run.held = held;
+    run.awaits_others = awaits_others;
+    run.audit =
+        TRY(column("audit", "runs", run.id, from_json_text<std::vector<AuditEntry>>(audit)));
     apply(state, run);
   }
   return {};
@@ -218,11 +249,45 @@ Result<void> load_ranks(Database& db, State& state) {
   return {};
 }
 
+Result<void> load_hosts(Database& db, State& state) {
+  using Text = std::string;
+  for (auto& [id, host_state, reason, since, audit, losses] :
+       TRY(db.rows<Text, Text, Text, Time, Text, Text>(
+           "select id, state, reason, since, audit, losses from hosts"))) {
+    HostRow host;
+    host.id = id;
+    host.state = TRY(column("state", "hosts", NamedRow{id}, parse_name<HostState>(host_state)));
+    host.reason = reason;
+    host.since = since;
+    host.audit =
+        TRY(column("audit", "hosts", NamedRow{id}, from_json_text<std::vector<AuditEntry>>(audit)));
+    host.losses =
+        TRY(column("losses", "hosts", NamedRow{id}, from_json_text<std::vector<HostLoss>>(losses)));
+    apply(state, host);
+  }
+  return {};
+}
+
+Result<void> load_limits(Database& db, State& state) {
+  using Text = std::string;
+  for (auto& [scope, name, devices] :
+       TRY(db.rows<Text, Text, std::optional<int>>("select scope, name, devices from limits"))) {
+    LimitRow limit;
+    limit.id.scope = TRY(column("scope", "limits", NamedRow{name}, parse_name<LimitScope>(scope)));
+    limit.id.name = name;
+    limit.devices = devices;
+    apply(state, limit);
+  }
+  return {};
+}
+
 Result<void> load_all(Database& db, State& state) {
   TRY(load_runs(db, state));
   TRY(load_attempts(db, state));
   TRY(load_nodes(db, state));
-  return load_ranks(db, state);
+  TRY(load_ranks(db, state));
+  TRY(load_hosts(db, state));
+  return load_limits(db, state);
 }
 
 }  // namespace

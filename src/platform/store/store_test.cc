@@ -37,6 +37,13 @@ Run full_run() {
   run.stop_requested = true;
   run.not_before = run.submitted + Duration(2);
   run.request_id = "0f3c";
+  run.spec.run_class = RunClass::debug;
+  run.spec.after = {"demo/1"};
+  run.spec.not_before = run.submitted;
+  run.priority = -5;
+  run.held = "by ann";
+  run.awaits_others = true;
+  run.audit = {{run.submitted, "ann", "held"}};
   return run;
 }
 Attempt full_attempt() {
@@ -68,7 +75,22 @@ Node full_node() {
                 {3, 1, 78, RankState::killed, 9, true, Time(Duration(24))}};
   return node;
 }
-std::vector<Change> all_rows() { return {full_run(), full_attempt(), full_node()}; }
+HostRow full_host() {
+  return {"b",
+          HostState::drained,
+          "by ann: loud",
+          Time(Duration(7)),
+          {{Time(Duration(7)), "", "x"}},
+          {{"demo/1", Time(Duration(8))}}};
+}
+std::vector<Change> all_rows() {
+  return {full_run(),
+          full_attempt(),
+          full_node(),
+          full_host(),
+          LimitRow{{LimitScope::user, "ann"}, 16},
+          LimitRow{{LimitScope::project, "ann"}, std::nullopt}};
+}
 
 void expect_same(const State& a, const State& b) {
   EXPECT_EQ(a.runs, b.runs);
@@ -76,6 +98,8 @@ void expect_same(const State& a, const State& b) {
   EXPECT_EQ(a.nodes, b.nodes);
   EXPECT_EQ(a.open, b.open);
   EXPECT_EQ(a.requests, b.requests);
+  EXPECT_EQ(a.hosts, b.hosts);
+  EXPECT_EQ(a.limits, b.limits);
 }
 
 class StoreTest : public ::testing::Test {
@@ -214,6 +238,8 @@ TEST_F(StoreTest, WhatCannotBeReadIsCorruptionAndNamedByTableRowAndColumn) {
         std::pair("update attempts set cause = 'bad luck'",
                   "table attempts, demo/3.2, column cause: 'bad luck' is none of "),
         std::pair("update nodes set state = ''", "table nodes, demo/3.2/1, column state: "),
+        std::pair("update hosts set state = 'shut'",
+                  "table hosts, b, column state: 'shut' is none "),
         std::pair("update ranks set activity = 'dancing' where local_rank = 1",
                   "table ranks, local rank 1 of demo/3.2/1, column activity: 'dancing' is none "
                   "of ")}) {
@@ -249,13 +275,26 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   {
     auto database = open();
     ASSERT_TRUE(SqlStore(*database).commit(all_rows()));
-    for (auto table :
-         {"drop table spools", "drop table log_chunks", "drop table tallies",
-          "drop table summaries", "drop table points", "drop table series", "drop table progress",
-          "drop table checkpoints", "alter table ranks drop column step",
-          "alter table ranks drop column stalled_since", "alter table ranks drop column activity",
-          "alter table runs drop column queued", "drop index runs_by_request",
-          "alter table runs drop column request_id"})
+    for (auto table : {"drop table spools",
+                       "drop table log_chunks",
+                       "drop table tallies",
+                       "drop table summaries",
+                       "drop table points",
+                       "drop table series",
+                       "drop table progress",
+                       "drop table checkpoints",
+                       "alter table ranks drop column step",
+                       "alter table ranks drop column stalled_since",
+                       "alter table ranks drop column activity",
+                       "alter table runs drop column queued",
+                       "drop index runs_by_request",
+                       "alter table runs drop column request_id",
+                       "alter table runs drop column priority",
+                       "alter table runs drop column held",
+                       "alter table runs drop column awaits_others",
+                       "alter table runs drop column audit",
+                       "drop table hosts",
+                       "drop table limits"})
       ASSERT_TRUE(database->execute(table));
     ASSERT_TRUE(database->execute("update schema_version set version = 1"));
   }
@@ -273,8 +312,10 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
     for (auto sql :
          {"drop table log_chunks", "drop table tallies", "drop table summaries",
           "drop index runs_by_request", "alter table runs drop column request_id",
-          "drop index series_behind", "alter table series drop column summarized",
-          "alter table series drop column pending",
+          "alter table runs drop column priority", "alter table runs drop column held",
+          "alter table runs drop column awaits_others", "alter table runs drop column audit",
+          "drop table hosts", "drop table limits", "drop index series_behind",
+          "alter table series drop column summarized", "alter table series drop column pending",
           "create table log_lines (cursor integer primary key autoincrement, project text not "
           "null, "
           "number integer not null, epoch integer not null, rank integer not null, "

@@ -45,9 +45,9 @@ bool has_news(const Node& before, const Node& after) {
 bool all_ranks_began(const Node& node) { return node.ranks.size() == node.devices.size(); }
 
 bool all_ranks_ended(const Node& node) {
-  return all_ranks_began(node) &&
-         std::ranges::none_of(node.ranks,
-                              [](const Rank& r) { return r.state == RankState::running; });
+  return all_ranks_began(node) && std::ranges::none_of(node.ranks, [](const Rank& r) {
+           return r.state == RankState::running;
+         });
 }
 
 std::optional<Time> last_end(const Node& node) {

@@ -1,11 +1,13 @@
 // What can happen to the controller (events) and what it wants done in the world (effects).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "platform/core/model/attempt.h"
+#include "platform/core/model/operation.h"
 #include "platform/core/model/run.h"
 
 namespace lockstep {
@@ -23,6 +25,33 @@ struct StopRun {
 // Queue a run again that ended otherwise than well, at the queue's end.
 struct ResumeRun {
   RunId run;
+};
+// A run that waits stays where it stands, and does not start until it is released.
+struct HoldRun {
+  RunId run;
+  std::string by;
+  std::string reason;
+};
+struct ReleaseRun {
+  RunId run;
+  std::string by;
+};
+struct SetPriority {
+  RunId run;
+  int priority = 0;
+  std::string by;
+};
+// Open: it is released.
+struct SetHost {
+  std::string host;
+  HostState state = HostState::open;
+  std::string by;
+  std::string reason;
+};
+// Devices that the project or user may hold at once; none: as many as there are.
+struct SetLimit {
+  LimitId limit;
+  std::optional<int> devices;
 };
 // An agent's word about its node; repeats and late ones are harmless.
 struct NodeReport {
@@ -56,8 +85,9 @@ struct Tick {
 // counts as silent.
 struct DaemonStarted {};
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, NodeReport, LaunchFailed, NodeGone,
-                           AgentGone, Tick, DaemonStarted>;
+using Event =
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit,
+                 NodeReport, LaunchFailed, NodeGone, AgentGone, Tick, DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {

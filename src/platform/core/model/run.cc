@@ -13,6 +13,8 @@ constexpr int kDevicesLimit = 1'024;
 constexpr int kRetriesLimit = 1'000;
 constexpr Duration kTimeoutLimit = std::chrono::hours(24 * 365);
 constexpr std::size_t kRunNameLimit = 200;
+constexpr Duration kDebugTimeoutLimit = std::chrono::hours(1);
+constexpr std::size_t kAfterLimit = 100;
 
 Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
 
@@ -64,7 +66,41 @@ Result<void> check_folder(std::string_view what, std::string_view path) {
   return invalid(format("{}: must be an absolute path, got '{}'", what, path));
 }
 
+// A class is a promise: what breaks it is told, with the way out.
+Result<void> check_class(const RunSpec& spec) {
+  if (spec.run_class == RunClass::preemptible)
+    return invalid("class: must be debug or normal; this daemon preempts nobody");
+  const Duration most = timeout_most(spec.run_class);
+  if (spec.timeout > most)
+    return invalid(
+        format("timeout: a run of class {} takes at most {}, got {}; shorten it, or "
+               "leave the class out",
+               name_of(spec.run_class), text(most), text(spec.timeout)));
+  if (spec.run_class == RunClass::debug && node_count(spec) > 1)
+    return invalid(
+        format("nodes: a run of class debug has one node, got {}; ask for one, or leave "
+               "the class out",
+               node_count(spec)));
+  return {};
+}
+
+Result<void> check_after(const std::vector<std::string>& after) {
+  if (after.size() > kAfterLimit)
+    return invalid(format("after: must name at most {} runs, got {}", kAfterLimit, after.size()));
+  for (const std::string& run : after)
+    if (auto id = parse_run_id(run); !id) return std::move(id).error().within("after");
+  return {};
+}
+
 }  // namespace
+
+Duration timeout_most(RunClass run_class) {
+  return run_class == RunClass::debug ? kDebugTimeoutLimit : kTimeoutLimit;
+}
+
+bool waits_for_devices(const Run& run) {
+  return run.state == RunState::queued && !run.not_before && !run.held && !run.awaits_others;
+}
 
 std::string_view text(RunState state) { return name_of(state); }
 
@@ -94,6 +130,9 @@ Result<void> check(const RunSpec& spec) {
                           text(spec.hang_after)));
   TRY(check_count("retries", spec.retries, 0, kRetriesLimit));
   TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesLimit));
+  TRY(check_class(spec));
+  TRY(check_count("priority", spec.priority, -kPriorityMost, kPriorityMost));
+  TRY(check_after(spec.after));
   TRY(check_env(spec.env));
   TRY(check_folder("working_folder", spec.working_folder));
   return check_folder("checkpoint_folder", spec.checkpoint_folder);

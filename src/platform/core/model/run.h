@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/model/audit.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/run_class.h"
 #include "text/record.h"
 
 namespace lockstep {
@@ -51,6 +53,10 @@ struct RunSpec {
   std::map<std::string, std::string> env;
   std::string working_folder;
   std::string checkpoint_folder;  // empty: one below the daemon's folder
+  RunClass run_class = RunClass::normal;
+  int priority = 0;                // among the runs of its project: a higher one stands ahead
+  std::vector<std::string> after;  // runs that are to have succeeded before it starts
+  std::optional<Time> not_before;  // and this moment to have come
 
   bool operator==(const RunSpec&) const = default;
 
@@ -76,9 +82,19 @@ struct RunSpec {
         field("env", &RunSpec::env, "environment variables of the ranks"),
         field("working_folder", &RunSpec::working_folder, "folder in which the ranks start"),
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
-              "folder for checkpoints, the same on every node; empty: chosen by the daemon"));
+              "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
+        field("class", &RunSpec::run_class,
+              "debug: at most 1h on one node, starts soon; normal: all else"),
+        field("priority", &RunSpec::priority,
+              "from -100 to 100; among the runs of the project a higher one starts first"),
+        field("after", &RunSpec::after, "runs that are to have succeeded before it starts"),
+        field("not_before", &RunSpec::not_before, "does not start earlier"));
   }
 };
+
+inline constexpr int kPriorityMost = 100;
+// The longest time-out of the class.
+Duration timeout_most(RunClass run_class);
 
 // What is wrong with a spec in itself, whatever the cluster: names, counts, an empty command.
 Result<void> check(const RunSpec& spec);
@@ -119,10 +135,17 @@ struct Run {
   int user_exits = 0;  // counted against spec.retries
   int losses = 0;      // counted against spec.rank_loss_retries
   bool stop_requested = false;
-  std::optional<Time> not_before;  // back-off: it pauses until a tick finds this passed
-  std::string request_id;          // under which its client submitted it; empty: under none
+  std::optional<Time> not_before;   // back-off: it pauses until a tick finds this passed
+  std::string request_id;           // under which its client submitted it; empty: under none
+  int priority = 0;                 // the spec's, until somebody sets another
+  std::optional<std::string> held;  // it does not start until it is released; why, maybe empty
+  bool awaits_others = false;       // not all of spec.after have succeeded, as far as ticks found
+  std::vector<AuditEntry> audit;    // what people and Lockstep changed of it, oldest first
 
   bool operator==(const Run&) const = default;
 };
+
+// Whether it waits for devices alone: the pass decides about it.
+bool waits_for_devices(const Run& run);
 
 }  // namespace lockstep

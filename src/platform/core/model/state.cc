@@ -15,6 +15,8 @@ void put(State& state, const Attempt& attempt) {
   state.attempts.insert_or_assign(attempt.id, attempt);
 }
 void put(State& state, const Node& node) { state.nodes.insert_or_assign(node.id, node); }
+void put(State& state, const HostRow& host) { state.hosts.insert_or_assign(host.id, host); }
+void put(State& state, const LimitRow& limit) { state.limits.insert_or_assign(limit.id, limit); }
 
 }  // namespace
 

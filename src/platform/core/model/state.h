@@ -9,12 +9,13 @@
 
 #include "map/map.h"
 #include "platform/core/model/attempt.h"
+#include "platform/core/model/operation.h"
 #include "platform/core/model/run.h"
 
 namespace lockstep {
 
 // A row as it is after the change; the store writes it, apply() puts it into a State.
-using Change = std::variant<Run, Attempt, Node>;
+using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow>;
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
@@ -22,6 +23,8 @@ struct State {
   std::map<RunId, Run> runs;
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
+  std::map<std::string, HostRow> hosts;  // those that something was ever set for
+  std::map<LimitId, LimitRow> limits;
   // Kept by apply():
   std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
   std::map<std::string, RunId> requests;  // by the ids under which they were submitted

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <limits>
 
+#include "base/format.h"
+
 namespace lockstep {
 namespace {
 
@@ -30,6 +32,11 @@ std::vector<RunId> Draft::open_runs() const {
       open.insert(id);
   }
   return {open.begin(), open.end()};
+}
+
+Result<const Run*> Draft::known_run(const RunId& id) const {
+  if (const Run* run = runs.find(id)) return run;
+  return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
 }
 
 const Attempt* Draft::live_attempt(const RunId& id) const {
@@ -76,6 +83,8 @@ Outcome Draft::finish() {
   collect(runs, outcome.changes);
   collect(attempts, outcome.changes);
   collect(nodes, outcome.changes);
+  collect(hosts, outcome.changes);
+  collect(limits, outcome.changes);
   outcome.effects = std::move(effects_);
   return outcome;
 }

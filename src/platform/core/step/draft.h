@@ -35,12 +35,25 @@ class Overlay {
     LS_CHECK(row != nullptr);
     return changed_.emplace(id, *row).first->second;
   }
+  // A new one if there is none.
+  Row& edit_or_add(const RowId& id) {
+    if (find(id)) return edit(id);
+    Row row;
+    row.id = id;
+    return add(std::move(row));
+  }
   Row& add(Row row) {
     auto [place, added] = changed_.emplace(row.id, row);
     LS_CHECK(added && !before(row.id));
     return place->second;
   }
   const std::map<RowId, Row>& changed() const { return changed_; }
+  // A copy of all of them, for rows of which there are few.
+  std::map<RowId, Row> all() const {
+    std::map<RowId, Row> rows = below_;
+    for (const auto& [id, row] : changed_) rows.insert_or_assign(id, row);
+    return rows;
+  }
 
  private:
   const std::map<RowId, Row>& below_;
@@ -50,17 +63,27 @@ class Overlay {
 class Draft {
  public:
   Draft(const State& state, Time now)
-      : runs(state.runs), attempts(state.attempts), nodes(state.nodes), state_(state), now_(now) {}
+      : runs(state.runs),
+        attempts(state.attempts),
+        nodes(state.nodes),
+        hosts(state.hosts),
+        limits(state.limits),
+        state_(state),
+        now_(now) {}
 
   Overlay<RunId, Run> runs;
   Overlay<AttemptId, Attempt> attempts;
   Overlay<NodeId, Node> nodes;
+  Overlay<std::string, HostRow> hosts;
+  Overlay<LimitId, LimitRow> limits;
 
   Time now() const { return now_; }
   const Map& map() const { return state_.map; }
 
   // In the order of their ids; runs that ended in this step are left out.
   std::vector<RunId> open_runs() const;
+  // An error that tells how to find those that there are.
+  Result<const Run*> known_run(const RunId& run) const;
   // Null when the run has none.
   const Attempt* live_attempt(const RunId& run) const;
   // In order; the pointers see what was edited before, not after.

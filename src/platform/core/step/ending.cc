@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "platform/core/step/suspicion.h"
 #include "platform/core/step/verdict.h"
 #include "platform/core/step/words.h"
 
@@ -153,9 +154,10 @@ void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) 
   Node& node = draft.nodes.edit(id);
   node.state = NodeState::lost;
   if (node.message.empty()) node.message = reason;
-  if (attempt.state < AttemptState::draining)
+  if (attempt.state < AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
-  else if (is_verdict(attempt.cause) && node.last_heard <= *attempt.draining)
+    suspect(draft, node.host, id.attempt.run);
+  } else if (is_verdict(attempt.cause) && node.last_heard <= *attempt.draining)
     set_cause(draft, id.attempt, cause, std::move(reason));
 }
 
@@ -198,6 +200,8 @@ void end_run(Run& run, RunState state, std::string reason, Time now) {
   run.reason = std::move(reason);
   run.ended = now;
   run.not_before.reset();
+  run.held.reset();
+  run.awaits_others = false;
 }
 
 }  // namespace lockstep

@@ -8,6 +8,11 @@ namespace lockstep {
 Result<void> handle(Draft& draft, const SubmitRun& event);
 Result<void> handle(Draft& draft, const StopRun& event);
 Result<void> handle(Draft& draft, const ResumeRun& event);
+Result<void> handle(Draft& draft, const HoldRun& event);
+Result<void> handle(Draft& draft, const ReleaseRun& event);
+Result<void> handle(Draft& draft, const SetPriority& event);
+Result<void> handle(Draft& draft, const SetHost& event);
+Result<void> handle(Draft& draft, const SetLimit& event);
 Result<void> handle(Draft& draft, const NodeReport& event);
 Result<void> handle(Draft& draft, const LaunchFailed& event);
 Result<void> handle(Draft& draft, const NodeGone& event);

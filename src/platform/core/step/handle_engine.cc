@@ -5,6 +5,8 @@
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/event_handlers.h"
+#include "platform/core/step/standing.h"
+#include "platform/core/step/suspicion.h"
 #include "platform/core/step/words.h"
 
 namespace lockstep {
@@ -115,11 +117,6 @@ void check_attempt(Draft& draft, const AttemptId& id, Time listening_since) {
   if (drains(draft, id)) check_draining(draft, *draft.attempts.find(id), listening_since);
 }
 
-void end_pause(Draft& draft, const RunId& id) {
-  const Run& run = *draft.runs.find(id);
-  if (run.not_before && *run.not_before <= draft.now()) draft.runs.edit(id).not_before.reset();
-}
-
 }  // namespace
 
 Result<void> handle(Draft& draft, const LaunchFailed& event) {
@@ -155,8 +152,9 @@ Result<void> handle(Draft& draft, const AgentGone& event) {
 }
 
 Result<void> handle(Draft& draft, const Tick& event) {
+  forgive(draft);
   for (const RunId& run : draft.open_runs()) {
-    end_pause(draft, run);
+    check_standing(draft, run);
     if (const Attempt* attempt = draft.live_attempt(run))
       check_attempt(draft, attempt->id, event.listening_since);
   }

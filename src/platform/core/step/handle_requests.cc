@@ -3,17 +3,11 @@
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/event_handlers.h"
+#include "platform/core/step/standing.h"
 #include "platform/core/step/words.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::string_view kUnplaced = "waits for the next pass over the queue";
-
-Result<const Run*> find_run(const Draft& draft, const RunId& id) {
-  if (const Run* run = draft.runs.find(id)) return run;
-  return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
-}
 
 Result<void> check_resumable(const Run& run) {
   if (run.state == RunState::succeeded)
@@ -41,12 +35,29 @@ Result<void> check_same(const Run& run, const SubmitRun& repeat) {
                       repeat.request_id, text(run.id))};
 }
 
+// What is larger than its project or user may ever hold would wait for ever.
+Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin& origin) {
+  const int devices = rank_count(spec);
+  for (const LimitId& id :
+       {LimitId{LimitScope::project, spec.project}, LimitId{LimitScope::user, origin.user}}) {
+    const LimitRow* limit = draft.limits.find(id);
+    if (!limit || !limit->devices || devices <= *limit->devices) continue;
+    return Error{Code::invalid,
+                 format("needs {} devices, and the {} may hold {} at once; ask for less, or see "
+                        "`lockstep limits`",
+                        devices, text(id), *limit->devices)};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> handle(Draft& draft, const SubmitRun& event) {
   if (const Run* known = draft.run_of_request(event.request_id)) return check_same(*known, event);
   if (!event.request_id.empty()) TRY(check_name("request_id", event.request_id));
   TRY(check(event.spec));
+  TRY(check_after(draft, event.spec));
+  TRY(check_limits(draft, event.spec, event.origin));
   Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_fits(draft.map(), size_of(run.id, event.spec)));
@@ -55,14 +66,15 @@ Result<void> handle(Draft& draft, const SubmitRun& event) {
   run.request_id = event.request_id;
   run.submitted = draft.now();
   run.queued = draft.now();
-  run.reason = kUnplaced;
+  run.priority = event.spec.priority;
+  take_wishes(draft, run);
   draft.runs.add(std::move(run));
   return {};
 }
 
 // Of a run that has ended, or is being stopped, nothing changes: stopping twice is no mistake.
 Result<void> handle(Draft& draft, const StopRun& event) {
-  const Run* found = TRY(find_run(draft, event.run));
+  const Run* found = TRY(draft.known_run(event.run));
   if (is_final(found->state) || found->stop_requested) return {};
   const auto reason =
       event.reason.empty() ? std::string("stopped") : "stopped: " + one_line(event.reason);
@@ -77,18 +89,18 @@ Result<void> handle(Draft& draft, const StopRun& event) {
 
 // What it has used up is granted anew: its time-out and its retries.
 Result<void> handle(Draft& draft, const ResumeRun& event) {
-  const Run& found = *TRY(find_run(draft, event.run));
+  const Run& found = *TRY(draft.known_run(event.run));
   TRY(check_resumable(found));
   TRY(check_fits(draft.map(), size_of(found.id, found.spec)));
   Run& run = draft.runs.edit(event.run);
   run.state = RunState::queued;
-  run.reason = kUnplaced;
   run.queued = draft.now();
   run.ended.reset();
   run.charged = Duration(0);
   run.user_exits = 0;
   run.losses = 0;
   run.stop_requested = false;
+  take_wishes(draft, run);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "map/query.h"
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/step_world_for_test.h"
 
@@ -44,9 +45,14 @@ class Chaos {
 
   // From here on everybody does what he is told, until all runs have ended.
   void settle() {
+    for (const Host* host : hosts(world_.state.map))
+      world_.must(SetHost{host->id, HostState::open, "", ""});
+    world_.must(SetLimit{{LimitScope::project, "demo"}, std::nullopt});
     for (int i = 0; i < 20'000 && !world_.state.open.empty(); ++i) {
       world_.now += std::chrono::seconds(1);
       world_.must(Tick{});
+      for (const RunId& run : RunIds(world_.state.open.begin(), world_.state.open.end()))
+        world_.must(ReleaseRun{run, ""});
       for (const NodeId& node : live_nodes()) behave(node);
     }
     EXPECT_TRUE(world_.state.open.empty());
@@ -59,11 +65,15 @@ class Chaos {
     EXPECT_EQ(replayed.attempts, world_.state.attempts);
     EXPECT_EQ(replayed.nodes, world_.state.nodes);
     EXPECT_EQ(replayed.open, world_.state.open);
+    EXPECT_EQ(replayed.hosts, world_.state.hosts);
+    EXPECT_EQ(replayed.limits, world_.state.limits);
   }
 
   int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
 
  private:
+  using RunIds = std::vector<RunId>;
+
   int below(int bound) {
     return static_cast<int>(random_.below(static_cast<std::uint64_t>(bound)));
   }
@@ -73,6 +83,11 @@ class Chaos {
     spec.retries = below(3);
     spec.rank_loss_retries = below(3);
     spec.timeout = std::chrono::seconds(20 + below(200));
+    spec.priority = below(3) - 1;
+    spec.run_class = static_cast<RunClass>(below(2));
+    if (spec.run_class == RunClass::debug) spec.nodes = 1;
+    if (below(8) == 0) spec.not_before = world_.now + std::chrono::seconds(below(60));
+    if (below(8) == 0 && !world_.state.runs.empty()) spec.after = {text(any_run())};
     return spec;
   }
 
@@ -146,7 +161,22 @@ class Chaos {
   Event any_event() {
     if (world_.state.runs.empty() || below(12) == 0) return SubmitRun{any_spec(), {}};
     if (world_.state.nodes.empty()) return Tick{};
-    switch (below(22)) {
+    switch (below(29)) {
+      case 26:
+        return SetHost{std::string(1, static_cast<char>('a' + below(4))),
+                       static_cast<HostState>(below(4)), "chaos", ""};
+      case 27:
+        return SetHost{std::string(1, static_cast<char>('a' + below(4))), HostState::open, "", ""};
+      case 28:
+        return SetLimit{{below(2) == 0 ? LimitScope::project : LimitScope::user, "demo"},
+                        below(3) == 0 ? std::nullopt : std::optional(12 - below(6))};
+      case 22:
+        return HoldRun{any_run(), "chaos", "to see"};
+      case 23:
+      case 24:
+        return ReleaseRun{any_run(), "chaos"};
+      case 25:
+        return SetPriority{any_run(), below(5) - 2, "chaos"};
       case 21:
         return AgentGone{any_node()};
       case 20:
@@ -198,21 +228,13 @@ class Chaos {
     std::vector<Holding> held;
     for (const RunId& id : world_.state.open) {
       const Run& run = world_.state.runs.at(id);
-      const Duration limit = run.spec.timeout - run.charged;
-      if (run.state == RunState::queued && !run.not_before)
-        wants.push_back({.run = id,
-                         .nodes = run.spec.nodes,
-                         .devices = run.spec.devices,
-                         .arrived = run.queued,
-                         .limit = limit,
-                         .used = run.charged});
+      if (waits_for_devices(run)) wants.push_back(want_of(run));
       const Attempt* attempt = live_attempt(world_.state, id);
       if (!attempt) continue;
-      held.push_back({id, {}, attempt->draining.value_or(attempt->created + limit)});
-      for (const Node* node : nodes_of(world_.state, attempt->id))
-        held.back().slices.push_back({node->host, node->devices});
+      held.push_back(holding_of(run, *attempt, nodes_of(world_.state, attempt->id)));
     }
-    const Plan plan = pass(world_.state.map, policies::kOurs, wants, held, world_.now);
+    const Plan plan = pass(world_.state.map, step_policy(), wants, held, world_.now,
+                           conditions_of(world_.state.hosts, world_.state.limits));
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     for (const WaitingRun& waiting : plan.waiting)
       EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);
@@ -243,6 +265,7 @@ class Chaos {
     EXPECT_FALSE(is_final(run.state) && live) << text(run.id) << " ended and holds devices";
     const bool active = run.state == RunState::starting || run.state == RunState::running;
     EXPECT_EQ(live, active) << text(run.id) << " is " << text(run.state);
+    EXPECT_TRUE(run.state == RunState::queued || !run.held) << text(run.id) << " is held";
     EXPECT_TRUE(active || !run.reason.empty()) << text(run.id) << " is " << text(run.state);
     EXPECT_LE(run.losses, run.spec.rank_loss_retries);
     EXPECT_LE(run.user_exits, run.spec.retries);

@@ -13,31 +13,6 @@ namespace {
 // What is left of its time-out once its attempts so far are counted.
 Duration limit_of(const Run& run) { return run.spec.timeout - run.charged; }
 
-// A run that lost an attempt stands again where it stood.
-Want want_of(const Run& run) {
-  return {.run = run.id,
-          .nodes = run.spec.nodes,
-          .devices = run.spec.devices,
-          .remainder = run.spec.remainder,
-          .arrived = run.queued,
-          .limit = limit_of(run),
-          .used = run.charged};
-}
-
-// A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
-// when it was placed: then time alone does not change it, and what was decided stands until
-// something happens. One that drains may end at any moment.
-Holding holding_of(const Draft& draft, const Run& run, const Attempt& attempt) {
-  Holding holding{.run = run.id,
-                  .slices = {},
-                  .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
-                  .moves_left = 0,
-                  .started = attempt.created};
-  for (const Node* node : draft.nodes_of(attempt.id))
-    holding.slices.push_back({node->host, node->devices});
-  return holding;
-}
-
 // Runs of which a row that decides anything was edited. Nodes stay where they are.
 std::set<RunId> edited_runs(const Draft& draft) {
   std::set<RunId> edited;
@@ -71,6 +46,49 @@ void start_attempt(Draft& draft, Placement placement) {
 
 }  // namespace
 
+// A run that lost an attempt stands again where it stood.
+Want want_of(const Run& run) {
+  return {.run = run.id,
+          .nodes = run.spec.nodes,
+          .devices = run.spec.devices,
+          .remainder = run.spec.remainder,
+          .arrived = run.queued,
+          .limit = limit_of(run),
+          .used = run.charged,
+          .priority = run.priority,
+          .run_class = run.spec.run_class,
+          .user = run.origin.user};
+}
+
+// A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
+// when it was placed: then time alone does not change it, and what was decided stands until
+// something happens. One that drains may end at any moment.
+Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes) {
+  Holding holding{.run = run.id,
+                  .slices = {},
+                  .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
+                  .started = attempt.created,
+                  .run_class = run.spec.run_class,
+                  .user = run.origin.user,
+                  .leaving = attempt.draining.has_value()};
+  for (const Node* node : nodes) holding.slices.push_back({node->host, node->devices});
+  return holding;
+}
+
+Conditions conditions_of(const std::map<std::string, HostRow>& hosts,
+                         const std::map<LimitId, LimitRow>& limits) {
+  Conditions conditions;
+  for (const auto& [id, host] : hosts)
+    if (host.state != HostState::open) conditions.hosts.push_back({id, host.state, host.reason});
+  for (const auto& [id, limit] : limits) {
+    if (!limit.devices) continue;
+    auto& of_scope = id.scope == LimitScope::project ? conditions.limits.project_devices
+                                                     : conditions.limits.user_devices;
+    of_scope[id.name] = *limit.devices;
+  }
+  return conditions;
+}
+
 void Queue::forget() {
   scheduler_.reset();
   told_.clear();
@@ -82,14 +100,27 @@ bool Queue::follow(const Draft& draft) {
     read_all(draft);
     return true;
   }
-  bool changed = false;
+  bool changed = follow_conditions(draft);
   for (const RunId& run : edited_runs(draft)) changed = follow(draft, run) || changed;
   return changed;
 }
 
 void Queue::read_all(const Draft& draft) {
   scheduler_.emplace(draft.map(), policy_);
+  const Conditions conditions = conditions_of(draft.hosts.all(), draft.limits.all());
+  for (const auto& [host, state, why] : conditions.hosts) scheduler_->set_host(host, state, why);
+  scheduler_->set_limits(conditions.limits);
   for (const RunId& run : draft.open_runs()) follow(draft, run);
+}
+
+bool Queue::follow_conditions(const Draft& draft) {
+  for (const auto& [id, host] : draft.hosts.changed())
+    scheduler_->set_host(id, host.state, host.reason);
+  if (!draft.limits.changed().empty())
+    scheduler_->set_limits(conditions_of({}, draft.limits.all()).limits);
+  const bool changed = !draft.hosts.changed().empty() || !draft.limits.changed().empty();
+  if (changed) waiting_.reset();
+  return changed;
 }
 
 bool Queue::follow(const Draft& draft, const RunId& run) {
@@ -110,16 +141,20 @@ bool Queue::follow(const Draft& draft, const RunId& run) {
 // One that pauses is passed over.
 Queue::Told Queue::of_rows(const Draft& draft, const RunId& id) {
   const Run& run = *draft.runs.find(id);
-  if (const Attempt* attempt = draft.live_attempt(id)) return holding_of(draft, run, *attempt);
-  if (run.state != RunState::queued || run.not_before) return {};
+  if (const Attempt* attempt = draft.live_attempt(id))
+    return holding_of(run, *attempt, draft.nodes_of(attempt->id));
+  if (!waits_for_devices(run)) return {};
   return want_of(run);
 }
 
 void Queue::tell(const RunId& run, const Told& before, const Told& now) {
   const auto* held = std::get_if<Holding>(&before);
   const auto* holds = std::get_if<Holding>(&now);
-  if (held && holds && held->slices == holds->slices)
-    return scheduler_->expect(run, holds->expected_end);
+  if (held && holds) {
+    Holding sooner = *held;
+    sooner.expected_end = holds->expected_end;
+    if (sooner == *holds) return scheduler_->expect(run, holds->expected_end);
+  }
   if (held) scheduler_->release(run);
   if (std::holds_alternative<Want>(before)) scheduler_->withdraw(run);
   if (holds) scheduler_->hold(*holds);
@@ -127,8 +162,8 @@ void Queue::tell(const RunId& run, const Told& before, const Told& now) {
 }
 
 void Queue::pass(Draft& draft) {
-  for (Placement& placement : scheduler_->decide(draft.now()).placements)
-    start(draft, std::move(placement));
+  Plan plan = scheduler_->decide(draft.now());
+  for (Placement& placement : plan.placements) start(draft, std::move(placement));
   if (reasons_ == Reasons::when_asked) return;
   for (const WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row

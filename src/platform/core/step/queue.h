@@ -14,11 +14,25 @@
 #include <variant>
 #include <vector>
 
+#include "platform/core/model/state.h"
 #include "platform/core/sched/scheduler.h"
 
 namespace lockstep {
 
 class Draft;
+
+// Ours, with a lane for debug runs.
+constexpr SchedulingPolicy step_policy() {
+  SchedulingPolicy policy = policies::kOurs;
+  policy.lane_percent = 10;
+  return policy;
+}
+
+// What the pass is told of rows.
+Want want_of(const Run& run);
+Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes);
+Conditions conditions_of(const std::map<std::string, HostRow>& hosts,
+                         const std::map<LimitId, LimitRow>& limits);
 
 class Queue {
  public:
@@ -26,8 +40,7 @@ class Queue {
   // are who wait; waiting() says the same whenever it is asked.
   enum class Reasons { written, when_asked };
 
-  explicit Queue(const SchedulingPolicy& policy = policies::kOurs,
-                 Reasons reasons = Reasons::written)
+  explicit Queue(const SchedulingPolicy& policy = step_policy(), Reasons reasons = Reasons::written)
       : policy_(policy), reasons_(reasons) {}
 
   // The rows are not what it was told last.
@@ -51,6 +64,7 @@ class Queue {
   static Told of_rows(const Draft& draft, const RunId& run);
   void read_all(const Draft& draft);
   bool follow(const Draft& draft, const RunId& run);
+  bool follow_conditions(const Draft& draft);
   void tell(const RunId& run, const Told& before, const Told& now);
   void start(Draft& draft, Placement placement);
 

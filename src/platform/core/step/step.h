@@ -21,7 +21,7 @@
 namespace lockstep {
 
 struct Outcome {
-  std::vector<Change> changes;  // each row at most once: runs, then attempts, then nodes
+  std::vector<Change> changes;  // each row at most once: runs, attempts, nodes, hosts, limits
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 

@@ -1,0 +1,85 @@
+#include <limits>
+#include <memory>
+
+#include "apps/exit_codes.h"
+#include "apps/own_daemon.h"
+#include "apps/present.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "platform/api/json.h"
+#include "text/table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kDevicesMost = 100'000'000;
+
+struct LimitFlags {
+  std::optional<std::string> project, user;
+  std::optional<int> devices;
+  bool lift = false;
+  bool json = false;
+};
+
+std::string limits_text(const api::LimitList& list) {
+  if (list.limits.empty())
+    return "no limits; `lockstep limits --project NAME --devices N` sets one";
+  Table table({"WHOSE", "NAME", "DEVICES", "HELD"});
+  for (const api::LimitView& limit : list.limits)
+    table.add({std::string(text(limit.scope)), limit.name, format("{}", limit.devices),
+               format("{}", limit.held)});
+  return in_terminal(table);
+}
+
+// Nothing: the limits are only to be shown.
+Result<std::optional<api::LimitRequest>> wish_of(const LimitFlags& flags) {
+  const bool names = flags.project || flags.user;
+  const bool changes = flags.devices || flags.lift;
+  if (!names && !changes) return std::optional<api::LimitRequest>();
+  if (!names)
+    return Error{Code::invalid, "limits: say with --project or --user whose limit is meant"};
+  if (!changes) return Error{Code::invalid, "limits: say the limit with --devices, or --lift it"};
+  api::LimitRequest request;
+  request.scope = flags.project ? LimitScope::project : LimitScope::user;
+  request.name = flags.project ? *flags.project : *flags.user;
+  request.devices = flags.devices;
+  return std::optional(std::move(request));
+}
+
+Result<int> limits(const LimitFlags& flags) {
+  const auto wish = TRY(wish_of(flags));
+  Client client = TRY(connect());
+  const api::LimitList list = wish ? TRY(client.set_limit(*wish)) : TRY(client.limits());
+  print(flags.json ? dump_json(to_json(list), Indent::two) : limits_text(list));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep limits [--project P | --user U] [--devices N | --lift]`.
+void add_limits(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("limits", "Show or set how many devices projects and users may hold");
+  auto flags = std::make_shared<LimitFlags>();
+  auto* project = command->add_option("--project", flags->project, "set the limit of this project")
+                      ->type_name("PROJECT");
+  command->add_option("--user", flags->user, "set the limit of this user")
+      ->type_name("USER")
+      ->excludes(project);
+  auto* devices =
+      command->add_option("--devices", flags->devices, "devices that it may hold at once")
+          ->type_name("N")
+          ->check(whole_number(0, kDevicesMost));
+  command->add_flag("--lift", flags->lift, "it may hold as many as there are again")
+      ->excludes(devices);
+  command->add_flag("--json", flags->json, "print JSON");
+  command->footer(
+      "Who would exceed a limit waits, and keeps nobody else waiting; what already runs goes "
+      "on.\n\n"
+      "Examples:\n"
+      "  lockstep limits\n"
+      "  lockstep limits --project demo --devices 16");
+  command->callback([&action, flags] { action = [flags] { return limits(*flags); }; });
+}
+
+}  // namespace lockstep

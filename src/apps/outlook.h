@@ -1,0 +1,29 @@
+// When what waits will start, as people read it: in words, and as a time line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace lockstep {
+
+// "in 1h 3m", "any moment" for a moment that has come, "-" for none.
+std::string when_text(const std::optional<Time>& moment, Time now);
+// "2026-11-22T12:00:00Z".
+std::string moment_text(Time moment);
+
+struct TimeLineRow {
+  std::string name;
+  std::optional<Time> from;   // none: nobody can tell
+  std::optional<Time> until;  // none: as long as the line goes
+  std::string remark;
+  bool waits = false;  // drawn lighter
+};
+
+// A row a run from now on, at most `width` columns wide; all on one scale, with the moments at its
+// ends above.
+std::string time_line(const std::vector<TimeLineRow>& rows, Time now, int width);
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#include <memory>
+
+#include "apps/exit_codes.h"
+#include "apps/outlook.h"
+#include "apps/own_daemon.h"
+#include "apps/present.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "platform/api/json.h"
+
+namespace lockstep {
+namespace {
+
+std::string queue_table(const api::QueueView& queue) {
+  Table table({"", "RUN", "NAME", "USER", "NODES", "DEVICES", "TIMEOUT", "CAME", "STARTS",
+               "BLOCKER", "REASON"});
+  int place = 0;
+  for (const api::WaitingView& run : queue.waiting)
+    table.add({format("{}", ++place), run.run, run.name, run.user, format("{}", run.nodes),
+               format("{}", run.devices), text(run.timeout), age(run.since, queue.time),
+               when_text(run.expected_start, queue.time), run.blocker.value_or("-"), run.reason});
+  return in_terminal(table);
+}
+
+std::string queue_text(const api::QueueView& queue) {
+  if (queue.waiting.empty())
+    return format("nobody waits; {} hold{} devices",
+                  queue.holding.empty() ? std::string("no runs")
+                                        : format("{} run{}", queue.holding.size(),
+                                                 queue.holding.size() == 1 ? "" : "s"),
+                  queue.holding.size() == 1 ? "s" : "");
+  std::string lines = queue_table(queue);
+  if (queue.left_out > 0) lines += format("\nand {} more; --limit shows more", queue.left_out);
+  return lines;
+}
+
+}  // namespace
+
+// `lockstep queue`: who waits, in order, why, for whom and until when.
+void add_queue(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("queue", "Show who waits, in order, and why and until when");
+  auto query = std::make_shared<api::QueueQuery>();
+  auto json = std::make_shared<bool>(false);
+  command->add_option("--limit", query->limit, "at most so many")
+      ->capture_default_str()
+      ->check(whole_number(1, 10'000));
+  command->add_flag("--json", *json, "print JSON, with who holds devices");
+  command->footer(
+      "STARTS is reckoned as if all run as long as they may, so most start earlier. Behind those "
+      "that\nwait for devices stand those that are held, start later or follow other runs.\n\n"
+      "Example:\n  lockstep queue");
+  command->callback([&action, query, json] {
+    action = [query, json]() -> Result<int> {
+      Client client = TRY(connect());
+      const api::QueueView queue = TRY(client.queue(*query));
+      print(*json ? dump_json(to_json(queue), Indent::two) : queue_text(queue));
+      return kDone;
+    };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <memory>
+
+#include "apps/exit_codes.h"
+#include "apps/outlook.h"
+#include "apps/own_daemon.h"
+#include "apps/subcommand.h"
+#include "apps/terminal.h"
+#include "platform/api/json.h"
+
+namespace lockstep {
+namespace {
+
+// Of those that stand ahead so many are drawn; the others are counted.
+constexpr std::size_t kHoldersMost = 12;
+
+// What `--json` prints.
+struct WhyReport {
+  std::string run;
+  RunState state = RunState::queued;
+  std::string sentence;
+  std::optional<std::string> blocker;
+  std::optional<Time> expected_start;
+  std::int64_t ahead = 0;
+  std::vector<api::HolderView> holding;
+
+  static constexpr auto fields() {
+    return record<WhyReport>(
+        field("run", &WhyReport::run, "its id"), field("state", &WhyReport::state, "how far it is"),
+        field("sentence", &WhyReport::sentence, "why it stands as it does"),
+        field("blocker", &WhyReport::blocker, "the run that must end or start first"),
+        field("expected_start", &WhyReport::expected_start,
+              "when it starts if all run as long as they may"),
+        field("ahead", &WhyReport::ahead, "how many stand before it"),
+        field("holding", &WhyReport::holding, "who holds devices, by when they end"));
+  }
+};
+
+std::string of_one_that_waits(const api::RunView& run, std::int64_t ahead, Time now) {
+  std::string sentence = format("{} {}", run.id, run.reason);
+  if (run.held) return format("{}; `lockstep release {}` lets it start", sentence, run.id);
+  if (!run.expected_start) return sentence;
+  sentence += format(". It starts {}",
+                     *run.expected_start <= now
+                         ? std::string("at any moment")
+                         : format("{}, at {}, at the latest", when_text(run.expected_start, now),
+                                  moment_text(*run.expected_start)));
+  return sentence + format(" if all run as long as they may; {} stand{} before it", ahead,
+                           ahead == 1 ? "s" : "");
+}
+
+std::string sentence_of(const api::RunView& run, const api::HolderView* holds, std::int64_t ahead,
+                        Time now) {
+  if (run.state == RunState::queued) return of_one_that_waits(run, ahead, now);
+  const std::string state = format("{} is {}", run.id, text(run.state));
+  if (run.ended)
+    return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
+                  run.reason);
+  return holds ? format("{} on {}; by its time-out it ends {}", state, joined(holds->hosts, ", "),
+                        when_text(holds->expected_end, now))
+               : state;
+}
+
+WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {
+  WhyReport report;
+  report.run = run.id;
+  report.state = run.state;
+  report.blocker = run.blocker;
+  report.expected_start = run.expected_start;
+  const auto place = std::ranges::find(queue.waiting, run.id, &api::WaitingView::run);
+  if (place != queue.waiting.end()) report.ahead = place - queue.waiting.begin();
+  const auto holds = std::ranges::find(queue.holding, run.id, &api::HolderView::run);
+  report.sentence =
+      sentence_of(run, holds == queue.holding.end() ? nullptr : &*holds, report.ahead, queue.time);
+  report.holding = queue.holding;
+  return report;
+}
+
+TimeLineRow row_of(const api::HolderView& holder, const WhyReport& report, Time now) {
+  std::string remark = format("ends {}", when_text(holder.expected_end, now));
+  if (report.blocker == holder.run) remark += ", the blocker";
+  return {.name = holder.run,
+          .from = now,
+          .until = std::max(now, holder.expected_end),
+          .remark = std::move(remark)};
+}
+
+// Who ends before it starts, and it: by then at the latest.
+std::string drawn(const WhyReport& report, Time now) {
+  std::vector<TimeLineRow> rows;
+  for (const api::HolderView& holder : report.holding) {
+    const bool matters = report.blocker == holder.run || !report.expected_start ||
+                         holder.expected_end <= *report.expected_start;
+    if (matters && rows.size() < kHoldersMost) rows.push_back(row_of(holder, report, now));
+  }
+  rows.push_back(
+      {.name = report.run,
+       .from = report.expected_start ? std::optional(std::max(now, *report.expected_start))
+                                     : std::nullopt,
+       .until = std::nullopt,
+       .remark = report.expected_start ? "starts " + when_text(report.expected_start, now)
+                                       : std::string("starts: nobody can tell"),
+       .waits = true});
+  return time_line(rows, now, terminal_width());
+}
+
+Result<int> why(const std::string& words, bool json) {
+  const RunId id = TRY(run_argument(words));
+  Client client = TRY(connect());
+  const api::RunView run = TRY(client.run(id));
+  const api::QueueView queue = TRY(client.queue({.limit = 10'000}));
+  const WhyReport report = report_of(run, queue);
+  if (json) {
+    print(dump_json(to_json(report), Indent::two));
+    return kDone;
+  }
+  print(report.sentence);
+  if (run.state == RunState::queued && !run.held && !report.holding.empty())
+    print("\n" + drawn(report, queue.time));
+  return kDone;
+}
+
+}  // namespace
+
+// `lockstep why RUN`: a sentence, and a time line of who ends when.
+void add_why(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("why", "Say why a run waits, for whom and until when");
+  auto run = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  add_run_argument(*command, *run);
+  command->add_flag("--json", *json, "print JSON");
+  command->footer("Example:\n  lockstep why demo/42");
+  command->callback([&action, run, json] { action = [run, json] { return why(*run, *json); }; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,243 @@
+// What is said of who waits, who holds devices, and what would become of a run; see messages.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "platform/core/model/operation.h"
+#include "platform/core/model/run.h"
+#include "text/record.h"
+
+namespace lockstep::api {
+
+struct QueueQuery {
+  int limit = 1000;
+
+  static constexpr auto fields() {
+    return record<QueueQuery>(
+        between(1, 10'000, field("limit", &QueueQuery::limit, "at most so many of each list")));
+  }
+};
+
+struct WaitingView {
+  std::string run;
+  std::string name;
+  std::string user;
+  RunClass run_class = RunClass::normal;
+  int priority = 0;
+  int nodes = 1;
+  int devices = 1;
+  Duration timeout{};
+  Time since{};
+  std::string reason;
+  std::optional<std::string> blocker;
+  std::optional<Time> expected_start;
+  bool held = false;
+
+  static constexpr auto fields() {
+    return record<WaitingView>(
+        field("run", &WaitingView::run, "its id"),
+        field("name", &WaitingView::name, "what people call it"),
+        field("user", &WaitingView::user, "who submitted it"),
+        field("class", &WaitingView::run_class, "its class"),
+        field("priority", &WaitingView::priority, "among the runs of its project"),
+        field("nodes", &WaitingView::nodes, "hosts that it needs"),
+        field("devices", &WaitingView::devices, "devices on each"),
+        field("timeout", &WaitingView::timeout, "what is left of its time-out"),
+        field("since", &WaitingView::since, "when it came into the queue"),
+        field("reason", &WaitingView::reason, "why it waits, one line"),
+        field("blocker", &WaitingView::blocker, "the run that must end or start first"),
+        field("expected_start", &WaitingView::expected_start,
+              "when it starts if all run as long as they may; absent: nobody can tell"),
+        field("held", &WaitingView::held, "it does not start until it is released"));
+  }
+};
+
+struct HolderView {
+  std::string run;
+  std::string name;
+  std::vector<std::string> hosts;
+  int devices = 0;
+  Time since{};
+  Time expected_end{};
+
+  static constexpr auto fields() {
+    return record<HolderView>(field("run", &HolderView::run, "its id"),
+                              field("name", &HolderView::name, "what people call it"),
+                              field("hosts", &HolderView::hosts, "where it holds devices"),
+                              field("devices", &HolderView::devices, "devices on each"),
+                              field("since", &HolderView::since, "when its attempt was placed"),
+                              field("expected_end", &HolderView::expected_end,
+                                    "by its time-out; past: it may end at any moment"));
+  }
+};
+
+struct QueueView {
+  Time time{};
+  std::vector<WaitingView> waiting;
+  std::vector<HolderView> holding;
+  std::int64_t left_out = 0;
+
+  static constexpr auto fields() {
+    return record<QueueView>(
+        field("time", &QueueView::time, "of the daemon's clock"),
+        field("waiting", &QueueView::waiting,
+              "in the order in which they stand; behind them those that wait for something else "
+              "than devices"),
+        field("holding", &QueueView::holding, "who holds devices, by when they end"),
+        field("left_out", &QueueView::left_out, "runs that the limit left out"));
+  }
+};
+
+struct PlaceView {
+  std::string host;
+  std::vector<int> devices;
+
+  static constexpr auto fields() {
+    return record<PlaceView>(field("host", &PlaceView::host, "the host's id in the map"),
+                             field("devices", &PlaceView::devices, "by their place on the host"));
+  }
+};
+
+// What would become of a run if it were submitted now; nothing was.
+struct PlanView {
+  bool starts = false;
+  std::vector<PlaceView> places;
+  std::string reason;
+  std::optional<std::string> blocker;
+  std::optional<Time> expected_start;
+  std::int64_t ahead = 0;
+
+  static constexpr auto fields() {
+    return record<PlanView>(
+        field("starts", &PlanView::starts, "at once"),
+        field("places", &PlanView::places, "where, if it starts at once"),
+        field("reason", &PlanView::reason, "why it would wait"),
+        field("blocker", &PlanView::blocker, "the run that would have to end or start first"),
+        field("expected_start", &PlanView::expected_start,
+              "when it would start if all run as long as they may; absent: nobody can tell"),
+        field("ahead", &PlanView::ahead, "how many would stand before it"));
+  }
+};
+
+struct HoldRequest {
+  std::string by;
+  std::string reason;
+
+  static constexpr auto fields() {
+    return record<HoldRequest>(field("by", &HoldRequest::by, "who asks"),
+                               field("reason", &HoldRequest::reason, "why; shown with the run"));
+  }
+};
+
+struct ReleaseRequest {
+  std::string by;
+
+  static constexpr auto fields() {
+    return record<ReleaseRequest>(field("by", &ReleaseRequest::by, "who asks"));
+  }
+};
+
+struct PriorityRequest {
+  std::string by;
+  int priority = 0;
+
+  static constexpr auto fields() {
+    return record<PriorityRequest>(
+        field("by", &PriorityRequest::by, "who asks"),
+        required(between(-kPriorityMost, kPriorityMost,
+                         field("priority", &PriorityRequest::priority,
+                               "among the runs of its project a higher one starts first"))));
+  }
+};
+
+struct HostView {
+  std::string id;
+  std::string pod;
+  HostState state = HostState::open;
+  std::string reason;
+  std::optional<Time> since;
+  int devices = 0;
+  int free = 0;
+  std::vector<std::string> runs;
+  std::vector<AuditEntry> events;
+
+  static constexpr auto fields() {
+    return record<HostView>(
+        field("id", &HostView::id, "the host's id in the map"),
+        field("pod", &HostView::pod, "the pod's name"),
+        field("state", &HostView::state,
+              "open; avoided: only if nothing else has room; closed and drained: to nobody new"),
+        field("reason", &HostView::reason, "why it is not open"),
+        field("since", &HostView::since, "in that state; absent: always"),
+        field("devices", &HostView::devices, "that it has"),
+        field("free", &HostView::free, "of them held by nobody"),
+        field("runs", &HostView::runs, "who holds devices there"),
+        field("events", &HostView::events, "what was changed of it, oldest first"));
+  }
+};
+
+struct HostList {
+  std::vector<HostView> hosts;
+
+  static constexpr auto fields() {
+    return record<HostList>(field("hosts", &HostList::hosts, "in the map's order"));
+  }
+};
+
+struct HostRequest {
+  std::string host;
+  HostState state = HostState::open;
+  std::string by;
+  std::string reason;
+
+  static constexpr auto fields() {
+    return record<HostRequest>(
+        required(field("host", &HostRequest::host, "the host's id in the map")),
+        required(field("state", &HostRequest::state, "what it is to be; open: released")),
+        field("by", &HostRequest::by, "who asks"),
+        field("reason", &HostRequest::reason, "why; shown with the host and with who waits"));
+  }
+};
+
+struct LimitView {
+  LimitScope scope = LimitScope::project;
+  std::string name;
+  int devices = 0;
+  int held = 0;
+
+  static constexpr auto fields() {
+    return record<LimitView>(field("scope", &LimitView::scope, "whose: a project's or a user's"),
+                             field("name", &LimitView::name, "the project or user"),
+                             field("devices", &LimitView::devices, "that it may hold at once"),
+                             field("held", &LimitView::held, "that it holds now"));
+  }
+};
+
+struct LimitList {
+  std::vector<LimitView> limits;
+
+  static constexpr auto fields() {
+    return record<LimitList>(field("limits", &LimitList::limits, "projects, then users"));
+  }
+};
+
+struct LimitRequest {
+  LimitScope scope = LimitScope::project;
+  std::string name;
+  std::optional<int> devices;
+
+  static constexpr auto fields() {
+    return record<LimitRequest>(
+        required(field("scope", &LimitRequest::scope, "whose: a project's or a user's")),
+        required(field("name", &LimitRequest::name, "the project or user")),
+        between(0, 100'000'000,
+                field("devices", &LimitRequest::devices,
+                      "that it may hold at once; absent: as many as there are")));
+  }
+};
+
+}  // namespace lockstep::api

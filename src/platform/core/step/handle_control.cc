@@ -1,0 +1,114 @@
+// What users and operators change of what waits, and of what it may have.
+#include "base/format.h"
+#include "map/query.h"
+#include "platform/core/step/event_handlers.h"
+#include "platform/core/step/standing.h"
+#include "platform/core/step/words.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kDevicesMost = 100'000'000;
+
+void note(Draft& draft, Run& run, const std::string& by, std::string what) {
+  add_entry(run.audit, {.time = draft.now(), .by = one_line(by), .what = std::move(what)});
+}
+
+// "by ann: the data set is being replaced"
+std::string by_whom(const std::string& by, const std::string& reason) {
+  std::string words = by.empty() ? "" : "by " + one_line(by);
+  if (!reason.empty()) words += (words.empty() ? "" : ": ") + one_line(reason);
+  return words.empty() ? "by a user" : words;
+}
+
+std::string_view verb_for(HostState state) {
+  switch (state) {
+    case HostState::open:
+      return "released";
+    case HostState::avoided:
+      return "avoided";
+    case HostState::closed:
+      return "cordoned";
+    case HostState::drained:
+      return "drained";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<void> handle(Draft& draft, const HoldRun& event) {
+  const Run* found = TRY(draft.known_run(event.run));
+  if (found->state != RunState::queued)
+    return Error{
+        Code::invalid,
+        format("{} is {}; only a run that waits can be held{}", text(found->id), text(found->state),
+               is_final(found->state)
+                   ? std::string()
+                   : format(", and `lockstep stop {}` ends it", text(found->id)))};
+  Run& run = draft.runs.edit(event.run);
+  run.held = by_whom(event.by, event.reason);
+  note(draft, run, event.by, event.reason.empty() ? "held" : "held: " + one_line(event.reason));
+  tell_standing(draft, run);
+  return {};
+}
+
+// Of one that is not held nothing changes: to release twice is no mistake.
+Result<void> handle(Draft& draft, const ReleaseRun& event) {
+  if (!TRY(draft.known_run(event.run))->held) return {};
+  Run& run = draft.runs.edit(event.run);
+  run.held.reset();
+  note(draft, run, event.by, "released");
+  tell_standing(draft, run);
+  return {};
+}
+
+Result<void> handle(Draft& draft, const SetPriority& event) {
+  const Run* found = TRY(draft.known_run(event.run));
+  if (is_final(found->state))
+    return Error{Code::invalid,
+                 format("{} has ended, it is {}; nothing waits that a priority could "
+                        "bring forward",
+                        text(found->id), text(found->state))};
+  if (event.priority < -kPriorityMost || event.priority > kPriorityMost)
+    return Error{Code::invalid, format("priority: must be from {} to {}, got {}", -kPriorityMost,
+                                       kPriorityMost, event.priority)};
+  if (found->priority == event.priority) return {};
+  Run& run = draft.runs.edit(event.run);
+  note(draft, run, event.by, format("priority {}, it was {}", event.priority, run.priority));
+  run.priority = event.priority;
+  return {};
+}
+
+Result<void> handle(Draft& draft, const SetHost& event) {
+  if (!find_host(draft.map(), event.host))
+    return Error{Code::not_found,
+                 format("there is no host '{}' on the map; `lockstep host ls` lists "
+                        "them",
+                        one_line(event.host))};
+  const HostRow* found = draft.hosts.find(event.host);
+  const HostState before = found ? found->state : HostState::open;
+  const std::string reason = event.state == HostState::open ? "" : by_whom(event.by, event.reason);
+  if (before == event.state && (!found || found->reason == reason)) return {};
+  HostRow& host = draft.hosts.edit_or_add(event.host);
+  if (before != event.state) host.since = draft.now();
+  host.state = event.state;
+  if (event.state == HostState::open) host.losses.clear();
+  host.reason = reason;
+  std::string what(verb_for(event.state));
+  if (!event.reason.empty()) what += ": " + one_line(event.reason);
+  add_entry(host.audit, {.time = draft.now(), .by = one_line(event.by), .what = std::move(what)});
+  return {};
+}
+
+Result<void> handle(Draft& draft, const SetLimit& event) {
+  TRY(check_name(text(event.limit.scope), event.limit.name));
+  if (event.devices && (*event.devices < 0 || *event.devices > kDevicesMost))
+    return Error{Code::invalid,
+                 format("devices: must be from 0 to {}, got {}", kDevicesMost, *event.devices)};
+  if (!event.devices && !draft.limits.find(event.limit)) return {};
+  draft.limits.edit_or_add(event.limit).devices = event.devices;
+  return {};
+}
+
+}  // namespace lockstep

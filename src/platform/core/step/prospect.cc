@@ -1,0 +1,47 @@
+#include "platform/core/step/prospect.h"
+
+#include <algorithm>
+
+#include "platform/core/step/step.h"
+
+namespace lockstep {
+namespace {
+
+// The new run is the one row whose version is its first.
+const Run* new_run(const std::vector<Change>& changes) {
+  for (const Change& change : changes)
+    if (const Run* run = std::get_if<Run>(&change); run && run->version == 1) return run;
+  return nullptr;
+}
+
+void read_places(const std::vector<Change>& changes, const RunId& id, Prospect& prospect) {
+  for (const Change& change : changes)
+    if (const Node* node = std::get_if<Node>(&change); node && node->id.attempt.run == id)
+      prospect.slices.push_back({node->host, node->devices});
+}
+
+}  // namespace
+
+Result<Prospect> prospect_of(const State& state, const SubmitRun& wish, Time now) {
+  Queue queue;
+  const Outcome outcome = TRY(step(queue, state, wish, now));
+  const Run* run = new_run(outcome.changes);
+  LS_CHECK(run != nullptr);
+  Prospect prospect;
+  prospect.reason = run->reason;
+  read_places(outcome.changes, run->id, prospect);
+  if (!prospect.slices.empty()) {
+    prospect.reason.clear();
+    prospect.expected_start = now;
+    return prospect;
+  }
+  const auto& waiting = queue.waiting();
+  const auto place = std::ranges::find(waiting, run->id, &WaitingRun::run);
+  prospect.ahead = static_cast<std::size_t>(place - waiting.begin());
+  if (place == waiting.end()) return prospect;  // it would wait for something else than devices
+  prospect.blocker = place->blocker;
+  prospect.expected_start = place->expected_start;
+  return prospect;
+}
+
+}  // namespace lockstep

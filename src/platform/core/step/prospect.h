@@ -1,0 +1,27 @@
+// Prospect: what would become of a run if it were submitted now.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "platform/core/model/event.h"
+#include "platform/core/model/state.h"
+#include "platform/core/sched/plan.h"
+
+namespace lockstep {
+
+struct Prospect {
+  std::vector<Slice> slices;           // where it would start at once; empty: it would wait
+  std::string reason;                  // why it would wait
+  std::optional<RunId> blocker;        // for whom
+  std::optional<Time> expected_start;  // when it would start, at the latest as far as can be told
+  std::size_t ahead = 0;               // how many would stand before it
+};
+
+// By step() itself, of which nothing is kept. Refused as the submission would be.
+Result<Prospect> prospect_of(const State& state, const SubmitRun& wish, Time now);
+
+}  // namespace lockstep

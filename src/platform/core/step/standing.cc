@@ -1,0 +1,89 @@
+#include "platform/core/step/standing.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "platform/core/step/ending.h"
+
+namespace lockstep {
+namespace {
+
+// Of a run's predecessors the first that has not succeeded; null if all have. The names were read
+// when it was submitted.
+const Run* predecessor(const Draft& draft, const RunSpec& spec) {
+  for (const std::string& name : spec.after)
+    if (const Run* run = draft.runs.find(parse_run_id(name).value());
+        run && run->state != RunState::succeeded)
+      return run;
+  return nullptr;
+}
+
+std::string in_seconds_text(Time time) {
+  return text(Time(std::chrono::floor<std::chrono::seconds>(time)));
+}
+
+// A predecessor that ended badly may be resumed one day; who waits for that resumes the run, too.
+void check_predecessors(Draft& draft, const RunId& id) {
+  const Run* before = predecessor(draft, draft.runs.find(id)->spec);
+  Run& run = draft.runs.edit(id);
+  if (before && is_final(before->state))
+    return end_run(run, RunState::cancelled,
+                   format("{}, after which it was to start, {}; resume both with `lockstep resume`",
+                          text(before->id),
+                          before->state == RunState::failed      ? "has failed"
+                          : before->state == RunState::timed_out ? "reached its time-out"
+                                                                 : "was cancelled"),
+                   draft.now());
+  run.awaits_others = before != nullptr;
+  tell_standing(draft, run);
+}
+
+}  // namespace
+
+void take_wishes(const Draft& draft, Run& run) {
+  run.awaits_others = predecessor(draft, run.spec) != nullptr;
+  if (run.spec.not_before && *run.spec.not_before > draft.now())
+    run.not_before = run.spec.not_before;
+  tell_standing(draft, run);
+}
+
+void tell_standing(const Draft& draft, Run& run) {
+  if (run.held)
+    run.reason = "held " + *run.held;
+  else if (const Run* before = run.awaits_others ? predecessor(draft, run.spec) : nullptr)
+    run.reason = format("waits until {} has succeeded", text(before->id));
+  else if (run.not_before)
+    run.reason = format("does not start before {}", in_seconds_text(*run.not_before));
+  else
+    run.reason = kUnplaced;
+}
+
+void check_standing(Draft& draft, const RunId& id) {
+  const Run& run = *draft.runs.find(id);
+  if (run.state != RunState::queued) return;
+  if (run.not_before && *run.not_before <= draft.now()) {
+    Run& ready = draft.runs.edit(id);
+    ready.not_before.reset();
+    tell_standing(draft, ready);
+  }
+  if (run.awaits_others) check_predecessors(draft, id);
+}
+
+Result<void> check_after(const Draft& draft, const RunSpec& spec) {
+  for (const std::string& name : spec.after) {
+    const RunId id = TRY(parse_run_id(name));
+    const Run* run = draft.runs.find(id);
+    if (!run)
+      return Error{Code::invalid,
+                   format("after: there is no run {}; a run follows those that were submitted "
+                          "before it, and `lockstep ps` lists them",
+                          text(id))};
+    if (is_final(run->state) && run->state != RunState::succeeded)
+      return Error{Code::invalid, format("after: {} has ended as {}, so the run would never start; "
+                                         "resume that one first, or leave it out",
+                                         text(id), text(run->state))};
+  }
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,237 @@
+// What users and operators change of what waits: held runs, priorities, runs that follow others or
+// start later, hosts and limits; and what would become of a run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "platform/core/step/prospect.h"
+#include "platform/core/step/step_world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing_world::spec_of;
+
+class StepControlTest : public testing_world::StepTest {
+ protected:
+  // Both hosts are full until it ends.
+  RunId fill() { return world.submit(spec_of(2, 2)); }
+  void end(const RunId& run) {
+    world.must(StopRun{run, ""});
+    world.all_gone(run);
+  }
+  std::string refusal(const Event& event) {
+    const auto happened = world.happen(event);
+    return happened ? "" : happened.error().message;
+  }
+};
+
+TEST_F(StepControlTest, AHeldRunKeepsNobodyWaitingAndStartsWhenItIsReleased) {
+  const RunId first = fill();
+  const RunId held = world.submit(spec_of(2, 2));
+  const RunId other = world.submit(spec_of(2, 2));
+  world.must(HoldRun{held, "ann", "the data\nis replaced"});
+  EXPECT_EQ(world.run(held).reason, "held by ann: the data is replaced");
+  EXPECT_THAT(world.run(other).reason, HasSubstr("waits for demo/1"));
+  end(first);
+  EXPECT_EQ(world.run(other).state, RunState::starting);
+  end(other);
+  EXPECT_EQ(world.run(held).state, RunState::queued);
+  world.must(ReleaseRun{held, "bob"});
+  EXPECT_EQ(world.run(held).state, RunState::starting);
+  const auto& audit = world.run(held).audit;
+  ASSERT_EQ(audit.size(), 2u);
+  EXPECT_EQ(audit[0].what, "held: the data is replaced");
+  EXPECT_EQ(audit[0].by, "ann");
+  EXPECT_EQ(audit[1].what, "released");
+  EXPECT_EQ(audit[1].by, "bob");
+}
+
+TEST_F(StepControlTest, OnlyWhatWaitsCanBeHeld) {
+  const RunId run = fill();
+  EXPECT_EQ(
+      refusal(HoldRun{run, "", ""}),
+      "demo/1 is starting; only a run that waits can be held, and `lockstep stop demo/1` ends "
+      "it");
+  EXPECT_EQ(refusal(HoldRun{{"demo", 7}, "", ""}),
+            "there is no run demo/7; `lockstep ps` lists them");
+  EXPECT_EQ(refusal(ReleaseRun{run, ""}), "") << "to release twice is no mistake";
+}
+
+TEST_F(StepControlTest, AHeldRunThatIsStoppedIsHeldNoMore) {
+  fill();
+  const RunId held = world.submit(spec_of(1, 1));
+  world.must(HoldRun{held, "", ""});
+  world.must(StopRun{held, ""});
+  EXPECT_FALSE(world.run(held).held);
+  world.must(ResumeRun{held});
+  EXPECT_THAT(world.run(held).reason, HasSubstr("waits for demo/1"));
+}
+
+TEST_F(StepControlTest, AHigherPriorityStartsFirst) {
+  const RunId first = fill();
+  const RunId second = world.submit(spec_of(2, 2));
+  world.now += seconds(1);
+  const RunId third = world.submit(spec_of(2, 2));
+  EXPECT_EQ(world.run(third).reason, "waits behind demo/2 in the queue");
+  world.must(SetPriority{third, 10, "ann"});
+  EXPECT_EQ(world.run(second).reason, "waits behind demo/3 in the queue");
+  EXPECT_EQ(world.run(third).audit.back().what, "priority 10, it was 0");
+  end(first);
+  EXPECT_EQ(world.run(third).state, RunState::starting);
+  EXPECT_THAT(refusal(SetPriority{second, 101, ""}), HasSubstr("from -100 to 100, got 101"));
+  EXPECT_THAT(refusal(SetPriority{first, 1, ""}), HasSubstr("demo/1 has ended"));
+}
+
+TEST_F(StepControlTest, ARunThatFollowsOthersStartsOnceTheyHaveSucceeded) {
+  const RunId first = world.submit(spec_of(1, 1));
+  auto spec = spec_of(1, 1);
+  spec.after = {"demo/1"};
+  const RunId second = world.submit(spec);
+  EXPECT_EQ(world.run(second).reason, "waits until demo/1 has succeeded");
+  world.all_running(first);
+  world.must(world.ended(world.node(first, 0), RankState::exited, 0));
+  world.all_gone(first);
+  ASSERT_EQ(world.run(first).state, RunState::succeeded);
+  world.must(Tick{});
+  EXPECT_EQ(world.run(second).state, RunState::starting);
+}
+
+TEST_F(StepControlTest, ARunWhosePredecessorEndedBadlyIsCancelledAndCanBeResumedWithIt) {
+  const RunId first = world.submit(spec_of(1, 1));
+  auto spec = spec_of(1, 1);
+  spec.after = {"demo/1"};
+  const RunId second = world.submit(spec);
+  end(first);
+  world.must(Tick{});
+  EXPECT_EQ(world.run(second).state, RunState::cancelled);
+  EXPECT_EQ(
+      world.run(second).reason,
+      "demo/1, after which it was to start, was cancelled; resume both with `lockstep resume`");
+  world.must(ResumeRun{first});
+  world.must(ResumeRun{second});
+  EXPECT_EQ(world.run(second).reason, "waits until demo/1 has succeeded");
+}
+
+TEST_F(StepControlTest, ARunFollowsOnlyRunsThatAreThereAndMaySucceed) {
+  const RunId first = world.submit(spec_of(1, 1));
+  end(first);
+  auto spec = spec_of(1, 1);
+  spec.after = {"demo/2"};
+  EXPECT_THAT(refusal(SubmitRun{spec, {}}),
+              HasSubstr("after: there is no run demo/2; a run follows"))
+      << "so no run can follow itself, nor two one another";
+  spec.after = {"demo/1"};
+  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("after: demo/1 has ended as cancelled"));
+  spec.after = {"demo"};
+  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("after: "));
+  EXPECT_EQ(world.state.runs.size(), 1u);
+}
+
+TEST_F(StepControlTest, ARunStartsAtItsMomentAndNotBefore) {
+  auto spec = spec_of(1, 1);
+  spec.not_before = world.now + minutes(5);
+  const RunId run = world.submit(spec);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("does not start before "));
+  world.pass_time(minutes(4));
+  EXPECT_EQ(world.run(run).state, RunState::queued);
+  world.pass_time(minutes(1));
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+}
+
+TEST_F(StepControlTest, AClassIsAPromiseThatIsChecked) {
+  auto spec = spec_of(1, 1);
+  spec.run_class = RunClass::debug;
+  spec.timeout = std::chrono::hours(2);
+  EXPECT_EQ(refusal(SubmitRun{spec, {}}),
+            "timeout: a run of class debug takes at most 1h 0m, got 2h 0m; shorten it, or leave "
+            "the class "
+            "out");
+  spec.timeout = std::chrono::hours(1);
+  spec.nodes = 2;
+  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("nodes: a run of class debug has one node"));
+  spec.nodes = 1;
+  EXPECT_EQ(refusal(SubmitRun{spec, {}}), "");
+}
+
+TEST_F(StepControlTest, HostsKeepWhatWasSetForThemAndWhoDidIt) {
+  EXPECT_THAT(refusal(SetHost{"z", HostState::closed, "ann", ""}),
+              HasSubstr("there is no host 'z' on the map"));
+  world.must(SetHost{"b", HostState::closed, "ann", "its fan is loud"});
+  const HostRow& host = world.state.hosts.at("b");
+  EXPECT_EQ(host.state, HostState::closed);
+  EXPECT_EQ(host.reason, "by ann: its fan is loud");
+  EXPECT_EQ(host.since, world.now);
+  world.must(SetHost{"b", HostState::open, "bob", ""});
+  EXPECT_EQ(world.state.hosts.at("b").audit.size(), 2u);
+  EXPECT_EQ(world.state.hosts.at("b").audit[1].what, "released");
+  EXPECT_EQ(world.state.hosts.at("b").reason, "");
+}
+
+TEST_F(StepControlTest, WhatExceedsALimitByItselfIsRefused) {
+  world.must(SetLimit{{LimitScope::project, "demo"}, 2});
+  EXPECT_EQ(refusal(SubmitRun{spec_of(2, 2), {}}),
+            "needs 4 devices, and the project demo may hold 2 at once; ask for less, or see "
+            "`lockstep limits`");
+  EXPECT_EQ(refusal(SubmitRun{spec_of(1, 2), {}}), "");
+  world.must(SetLimit{{LimitScope::project, "demo"}, std::nullopt});
+  EXPECT_EQ(refusal(SubmitRun{spec_of(2, 2), {}}), "");
+}
+
+TEST_F(StepControlTest, AProspectIsWhatWouldHappenAndChangesNothing) {
+  const auto free = prospect_of(world.state, {spec_of(1, 2), {}}, world.now);
+  ASSERT_TRUE(free);
+  ASSERT_EQ(free->slices.size(), 1u);
+  EXPECT_EQ(free->slices[0].host, "a");
+  EXPECT_EQ(free->expected_start, world.now);
+  const RunId first = fill();
+  const State before = world.state;
+  world.submit(spec_of(2, 2));
+  const auto waits = prospect_of(world.state, {spec_of(1, 1), {}}, world.now + minutes(1));
+  ASSERT_TRUE(waits);
+  EXPECT_THAT(waits->slices, IsEmpty());
+  EXPECT_EQ(waits->ahead, 1u);
+  EXPECT_EQ(waits->blocker, (RunId{"demo", 2}));
+  EXPECT_TRUE(waits->expected_start);
+  EXPECT_EQ(world.state.runs.size(), 2u);
+  EXPECT_EQ(world.run(first), before.runs.at(first));
+  EXPECT_FALSE(prospect_of(world.state, {spec_of(3, 2), {}}, world.now));
+}
+
+// What is said of who waits is true of the decision: the blocker's end is the start.
+TEST_F(StepControlTest, WhoeverIsNamedAsTheBlockerIsTheOneWhoseEndLetsItStart) {
+  auto short_one = spec_of(1, 2);
+  short_one.timeout = minutes(10);
+  const RunId a = world.submit(short_one);
+  const RunId b = world.submit(spec_of(1, 2));
+  const RunId waits = world.submit(spec_of(1, 1));
+  Queue queue;
+  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_EQ(queue.waiting().size(), 1u);
+  EXPECT_EQ(queue.waiting()[0].run, waits);
+  EXPECT_EQ(queue.waiting()[0].blocker, a);
+  EXPECT_EQ(queue.waiting()[0].expected_start, world.now + minutes(10));
+  EXPECT_EQ(queue.holdings().size(), 2u);
+  end(a);
+  EXPECT_EQ(world.run(waits).state, RunState::starting);
+  EXPECT_EQ(world.run(b).state, RunState::starting);
+}
+
+TEST_F(StepControlTest, SeveralEventsOfOneMomentAreDecidedAsOne) {
+  Queue queue;
+  auto long_one = spec_of(2, 2);
+  const std::vector<Event> both = {SubmitRun{long_one, {}}, SubmitRun{spec_of(2, 2), {}}};
+  const auto outcome = step(queue, world.state, both, world.now);
+  ASSERT_TRUE(outcome);
+  for (const Change& change : outcome->changes) apply(world.state, change);
+  EXPECT_EQ(world.run({"demo", 1}).state, RunState::starting);
+  EXPECT_THAT(world.run({"demo", 2}).reason, HasSubstr("waits for demo/1"));
+  const std::vector<Event> half = {StopRun{{"demo", 2}, ""}, StopRun{{"demo", 9}, ""}};
+  EXPECT_FALSE(step(queue, world.state, half, world.now)) << "a refusal is that of all";
+}
+
+}  // namespace
+}  // namespace lockstep

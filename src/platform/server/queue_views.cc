@@ -1,0 +1,145 @@
+#include "platform/server/queue_views.h"
+
+#include <algorithm>
+#include <map>
+
+#include "map/query.h"
+
+namespace lockstep {
+namespace {
+
+// A run that holds devices, and where.
+struct Holds {
+  const Run* run = nullptr;
+  const Attempt* attempt = nullptr;
+  std::vector<const Node*> nodes;
+};
+
+std::vector<Holds> who_holds(const State& state) {
+  std::vector<Holds> holders;
+  for (const RunId& id : state.open)
+    if (const Attempt* attempt = live_attempt(state, id))
+      holders.push_back({&state.runs.at(id), attempt, nodes_of(state, attempt->id)});
+  return holders;
+}
+
+Duration left_of(const Run& run) { return run.spec.timeout - run.charged; }
+
+api::HolderView holder_view(const Holds& holds) {
+  api::HolderView view;
+  view.run = text(holds.run->id);
+  view.name = holds.run->spec.name;
+  for (const Node* node : holds.nodes) view.hosts.push_back(node->host);
+  view.devices = holds.run->spec.devices;
+  view.since = holds.attempt->created;
+  view.expected_end =
+      holds.attempt->draining.value_or(holds.attempt->created + left_of(*holds.run));
+  return view;
+}
+
+api::WaitingView waiting_view(const Run& run) {
+  return {.run = text(run.id),
+          .name = run.spec.name,
+          .user = run.origin.user,
+          .run_class = run.spec.run_class,
+          .priority = run.priority,
+          .nodes = run.spec.nodes,
+          .devices = run.spec.devices,
+          .timeout = left_of(run),
+          .since = run.queued,
+          .reason = run.reason,
+          .blocker = std::nullopt,
+          .expected_start = run.not_before,
+          .held = run.held.has_value()};
+}
+
+api::WaitingView waiting_view(const Run& run, const WaitingRun& waiting) {
+  auto view = waiting_view(run);
+  if (waiting.blocker) view.blocker = text(*waiting.blocker);
+  view.expected_start = waiting.expected_start;
+  return view;
+}
+
+// Those that the pass does not decide about yet, by when they came.
+std::vector<const Run*> kept_back(const State& state, const Queue& queue) {
+  std::set<RunId> in_order;
+  for (const WaitingRun& waiting : queue.waiting()) in_order.insert(waiting.run);
+  std::vector<const Run*> others;
+  for (const RunId& id : state.open)
+    if (const Run& run = state.runs.at(id); run.state == RunState::queued && !in_order.contains(id))
+      others.push_back(&run);
+  std::ranges::stable_sort(others, {}, &Run::queued);
+  return others;
+}
+
+}  // namespace
+
+api::QueueView queue_view(const State& state, const Queue& queue, int limit, Time now) {
+  api::QueueView view;
+  view.time = now;
+  for (const WaitingRun& waiting : queue.waiting())
+    view.waiting.push_back(waiting_view(state.runs.at(waiting.run), waiting));
+  for (const Run* run : kept_back(state, queue)) view.waiting.push_back(waiting_view(*run));
+  for (const Holds& holds : who_holds(state)) view.holding.push_back(holder_view(holds));
+  std::ranges::stable_sort(view.holding, {}, &api::HolderView::expected_end);
+  const auto cut = [&](auto& list) {
+    const auto most = std::min(list.size(), static_cast<std::size_t>(limit));
+    view.left_out += static_cast<std::int64_t>(list.size() - most);
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(most), list.end());
+  };
+  cut(view.waiting);
+  cut(view.holding);
+  return view;
+}
+
+api::PlanView plan_view(const Prospect& prospect) {
+  api::PlanView view;
+  view.starts = !prospect.slices.empty();
+  for (const Slice& slice : prospect.slices) view.places.push_back({slice.host, slice.devices});
+  view.reason = prospect.reason;
+  if (prospect.blocker) view.blocker = text(*prospect.blocker);
+  view.expected_start = prospect.expected_start;
+  view.ahead = static_cast<std::int64_t>(prospect.ahead);
+  return view;
+}
+
+api::HostList host_list(const State& state) {
+  std::map<std::string, std::vector<const Node*>> there;
+  for (const Holds& holds : who_holds(state))
+    for (const Node* node : holds.nodes) there[node->host].push_back(node);
+  api::HostList list;
+  for (const Pod& pod : state.map.pods) {
+    for (const Host* host : hosts(pod)) {
+      auto& view = list.hosts.emplace_back();
+      view.id = host->id;
+      view.pod = pod.name;
+      view.devices = view.free = static_cast<int>(device_count(*host));
+      for (const Node* node : there[host->id]) {
+        view.free -= static_cast<int>(node->devices.size());
+        view.runs.push_back(text(node->id.attempt.run));
+      }
+      const auto row = state.hosts.find(host->id);
+      if (row == state.hosts.end()) continue;
+      view.state = row->second.state;
+      view.reason = row->second.reason;
+      view.since = row->second.since;
+      view.events = row->second.audit;
+    }
+  }
+  return list;
+}
+
+api::LimitList limit_list(const State& state) {
+  std::map<LimitId, int> held;
+  for (const Holds& holds : who_holds(state)) {
+    const int devices = rank_count(holds.run->spec);
+    held[{LimitScope::project, holds.run->id.project}] += devices;
+    held[{LimitScope::user, holds.run->origin.user}] += devices;
+  }
+  api::LimitList list;
+  for (const auto& [id, limit] : state.limits)
+    if (limit.devices) list.limits.push_back({id.scope, id.name, *limit.devices, held[id]});
+  return list;
+}
+
+}  // namespace lockstep
