@@ -48,7 +48,7 @@ void add_queue(CLI::App& app, Action& action) {
   command->footer(
       "STARTS is reckoned as if all run as long as they may, so most start earlier. Behind those "
       "that\nwait for devices stand those that are held, start later or follow other runs.\n\n"
-      "Example:\n  lockstep queue");
+      "Example:\n  lockstep queue\n  lockstep queue --json");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {
       Client client = TRY(connect());

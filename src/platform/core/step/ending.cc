@@ -103,10 +103,14 @@ void begin_draining(Draft& draft, const AttemptId& id, Cause cause, std::string 
   attempt.draining = draft.now();
 }
 
+std::optional<Verdict> verdict_of(const Draft& draft, const AttemptId& id) {
+  const auto& spec = draft.runs.find(id.run)->spec;
+  return verdict_on(*draft.attempts.find(id), draft.nodes_of(id), spec.hang_after, spec.on_failure);
+}
+
 void judge_ranks(Draft& draft, const AttemptId& id) {
   const Attempt& attempt = *draft.attempts.find(id);
-  const auto& spec = draft.runs.find(id.run)->spec;
-  const auto verdict = verdict_on(attempt, draft.nodes_of(id), spec.hang_after, spec.on_failure);
+  const auto verdict = verdict_of(draft, id);
   if (!verdict) return acquit_ranks(draft, id);
   if (attempt.state < AttemptState::draining)
     begin_draining(draft, id, verdict->cause, verdict->reason);
@@ -149,6 +153,14 @@ std::string did_not_start(const Node& node) {
                 what);
 }
 
+// A node that was lost before the attempt's end began may be why ranks of others failed; but for
+// one that crashed.
+bool explains_verdict(const Draft& draft, const Attempt& attempt, const Node& node) {
+  if (!is_verdict(attempt.cause) || node.last_heard > *attempt.draining) return false;
+  const auto verdict = verdict_of(draft, attempt.id);
+  return !verdict || !verdict->crashed;
+}
+
 void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) {
   const Attempt attempt = *draft.attempts.find(id.attempt);
   Node& node = draft.nodes.edit(id);
@@ -157,7 +169,7 @@ void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) 
   if (attempt.state < AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
     suspect(draft, node.host, id.attempt.run);
-  } else if (is_verdict(attempt.cause) && node.last_heard <= *attempt.draining)
+  } else if (explains_verdict(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
 }
 

@@ -1,5 +1,7 @@
 #include "platform/core/step/step.h"
 
+#include <csignal>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -287,6 +289,15 @@ TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   world.must(NodeGone{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
   EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended without a word");
+}
+
+TEST_F(StepTest, ANodeThatIsGoneDoesNotHideAPeerThatCrashed) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(1);
+  world.must(world.ended(world.node(run, 0), RankState::killed, SIGSEGV));
+  world.must(NodeGone{world.node(run, 1)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
 }
 
 TEST_F(StepTest, ANodeThatObeysTooSlowlyIsKilledAndIsNotTheCause) {

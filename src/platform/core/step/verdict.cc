@@ -103,7 +103,8 @@ Verdict end_of(const Suspect& suspect) {
   const auto& [node, rank] = suspect;
   const auto who = place_of(*node, *rank);
   if (rank->state == RankState::killed)
-    return {Cause::rank_lost, format("{} was killed by {}", who, signal_name(rank->code))};
+    return {Cause::rank_lost, format("{} was killed by {}", who, signal_name(rank->code)),
+            !gave_up_by_itself(*rank)};
   return {Cause::user_exit, format("{} exited with code {}", who, rank->code)};
 }
 

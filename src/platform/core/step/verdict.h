@@ -29,6 +29,7 @@ namespace lockstep {
 struct Verdict {
   Cause cause = Cause::none;  // user_exit, rank_lost or hung
   std::string reason;
+  bool crashed = false;  // by a signal that no loss of others brings about
 };
 
 // Nothing while no rank has failed. hang_after is told in the reason of a hang.
