@@ -33,7 +33,7 @@ def test_the_queue_shows_who_waits_for_whom_and_until_when(busy: Cluster) -> Non
     busy.submit("--name", "third", *SLEEP)
     header, *rows = busy.ok("queue").splitlines()
     assert header.split()[:3] == ["RUN", "NAME", "USER"]
-    assert ["default/2", "next"] == rows[0].split()[1:3]
+    assert rows[0].split()[1:3] == ["default/2", "next"]
     assert "waits for default/1: needs 2 hosts with 1 free device, 0 have them" in rows[0]
     assert "in 30m" in rows[0] or "in 29m" in rows[0]
     assert "default/3" in rows[1] and "waits behind default/2" in rows[1]
