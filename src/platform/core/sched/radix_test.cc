@@ -27,7 +27,7 @@ void expect_sorted(std::vector<Item> items) {
 
 TEST(SortByPrefix, SortsAsComparingDoesWhateverTheNumbers) {
   Random random(5);
-  for (const std::size_t count : {0, 1, 2, 499, 500, 5'000})
+  for (const std::size_t count : {0u, 1u, 2u, 499u, 500u, 5'000u})
     for (const std::int64_t width : {std::int64_t{1}, std::int64_t{7}, std::int64_t{1} << 40,
                                      std::numeric_limits<std::int64_t>::max()}) {
       std::vector<Item> items;
