@@ -7,7 +7,7 @@
 #include "platform/api/agent_messages.h"
 #include "platform/api/messages.h"
 #include "platform/api/queue_messages.h"
-#include "text/convert.h"
+#include "text/convert.h"  // IWYU pragma: export
 
 namespace lockstep {
 

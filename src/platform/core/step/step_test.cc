@@ -1,5 +1,3 @@
-#include "platform/core/step/step.h"
-
 #include <csignal>
 
 #include <gmock/gmock.h>
