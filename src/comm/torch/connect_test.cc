@@ -105,6 +105,8 @@ class ConnectFromEnvironment : public testing::Test {
       (*group)->allreduce(tensors)->wait();
       if (tensors[0].sum().item<double>() != 1000 * kSize * (kSize + 1) / 2) return false;
       if (!sums_over_a_half(**group, rank)) return false;
+      // Rank 0 has the store at which the other half meets: nobody goes before all have met.
+      (*group)->barrier()->wait();
     }
     return true;
   }
