@@ -103,7 +103,7 @@ class ConnectFromEnvironment : public testing::Test {
       }
       std::vector<at::Tensor> tensors{at::full({1000}, rank + 1.0)};
       (*group)->allreduce(tensors)->wait();
-      if (tensors[0].sum().item<double>() != 1000 * kSize * (kSize + 1) / 2) return false;
+      if (tensors[0].sum().item<double>() != 1000.0 * kSize * (kSize + 1) / 2) return false;
       if (!sums_over_a_half(**group, rank)) return false;
       // Rank 0 has the store at which the other half meets: nobody goes before all have met.
       (*group)->barrier()->wait();
