@@ -36,7 +36,11 @@ def run_ranks(ranks: int, command: list[str]) -> str:
         )
         for rank in range(ranks)
     ]
-    said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    try:
+        said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
     assert [process.returncode for process in processes] == [0] * ranks, said
     return said[0]
 
@@ -56,16 +60,16 @@ def test_the_gpt_learns_and_cpp_goes_on_from_its_checkpoints(data: Path, tmp_pat
     folder = tmp_path / "checkpoints"
     options = ["--data", str(data), "--checkpoints", str(folder), "--warmup", "2"]
     python = [sys.executable, *GPT, *options]
-    said = run_ranks(1, [*python, "--policy", "ddp", "--steps", "12"])
+    said = run_ranks(2, [*python, "--policy", "mics:2", "--steps", "12"])
     assert losses(said)[0] == pytest.approx(5.55, abs=0.2)
     learned = losses(said)[-1]
     assert learned < losses(said)[0] - 0.5
     # C++ reads it and learns on, and Python reads that.
     cpp = [str(BUILD / "bin" / "gpt"), "train", *SIZES.split(), "--heads", "2", *options]
-    said = run_ranks(1, [*cpp, "--policy", "ddp", "--steps", "14"])
+    said = run_ranks(2, [*cpp, "--policy", "ddp", "--steps", "14"])
     assert "resuming from step 12" in said
     assert losses(said)[0] < learned + 0.5
-    said = run_ranks(1, [*python, "--policy", "zero2", "--steps", "16"])
+    said = run_ranks(4, [*python, "--policy", "zero2", "--steps", "16"])
     assert "resuming from step 14" in said
     assert losses(said)[0] < learned + 0.5
 
