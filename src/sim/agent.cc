@@ -222,12 +222,15 @@ void Agent::await_other_nodes() {
   if (!counts_time_) time_out_after(launch_.start_limit + launch_.time_left);
 }
 
-// Once all nodes' ranks run, as the daemon says or their steps show. Repeats change nothing.
+// Once all nodes' ranks run, as the daemon says or their steps show: no later than the wait for
+// them would have ended. Repeats change nothing.
 void Agent::count_running_time() {
-  if (!std::exchange(counts_time_, true)) time_out_after(launch_.time_left);
+  if (std::exchange(counts_time_, true)) return;
+  time_out_after(std::min(launch_.time_left, time_out_ - world_.scene.timeline.now()));
 }
 
 void Agent::time_out_after(Duration duration) {
+  time_out_ = world_.scene.timeline.now() + duration;
   later(duration, [planned = ++time_outs_](Agent& agent) {
     if (agent.phase_ != Phase::running || agent.time_outs_ != planned) return;
     if (!agent.counts_time_) agent.world_.truth.gives_up(agent.launch_);

@@ -119,6 +119,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool signalled_ = false;                          // what ends from here on ends by our doing
   bool ended_badly_ = false;                        // a rank, before that
   bool counts_time_ = false;                        // all nodes' ranks run
+  Duration time_out_{};                             // on the timeline
   std::int64_t time_outs_ = 0;                      // the newest that is planned; others are void
   bool stands_still_ = false;
   bool stood_still_ = false;  // ever

@@ -37,7 +37,7 @@ TEST(Json, WhatParsersDisagreeAboutIsRefused) {
 
 TEST(Json, ErrorsNameLineAndColumn) {
   EXPECT_EQ(json_error("{\n  \"a\": 1,\n  \"b\": oops\n}").substr(0, 17), "line 3, column 8:");
-  EXPECT_EQ(json_error("[1").find("line 1, column "), 0u) << error_of("[1");
+  EXPECT_EQ(json_error("[1").find("line 1, column "), 0u) << json_error("[1");
 }
 
 TEST(Json, SizeAndDepthAreBounded) {

@@ -283,10 +283,12 @@ void AgentLoop::await_other_nodes() {
 // From the moment at which all nodes' ranks run, as the daemon counts it too: a daemon that goes
 // away when it has told half of a gang to start costs the run no time. Should it go before it could
 // say that they run, the first thing that a rank reports shows it: who takes steps has its peers.
+// Peers that come after all their time to start do not move the end that the wait for them had.
 // Repeats change nothing.
 void AgentLoop::count_running_time() {
   if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
-  time_out_ = Deadline::after(launch_.time_left);
+  const Deadline end = Deadline::after(launch_.time_left);
+  if (!time_out_ || end.at() < time_out_->at()) time_out_ = end;
 }
 
 Program AgentLoop::program_of(int local_rank, bool replaces) const {

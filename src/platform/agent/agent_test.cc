@@ -293,6 +293,27 @@ TEST_F(AgentTest, TheTimeOutIsKeptThoughTheDaemonGoesForGoodAsAGangStartsThatRep
   EXPECT_GT(*rank(0).ended - away, milliseconds(400));  // its last `start` may have come before
 }
 
+// Else whoever is alone goes on longer than its last word from the daemon allows.
+TEST_F(AgentTest, ARankThatReportsLateWithTheDaemonGoneEndsNoLaterThanTheWaitForOthersWouldHave) {
+  launch_.nodes = 2;
+  launch_.start_limit = milliseconds(100);
+  launch_.time_left = seconds(2);
+  daemon_.set_whole(false);
+  shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.saw("socket"); }));
+  const Time away = SystemClock().now();
+  daemon_.set(Mood::away);
+  // Repeated more and more slowly: some 1,550 ms.
+  ASSERT_TRUE(eventually([&] { return daemon_.calls_while_away() >= 6; }));
+  report(0, R"({"kind":"progress","step":1,"steps":9})");
+  ASSERT_TRUE(eventually([&] { return marked().empty(); }));
+  daemon_.set(Mood::up);
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.last().message, "time-out");
+  EXPECT_LT(*rank(0).ended - away, seconds(3));
+}
+
 TEST_F(AgentTest, NoTimeCountsWhileTheDaemonSaysThatOtherNodesHaveNotBegun) {
   launch_.nodes = 2;
   launch_.start_limit = milliseconds(1200);
