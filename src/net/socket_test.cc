@@ -17,7 +17,7 @@ namespace {
 
 Deadline in_time() { return Deadline::after(std::chrono::seconds(10)); }
 
-struct Pair {
+struct SocketPair {
   Socket client, server;
 };
 
@@ -26,13 +26,13 @@ Socket accept(Listener& listener) {
   return listener.try_accept().value().value();
 }
 
-Pair tcp_pair() {
+SocketPair tcp_pair() {
   auto listener = Listener::tcp("127.0.0.1", 0).value();
   auto client = Socket::connect_tcp("127.0.0.1", listener.port(), in_time()).value();
   return {std::move(client), accept(listener)};
 }
 
-Pair unix_pair() {
+SocketPair unix_pair() {
   const auto name = "@lockstep-test-" + random_hex(8);
   auto listener = Listener::unix_socket(name).value();
   auto client = Socket::connect_unix(name, in_time()).value();

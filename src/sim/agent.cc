@@ -114,7 +114,7 @@ void Agent::obey(const Command& command) {
   if (leave && phase_ < Phase::clearing) make_end();
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) begin_start();
-  if (command.kind == CommandKind::none && phase_ == Phase::running) count_running_time();
+  if (command.kind == CommandKind::none && phase_ == Phase::running) grant_running_time();
   if (command.kind == CommandKind::stop) begin_stop("");
 }
 
@@ -219,21 +219,28 @@ void Agent::start_ranks() {
 
 // Again at each `start`: after the last one they all run within the limit, or never will.
 void Agent::await_other_nodes() {
-  if (!counts_time_) time_out_after(launch_.start_limit + launch_.time_left);
+  if (!running_end_) end_at(world_.scene.timeline.now() + launch_.start_limit + launch_.time_left);
 }
 
 // Once all nodes' ranks run, as the daemon says or their steps show: no later than the wait for
 // them would have ended. Repeats change nothing.
 void Agent::count_running_time() {
-  if (std::exchange(counts_time_, true)) return;
-  time_out_after(std::min(launch_.time_left, time_out_ - world_.scene.timeline.now()));
+  if (!running_end_) running_end_ = world_.scene.timeline.now() + launch_.time_left;
+  end_at(std::min(time_out_, *running_end_));
 }
 
-void Agent::time_out_after(Duration duration) {
-  time_out_ = world_.scene.timeline.now() + duration;
-  later(duration, [planned = ++time_outs_](Agent& agent) {
+// The daemon says so: however late they came, they have their time.
+void Agent::grant_running_time() {
+  count_running_time();
+  end_at(*running_end_);
+}
+
+void Agent::end_at(Duration moment) {
+  if (moment == time_out_) return;
+  time_out_ = moment;
+  later(moment - world_.scene.timeline.now(), [planned = ++time_outs_](Agent& agent) {
     if (agent.phase_ != Phase::running || agent.time_outs_ != planned) return;
-    if (!agent.counts_time_) agent.world_.truth.gives_up(agent.launch_);
+    if (!agent.running_end_) agent.world_.truth.gives_up(agent.launch_);
     agent.begin_stop("time-out");
   });
 }

@@ -65,7 +65,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   // It ends ranks that have not ended by themselves.
   bool stops() const { return phase_ == Phase::stopping; }
   // Its ranks run, and it was not told yet that those of the other nodes do.
-  bool awaits_other_nodes() const { return phase_ == Phase::running && !counts_time_; }
+  bool awaits_other_nodes() const { return phase_ == Phase::running && !running_end_; }
   // Its ranks run, or what they left is not cleared away yet.
   bool has_children() const;
 
@@ -97,7 +97,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void start_ranks();
   void await_other_nodes();
   void count_running_time();
-  void time_out_after(Duration duration);
+  void grant_running_time();
+  void end_at(Duration moment);
   void begin_stop(std::string message);
   void make_end();
   void signal_ranks(int signal, Duration delay);
@@ -118,8 +119,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   std::map<int, std::optional<RankEnd>> standing_;  // local numbers, and how they end if they go on
   bool signalled_ = false;                          // what ends from here on ends by our doing
   bool ended_badly_ = false;                        // a rank, before that
-  bool counts_time_ = false;                        // all nodes' ranks run
-  Duration time_out_{};                             // on the timeline
+  std::optional<Duration> running_end_;             // on the timeline, once all nodes' ranks run
+  Duration time_out_{};                             // on the timeline; of the wait for them before
   std::int64_t time_outs_ = 0;                      // the newest that is planned; others are void
   bool stands_still_ = false;
   bool stood_still_ = false;  // ever

@@ -14,7 +14,7 @@ TEST(SeedRange, IsReadAsItIsWritten) {
   const SeedRange range = parse_seed_range("17..5000").value();
   EXPECT_EQ(range.first, 17u);
   EXPECT_EQ(range.last, 5000u);
-  EXPECT_EQ(text(range), "17..5000");
+  EXPECT_EQ(range.text(), "17..5000");
   EXPECT_EQ(parse_seed_range("3..3").value().count(), 1u);
 }
 

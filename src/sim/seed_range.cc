@@ -17,7 +17,7 @@ bool read(std::string_view digits, std::uint64_t& number) {
 
 }  // namespace
 
-std::string text(const SeedRange& range) { return format("{}..{}", range.first, range.last); }
+std::string SeedRange::text() const { return format("{}..{}", first, last); }
 
 Result<SeedRange> parse_seed_range(std::string_view words) {
   SeedRange range;

@@ -13,9 +13,9 @@ struct SeedRange {
   std::uint64_t first = 1;
   std::uint64_t last = 1;  // >= first, and tried too
   std::uint64_t count() const { return last - first + 1; }
+  std::string text() const;
 };
 
-std::string text(const SeedRange& range);
 Result<SeedRange> parse_seed_range(std::string_view words);
 
 }  // namespace lockstep::sim

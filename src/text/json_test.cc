@@ -42,7 +42,8 @@ TEST(Json, ErrorsNameLineAndColumn) {
 
 TEST(Json, SizeAndDepthAreBounded) {
   EXPECT_EQ(json_error(nested(64)), "no error");
-  EXPECT_EQ(json_error(nested(65)), "line 1, column 65: lists and objects nested more than 64 deep");
+  EXPECT_EQ(json_error(nested(65)),
+            "line 1, column 65: lists and objects nested more than 64 deep");
   EXPECT_NE(json_error(std::string(1'000'000, '[')), "no error");
   EXPECT_EQ(json_error("[1,2,3]", {.size = 4_B, .depth = 2}),
             "the JSON text has 7 B; at most 4 B are read");

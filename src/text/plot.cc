@@ -23,7 +23,7 @@ const char* colour_of(std::size_t series) { return kColours[series % kColours.si
 char letter_of(std::size_t series) { return static_cast<char>('a' + series % 26); }
 
 // Halves are subtracted, since the difference of two doubles may overflow.
-struct Range {
+struct Interval {
   double least = std::numeric_limits<double>::infinity();
   double most = -std::numeric_limits<double>::infinity();
 
@@ -115,7 +115,7 @@ class Scale {
   }
 
   bool empty() const { return x_.empty(); }
-  const Range& x() const { return x_; }
+  const Interval& x() const { return x_; }
   bool is_drawn(const PlotPoint& point) const { return height_of(point).has_value(); }
   // What a row of characters stands for; the first is the greatest value, the last the least.
   double value_of_row(int row, int rows) const {
@@ -139,7 +139,7 @@ class Scale {
   }
 
   bool log_y_;
-  Range x_, y_;
+  Interval x_, y_;
 };
 
 void draw(Canvas& canvas, const Scale& scale, const PlotSeries& series, std::size_t index,
@@ -186,7 +186,7 @@ std::string legend(const std::vector<PlotSeries>& series, const Scale& scale, bo
 }
 
 // "0          step          400", as wide as the drawing.
-std::string x_axis(const Range& x, std::string_view label, std::size_t width) {
+std::string x_axis(const Interval& x, std::string_view label, std::size_t width) {
   std::string left = number(x.least), right = number(x.most);
   std::size_t used = left.size() + display_width(label) + right.size();
   if (used + 2 > width) return left + " " + right;

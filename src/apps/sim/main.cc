@@ -82,7 +82,7 @@ bool search(const SeedRange& range, bool with_digest) {
     }
     progress.show(seed - range.first + 1, broken);
   }
-  print(format("seeds {}: {} break a promise", text(range), broken));
+  print(format("seeds {}: {} break a promise", range.text(), broken));
   if (with_digest) print(format("digest of their traces: {:016x}", digest.value()));
   return broken == 0;
 }

@@ -213,7 +213,7 @@ void AgentLoop::follow_orders() {
     grace_ = command.grace;
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
-  if (command.kind == CommandKind::none && phase_ == Phase::running) count_running_time();
+  if (command.kind == CommandKind::none && phase_ == Phase::running) grant_running_time();
   if (command.kind == CommandKind::stop) begin_stop("", Signaller::agent);
 }
 
@@ -276,19 +276,25 @@ void AgentLoop::start_ranks(const Command& command) {
 // from then on either all run, or some never will; that nobody counts their time is no reason to go
 // on for ever.
 void AgentLoop::await_other_nodes() {
-  if (counts_time_ || launch_.time_left <= Duration(0)) return;
+  if (running_end_ || launch_.time_left <= Duration(0)) return;
   time_out_ = Deadline::after(launch_.start_limit + launch_.time_left);
 }
 
 // From the moment at which all nodes' ranks run, as the daemon counts it too: a daemon that goes
 // away when it has told half of a gang to start costs the run no time. Should it go before it could
 // say that they run, the first thing that a rank reports shows it: who takes steps has its peers.
-// Peers that come after all their time to start do not move the end that the wait for them had.
-// Repeats change nothing.
+// Peers that come after all their time to start do not move the end that the wait for them had,
+// while there is nobody who could end them otherwise. Repeats change nothing.
 void AgentLoop::count_running_time() {
-  if (std::exchange(counts_time_, true) || launch_.time_left <= Duration(0)) return;
-  const Deadline end = Deadline::after(launch_.time_left);
-  if (!time_out_ || end.at() < time_out_->at()) time_out_ = end;
+  if (launch_.time_left <= Duration(0)) return;
+  if (!running_end_) running_end_ = Deadline::after(launch_.time_left);
+  if (!time_out_ || running_end_->at() < time_out_->at()) time_out_ = running_end_;
+}
+
+// The daemon is there and knows that all run: however late they came, they have their time.
+void AgentLoop::grant_running_time() {
+  count_running_time();
+  time_out_ = running_end_;
 }
 
 Program AgentLoop::program_of(int local_rank, bool replaces) const {

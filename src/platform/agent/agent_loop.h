@@ -76,6 +76,7 @@ class AgentLoop {
   bool ends_the_others() const;
   void await_other_nodes();
   void count_running_time();
+  void grant_running_time();
   void begin_stop(std::string message, Signaller signaller);
   void make_end();
   void reaped();
@@ -108,11 +109,11 @@ class AgentLoop {
   int replacements_ = 0;  // ranks that were started again
   bool told_to_leave_ = false;
   Duration grace_ = kGrace;
-  bool counts_time_ = false;            // all nodes' ranks run
-  std::optional<Deadline> time_out_;    // of the running time
-  std::optional<Deadline> stop_alone_;  // a rank ended badly and no word of the daemon came
-  std::optional<Deadline> force_;       // when SIGKILL is (again) due
-  std::optional<Deadline> flush_;       // lines wait for company
+  std::optional<Deadline> running_end_;  // once all nodes' ranks run
+  std::optional<Deadline> time_out_;     // of the running time; of the wait for the others before
+  std::optional<Deadline> stop_alone_;   // a rank ended badly and no word of the daemon came
+  std::optional<Deadline> force_;        // when SIGKILL is (again) due
+  std::optional<Deadline> flush_;        // lines wait for company
   Deadline log_look_ = Deadline::after(Duration(0));  // when to look how large the log is
   std::optional<Deadline> clear_look_;                // when to look again for what is left
   std::optional<Deadline> clear_end_;                 // when to give up on it

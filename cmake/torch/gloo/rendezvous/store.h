@@ -1,4 +1,5 @@
-// See gloo/context.h. ProcessGroupGloo.hpp derives from this class; only libtorch makes such objects.
+// See gloo/context.h. ProcessGroupGloo.hpp derives from this class; only libtorch makes such
+// objects.
 #pragma once
 
 #include <chrono>
