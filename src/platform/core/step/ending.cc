@@ -156,7 +156,7 @@ std::string did_not_start(const Node& node) {
 // A node that was lost before the attempt's end began may be why ranks of others failed; but for
 // one that crashed.
 bool explains_verdict(const Draft& draft, const Attempt& attempt, const Node& node) {
-  if (!is_verdict(attempt.cause) || node.last_heard > *attempt.draining) return false;
+  if (!is_verdict(attempt.cause) || node.last_heard >= *attempt.draining) return false;
   const auto verdict = verdict_of(draft, attempt.id);
   return !verdict || !verdict->crashed;
 }

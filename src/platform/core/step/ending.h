@@ -48,7 +48,7 @@ bool ended_apart(const Node& node, const std::vector<const Node*>& nodes);
 std::string did_not_start(const Node& node);
 
 // Nothing is known of the node any more, for the reason given. Hides what other ranks did if
-// the node was last heard before draining began: then it was the first to go.
+// the node was last heard before the moment at which draining began: then it was the first to go.
 void lose_node(Draft& draft, const NodeId& node, Cause cause, std::string reason);
 
 // Has the node ended by force, unless that was asked a moment ago.

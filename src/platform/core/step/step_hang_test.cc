@@ -67,5 +67,21 @@ TEST_F(StepHangTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaited
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
+// It was there when it told of the hang, and died of it or with it.
+TEST_F(StepHangTest, ANodeThatToldOfAHangAndThenNothingLeavesTheHangToBlame) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  world.now += seconds(20);
+  auto stalled = world.running(world.node(run, 0));
+  stalled.ranks[0].stalled_since = world.now - seconds(10);
+  world.must(stalled);
+  ASSERT_EQ(world.attempt(run).cause, Cause::hung);
+  const std::string reason = world.attempt(run).reason;
+  world.now += seconds(1);
+  world.must(AgentGone{world.node(run, 0)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+  EXPECT_EQ(world.attempt(run).reason, reason);
+}
+
 }  // namespace
 }  // namespace lockstep
