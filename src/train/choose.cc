@@ -53,8 +53,6 @@ Need need_of(const Layout& layout, const Policy& policy) {
   const int units = static_cast<int>(layout.units.size());
   const int reduced = policy.gradients > 1 ? std::min(units, Reductions::kUnderWay) : 0;
   need.under_way = largest * (gathered + reduced) + largest_frozen * gathered;
-  // What hop 1 brings of a further micro-step, before it is added.
-  if (reduced > 0) need.under_way += largest / policy.gradients;
   return need;
 }
 

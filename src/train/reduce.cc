@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/from_blob.h>
 
 #include "base/format.h"
 
@@ -16,14 +15,9 @@ std::string gradients_label(const Unit& unit) {
 
 }  // namespace
 
-Reductions::Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Buffers& shards,
-                       RollCall& roll_call, FirstError& error)
-    : units_(units),
-      mesh_(mesh),
-      wholes_(wholes),
-      shards_(shards),
-      roll_call_(roll_call),
-      error_(error) {}
+Reductions::Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, RollCall& roll_call,
+                       FirstError& error)
+    : units_(units), mesh_(mesh), wholes_(wholes), roll_call_(roll_call), error_(error) {}
 
 void Reductions::begin(int micro_step, bool last, int divisor) {
   micro_step_ = micro_step;
@@ -36,59 +30,45 @@ void Reductions::begin(int micro_step, bool last, int divisor) {
 void Reductions::arrived(Unit& unit, std::size_t member) {
   const at::NoGradGuard no_grad;
   if (hop1_ && hop1_->transfer.done()) end_hop1();  // so that hop 2 need not wait for a whole unit
-  if (mesh_.shard().size() > 1) {
-    if (!unit.collecting()) unit.collect_into(wholes_.take());
-    unit.take_gradient(member);
-  }
+  if (mesh_.shard().size() > 1 && !unit.collecting()) unit.collect_into(wholes_.take());
+  unit.take_gradient(member);
   unit.arrived();
   // Frozen units stand behind all others.
   while (begun_ < units_.size() && units_[begun_].trainable() && units_[begun_].complete())
     start(units_[begun_++]);
 }
 
-// Gradients are divided before each sum, which keeps it in the range of half precision.
 void Reductions::start(Unit& unit) {
-  if (mesh_.shard().size() > 1) {
-    unit.gradients().div_(mesh_.world_size());
+  if (mesh_.shard().size() > 1)
     start_hop1(unit);
-  } else if (last_) {
-    const int parts = mesh_.world_size() * divisor_;
-    if (parts > 1) unit.gradients().div_(parts);
+  else if (last_)
     start_hop2(unit);
-  }
 }
 
 void Reductions::start_hop1(Unit& unit) {
   end_hop1();
   if (!error_.happened()) error_.note(roll_call_.announce(RollCall::Act::reduce, unit.index()));
   if (error_.happened()) return wholes_.give_back(unit.end_collecting());
-  auto sum = unit.gradient_shard();
-  at::Tensor scratch;
-  if (micro_step_ > 1) {
-    scratch = shards_.take();
-    sum = at::from_blob(scratch.mutable_data_ptr(), sum.sizes(), sum.options());
-  }
-  hop1_ = Hop1{&unit, sum, scratch,
-               mesh_.shard().reduce_scatter(sum, unit.gradients(), gradients_label(unit))};
+  const auto& sum = unit.gradient_shard();
+  auto& group = mesh_.shard();
+  if (micro_step_ > 1)
+    unit.gradients().narrow(0, group.rank() * sum.numel(), sum.numel()).add_(sum);
+  hop1_ = Hop1{&unit, group.reduce_scatter(sum, unit.gradients(), gradients_label(unit))};
 }
 
 void Reductions::end_hop1() {
   if (!hop1_) return;
-  auto [unit, sum, scratch, transfer] = *std::exchange(hop1_, std::nullopt);
+  auto [unit, transfer] = *std::exchange(hop1_, std::nullopt);
   error_.note(transfer.wait());
   wholes_.give_back(unit->end_collecting());
-  if (scratch.defined()) {
-    unit->gradient_shard().add_(sum);
-    shards_.give_back(std::move(scratch));
-  }
-  if (!last_) return;
-  if (divisor_ > 1) unit->gradient_shard().div_(divisor_);
-  start_hop2(*unit);
+  if (last_) start_hop2(*unit);
 }
 
+// Divided here and nowhere else: of a shard, once a step. Sums are of 32 bits at least.
 void Reductions::start_hop2(Unit& unit) {
+  auto shard = unit.gradient_shard();
+  if (const int parts = mesh_.world_size() * divisor_; parts > 1) shard.div_(parts);
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
-  const auto& shard = unit.gradient_shard();
   const auto& slice = unit.gradient_slice();
   hop2_.push_back(slice.numel() < shard.numel()
                       ? mesh_.replicate().reduce_scatter(slice, shard, gradients_label(unit))

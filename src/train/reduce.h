@@ -4,12 +4,11 @@
 // ranks whose control flow differs still match each other's transfers. What backward never reached
 // counts as a gradient of zero, and its unit begins at the end.
 //
-//   hop 1  in each micro-step, over the shard group: reduce-scatter; what comes out is added to
-//   this
-//          rank's shard of the sum. One is under way while backward computes the next unit.
+//   hop 1  in each micro-step, over the shard group: reduce-scatter, for which this rank adds the
+//          sum of the micro-steps before to its own shard. One is under way while backward computes
+//          the next unit.
 //   hop 2  in the last micro-step, over the replicas: all-reduce of the shard, or reduce-scatter
-//   into
-//          the slice where the optimizer's state is divided over them too. Behind the rest of
+//          into the slice where the optimizer's state is divided over them too. Behind the rest of
 //          backward.
 //
 // Memory: two units' whole gradients, one collecting and one in hop 1 (more while a unit waits for
@@ -34,8 +33,8 @@ class Reductions {
   static constexpr int kUnderWay = 2;
 
   // All references must outlive it.
-  Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, Buffers& shards,
-             RollCall& roll_call, FirstError& error);
+  Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, RollCall& roll_call,
+             FirstError& error);
 
   // A backward begins, the step's micro_step-th, counted from one. divisor: of the micro-steps'
   // sum.
@@ -50,8 +49,6 @@ class Reductions {
  private:
   struct Hop1 {
     Unit* unit;
-    at::Tensor sum;      // the shard of this micro-step's
-    at::Tensor scratch;  // the memory that it lies in, if it is not the unit's gradient shard
     Transfer transfer;
   };
 
@@ -63,7 +60,6 @@ class Reductions {
   std::vector<Unit>& units_;
   Mesh& mesh_;
   Buffers& wholes_;
-  Buffers& shards_;
   RollCall& roll_call_;
   FirstError& error_;
 

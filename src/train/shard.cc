@@ -231,7 +231,6 @@ Result<void> ShardedModel::build(Values values) {
 // What moves parameters and gradients between the ranks of the mesh.
 void ShardedModel::start_engine() {
   std::size_t whole = 0;
-  std::size_t part = 0;
   std::size_t frozen = 0;
   const auto ranks = static_cast<std::size_t>(mesh_.shard().size());
   for (const auto& unit : units_) {
@@ -240,20 +239,17 @@ void ShardedModel::start_engine() {
       continue;
     }
     // Gradients may be wider than parameters.
-    part = std::max(part, unit.gradient_shard().nbytes());
     whole = std::max(whole, unit.gradient_shard().nbytes() * ranks);
   }
   const auto device = parameters_.front().tensor.device();
   const auto bytes = [](std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); };
   wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(whole), device);
-  shards_ = std::make_unique<Buffers>(mesh_.world(), bytes(part), device);
   frozen_wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(frozen), device);
   roll_call_ = std::make_unique<RollCall>(mesh_, unit_names());
   gathers_ =
       std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
                                 Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_, error_);
-  reductions_ =
-      std::make_unique<Reductions>(units_, mesh_, *wholes_, *shards_, *roll_call_, error_);
+  reductions_ = std::make_unique<Reductions>(units_, mesh_, *wholes_, *roll_call_, error_);
 }
 
 std::vector<std::string> ShardedModel::unit_names() const {
@@ -400,11 +396,9 @@ Result<void> ShardedModel::begin_backward(Sync sync, MicroSteps micro_steps) {
     return Error{Code::invalid,
                  "backward after backward(loss, Sync::now): call finish_gradients() first"};
   const bool last = sync == Sync::now;
-  for (auto& unit : units_) unit.attach_gradients();
-  if (phase_ == Phase::finished) {
-    for (auto& unit : units_) unit.zero_gradients();
-    micro_steps_ = 0;
-  }
+  const bool anew = phase_ == Phase::finished;
+  for (auto& unit : units_) unit.attach_gradients(anew);
+  if (anew) micro_steps_ = 0;
   gathers_->settle();
   phase_ = last ? Phase::reducing : Phase::accumulating;
   // Without a shard group, micro-steps before the last only add to this rank's gradients.
@@ -491,9 +485,9 @@ void ShardedModel::gradient_arrived(std::size_t parameter) {
 }
 
 void ShardedModel::gradient_ready(std::size_t parameter) {
-  if (!counting_) return;
+  if (!in_backward_) return;
   if (ready_[parameter]) {
-    arrived_twice_ = parameters_[parameter].name;
+    if (counting_) arrived_twice_ = parameters_[parameter].name;
     return;
   }
   ready_[parameter] = true;

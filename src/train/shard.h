@@ -212,7 +212,7 @@ class ShardedModel {
   std::vector<Home> homes_;                        // by parameter
   std::vector<std::vector<std::size_t>> members_;  // by block: its divided parameters
   FirstError error_;
-  std::unique_ptr<Buffers> wholes_, shards_, frozen_wholes_;
+  std::unique_ptr<Buffers> wholes_, frozen_wholes_;
   std::unique_ptr<RollCall> roll_call_;
   std::shared_ptr<Gathers> gathers_;  // blocks' outputs point to it weakly: a graph may outlive it
   std::unique_ptr<Reductions> reductions_;

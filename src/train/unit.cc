@@ -50,7 +50,7 @@ Result<Unit> Unit::create(const Layout& layout, int index,
       const auto& home = layout.parameters[static_cast<std::size_t>(place.parameters[i])];
       unit.members_[i].gradient = view(unit.gradients_, home);
     }
-  unit.attach_gradients();
+  unit.attach_gradients(/*anew=*/false);
   return unit;
 }
 
@@ -66,7 +66,9 @@ Result<void> Unit::create_whole(const Layout& layout, const std::vector<at::Tens
     if (values == Values::of_rank_0) home.copy_(parameter);
     // The data, not the tensor: version counters stay still, and the module keeps its tensor.
     parameter.set_data(home);
-    members_.push_back({parameter, {}, layout.parameters[i].offset});
+    const auto offset = layout.parameters[i].offset;
+    if (!members_.empty()) members_.back().next = offset;
+    members_.push_back({parameter, {}, offset, place.elements});
   }
   if (values == Values::to_come) return {};
   return mesh.world().broadcast(whole_, 0, format("parameters of unit {}", index_)).wait();
@@ -132,23 +134,14 @@ void Unit::drop_buffers() {
   if (collecting()) end_collecting();
 }
 
-void Unit::zero_gradients() {
-  if (trainable_ && !shard_group_) gradients_.zero_();
-}
-
-void Unit::attach_gradients() {
+void Unit::attach_gradients(bool anew) {
   if (!trainable_) return;
   const at::NoGradGuard no_grad;
-  for (auto& [parameter, gradient, offset] : members_) {
-    auto& current = parameter.mutable_grad();
-    if (!shard_group_ && !current.is_same(gradient)) {
-      if (current.defined()) {
-        gradient.copy_(current);
-      } else {
-        gradient.zero_();
-      }
-    }
-    current = gradient;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (anew || shard_group_)
+      members_[i].parameter.mutable_grad().reset();
+    else
+      take_gradient(i);
   }
 }
 
@@ -156,16 +149,28 @@ void Unit::collect_into(at::Tensor buffer) {
   gradient_buffer_ = std::move(buffer);
   gradients_ =
       at::from_blob(gradient_buffer_.mutable_data_ptr(), whole_.sizes(), master_.options());
-  gradients_.zero_();
+  zero_padding();
+}
+
+// The members' own places are written by take_gradient(), all of them.
+void Unit::zero_padding() {
+  for (const auto& [parameter, none, offset, next] : members_) {
+    const auto end = offset + parameter.numel();
+    if (end < next) gradients_.narrow(0, end, next - end).zero_();
+  }
 }
 
 void Unit::take_gradient(std::size_t member) {
-  auto& [parameter, none, offset] = members_[member];
+  const auto& [parameter, view, offset, next] = members_[member];
   auto& gradient = parameter.mutable_grad();
-  if (!gradient.defined()) return;
-  const auto home = gradients_.narrow(0, offset, parameter.numel()).view(parameter.sizes());
-  home.copy_(gradient.is_sparse() ? gradient.to_dense() : gradient);
-  gradient.reset();
+  if (shard_group_ || !gradient.is_same(view)) {
+    const auto home = gradients_.narrow(0, offset, parameter.numel()).view(parameter.sizes());
+    if (gradient.defined())
+      home.copy_(gradient.is_sparse() ? gradient.to_dense() : gradient);
+    else
+      home.zero_();
+  }
+  gradient = view;
 }
 
 at::Tensor Unit::end_collecting() {

@@ -72,15 +72,15 @@ class Unit {
   void drop_buffers();
   bool has_memory() const { return !divided() || parameter_buffer_.defined(); }
 
-  // Before each backward: puts the gradients' views back where somebody replaced or dropped one
-  // (zero_grad does), keeping its values; with a shard group, drops what is there.
-  void attach_gradients();
-  void zero_gradients();
+  // Before each backward. Those that begin anew, and all with a shard group, get what autograd
+  // computes first as their gradient. The others' views are put back where somebody replaced or
+  // dropped one (zero_grad does), keeping its values.
+  void attach_gradients(bool anew);
 
-  // With a shard group: memory for whole gradients, zeroed, and that memory back; takes a
-  // parameter's gradient into it.
+  // With a shard group: memory for whole gradients, and that memory back.
   void collect_into(at::Tensor buffer);
   bool collecting() const { return gradient_buffer_.defined(); }
+  // A parameter's gradient of this backward, zero if it has none, into the whole ones.
   void take_gradient(std::size_t member);
   at::Tensor end_collecting();
 
@@ -94,6 +94,7 @@ class Unit {
     at::Tensor parameter;
     at::Tensor gradient;  // view of the whole gradients, where they are there all the time
     std::int64_t offset;
+    std::int64_t next;  // the offset of the member behind it, or the end
   };
 
   Result<void> create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
@@ -101,6 +102,7 @@ class Unit {
   Result<void> create_pieces(const UnitPlace& place, Mesh& mesh);
   Result<void> create_master(Mesh& mesh);
   Result<void> create_gradients(Mesh& mesh);
+  void zero_padding();
 
   int index_ = 0;
   int block_ = ParameterSpec::kRoot;
