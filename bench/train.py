@@ -2,6 +2,7 @@
 
 The hosts are network namespaces of this machine (_contest/network.py), so it needs root. Those who
 train by one policy take turns; whoever computes another loss than the others ends the program.
+Then our MiCS and our ZeRO-3 take turns on wires 12 and 24 times slower than gathers inside a host.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ import json
 import signal
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from _contest.contest import BUILD, look_around, numbers_in, say
-from _contest.contestant import Contestant, Failed
+from _contest.contestant import Contestant, Entry, Failed
 from _contest.network import RATES, Network, Unavailable
+from _contest.peers import python
+from _contest.wired import SETPRIV
+from _train import inside, slower
 from _train.field import POLICIES, SIZES, Job, contestants, jobs
 from _train.packages import install
-from _train.race import Row, between_policies, entry, race
+from _train.race import Row, Runner, against_the_bound, between_policies, entry, race, rows
 
 ROUNDS = {1: 3}
 ROUNDS_OF_MORE = 2  # steps of several micro-steps are long
+# All but DeepSpeed's several micro-steps, which take longest and have no bar.
+ROWS = "*,-*/deepspeed_zero/*/[!1]*"
 
 
 def read_arguments() -> argparse.Namespace:
@@ -35,15 +42,22 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--micro-steps", type=numbers_in, help="such as 1,4")
     parser.add_argument("--rounds", type=int, help="steps of each that count")
     parser.add_argument(
+        "--slower",
+        type=numbers_in,
+        help="wires so many times slower than gathers inside a host, for our own policies",
+    )
+    parser.add_argument(
         "--rows",
-        default="*",
-        help="POLICY/CONTESTANT/BACKEND/MICRO_STEPS, by * and several: 'ddp/*,*/fsdp2/*/1'; "
+        default=ROWS,
+        help="POLICY/CONTESTANT/BACKEND/MICRO_STEPS, by * and several: 'ddp/*,*/fsdp2/*/1', and "
+        "for slower wires .../24x; - leaves out: '*,-*/gloo/*'; "
         f"policies are {', '.join(POLICIES)}, contestants {', '.join(contestants())}",
     )
     given = parser.parse_args()
     given.hosts = given.hosts or ([2] if given.quick else [4])
     given.micro_steps = given.micro_steps or ([1] if given.quick else [1, 4])
     given.rows = given.rows.split(",")
+    given.slower = given.slower or ([] if given.quick else [12, 24])
     given.size = "tiny" if given.quick else "small" if given.small else "large"
     if min(given.hosts) < 2 or max(given.hosts) > 200:
         parser.error("--hosts: 2 at least, 200 at most")
@@ -63,12 +77,13 @@ def main() -> None:
             with Network(hosts, RATES.get(given.rate)) as network:
                 for micro_steps in given.micro_steps:
                     for policy in POLICIES:
-                        for row in hold(network, policy, micro_steps, given):
-                            print(json.dumps(row), flush=True)
-                            held.append(row)
-        for row in between_policies(held):
-            print(json.dumps(row), flush=True)
-        if not held:
+                        made = hold(network, policy, micro_steps, given)
+                        tell([*made, *against_the_bound(made)])
+                        held += made
+        tell(between_policies(held))
+        on_slower = list(hold_slower(given))
+        tell(slower.best(on_slower))
+        if not held + on_slower:
             raise Failed(f"no row is called {' or '.join(given.rows)}: try 'ddp/*'")
     except (Failed, Unavailable) as failed:
         sys.exit(str(failed))
@@ -83,6 +98,13 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
     if not chosen:
         return []
     rounds = given.rounds or ROUNDS.get(micro_steps, ROUNDS_OF_MORE)
+    runners = run(chosen, rounds, network, packages)
+    return list(rows(runners, network.rate.payload if network.rate else None))
+
+
+def run(
+    chosen: Sequence[Job], rounds: int, network: Network, packages: Path | None = None
+) -> list[Runner]:
     with contextlib.ExitStack() as started:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-train-")))
 
@@ -91,6 +113,49 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
             return started.enter_context(Contestant(how, job.ranks, folder))
 
         return race(chosen, rounds, network, start, say)
+
+
+def hold_slower(given: argparse.Namespace) -> Iterator[Row]:
+    """Our two policies on wires that are set by what gathers inside a host are measured to be."""
+    points = slower.wanted(given.slower, given.rows)
+    if not points:
+        return
+    hosts, ranks_a_host = given.hosts[-1], given.ranks_per_host
+    with Network(hosts, None) as network:
+        gathers = measure_gathers(network, ranks_a_host)
+    say(f"a rank gathers {gathers / 1e9:.1f} Gbit/s inside its host")
+    for times in dict.fromkeys(times for times, _ in points):
+        rate = slower.wire(gathers, times)
+        with Network(hosts, rate) as network:
+            for micro_steps in (each for one, each in points if one == times):
+                row = slower.row(
+                    run(
+                        slower.jobs(times, micro_steps, slower.MODEL, hosts, ranks_a_host),
+                        given.rounds or ROUNDS_OF_MORE,
+                        network,
+                    ),
+                    rate,
+                    gathers,
+                )
+                tell([row])
+                yield row
+
+
+def measure_gathers(network: Network, ranks_a_host: int) -> float:
+    ranks = ranks_a_host * len(network.hosts)
+    places = [f"{host.address}={host.path}" for host in network.hosts]
+    module = python("_train.inside", BUILD / "python")
+    words = [*SETPRIV, *module, slower.MODEL, str(ranks), *places]
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-train-") as folder,
+        Contestant(Entry("inside", words), ranks, Path(folder)) as gathering,
+    ):
+        return inside.rate(gathering, slower.MODEL, ranks_a_host)
+
+
+def tell(made: Iterable[Row]) -> None:
+    for row in made:
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -35,13 +35,18 @@ class Size:
         return 4 * self.blocks * (2 * self.width * self.inner + self.inner + self.width)
 
 
-SIZES = {"large": Size(8, 1024, 4096), "small": Size(4, 256, 1024), "tiny": Size(2, 64, 256)}
+SIZES = {
+    "large": Size(8, 1024, 4096),
+    "medium": Size(8, 384, 1536),
+    "small": Size(4, 256, 1024),
+    "tiny": Size(2, 64, 256),
+}
 
 # What a policy divides among whom, after the engine's names.
 POLICIES = {
+    "mics": "everything is divided within a host, and each host has everything",
     "ddp": "every rank has everything",
     "zero3": "everything is divided among all ranks",
-    "mics": "everything is divided within a host, and each host has everything",
 }
 
 
@@ -65,10 +70,12 @@ class Job:
     size: str
     hosts: int
     ranks_a_host: int
+    slower: int = 0  # the wire so many times slower than gathers inside a host, where that is set
 
     @property
     def name(self) -> str:
-        return f"{self.part.policy}/{self.contestant}/{self.backend}/{self.micro_steps}"
+        name = f"{self.part.policy}/{self.contestant}/{self.backend}/{self.micro_steps}"
+        return f"{name}/{self.slower}x" if self.slower else name
 
     @property
     def policy(self) -> str:
@@ -122,9 +129,17 @@ def jobs(
         for backend in part.backends
         if part.policy == policy
     ]
-    return [job for job in found if any(fnmatch(job.name, pattern) for pattern in rows)]
+    return [job for job in found if matches(job, rows)]
+
+
+def matches(job: Job, rows: Sequence[str]) -> bool:
+    """Whether it is one of the rows, and none of those with a minus."""
+    if any(fnmatch(job.name, pattern[1:]) for pattern in rows if pattern.startswith("-")):
+        return False
+    return any(fnmatch(job.name, pattern) for pattern in rows)
 
 
 def alone(example: Job) -> Job:
     """The same without communication."""
-    return replace(example, contestant=ALONE, backend="none", part=Part(example.policy, ("none",)))
+    part = Part(example.policy, ("none",))
+    return replace(example, contestant=ALONE, backend="none", part=part, slower=0)

@@ -52,6 +52,7 @@ class Runner:
         self._contestant, self._host = contestant, host
         self._seconds: list[float] = []
         self._sent: list[int] = []
+        self._parts: list[tuple[float, ...]] = []  # of who tells them: a forward, the update
         self.losses: list[float] = []
 
     def step(self) -> float:
@@ -59,11 +60,13 @@ class Runner:
         before = self._host.sent_bytes()
         answers = self._contestant.ask("step")
         try:
-            begins, ends, losses = zip(*(map(float, each.split()) for each in answers), strict=True)
+            said = [[float(word) for word in each.split()] for each in answers]
+            begins, ends, losses, *parts = zip(*said, strict=True)
         except ValueError:
             raise Failed(f"{self.job.name} answers no times and losses: {answers}") from None
         self._seconds.append(max(ends) - min(begins))
         self._sent.append(self._host.sent_bytes() - before)
+        self._parts.append(tuple(max(each) for each in parts))
         self.losses.append(statistics.fmean(losses))
         return self._seconds[-1]
 
@@ -76,11 +79,15 @@ class Runner:
     def sent_bytes(self) -> float:
         return statistics.median(self._sent[1:])
 
+    @property
+    def parts(self) -> tuple[float, ...]:
+        return tuple(statistics.median(each) for each in zip(*self._parts[1:], strict=True))
+
 
 def race(
     jobs: Sequence[Job], rounds: int, network: Network, start: Callable[[Job], Contestant], say: Say
-) -> list[Row]:
-    """All jobs have one policy and as many micro-steps."""
+) -> list[Runner]:
+    """All jobs have as many micro-steps; who computes alone runs too, as the last."""
     runners = []
     for job in (*jobs, alone(jobs[0])):
         say(f"{job.name}: starting")
@@ -91,7 +98,7 @@ def race(
         taken = runner.step()
         say(f"{runner.job.name}: round {number // len(runners) + 1}, {taken:.2f} s")
     check_losses(runners)
-    return list(rows(runners, network.rate.payload if network.rate else None))
+    return runners
 
 
 def check_losses(runners: Sequence[Runner]) -> None:
@@ -120,7 +127,7 @@ def least_bytes(job: Job) -> float:
 
 def rows(runners: Sequence[Runner], payload: float | None) -> Iterator[Row]:
     """Ours against the same over Gloo, or else the fastest there. payload: bits a second."""
-    compute = next(each.seconds for each in runners if each.job.contestant == ALONE)
+    compute = _compute(next(each for each in runners if each.job.contestant == ALONE))
     over_gloo = {each.job.contestant: each for each in runners if each.job.backend == "gloo"}
     peers = [each for each in runners if each.job.contestant not in (ALONE, ENGINE)]
     for runner in runners:
@@ -134,11 +141,17 @@ def rows(runners: Sequence[Runner], payload: float | None) -> Iterator[Row]:
             made |= _against(runner, over_gloo)
         if runner.job.contestant == ENGINE:
             made |= _against_ours([each for each in peers if each.job.backend != "gloo"], runner)
-        made |= {"step_s": runner.seconds, "compute_s": compute}
+        made |= {"step_s": runner.seconds, **compute}
         made["sent"] = runner.sent_bytes / least_bytes(runner.job)
         if payload is not None:
-            made |= _bound(runner.seconds, compute, least_bytes(runner.job) * 8 / payload)
+            wire = least_bytes(runner.job) * 8 / payload
+            made |= _bound(runner.seconds, compute["compute_s"], wire)
         yield made
+
+
+def _compute(alone: Runner) -> Row:
+    forward, update = alone.parts
+    return {"compute_s": alone.seconds, "forward_s": forward, "update_s": update}
 
 
 def _about(job: Job) -> Row:
@@ -188,6 +201,38 @@ def _against_ours(over_us: Sequence[Runner], engine: Runner) -> Row:
         "over_us_name": fastest.job.contestant,
         "over_us_ratio": fastest.seconds / engine.seconds,
     }
+
+
+# Within 15 % of it.
+BOUND_BAR = 1 / 1.15
+
+
+def against_the_bound(made: Sequence[Row]) -> Iterator[Row]:
+    """Our policies that communicate gradients once, against what such a step cannot do without.
+
+    Nothing is sent before the last micro-step's forward; then the wire carries the gradients while
+    backward computes others, and the update follows.
+    """
+    for row in made:
+        once = row["policy"] in ("ddp", "mics") and row["case"] == "step"
+        if not once or row["contestant"] != ENGINE or "wire_bound_s" not in row:
+            continue
+        passes = (row["compute_s"] - row["update_s"]) / row["micro_steps"]
+        before = (row["micro_steps"] - 1) * passes + row["forward_s"]
+        bound = before + row["wire_bound_s"] + row["update_s"]
+        yield {
+            **{key: row[key] for key in _ABOUT},
+            "case": "against the bound",
+            "ours": row["step_s"],
+            "peer": bound,
+            "peer_name": "wire + (s - 1) compute + forward + update",
+            "ratio": bound / row["step_s"],
+            "bar": BOUND_BAR,
+        }
+
+
+_ABOUT = ("bench", "policy", "contestant", "backend", "micro_steps", "hosts", "ranks", "model")
+_ABOUT += ("unit",)
 
 
 def between_policies(made: Sequence[Row]) -> Iterator[Row]:

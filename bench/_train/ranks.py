@@ -3,7 +3,7 @@
     python -m _train.ranks NAME POLICY BACKEND MICRO_STEPS SIZE RANKS HOST... SOCKET
 
 Each answers "step" with when the step began and ended here, in seconds of CLOCK_MONOTONIC, and with
-its mean loss.
+its mean loss; who computes alone also with the seconds of a forward and of the update.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch._dynamo
 import torch.distributed as dist
 from _contest.forked import fork_ranks, obey
 
+from .contestants.alone import Alone
 from .field import ALONE, Job, Trainer, contestant
 from .model import micro_batches
 
@@ -39,7 +40,10 @@ class Rank:
         self._steps += 1
         begin = time.monotonic()
         loss = self._trainer.step(batches)
-        return f"{begin:.9f} {time.monotonic():.9f} {loss:.9f}"
+        said = f"{begin:.9f} {time.monotonic():.9f} {loss:.9f}"
+        if isinstance(self._trainer, Alone):
+            said += f" {self._trainer.forward:.9f} {self._trainer.update:.9f}"
+        return said
 
 
 def job_of(words: list[str], hosts: int) -> Job:

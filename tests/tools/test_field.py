@@ -14,8 +14,16 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from _contest.contestant import Contestant, Failed
 from _contest.network import Host
-from _train.field import Job, Part, alone
-from _train.race import Runner, between_policies, check_losses, least_bytes, rows
+from _train import slower
+from _train.field import Job, Part, alone, matches
+from _train.race import (
+    Runner,
+    against_the_bound,
+    between_policies,
+    check_losses,
+    least_bytes,
+    rows,
+)
 
 BYTES = 67_149_824 * 4  # of the large model
 
@@ -27,20 +35,24 @@ def job(policy: str, contestant: str = "fsdp2", backend: str = "gloo", micro_ste
 class Answers:
     """A contestant of two ranks, a host of its, and how long its steps take."""
 
-    def __init__(self, seconds: float, losses: list[float]) -> None:
-        self._seconds, self._losses, self._sent = seconds, losses, 0
+    def __init__(self, seconds: float, losses: list[float], parts: str) -> None:
+        self._seconds, self._losses, self._sent, self._parts = seconds, losses, 0, parts
 
     def ask(self, line: str) -> list[str]:
         loss = self._losses.pop(0)
         self._sent += 1000
-        return [f"10.5 {10 + self._seconds} {loss - 0.1}", f"10 {9 + self._seconds} {loss + 0.1}"]
+        return [
+            f"10.5 {10 + self._seconds} {loss - 0.1} {self._parts}",
+            f"10 {9 + self._seconds} {loss + 0.1} {self._parts}",
+        ]
 
     def sent_bytes(self) -> int:
         return self._sent
 
 
 def runner(job: Job, seconds: float, losses: list[float]) -> Runner:
-    answers = Answers(seconds, losses)
+    # Who computes alone tells what of it is a forward, and the update.
+    answers = Answers(seconds, losses, "0.25 0.125" if job.contestant == "alone" else "")
     made = Runner(job, cast(Contestant, answers), cast(Host, answers))
     for _ in range(len(losses)):
         assert made.step() == pytest.approx(seconds)
@@ -87,6 +99,46 @@ def test_our_engine_is_held_against_all_others_and_its_policies_against_each_oth
     assert made[5]["bar"] == 1.6
     [between] = between_policies(made)
     assert (between["case"], between["ratio"]) == ("mics over zero3", pytest.approx(1.5))
+    [bound] = against_the_bound(made)  # of the two policies that which communicates once
+    wire = 1.5 * BYTES * 8 / 1e9
+    assert (bound["policy"], bound["peer"]) == ("mics", pytest.approx(0.25 + wire + 0.125))
+    assert bound["ratio"] == pytest.approx(bound["peer"] / 2)
+
+
+def test_several_micro_steps_are_bound_by_the_computing_of_all_but_the_last() -> None:
+    runners = [
+        runner(job("mics", "engine", "lockstep", micro_steps=4), 6.0, [2, 1]),
+        runner(alone(job("mics", micro_steps=4)), 2.125, [2, 9]),
+    ]
+    [bound] = against_the_bound(list(rows(runners, payload=1.5 * BYTES * 8)))
+    assert bound["peer"] == pytest.approx(3 * 0.5 + 0.25 + 1 + 0.125)
+
+
+def test_rows_are_chosen_by_patterns_and_left_out_by_those_with_a_minus() -> None:
+    assert matches(job("mics"), ["ddp/*", "mics/*"])
+    assert not matches(job("mics"), ["*", "-*/gloo/*"])
+    on_slower = slower.jobs(24, 8, "medium", 4, 2)
+    assert [each.name for each in on_slower] == [
+        "mics/engine/lockstep/8/24x",
+        "zero3/engine/lockstep/8/24x",
+    ]
+    assert slower.wanted([12, 24], ["*/8/24x"]) == [(24, 8)]
+    assert slower.wanted([12, 24], ["mics/*/1"]) == []
+
+
+def test_a_slower_wire_leaves_that_share_of_what_is_gathered_to_tcp() -> None:
+    assert slower.wire(24e9, 12).payload == pytest.approx(2e9)
+    runners = [
+        *(
+            runner(each, seconds, [2, 1])
+            for each, seconds in zip(slower.jobs(12, 4, "medium", 4, 2), (2.0, 5.0), strict=True)
+        ),
+        runner(alone(job("mics")), 1.0, [2, 9]),
+    ]
+    made = slower.row(runners, slower.wire(24e9, 12), 24e9)
+    assert (made["ratio"], made["bar"]) == (pytest.approx(2.5), 1.2)
+    [best] = slower.best([made, made | {"ratio": 2.9}])
+    assert (best["ratio"], best["bar"]) == (2.9, 2.8)
 
 
 def test_who_trains_something_else_ends_the_race() -> None:
@@ -99,7 +151,7 @@ def test_who_trains_something_else_ends_the_race() -> None:
 
 def test_ddp_and_our_engine_take_part_and_have_the_loss_of_who_is_alone() -> None:
     words = ["--quick", "--rounds", "1", "--ranks-per-host", "1", "--rows", "ddp/*/lockstep/*"]
-    made = rows_of("train", *words)
+    *made, bound = rows_of("train", *words)
     assert [(each["contestant"], each["backend"], each["hosts"]) for each in made] == [
         ("ddp", "lockstep", 2),
         ("engine", "lockstep", 2),
@@ -107,3 +159,5 @@ def test_ddp_and_our_engine_take_part_and_have_the_loss_of_who_is_alone() -> Non
     assert made[0]["ours"] > 0
     assert made[0]["compute_s"] > 0
     assert made[0]["sent"] >= 1
+    assert (bound["case"], bound["ours"]) == ("against the bound", made[1]["step_s"])
+    assert bound["peer"] > made[1]["wire_bound_s"]
