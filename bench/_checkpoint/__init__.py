@@ -1,0 +1,1 @@
+"""Saving a training: our checkpoints, PyTorch's, and files as such."""
