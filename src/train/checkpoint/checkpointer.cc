@@ -74,7 +74,7 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
   tensors.push_back(random_state(job.group.rank(), job.group.size()));
   if (!job.plan) job.plan = TRY(make_plan(tensors, job.group));
   auto taken = check_form(*job.plan, tensors);
-  if (taken) job.snapshot.take(*job.plan, tensors);
+  if (taken) taken = job.snapshot.take(*job.plan, tensors);
   job.manifest = manifest_of(state, job.epoch, job.group.size());
   job.manifest.tensors = job.plan->tensors;
   std::packaged_task<Result<void>()> task(

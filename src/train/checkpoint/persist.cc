@@ -16,15 +16,15 @@
 namespace lockstep {
 namespace {
 
-// So much is written, and hashed while the processor still has it at hand.
-constexpr std::size_t kPiece = 1 << 20;
+// So much is written at once, and then summed: large, since the disk idles in between.
+constexpr std::size_t kPiece = 4 << 20;
 
 // What was written, as words for the others.
 Result<std::string> write_share(const PersistTask& task, const Result<void>& taken, int rank) {
   if (!taken) return taken.error();
   const auto folder = unfinished_path(task.folder, task.manifest.step, task.epoch);
   TRY(make_folders(folder));
-  auto file = TRY(DataWriter::create(folder / data_file_name(rank)));
+  auto file = TRY(DataWriter::create_past_cache(folder / data_file_name(rank)));
   for (std::size_t at = 0; at < task.bytes.size(); at += kPiece)
     TRY(file.append(task.bytes.substr(at, kPiece)));
   return dump_json(to_json(TRY(std::move(file).finish())));

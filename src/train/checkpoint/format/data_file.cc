@@ -17,19 +17,54 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr int kNewFile = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
+
+}  // namespace
+
 Result<DataWriter> DataWriter::create(const fs::path& path) {
-  return DataWriter(path, TRY(open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW)));
+  return DataWriter(path, TRY(open_file(path, kNewFile)), false);
 }
 
-DataWriter::DataWriter(fs::path path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {
+Result<DataWriter> DataWriter::create_past_cache(const fs::path& path) {
+  auto opened = open_file(path, kNewFile | O_DIRECT);
+  if (!opened) return create(path);  // whose error is the plainer one
+  return DataWriter(path, std::move(*opened), true);
+}
+
+DataWriter::DataWriter(fs::path path, Fd fd, bool past_cache)
+    : path_(std::move(path)), fd_(std::move(fd)), past_cache_(past_cache) {
   file_.name = path_.filename().string();
 }
 
 Result<void> DataWriter::append(std::string_view bytes) {
-  if (auto written = write_all(fd_.get(), bytes); !written)
+  const auto done = past_cache_ ? TRY(write_past_cache(bytes)) : 0;
+  if (auto written = write_all(fd_.get(), bytes.substr(done)); !written)
     return std::move(written).error().within(path_.string());
   sum(bytes);
   return {};
+}
+
+// How much of it; if that is not all, the cache has the rest and all that follows. So it is also
+// where an error is met twice: the second time by the one way of writing that every disk has.
+Result<std::size_t> DataWriter::write_past_cache(std::string_view bytes) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % kPage == 0;
+  const auto whole = aligned ? bytes.size() / kPage * kPage : 0;
+  std::size_t done = 0;
+  while (done < whole) {
+    const auto count = ::write(fd_.get(), bytes.data() + done, whole - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<std::size_t>(count);
+    if (done % kPage != 0) break;
+  }
+  if (done == bytes.size()) return done;
+  past_cache_ = false;
+  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) != 0)
+    return os_error(format("writing {}", path_.string()), errno);
+  return done;
 }
 
 void DataWriter::sum(std::string_view bytes) {

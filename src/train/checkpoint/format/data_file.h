@@ -18,7 +18,14 @@ namespace lockstep {
 // Writes a file from its beginning to its end. One that is there already is replaced.
 class DataWriter {
  public:
+  // Of memory that begins here the kernel can write past its cache: no copy, and no work for the
+  // processor, while the disk is at work from the first byte on.
+  static constexpr std::size_t kPage = 4096;
+
   static Result<DataWriter> create(const std::filesystem::path& path);
+  // The same past the cache, as long as what is appended begins and ends at pages; from the first
+  // that does not, or where the file system cannot, by the cache.
+  static Result<DataWriter> create_past_cache(const std::filesystem::path& path);
 
   std::int64_t size() const { return file_.size; }
   Result<void> append(std::string_view bytes);
@@ -28,12 +35,14 @@ class DataWriter {
   Result<SavedFile> finish() &&;
 
  private:
-  DataWriter(std::filesystem::path path, Fd fd);
+  DataWriter(std::filesystem::path path, Fd fd, bool past_cache);
+  Result<std::size_t> write_past_cache(std::string_view bytes);
   void sum(std::string_view bytes);
   void close_block();
 
   std::filesystem::path path_;
   Fd fd_;
+  bool past_cache_;  // so far
   Hash block_;
   SavedFile file_;
 };

@@ -1,0 +1,66 @@
+#include "train/checkpoint/format/data_file.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/format.h"
+
+namespace lockstep::data_file_test {
+namespace {
+
+constexpr std::size_t kMost = (9 << 20) + 1;
+
+// Begins at a page.
+struct Free {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<char, Free>;
+
+Memory numbers() {
+  const auto pages = (kMost / DataWriter::kPage + 2) * DataWriter::kPage;
+  Memory memory(static_cast<char*>(std::aligned_alloc(DataWriter::kPage, pages)));
+  for (std::size_t i = 0; i < pages; ++i) memory.get()[i] = static_cast<char>(i * 7 + i / 4096);
+  return memory;
+}
+
+SavedFile write(Result<DataWriter> file, std::string_view bytes, std::size_t piece) {
+  for (std::size_t at = 0; at < bytes.size(); at += piece)
+    EXPECT_TRUE(file->append(bytes.substr(at, piece)));
+  return std::move(*file).finish().value();
+}
+
+TEST(DataWriter, PastTheCacheItWritesTheSameWhereverPiecesBeginAndEnd) {
+  // On a disk: memory has no cache in front of it.
+  const auto path =
+      std::filesystem::path(::testing::TempDir()) / format("lockstep-data-file-{}", ::getpid());
+  const auto memory = numbers();
+  for (const std::size_t begin : {0u, 1u})  // at a page, and not
+    for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{4097},
+                             std::size_t{5} << 20, kMost})
+      for (std::size_t piece : {std::size_t{4} << 20, std::size_t{100'000}}) {
+        const std::string_view bytes(memory.get() + begin, size);
+        const auto cached = write(DataWriter::create(path), bytes, piece);
+        const auto past = write(DataWriter::create_past_cache(path), bytes, piece);
+        EXPECT_EQ(past.size, static_cast<std::int64_t>(size));
+        EXPECT_EQ(past.sums, cached.sums) << begin << " " << size << " " << piece;
+        EXPECT_TRUE(read_file(path, kMost).value() == bytes)
+            << begin << " " << size << " " << piece;
+      }
+  std::filesystem::remove(path);
+}
+
+TEST(DataWriter, PastTheCacheAFileThatCannotBeMadeIsNamed) {
+  const auto made = DataWriter::create_past_cache("/nowhere/at/all");
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("/nowhere/at/all"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::data_file_test
