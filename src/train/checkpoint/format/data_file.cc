@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <future>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -20,6 +23,17 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kNewFile = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
+constexpr std::size_t kWorthAThread = 1 << 20;
+
+// Not valid if there is no thread to be had.
+template <class Work>
+std::future<void> beside(Work work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
 
 }  // namespace
 
@@ -39,10 +53,13 @@ DataWriter::DataWriter(fs::path path, Fd fd, bool past_cache)
 }
 
 Result<void> DataWriter::append(std::string_view bytes) {
+  // Past the cache a write takes the disk's time and no processor's: the sum is made meanwhile.
+  std::future<void> summed;  // waited for where it ends
+  if (past_cache_ && bytes.size() >= kWorthAThread) summed = beside([&] { sum(bytes); });
   const auto done = past_cache_ ? TRY(write_past_cache(bytes)) : 0;
   if (auto written = write_all(fd_.get(), bytes.substr(done)); !written)
     return std::move(written).error().within(path_.string());
-  sum(bytes);
+  if (!summed.valid()) sum(bytes);
   return {};
 }
 
