@@ -65,7 +65,7 @@ void scale_gradients(ShardedModel& model, double factor) {
   const at::NoGradGuard no_grad;
   for (const auto& unit : model.units()) {
     if (!unit.trainable()) continue;
-    auto gradients = unit.gradient_slice();
+    const auto& gradients = unit.gradient_slice();
     gradients.mul_(factor);
   }
 }

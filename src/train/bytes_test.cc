@@ -1,5 +1,4 @@
 // What ranks send in a step, group by group, is what the design's table says.
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>

@@ -66,7 +66,7 @@ void Reductions::end_hop1() {
 
 // Divided here and nowhere else: of a shard, once a step. Sums are of 32 bits at least.
 void Reductions::start_hop2(Unit& unit) {
-  auto shard = unit.gradient_shard();
+  const auto& shard = unit.gradient_shard();
   if (const int parts = mesh_.world_size() * divisor_; parts > 1) shard.div_(parts);
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
   const auto& slice = unit.gradient_slice();
