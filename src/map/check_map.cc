@@ -48,11 +48,45 @@ Result<void> check_level(const MeasuredLevel& level, const Place& place) {
 
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 
+// They go to ranks as words of one environment variable, and from rank to rank in one message.
+constexpr std::size_t kTunedMost = 500;
+constexpr std::size_t kLongestName = 40;
+
+bool is_plan_letter(char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == ','; }
+
+Result<void> check_name(const std::string& name, const Place& place) {
+  if (!name.empty() && name.size() <= kLongestName &&
+      std::all_of(name.begin(), name.end(), is_plan_letter))
+    return {};
+  return place.error(format("'{}' is no name that `lockstep tune` writes", name));
+}
+
+Result<void> check_tuned(const std::vector<TunedRange>& ranges, const Place& place) {
+  if (ranges.size() > kTunedMost)
+    return place.error(
+        format("has {} ranges; {} are allowed: leave those of groups out that no "
+               "run has",
+               ranges.size(), kTunedMost));
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto& range = ranges[i];
+    const Place at = place.at(i);
+    TRY(check_name(range.operation, at.at("operation")));
+    TRY(check_name(range.plan, at.at("plan")));
+    if (range.hosts < 2)
+      return at.at("hosts").error("must be 2 or more; within one host there is nothing to choose");
+    if (range.ranks < range.hosts)
+      return at.at("ranks").error("must be as many as the hosts, or more");
+    if (range.up_to.count() <= 0) return at.at("up_to").error("must be positive");
+  }
+  return {};
+}
+
 Result<void> check_measured(const Measured& measured, const Place& place) {
   if (!std::all_of(measured.fabric.begin(), measured.fabric.end(), is_printable))
     return place.at("fabric").error("write it in plain ASCII, such as tcp over eth1");
   if (measured.within_host) TRY(check_level(*measured.within_host, place.at("within_host")));
   if (measured.between_hosts) TRY(check_level(*measured.between_hosts, place.at("between_hosts")));
+  TRY(check_tuned(measured.tuned, place.at("tuned")));
   if (!measured.reduction_gbyte_per_second) return {};
   return check_between(*measured.reduction_gbyte_per_second, 1e-6, kFastest,
                        place.at("reduction_gbyte_per_second"));

@@ -34,7 +34,8 @@ Result<Map> finish(Map map, const Place& place) {
 
 // Drops what says nothing, so that a file shows what is known.
 bool says_nothing(const Json& value) {
-  return value.is_null() || value == "" || value == false || (value.is_object() && value.empty());
+  return value.is_null() || value == "" || value == false ||
+         (value.is_structured() && value.empty());
 }
 Json pruned(const Json& value) {
   if (!value.is_structured()) return value;

@@ -151,13 +151,35 @@ struct MeasuredLevel {
   }
 };
 
-// By `lockstep probe`; what collectives choose their algorithms by (comm/cost). What has not been
-// measured is null.
+// By which plan whole calls took least, by `lockstep tune`: those of an operation in groups of so
+// many ranks on so many hosts, up to a size. Names are those of comm/choice.
+struct TunedRange {
+  std::string operation;
+  int hosts = 0;
+  int ranks = 0;  // in all
+  Bytes up_to{};
+  std::string plan;
+  bool operator==(const TunedRange&) const = default;
+
+  static constexpr auto fields() {
+    return record<TunedRange>(
+        required(field("operation", &TunedRange::operation, "such as all_reduce")),
+        required(field("hosts", &TunedRange::hosts, "on which the group's ranks are")),
+        required(field("ranks", &TunedRange::ranks, "of the group, in all")),
+        required(field("up_to", &TunedRange::up_to,
+                       "the largest rank's share that is carried out so, such as 64 KiB")),
+        required(field("plan", &TunedRange::plan, "such as ring, or ring,hierarchical")));
+  }
+};
+
+// By `lockstep probe` and `lockstep tune`; what collectives choose their algorithms by (comm/cost).
+// What has not been measured is null.
 struct Measured {
   std::string fabric;  // over what, such as "tcp over eth1"
   std::optional<MeasuredLevel> within_host;
   std::optional<MeasuredLevel> between_hosts;
   std::optional<double> reduction_gbyte_per_second;
+  std::vector<TunedRange> tuned = {};
   bool operator==(const Measured&) const = default;
 
   static constexpr auto fields() {
@@ -166,7 +188,9 @@ struct Measured {
         field("within_host", &Measured::within_host, "messages between ranks of one host"),
         field("between_hosts", &Measured::between_hosts, "messages between ranks of two hosts"),
         field("reduction_gbyte_per_second", &Measured::reduction_gbyte_per_second,
-              "of float32 that a rank adds up while all ranks of its host do"));
+              "of float32 that a rank adds up while all ranks of its host do"),
+        field("tuned", &Measured::tuned,
+              "of which calls it was measured which plan is the fastest; others are predicted"));
   }
 };
 
@@ -181,7 +205,8 @@ struct Map {
     return record<Map>(
         field("name", &Map::name, "what people call the cluster"),
         field("between_pods", &Map::between_pods, "link from a leaf to one of another pod"),
-        field("measured", &Map::measured, "what `lockstep probe` found; null: nothing measured"),
+        field("measured", &Map::measured,
+              "what `lockstep probe` and `tune` found; null: nothing measured"),
         required(field("pods", &Map::pods, "its pods")));
   }
 };

@@ -179,6 +179,8 @@ std::string measured_text(const Measured& measured) {
   if (measured.between_hosts) parts.push_back(level_text("between hosts", *measured.between_hosts));
   if (measured.reduction_gbyte_per_second)
     parts.push_back(format("reduction {:.1f} GB/s", *measured.reduction_gbyte_per_second));
+  if (!measured.tuned.empty())
+    parts.push_back(format("{} ranges of tuned calls", measured.tuned.size()));
   const std::string over = measured.fabric.empty() ? "" : format(" ({})", measured.fabric);
   return format("measured{}: {}\n", over, parts.empty() ? "nothing" : joined(parts, "; "));
 }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "comm/choice/predict.h"
+#include "comm/choice/tuned.h"
 
 namespace lockstep {
 namespace {
@@ -42,6 +43,7 @@ int messages(Algorithm algorithm, Operation operation, std::size_t bytes, int ra
 
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
                 std::optional<std::size_t> piece_bytes) {
+  if (const auto plan = tuned_plan(operation, bytes, group, costs.tuned)) return *plan;
   const auto plans = fitting_plans(operation, bytes, group);
   LS_CHECK(!plans.empty());
   std::vector<Seconds> times;

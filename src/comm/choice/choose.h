@@ -1,6 +1,7 @@
-// choose: by which plan a call of a group on several hosts is carried out: the one that predict()
-// finds cheapest. All ranks must choose alike, so a choice depends only on what is equal on all of
-// them: the call, the group, and the costs that the group has agreed on.
+// choose: by which plan a call of a group on several hosts is carried out: the one that was
+// measured to be the fastest (tuned.h), else the one that predict() finds cheapest. All ranks must
+// choose alike, so a choice depends only on what is equal on all of them: the call, the group, and
+// the costs that the group has agreed on.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +13,10 @@
 
 namespace lockstep {
 
-// Of those that fit the cheapest, when each costs up to a tenth more than predicted: all of it if a
-// hierarchical one would leave more of the wire to others; else what it costs that one message of
-// ten comes a round trip late, as they do when processors are busy. So the choice is never
-// predicted to take over a tenth more than the cheapest.
+// What was tuned; else of those that fit the cheapest, when each costs up to a tenth more than
+// predicted: all of it if a hierarchical one would leave more of the wire to others; else what it
+// costs that one message of ten comes a round trip late, as they do when processors are busy. So
+// without a tuning the choice is never predicted to take over a tenth more than the cheapest.
 // bytes: the call header's, of a rank's share. piece_bytes: as for predict().
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
                 std::optional<std::size_t> piece_bytes = std::nullopt);

@@ -6,6 +6,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "comm/algorithm/algorithm.h"
+#include "comm/choice/tuned.h"
 #include "comm/collective/progress_engine.h"
 #include "comm/fabric/fork_guard.h"
 
@@ -77,6 +78,8 @@ Result<void> tell_settings(const CommunicatorOptions& options, Rendezvous& rende
                            const std::string& algorithm) {
   TRY(rendezvous.set(kAlgorithmVariable, algorithm));
   const auto costs = options.costs ? *options.costs : TRY(costs_in(own_environment()));
+  if (auto checked = check_tuned(costs.tuned); !checked)
+    return std::move(checked).error().within(kCostsVariable);
   return rendezvous.set(kCostsVariable, to_words(costs));
 }
 

@@ -133,6 +133,39 @@ TEST(Communicator, WhatCollectivesSendToOtherHostsIsCounted) {
   EXPECT_EQ(sent, 2 * kBytes);  // 2 (H - 1) / H of the buffer by each of two hosts
 }
 
+TEST(Communicator, CallsAreCarriedOutAsWasTunedForTheirSize) {
+  constexpr std::size_t kBytes = 64 * 1024;
+  auto options = two_hosts(4);
+  options.costs = Costs{};
+  options.costs->tuned = {{"all_reduce", 2, 4, 64_KiB, "ring"},
+                          {"all_reduce", 2, 4, 1_MiB, "ring,hierarchical"}};
+  Group group(options);
+  std::atomic<std::uint64_t> sent_flat = 0, sent_in_all = 0;
+  group.run([&](Communicator& communicator) {
+    std::vector<float> values(2 * kBytes / sizeof(float));
+    const auto all = bytes_of(values);
+    const auto sum = [&](std::span<std::byte> part) {
+      return communicator.all_reduce(part, DataType::float32, ReduceOp::sum).wait();
+    };
+    ASSERT_TRUE(sum(all.first(kBytes)));
+    sent_flat += communicator.wire_bytes();
+    ASSERT_TRUE(sum(all));
+    sent_in_all += communicator.wire_bytes();
+  });
+  EXPECT_EQ(sent_flat, 3 * kBytes);  // 2 (n - 1) / n of the buffer by one rank of each host
+  EXPECT_EQ(sent_in_all - sent_flat, 2 * 2 * kBytes);
+}
+
+TEST(Communicator, ATuningForAnAlgorithmThatThereIsNotIsRefusedByName) {
+  LocalRendezvous place;
+  CommunicatorOptions options{.size = 2, .secret = Secret::random(), .costs = Costs{}};
+  options.costs->tuned = {{"all_reduce", 2, 2, 64_KiB, "rings"}};
+  const auto comm = Communicator::create(std::move(options), place);
+  ASSERT_FALSE(comm.has_value());
+  EXPECT_TRUE(comm.error().message.starts_with("LOCKSTEP_COSTS: what was tuned for all_reduce"))
+      << comm.error().message;
+}
+
 TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
   LocalRendezvous place;
   const auto secret = Secret::random();

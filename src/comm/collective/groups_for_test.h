@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@ struct GroupOptions {
   std::vector<std::string> hosts;  // of each rank
   std::string algorithm = {};      // forced
   Duration timeout = std::chrono::seconds(30);
+  std::optional<Costs> costs = {};  // of rank 0; nothing: those of the environment
 };
 
 inline GroupOptions one_host(int ranks) {
@@ -47,7 +49,8 @@ class Group {
                                            .secret = secret,
                                            .timeout = options.timeout,
                                            .network = {.address = "127.0.0.1"},
-                                           .algorithm = options.algorithm},
+                                           .algorithm = options.algorithm,
+                                           .costs = options.costs},
                                           meeting_place_);
       ASSERT_TRUE(created.has_value()) << created.error().message;
       communicators_[static_cast<std::size_t>(rank)] = std::move(*created);

@@ -4,7 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
 #include "map/query.h"
@@ -36,16 +38,77 @@ void take_declared(const Map& map, LevelCost& between) {
 }
 
 std::array<double, 7> numbers_of(const Costs& costs) {
-  const auto& [within, between, reduction] = costs;
+  const auto& within = costs.within_host;
+  const auto& between = costs.between_hosts;
   return {within.latency,   within.overhead,  within.per_byte, between.latency,
-          between.overhead, between.per_byte, reduction};
+          between.overhead, between.per_byte, costs.reduction};
 }
 
 Error unreadable(std::string_view words) {
   return {Code::invalid,
           format("'{}' are not the costs of communication: expected seven times in seconds, each "
-                 "from 0 to {}, as `lockstep probe --words` prints them",
+                 "from 0 to {}, and what was tuned, as `lockstep probe --words` prints them",
                  words, kLongest)};
+}
+
+// Takes its parts from the front of a line, with spaces between.
+class Words {
+ public:
+  explicit Words(std::string_view words) : rest_(words) {}
+
+  template <class Number>
+  std::optional<Number> number() {
+    const auto part = word();
+    Number value{};
+    const auto read = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (read.ec != std::errc() || read.ptr != part.data() + part.size()) return std::nullopt;
+    return value;
+  }
+  std::string_view word() {
+    skip_spaces();
+    const auto part = rest_.substr(0, rest_.find(' '));
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+  bool empty() {
+    skip_spaces();
+    return rest_.empty();
+  }
+
+ private:
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+  std::string_view rest_;
+};
+
+std::string to_words(const TunedRange& range) {
+  return format("; {} {} {} {} {}", range.operation, range.hosts, range.ranks, range.up_to.count(),
+                range.plan);
+}
+
+std::optional<TunedRange> range_from_words(std::string_view line) {
+  Words words(line);
+  TunedRange range;
+  range.operation = words.word();
+  const auto hosts = words.number<int>(), ranks = words.number<int>();
+  const auto bytes = words.number<std::int64_t>();
+  range.plan = words.word();
+  if (!hosts || !ranks || !bytes || range.plan.empty() || !words.empty()) return std::nullopt;
+  range.hosts = *hosts;
+  range.ranks = *ranks;
+  range.up_to = Bytes(*bytes);
+  return range;
+}
+
+std::optional<Costs> constants_from_words(std::string_view line) {
+  Words words(line);
+  std::array<double, 7> n{};
+  for (double& number : n) {
+    const auto read = words.number<double>();
+    if (!read || !(*read >= 0) || *read > kLongest) return std::nullopt;
+    number = *read;
+  }
+  if (!words.empty()) return std::nullopt;
+  return Costs{{n[0], n[1], n[2]}, {n[3], n[4], n[5]}, n[6]};
 }
 
 }  // namespace
@@ -58,23 +121,28 @@ Costs costs_of(const Map& map) {
   if (map.measured->between_hosts) costs.between_hosts = level_of(*map.measured->between_hosts);
   if (map.measured->reduction_gbyte_per_second)
     costs.reduction = 1 / (*map.measured->reduction_gbyte_per_second * 1e9);
+  costs.tuned = map.measured->tuned;
   return costs;
 }
 
-std::string to_words(const Costs& costs) { return joined(numbers_of(costs), " "); }
+std::string to_words(const Costs& costs) {
+  std::string words = joined(numbers_of(costs), " ");
+  for (const TunedRange& range : costs.tuned) words += to_words(range);
+  return words;
+}
 
 Result<Costs> costs_from_words(std::string_view words) {
-  std::array<double, 7> numbers{};
-  const char *at = words.data(), *const end = words.data() + words.size();
-  for (double& number : numbers) {
-    while (at != end && *at == ' ') ++at;
-    const auto read = std::from_chars(at, end, number);
-    if (read.ec != std::errc() || !(number >= 0) || number > kLongest) return unreadable(words);
-    at = read.ptr;
+  auto end = std::min(words.find(';'), words.size());
+  auto costs = constants_from_words(words.substr(0, end));
+  if (!costs) return unreadable(words);
+  while (end != words.size()) {
+    const auto begin = end + 1;
+    end = std::min(words.find(';', begin), words.size());
+    auto range = range_from_words(words.substr(begin, end - begin));
+    if (!range) return unreadable(words);
+    costs->tuned.push_back(std::move(*range));
   }
-  if (at != end) return unreadable(words);
-  const auto& n = numbers;
-  return Costs{{n[0], n[1], n[2]}, {n[3], n[4], n[5]}, n[6]};
+  return *std::move(costs);
 }
 
 Result<Costs> costs_in(const Environment& environment) {

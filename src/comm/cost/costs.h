@@ -1,6 +1,7 @@
-// Costs: what it costs to send and to reduce, by level: the constants of the alpha-beta-gamma model
-// by which algorithms are chosen (predict.h). Measured by `lockstep probe` and kept in the map;
-// defaults where nobody has measured.
+// Costs: what algorithms are chosen by. What it costs to send and to reduce, by level: the
+// constants of the alpha-beta-gamma model (predict.h), measured by `lockstep probe`; and of calls
+// that `lockstep tune` has measured, which plan was the fastest. Kept in the map; defaults, and no
+// such calls, where nobody has measured.
 //
 // All ranks of a group must have the same Costs, or they would choose differently and wait for each
 // other for ever. So a group takes those of its rank 0, when it meets (comm/collective).
@@ -8,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/environment.h"
 #include "base/result.h"
@@ -30,6 +32,7 @@ struct Costs {
   LevelCost within_host{1e-6, 0.3e-6, 1 / 10e9};
   LevelCost between_hosts{25e-6, 4e-6, 1 / 1.18e9};  // 10 Gbit/s, less what headers take
   double reduction = 1 / 8e9;                        // gamma: seconds a byte reduced
+  std::vector<TunedRange> tuned = {};                // comm/choice/tuned.h understands the names
   bool operator==(const Costs&) const = default;
 };
 
@@ -37,8 +40,9 @@ struct Costs {
 // the defaults.
 Costs costs_of(const Map& map);
 
-// As one line for an environment variable or a meeting place, and back. Reading refuses what is no
-// time: negative, infinite, longer than a minute.
+// As one line for an environment variable or a meeting place, and back: seven times, and for each
+// range that was tuned "; OPERATION HOSTS RANKS BYTES PLAN". Reading refuses what is no time:
+// negative, infinite, longer than a minute.
 std::string to_words(const Costs& costs);
 Result<Costs> costs_from_words(std::string_view words);
 // LOCKSTEP_COSTS, which agents set from the map; the defaults where it is not set.

@@ -52,6 +52,31 @@ TEST(Costs, AreTheSameAfterAWayThroughWords) {
   EXPECT_EQ(costs_from_words(to_words(Costs{})).value(), Costs{});
 }
 
+TEST(Costs, TakeWhatWasTunedAlong) {
+  const auto costs = costs_of(map_of(R"(
+measured:
+  tuned:
+    - {operation: all_reduce, hosts: 4, ranks: 8, up_to: 16 KiB, plan: recursive_doubling}
+    - {operation: all_reduce, hosts: 4, ranks: 8, up_to: 64 MiB, plan: "ring,hierarchical"})"));
+  ASSERT_EQ(costs.tuned.size(), 2u);
+  EXPECT_EQ(costs.tuned[1], (TunedRange{"all_reduce", 4, 8, 64_MiB, "ring,hierarchical"}));
+  EXPECT_TRUE(
+      to_words(costs).ends_with("; all_reduce 4 8 16384 recursive_doubling"
+                                "; all_reduce 4 8 67108864 ring,hierarchical"))
+      << to_words(costs);
+  EXPECT_EQ(costs_from_words(to_words(costs)).value(), costs);
+}
+
+TEST(Costs, WordsOfATuningThatSayTooLittleOrTooMuchAreRefused) {
+  const auto times = to_words(Costs{});
+  EXPECT_TRUE(costs_from_words(times + "; all_reduce 4 8 1 ring"));
+  for (const char* wrong :
+       {";", "; ", "; all_reduce", "; all_reduce 4 8 1", "; all_reduce 4 8 1 ring ring",
+        "; all_reduce four 8 1 ring", "; all_reduce 4 8 1.5 ring", "; all_reduce 4 8 1 ring;",
+        "; all_reduce 4 99999999999 1 ring"})
+    EXPECT_EQ(costs_from_words(times + wrong).error().code, Code::invalid) << wrong;
+}
+
 TEST(Costs, WordsThatAreNoTimesAreRefused) {
   for (const char* wrong :
        {"", "1", "1 2 3 4 5 6", "1 2 3 4 5 6 7 8", "1 2 3 4 5 6 x", "1 2 3 4 5 6 -1",
