@@ -1,15 +1,15 @@
 #include "comm/probe/probe.h"
 
-#include <filesystem>
 #include <memory>
 
 #include "apps/exit_codes.h"
+#include "apps/measured.h"
 #include "apps/ranks.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
-#include "base/files.h"
+#include "base/format.h"
 #include "comm/cost/costs.h"
-#include "map/file.h"
+#include "map/map.h"
 #include "text/convert.h"
 #include "text/table.h"
 
@@ -68,31 +68,18 @@ Costs costs_of(const Measured& measured) {
   return costs_of(map);
 }
 
-// What this probe could not measure stays as the file has it.
-Measured merged(const Measured& found, const std::optional<Measured>& before) {
-  Measured result = found;
-  if (!before) return result;
-  if (!result.within_host) result.within_host = before->within_host;
-  if (!result.between_hosts) {
-    result.between_hosts = before->between_hosts;
-    result.fabric = before->fabric;
+// What this probe could not measure stays as the file has it, as does what was tuned.
+void take(const Measured& found, Measured& measured) {
+  if (found.within_host) measured.within_host = found.within_host;
+  if (found.between_hosts) {
+    measured.between_hosts = found.between_hosts;
+    measured.fabric = found.fabric;
   }
-  return result;
-}
-
-Result<void> write_into(const std::string& file, const Measured& measured) {
-  const std::string words = TRY(read_file(file));
-  const Map map = TRY(parse_map(words, file));
-  const auto rewritten = TRY(rewrite_measured(words, file, merged(measured, map.measured)));
-  TRY(write_file(file, rewritten.words, 0644));
-  say(format("lockstep: written to {}{}", file,
-             rewritten.kept_comments ? "" : "; its comments could not be kept"));
-  return {};
+  measured.reduction_gbyte_per_second = found.reduction_gbyte_per_second;
 }
 
 Result<int> show_probe(const ProbeFlags& flags) {
-  // Before seconds go into what could not be kept.
-  if (!flags.write.empty()) TRY(parse_map(TRY(read_file(flags.write)), flags.write));
+  if (!flags.write.empty()) TRY(check_measured_file(flags.write));
   WaitingLine line;
   const auto progress = [&](std::string_view what) { line.show(what); };
   const auto joined = TRY(join_launched_ranks());
@@ -106,7 +93,8 @@ Result<int> show_probe(const ProbeFlags& flags) {
         dump_json(to_json(ProbeReport{probed.hosts, probed.ranks, probed.measured}), Indent::two));
   else
     print(as_text(probed));
-  if (!flags.write.empty()) TRY(write_into(flags.write, probed.measured));
+  if (!flags.write.empty())
+    TRY(update_measured(flags.write, [&](Measured& measured) { take(probed.measured, measured); }));
   return kDone;
 }
 

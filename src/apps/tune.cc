@@ -1,13 +1,18 @@
 #include "comm/probe/tune.h"
 
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "apps/exit_codes.h"
+#include "apps/measured.h"
 #include "apps/ranks.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/files.h"
+#include "comm/choice/tuned.h"
 #include "map/file.h"
 #include "text/convert.h"
 #include "text/table.h"
@@ -15,10 +20,14 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kAllOperations = "all";
+
 struct TuneFlags {
-  std::string operation = "all_reduce";
-  std::string bytes = "1KiB,64KiB,1MiB,16MiB";
+  std::optional<std::string> operation;  // nothing: all that are to be written, else all_reduce
+  std::optional<std::string> bytes;      // nothing: all sizes of what is to be written, else a few
+  std::string write;
   std::string map;
+  bool words = false;
   int hosts = 2;
   int ranks = 1;
   bool json = false;
@@ -114,6 +123,14 @@ Result<Operation> operation_argument(const std::string& words) {
                                      words, joined(known, ", "))};
 }
 
+Result<std::vector<Operation>> operations_argument(const TuneFlags& flags) {
+  const auto fallback = flags.write.empty() ? text(Operation::all_reduce) : kAllOperations;
+  const std::string words = flags.operation.value_or(std::string(fallback));
+  if (words == kAllOperations)
+    return std::vector<Operation>(std::begin(kTunedOperations), std::end(kTunedOperations));
+  return std::vector<Operation>{TRY(operation_argument(words))};
+}
+
 Result<std::vector<std::size_t>> bytes_argument(const std::string& words) {
   std::vector<std::size_t> sizes;
   std::istringstream parts(words);
@@ -135,17 +152,40 @@ Result<Costs> costs_for(const TuneFlags& flags) {
   return costs_of(TRY(parse_map(TRY(read_file(flags.map)), flags.map)));
 }
 
-void show(const TuneFlags& flags, const TuneReport& report) {
-  print(flags.json ? dump_json(to_json(report), Indent::two) : as_text(report));
+// Of one operation, what was asked for.
+Result<std::vector<std::size_t>> sizes_for(const TuneFlags& flags, Operation operation, int ranks) {
+  if (!flags.bytes)
+    return flags.write.empty() ? std::vector<std::size_t>{1 << 10, 64 << 10, 1 << 20, 16 << 20}
+                               : tuned_sizes(operation, ranks);
+  return bytes_argument(*flags.bytes);
 }
 
-Result<int> show_predicted(const TuneFlags& flags, Operation operation,
-                           const std::vector<std::size_t>& sizes) {
+void show(const TuneFlags& flags, const std::vector<TuneReport>& reports) {
+  if (!flags.json) {
+    for (const auto& report : reports) print(as_text(report));
+  } else if (reports.size() == 1) {
+    print(dump_json(to_json(reports.front()), Indent::two));
+  } else {
+    print(dump_json(to_json(reports), Indent::two));
+  }
+}
+
+Result<int> show_predicted(const TuneFlags& flags, const std::vector<Operation>& operations) {
+  if (!flags.write.empty() || flags.words)
+    return Error{Code::invalid,
+                 "alone nothing is measured, and there is nothing to keep: "
+                 "lockstep run -n 2 -- lockstep tune --write FILE"};
   if (flags.hosts * flags.ranks < 2 || flags.hosts < 2)
     return Error{Code::invalid, "--hosts 1: within one host there is nothing to choose"};
   const GroupShape group{flags.hosts * flags.ranks, flags.hosts, flags.ranks, flags.ranks};
   const auto costs = TRY(costs_for(flags));
-  show(flags, report_of(operation, group, predict_all(operation, sizes, group, costs)));
+  TRY(check_tuned(costs.tuned));
+  std::vector<TuneReport> reports;
+  for (const auto operation : operations) {
+    const auto sizes = TRY(sizes_for(flags, operation, group.ranks));
+    reports.push_back(report_of(operation, group, predict_all(operation, sizes, group, costs)));
+  }
+  show(flags, reports);
   say(
       format("lockstep: only predicted, by {}; to measure: lockstep run -n 2 "
              "-- lockstep tune",
@@ -153,20 +193,45 @@ Result<int> show_predicted(const TuneFlags& flags, Operation operation,
   return kDone;
 }
 
-Result<int> show_tune(const TuneFlags& flags) {
-  const auto operation = TRY(operation_argument(flags.operation));
-  const auto sizes = TRY(bytes_argument(flags.bytes));
-  const auto joined = TRY(join_launched_ranks());
-  if (!joined) return show_predicted(flags, operation, sizes);
-  const auto group = shape_of(joined->world->hosts());
+// Of rank 0, which alone speaks: what is to be kept of it.
+Result<void> keep(const TuneFlags& flags, Costs costs, const std::vector<TunedRange>& found) {
+  costs.tuned = merge_tuned(costs.tuned, found);
+  if (flags.words) print(to_words(costs));
+  if (flags.write.empty()) return {};
+  return update_measured(flags.write, [&](Measured& measured) {
+    measured.tuned = merge_tuned(measured.tuned, found);
+  });
+}
+
+Result<int> show_measured(const TuneFlags& flags, const Joined& joined,
+                          const std::vector<Operation>& operations) {
+  const auto group = shape_of(joined.world->hosts());
   if (group.hosts == 1)
     return Error{Code::invalid, "all ranks are on one host, where there is nothing to choose"};
   WaitingLine line;
-  const auto tuned =
-      TRY(tune(*joined, operation, sizes, [&](std::string_view what) { line.show(what); }));
+  std::vector<TuneReport> reports;
+  std::vector<TunedRange> found;
+  for (const auto operation : operations) {
+    const auto sizes = TRY(sizes_for(flags, operation, group.ranks));
+    const auto tuned =
+        TRY(tune(joined, operation, sizes, [&](std::string_view what) { line.show(what); }));
+    reports.push_back(report_of(operation, group, tuned));
+    const auto ranges = tuned_ranges(operation, group, worthwhile_calls(tuned));
+    found.insert(found.end(), ranges.begin(), ranges.end());
+  }
   line.wipe();
-  if (joined->world->rank() == 0) show(flags, report_of(operation, group, tuned));
+  if (joined.world->rank() != 0) return kDone;
+  if (!flags.words) show(flags, reports);
+  TRY(keep(flags, joined.world->costs(), found));
   return kDone;
+}
+
+Result<int> show_tune(const TuneFlags& flags) {
+  const auto operations = TRY(operations_argument(flags));
+  if (flags.bytes) TRY(bytes_argument(*flags.bytes));
+  if (!flags.write.empty()) TRY(check_measured_file(flags.write));
+  const auto joined = TRY(join_launched_ranks());
+  return joined ? show_measured(flags, *joined, operations) : show_predicted(flags, operations);
 }
 
 }  // namespace
@@ -177,11 +242,16 @@ void add_tune(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("tune", "Compare the algorithms for a collective between hosts");
   auto flags = std::make_shared<TuneFlags>();
-  command->add_option("--operation", flags->operation, "the collective")
-      ->type_name("all_reduce|reduce_scatter|all_gather|broadcast|reduce")
-      ->capture_default_str();
-  command->add_option("--bytes", flags->bytes, "sizes of a rank's share, with commas between")
-      ->capture_default_str();
+  command
+      ->add_option("--operation", flags->operation,
+                   "the collective; else all_reduce, or all to write")
+      ->type_name("all_reduce|reduce_scatter|all_gather|broadcast|reduce|all");
+  command->add_option("--bytes", flags->bytes,
+                      "sizes of a rank's share, with commas between; else a few, or all to write");
+  command
+      ->add_option("--write", flags->write,
+                   "also write into this map which plan is the fastest up to which size")
+      ->type_name(kFileValue);
   command->add_option("--map", flags->map, "predict by this map's costs (alone)")
       ->type_name(kFileValue);
   command->add_option("--hosts", flags->hosts, "predict for so many hosts (alone)")
@@ -190,12 +260,17 @@ void add_tune(CLI::App& app, Action& action) {
   command->add_option("--ranks", flags->ranks, "with so many ranks each (alone)")
       ->check(whole_number(1, 1024))
       ->capture_default_str();
-  command->add_flag("--json", flags->json, "print JSON");
+  auto* json = command->add_flag("--json", flags->json, "print JSON");
+  command
+      ->add_flag("--words", flags->words,
+                 "print what was found as LOCKSTEP_COSTS, for ranks that mpirun or srun starts")
+      ->excludes(json);
   command->footer(
       "As the ranks of a run it measures; alone it only predicts.\n\n"
       "Examples:\n"
       "  lockstep tune --hosts 16 --ranks 8 --map cluster.yaml\n"
-      "  lockstep run -n 2 -- lockstep tune --bytes 1MiB");
+      "  lockstep run -n 2 -- lockstep tune --bytes 1MiB\n"
+      "  lockstep run -n 2 -- lockstep tune --write cluster.yaml");
   command->callback([&action, flags] { action = [flags] { return show_tune(*flags); }; });
 }
 

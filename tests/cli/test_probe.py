@@ -129,6 +129,48 @@ def test_ranks_of_two_hosts_compare_the_algorithms(tmp_path: Path) -> None:
     assert table.startswith("broadcast, 2 ranks on 2 hosts\n") and "x the best" in table
 
 
+def test_what_was_tuned_is_written_into_a_map_and_taken_from_it(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(MAP)
+    sizes = ["--bytes", "64KiB,1KiB"]
+    for operation in ("all_reduce", "broadcast", "all_reduce"):
+        words = ["tune", "--operation", operation, *sizes, "--write", str(file)]
+        table = as_ranks(tmp_path, ["a", "b"], *words)[0]
+        assert table.startswith(f"{operation}, 2 ranks on 2 hosts\n")
+    written = file.read_text()
+    assert written.startswith(MAP) and written.count("tuned:") == 1
+    probed = typed("probe", "--write", file)
+    assert probed.returncode == 0, probed.stderr
+    measured = json.loads(typed("map", "--file", file, "--json").stdout)["measured"]
+    assert measured["within_host"], "probed, and what was tuned stays"
+    by_operation: dict[str, list[dict[str, Any]]] = {"all_reduce": [], "broadcast": []}
+    for each in measured["tuned"]:
+        assert (each["hosts"], each["ranks"]) == (2, 2)
+        by_operation[each["operation"]].append(each)
+    for operation, ranges in by_operation.items():
+        assert ranges[-1]["up_to"] == "64 KiB"
+        shown = typed("tune", "--map", file, "--operation", operation, *sizes, "--json").stdout
+        large, small = json.loads(shown)["sizes"]
+        assert chosen_of(small) == ranges[0]["plan"]
+        assert chosen_of(large) == ranges[-1]["plan"]
+
+
+def chosen_of(size: dict[str, Any]) -> str:
+    [chosen] = (plan["plan"] for plan in size["plans"] if plan["chosen"])
+    assert isinstance(chosen, str)
+    return chosen
+
+
+def test_words_of_a_tuning_are_what_ranks_take_as_their_costs(tmp_path: Path) -> None:
+    command = ["tune", "--bytes", "1KiB", "--operation"]
+    words, nothing = as_ranks(tmp_path, ["a", "b"], *command, "all_reduce", "--words")
+    assert nothing == ""
+    times, tuned = words.strip().split("; ")
+    assert len(times.split()) == 7 and tuned.startswith("all_reduce 2 2 1024 ")
+    every = as_ranks(tmp_path, ["a", "b"], *command, "all", "--json")[0]
+    assert [each["operation"] for each in json.loads(every)][:2] == ["all_reduce", "reduce_scatter"]
+
+
 def test_alone_tune_predicts_and_says_so(tmp_path: Path) -> None:
     done = typed("tune", "--hosts", "64", "--ranks", "8", "--json")
     assert done.returncode == 0 and "only predicted, by assumed costs" in done.stderr
@@ -150,6 +192,8 @@ def test_wrong_arguments_of_tune_are_refused_by_name() -> None:
         (("--hosts", "1"), "--hosts 1"),
         (("--hosts", "0"), "--hosts"),
         (("--map", "/none.yaml"), "/none.yaml"),
+        (("--write", "/none.yaml"), "/none.yaml"),
+        (("--words",), "alone nothing is measured"),
     ):
         done = typed("tune", *words)
         assert done.returncode == 2, words
