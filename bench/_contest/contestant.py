@@ -86,6 +86,12 @@ class Contestant(Closing):
             if answer != "right":
                 raise Failed(f"{self.name} is wrong in {work} on rank {rank}: {answer}")
 
+    def take(self, way: str) -> None:
+        """Has all ranks carry calls out that way from now on (rank.h)."""
+        for rank, answer in enumerate(self.ask(f"take {way}")):
+            if answer != "taken":
+                raise Failed(f"{self.name} cannot take the way {way} on rank {rank}: {answer}")
+
     def run(self, work: Work, calls: int) -> float:
         """Seconds of one call: from the first rank's begin to the last one's end, by the calls.
 

@@ -1,10 +1,12 @@
-"""What messages cost between hosts, measured as users measure it, and what is chosen by that."""
+"""What messages and calls cost between hosts, measured as users do, and what is chosen by that."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from .contestant import Failed
 from .wired import SETPRIV, Layout
 
-PROBE_SECONDS = 120.0
+PROBE_SECONDS = 300.0
 # A file needs a host to be one; what was measured counts for all.
 MAP = "pods: [{leaves: [{hosts: [{id: first, islands: [{devices: [{kind: core}]}]}]}]}]\n"
 
@@ -37,27 +39,46 @@ def probe(layout: Layout, build: Path, folder: Path) -> Costs:
     """By `lockstep probe --write MAP`, as the ranks of all hosts."""
     file = folder / "map.yaml"
     file.write_text(MAP)
-    command = [*SETPRIV, str(build / "bin" / "lockstep"), "probe", "--words", "--write", str(file)]
+    words = _as_ranks(layout, build, folder, "probe", "--words", "--write", str(file))
+    return Costs(file, words)
+
+
+def tune(layout: Layout, costs: Costs, sizes: list[int], build: Path, folder: Path) -> Costs:
+    """These, and what `lockstep tune --write MAP` finds for all-reduces of these sizes."""
+    file = folder / "tuned.yaml"
+    shutil.copy(costs.map, file)
+    sizes_in_words = ",".join(map(str, sizes))
+    command = ["tune", "--operation", "all_reduce", "--bytes", sizes_in_words, "--words"]
+    words = _as_ranks(
+        layout, build, folder, *command, "--write", str(file), LOCKSTEP_COSTS=costs.words
+    )
+    return Costs(file, words)
+
+
+def _as_ranks(layout: Layout, build: Path, folder: Path, *words: str, **settings: str) -> str:
+    """What rank 0 of a command of ours prints that the ranks of all hosts are."""
+    command = [*SETPRIV, str(build / "bin" / "lockstep"), *words]
     ranks = [
         subprocess.Popen(
-            host.within(*command),
-            env=_environment(layout, rank, folder),
+            _host(layout, rank).within(*command),
+            env=_environment(layout, rank, folder) | settings,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank, host in ((rank, _host(layout, rank)) for rank in range(layout.ranks))
+        for rank in range(layout.ranks)
     ]
+    deadline = time.monotonic() + PROBE_SECONDS
     try:
-        said = [rank.communicate(timeout=PROBE_SECONDS) for rank in ranks]
+        said = [rank.communicate(timeout=deadline - time.monotonic()) for rank in ranks]
     except subprocess.TimeoutExpired:
-        raise Failed(f"lockstep probe took more than {PROBE_SECONDS:.0f} s") from None
+        raise Failed(f"lockstep {words[0]} took more than {PROBE_SECONDS:.0f} s") from None
     finally:
         for rank in ranks:
             rank.kill()
     if any(rank.returncode for rank in ranks):
-        raise Failed(f"lockstep probe failed: {said}")
-    return Costs(file, said[0][0].strip())
+        raise Failed(f"lockstep {words[0]} failed: {said}")
+    return said[0][0].strip()
 
 
 def predicted(layout: Layout, costs: Costs, sizes: list[int], build: Path) -> list[Predicted]:

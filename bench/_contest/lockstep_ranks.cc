@@ -9,6 +9,10 @@
 // must read and write in all for that collective, which is the time that no algorithm can beat.
 #include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -36,16 +40,49 @@ void finish(const Pending& call) {
   if (const auto result = call.wait(); !result) die(result.error().message);
 }
 
+// Of one rank: a group for each way to carry calls out, all of all ranks, made when it is asked
+// for.
+class Groups {
+ public:
+  Groups(CommunicatorOptions options, Rendezvous& meeting_place)
+      : options_(std::move(options)), meeting_place_(meeting_place) {
+    take("");
+  }
+
+  Communicator& taken() const { return *taken_; }
+  void take(const std::string& way) {
+    auto& group = groups_[way];
+    if (!group) {
+      options_.group = "world" + way;
+      options_.algorithm = way.substr(0, way.find('#'));
+      auto created = Communicator::create(options_, meeting_place_);
+      if (!created) die(created.error().message);
+      group = std::move(*created);
+    }
+    taken_ = group.get();
+  }
+
+ private:
+  CommunicatorOptions options_;
+  Rendezvous& meeting_place_;
+  std::map<std::string, std::unique_ptr<Communicator>> groups_;
+  Communicator* taken_ = nullptr;
+};
+
 class Member : public Contestant {
  public:
-  explicit Member(Communicator& communicator) : communicator_(communicator) {}
-  int rank() const override { return communicator_.rank(); }
-  int ranks() const override { return communicator_.size(); }
-  void barrier() override { finish(communicator_.barrier(CallMode::blocking)); }
-  std::optional<std::uint64_t> wire_bytes() const override { return communicator_.wire_bytes(); }
+  explicit Member(Groups& groups) : groups_(groups) {}
+  int rank() const override { return communicator().rank(); }
+  int ranks() const override { return communicator().size(); }
+  void take(const std::string& way) override { groups_.take(way); }
+  void barrier() override { finish(communicator().barrier(CallMode::blocking)); }
+  std::optional<std::uint64_t> wire_bytes() const override { return communicator().wire_bytes(); }
 
  protected:
-  Communicator& communicator_;
+  Communicator& communicator() const { return groups_.taken(); }
+
+ private:
+  Groups& groups_;
 };
 
 // Plain memory.
@@ -57,18 +94,18 @@ class Staged : public Member {
     return {memory_.get(), floats};
   }
   void all_reduce(std::span<float> buffer) override {
-    finish(communicator_.all_reduce(std::as_writable_bytes(buffer), DataType::float32,
-                                    ReduceOp::sum, CallMode::blocking));
+    finish(communicator().all_reduce(std::as_writable_bytes(buffer), DataType::float32,
+                                     ReduceOp::sum, CallMode::blocking));
   }
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
-    finish(communicator_.reduce_scatter(std::as_bytes(input), std::as_writable_bytes(output),
-                                        DataType::float32, ReduceOp::sum, CallMode::blocking));
+    finish(communicator().reduce_scatter(std::as_bytes(input), std::as_writable_bytes(output),
+                                         DataType::float32, ReduceOp::sum, CallMode::blocking));
   }
   void all_gather(std::span<float> output) override {
     const std::size_t block = output.size() / static_cast<std::size_t>(ranks());
     const auto own = output.subspan(static_cast<std::size_t>(rank()) * block, block);
-    finish(communicator_.all_gather(std::as_bytes(own), std::as_writable_bytes(output),
-                                    CallMode::blocking));
+    finish(communicator().all_gather(std::as_bytes(own), std::as_writable_bytes(output),
+                                     CallMode::blocking));
   }
 
  private:
@@ -80,7 +117,7 @@ class ZeroCopy : public Staged {
   using Staged::Staged;
   std::span<float> allocate(std::size_t floats) override {
     const auto size = Bytes(static_cast<std::int64_t>(floats * sizeof(float)));
-    auto allocated = communicator_.allocate(size);
+    auto allocated = communicator().allocate(size);
     if (!allocated) die(allocated.error().message);
     memory_ = std::move(*allocated);
     return {reinterpret_cast<float*>(memory_.data()), floats};
@@ -161,10 +198,10 @@ void enter(const Place& host) {
     die("entering the network " + host.network + ": " + errno_text(errno));
 }
 
-std::unique_ptr<Contestant> contestant_on(const std::string& path, Communicator& communicator) {
-  if (path == "zero-copy") return std::make_unique<ZeroCopy>(communicator);
-  if (path == "staged") return std::make_unique<Staged>(communicator);
-  if (path == "memory") return std::make_unique<Memory>(communicator);
+std::unique_ptr<Contestant> contestant_on(const std::string& path, Groups& groups) {
+  if (path == "zero-copy") return std::make_unique<ZeroCopy>(groups);
+  if (path == "staged") return std::make_unique<Staged>(groups);
+  if (path == "memory") return std::make_unique<Memory>(groups);
   die("there is no path '" + path + "'; there are zero-copy, staged and memory");
 }
 
@@ -185,16 +222,16 @@ NetworkOptions network_of(const std::string& meeting_host) {
   auto meeting_place =
       RendezvousClient::connect(meeting_host, port, group.secret, Deadline::after(10s));
   if (!meeting_place) die(meeting_place.error().message);
-  auto communicator = Communicator::create({.rank = rank,
-                                            .size = group.ranks,
-                                            .host_id = std::to_string(group.host_of(rank)),
-                                            .secret = group.secret,
-                                            .timeout = 30s,
-                                            .network = network_of(meeting_host)},
-                                           **meeting_place);
-  if (!communicator) die(communicator.error().message);
-  serve(*contestant_on(group.path, **communicator), group.socket);
-  communicator->reset();
+  {
+    Groups groups({.rank = rank,
+                   .size = group.ranks,
+                   .host_id = std::to_string(group.host_of(rank)),
+                   .secret = group.secret,
+                   .timeout = 30s,
+                   .network = network_of(meeting_host)},
+                  **meeting_place);
+    serve(*contestant_on(group.path, groups), group.socket);
+  }
   ::_exit(0);
 }
 

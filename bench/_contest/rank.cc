@@ -31,10 +31,14 @@ class Rank {
 
   std::string answer(const std::string& line) {
     std::istringstream words(line);
-    std::string verb, collective;
+    std::string verb, collective;  // or the way
     std::size_t bytes = 0;
     int calls = 1;
     words >> verb >> collective >> bytes >> calls;
+    if (verb == "take") {
+      contestant_.take(collective);
+      return "taken";
+    }
     const Work work = work_of(collective, bytes / sizeof(float));
     if (verb == "check") return check(work);
     if (verb == "run") return run(work, calls);

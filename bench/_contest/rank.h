@@ -5,6 +5,9 @@
 //   run COLLECTIVE BYTES CALLS    by when so many calls began and ended here, after one untimed:
 //                                 two numbers, seconds of CLOCK_MONOTONIC; and by a third, where
 //                                 it is counted: the bytes that they sent from here to other hosts
+//   take WAY                      answered by "taken": from now on calls are carried out that way,
+//                                 by these same processes in the same memory. WAY is the name of an
+//                                 algorithm, with #ANYTHING behind it for another group that has it
 //
 // COLLECTIVE is all_reduce, reduce_scatter or all_gather; BYTES are those of its larger side, a
 // multiple of 4 * ranks. Between two lines a rank is blocked in read(), so that a contestant whose
@@ -21,6 +24,8 @@
 
 namespace lockstep::contest {
 
+[[noreturn]] void die(const std::string& reason);
+
 // Who communicates, as one of ranks() processes. What fails ends the process, by die().
 class Contestant {
  public:
@@ -30,6 +35,9 @@ class Contestant {
   // Page-aligned memory of the kind that this contestant communicates best. It replaces what the
   // last call gave.
   virtual std::span<float> allocate(std::size_t floats) = 0;
+
+  // Whose calls can be carried out in several ways.
+  virtual void take(const std::string& way) { die("there is no other way, such as " + way); }
 
   // Sums; every call returns when its result is there.
   virtual void barrier() = 0;
@@ -44,8 +52,6 @@ class Contestant {
 
 // Until the coordinator hangs up.
 void serve(Contestant& contestant, const std::string& socket_path);
-
-[[noreturn]] void die(const std::string& reason);
 
 inline constexpr std::size_t kPage = 4096;
 

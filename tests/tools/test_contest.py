@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 
+from _contest.choices import Way, judged
 from _contest.contestant import Contestant, Entry, Failed, Work
 from _contest.network import RATES, Network, Unavailable
 from _contest.rounds import Look, Pace, best_half, first_look, take_turns
@@ -178,15 +179,32 @@ def test_the_contest_between_hosts_runs_and_is_right() -> None:
     assert made[-1]["ours"] == 64 << 10, "of each of two hosts that first add up"
 
 
-def test_the_choice_is_held_against_every_plan_that_was_not_chosen() -> None:
-    [row] = rows_of("choice", "--quick", "--bytes", "1KiB", "--ranks-per-host", "2")
-    assert (row["case"], row["bytes"], row["hosts"], row["ranks"]) == ("all_reduce", 1024, 2, 4)
+def test_the_choice_is_held_against_every_plan() -> None:
+    made = rows_of("choice", "--quick", "--bytes", "1KiB", "--ranks-per-host", "2")
+    assert [each["case"] for each in made] == ["all_reduce", "all_reduce, tuned"]
     algorithms = ("flat", "ring", "recursive_doubling", "halving_doubling", "double_tree")
     plans = {f"{name}{among}" for name in algorithms for among in ("", ",hierarchical")}
-    assert plans & row.keys() == plans
-    assert row["ours"] == row[row["chosen"]]
-    assert row["peer"] == row[row["peer_name"]] == min(row[plan] for plan in plans)
-    assert 0 < row["ratio"] <= 1
+    for held in made:
+        assert (held["bytes"], held["hosts"], held["ranks"]) == (1024, 2, 4)
+        assert plans & held.keys() == plans
+        assert held["ours"] == pytest.approx(held[held["chosen"]])
+        assert held["peer"] == held[held["peer_name"]] == min(held[plan] for plan in plans)
+        assert 0 < held["ratio"] <= 1 and 0 < held["same"] <= 1 and held["starts"] == 1
+
+
+def test_plans_are_compared_within_a_start_of_the_ranks_only() -> None:
+    slow_start = {"ring": 30.0, "ring#again": 33.0, "tree": 24.0}
+    fast_start = {"ring": 15.0, "ring#again": 15.0, "tree": 16.0}
+    found = judged("ring", "ring", [slow_start, fast_start, slow_start])
+    assert (found.best, found.ratio, found.spread) == ("tree", 0.8, 2.0)
+    assert found.same == pytest.approx(30 / 33)
+    assert found.seconds == {"ring": 30.0, "tree": pytest.approx(24.0)}
+    assert judged("tree", "ring", [slow_start]).ratio == 1.0
+
+
+def test_who_was_left_out_of_a_start_is_left_out() -> None:
+    whole = {"ring": 2.0, "ring#again": 2.0, "tree": 1.0}
+    assert judged("ring", "ring", [whole, {"ring": 2.0, "ring#again": 2.0}]).best == "ring"
 
 
 # Two ranks that say of themselves what the arguments are, and answer as the last one does.
@@ -201,6 +219,7 @@ for line in stream:
     if sys.argv[1] == "dies" and rank == 1:
         sys.exit("out of luck")
     answers = {"check": sys.argv[1] if rank == 1 else "right", "run": f"{rank + 10} {rank + 13}"}
+    answers["take"] = "taken" if line.split()[1] == "ring" else "never heard of it"
     print(answers[line.split()[0]], file=stream, flush=True)
 if rank == 0:
     os.wait()
@@ -221,6 +240,13 @@ def test_a_wrong_result_on_one_rank_fails_the_contest_by_name(tmp_path: Path) ->
     expected = "fake is wrong in all_reduce 64 on rank 1: element 3 is 1"
     with fake("element 3 is 1", tmp_path) as contestant, pytest.raises(Failed, match=expected):
         contestant.check(WORK)
+
+
+def test_a_way_that_ranks_do_not_have_fails_the_contest_by_name(tmp_path: Path) -> None:
+    with fake("right", tmp_path) as contestant:
+        assert Way(contestant, "ring").run(WORK, 4) == 1.0
+        with pytest.raises(Failed, match="fake cannot take the way star on rank 0: never heard"):
+            Way(contestant, "star").check(WORK)
 
 
 def test_a_rank_that_dies_fails_the_contest_with_its_last_words(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""How plans are compared: in the same processes, in the same memory, in turns.
+
+The same plan started twice can take 15 us or 30 where ranks outnumber cores, by who shares a core
+with whom. So all plans are ways of the same ranks, each with a group of its own; the ranks are
+started several times, plans are compared within a start only, and of these ratios the medians
+count. One plan is measured twice in each start, by two groups: how far these two are apart is how
+far two plans must be apart to be told apart.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .contestant import Contestant, Work
+
+# Behind a plan's name: another group that has it.
+AGAIN = "#again"
+
+
+class Way:
+    """One way of a contestant's ranks to carry calls out: a side of its own."""
+
+    def __init__(self, ranks: Contestant, name: str) -> None:
+        self.name = name
+        self._ranks = ranks
+
+    def check(self, work: Work) -> None:
+        self._ranks.take(self.name)
+        self._ranks.check(work)
+
+    def run(self, work: Work, calls: int) -> float:
+        self._ranks.take(self.name)
+        return self._ranks.run(work, calls)
+
+
+@dataclass(frozen=True)
+class Judged:
+    seconds: dict[str, float]  # by plan; of an ordinary start
+    best: str
+    ratio: float  # the best's time by the chosen one's
+    same: float  # the same of two groups that have the same plan: what noise makes of 1
+    spread: float  # of the chosen plan's time from start to start: the longest by the shortest
+
+
+def judged(chosen: str, twice: str, starts: Sequence[dict[str, float]]) -> Judged:
+    """Of starts the seconds of a call by each way, one of which (twice) was measured twice.
+
+    Who was left out of a start is left out.
+    """
+    whole = [way for way in starts[0] if all(way in start for start in starts)]
+    ways = [way for way in whole if way != twice + AGAIN]
+    relative = {
+        way: statistics.median(start[way] / start[chosen] for start in starts) for way in ways
+    }
+    ours = [start[chosen] for start in starts]
+    best = min(ways, key=relative.__getitem__)
+    both = [(start[twice], start[twice + AGAIN]) for start in starts]
+    return Judged(
+        seconds={way: relative[way] * statistics.median(ours) for way in ways},
+        best=best,
+        ratio=relative[best],
+        same=statistics.median(min(two) / max(two) for two in both),
+        spread=max(ours) / min(ours),
+    )
