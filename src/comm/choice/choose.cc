@@ -57,8 +57,8 @@ CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
     const double time = times[i].count();
     const double late =
         messages(plan.algorithm, operation, bytes, ranks) * 2 * costs.between_hosts.latency;
-    const bool greedy = has_hierarchy && !plan.hierarchical;
-    return time + kDoubt * (greedy ? time : std::min(time, late));
+    if (has_hierarchy && !plan.hierarchical) return time + kDoubt * time;
+    return time + kDoubt * std::min(has_hierarchy ? time / 2 : time, late);
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < plans.size(); ++i)

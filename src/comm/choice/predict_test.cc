@@ -139,6 +139,23 @@ TEST(Choose, TakesOfPlansThatAreAsGoodTheOneWithFewestMessagesWhileTheyCount) {
             "ring,hierarchical");
 }
 
+// Where ranks share a processor, two that send at once take longer than one, which no constant
+// says.
+TEST(Choose, LetsOneRankOfAHostSpeakForItWhereThatCostsHardlyMore) {
+  Costs costs;
+  costs.within_host = {0.2e-6, 0.1e-6, 1e-11};
+  costs.between_hosts = {9e-6, 4.5e-6, 8e-10};
+  const auto group = hosts(2, 2);
+  const auto took = [&](const CallPlan& plan) {
+    return predict(plan, Operation::all_reduce, 8, group, costs).count();
+  };
+  const auto plan = choose(Operation::all_reduce, 8, group, costs);
+  EXPECT_TRUE(plan.hierarchical) << text(plan);
+  const CallPlan greedy{Algorithm::recursive_doubling, false};
+  EXPECT_LT(took(greedy), took(plan));
+  EXPECT_LT(took(plan), 1.04 * took(greedy));
+}
+
 TEST(Choose, FindsAPlanForEveryMove) {
   for (const auto& group : shapes())
     for (const auto operation : kMoves)

@@ -45,7 +45,7 @@ std::vector<std::size_t> tuned_sizes(Operation operation, int ranks);
 
 // By which plan calls of these sizes should be carried out by what was measured:
 // by the one that is predicted to be the cheapest, unless another takes a
-// twentieth less, and less in nine rounds of ten: so that noise decides nothing.
+// twentieth less, and less in three rounds of four: so that noise decides nothing.
 // Ascending.
 std::vector<TunedCall> worthwhile_calls(std::span<const TunedSize> sizes);
 
