@@ -105,8 +105,20 @@ TEST(Fits, SaysWhatTheMapHolds) {
   EXPECT_TRUE(check_fits(cluster({{2}, {2}}), {run(1), 2, 2}));
   EXPECT_EQ(check_fits(cluster({{2, 4}}), {run(1), 2, 3}).error().message,
             "needs 2 hosts with 3 devices each, but the map has 2 hosts with 6 devices in all, at "
-            "most 4 on one; ask for less, or see `lockstep map`");
+            "most 4 on one; --nodes 1 --devices 4 would fit; `lockstep map` shows it");
   EXPECT_THAT(check_fits(cluster({{2}}), {run(1), 1, 3}).error().message, HasSubstr("at most 2"));
+}
+
+TEST(Fits, NamesTheNearestThatWouldFit) {
+  const auto nearest = [](const Map& map, int nodes, int devices) {
+    return check_fits(map, {run(1), nodes, devices}).error().message;
+  };
+  const Map eights = testing_cluster::eights(2, 2);
+  EXPECT_THAT(nearest(eights, 5, 8), HasSubstr("; --nodes 4 --devices 8 would fit;"));
+  EXPECT_THAT(nearest(eights, 1, 16), HasSubstr("; --nodes 2 --devices 8 would fit;"));
+  EXPECT_THAT(nearest(eights, 6, 4), HasSubstr("; --nodes 3 --devices 8 would fit;"));
+  EXPECT_THAT(nearest(eights, 9, 1), HasSubstr("; --nodes 3 --devices 3 would fit;"));
+  EXPECT_THAT(nearest(cluster({{1, 1}}), 3, 1), HasSubstr("; --nodes 2 --devices 1 would fit;"));
 }
 
 // Whatever the queue: no device twice, gangs whole, one pod where a pod suffices, everybody placed

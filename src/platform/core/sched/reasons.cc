@@ -221,6 +221,34 @@ std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& flo
   return Explanation(policy, floor, accounts, waiting, holders).of_all();
 }
 
+namespace {
+
+// Of the gangs that the empty map holds and that have no more devices in all the one with the most;
+// of equals one with as many a node, else that on the fewest hosts. Without a remainder.
+std::optional<Shape> nearest_that_fits(const HostTable& table, const Shape& asked) {
+  const Room empty = seen_by(asked.needs, Room(table));
+  std::optional<Shape> nearest;
+  for (int devices = table.most_devices; devices > 0; --devices) {
+    const std::int64_t wished = device_count(asked) / devices;
+    const int hosts = empty.all_hosts_with(devices);
+    const Shape shape{static_cast<int>(std::min<std::int64_t>(wished, hosts)), devices, 0,
+                      asked.needs};
+    if (shape.nodes == 0) continue;
+    const auto more = device_count(shape) - (nearest ? device_count(*nearest) : 0);
+    if (more > 0 || (more == 0 && devices == asked.devices)) nearest = shape;
+  }
+  return nearest;
+}
+
+std::string what_would_fit(const HostTable& table, const Shape& asked) {
+  const auto nearest = nearest_that_fits(table, asked);
+  if (!nearest) return "ask for less, or see `lockstep map`";
+  return format("--nodes {} --devices {} would fit; `lockstep map` shows it", nearest->nodes,
+                nearest->devices);
+}
+
+}  // namespace
+
 Error too_large(const HostTable& table, const Shape& shape) {
   const int hosts = table.host_count();
   if (shape.nodes > 1 && hosts == 1)
@@ -230,15 +258,14 @@ Error too_large(const HostTable& table, const Shape& shape) {
                    shape.nodes, shape.devices, number_in_words(shape.nodes))};
   if (shape.needs != Needs{})
     return {Code::invalid,
-            format("needs {} with {} each{}, and the map has no such hosts, or too few; ask for "
-                   "less, or see `lockstep map`",
+            format("needs {} with {} each{}, and the map has no such hosts, or too few; {}",
                    count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
-                   words_of(shape.needs))};
+                   words_of(shape.needs), what_would_fit(table, shape))};
   return {Code::invalid,
-          format("needs {} with {} each, but the map has {} with {} in all, at most {} on one; ask "
-                 "for less, or see `lockstep map`",
+          format("needs {} with {} each, but the map has {} with {} in all, at most {} on one; {}",
                  count_of(shape.nodes, "host"), count_of(shape.devices, "device"),
-                 count_of(hosts, "host"), count_of(table.devices, "device"), table.most_devices)};
+                 count_of(hosts, "host"), count_of(table.devices, "device"), table.most_devices,
+                 what_would_fit(table, shape))};
 }
 
 }  // namespace lockstep

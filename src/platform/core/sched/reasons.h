@@ -14,7 +14,7 @@ namespace lockstep {
 std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
                                 const Accounts& accounts, WaitingList& waiting, Holders& holders);
 
-// That the map is too small for the shape, and what it has.
+// That the map is too small for the shape, what it has, and the nearest that would fit.
 Error too_large(const HostTable& table, const Shape& shape);
 
 }  // namespace lockstep
