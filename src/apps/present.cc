@@ -129,6 +129,7 @@ std::string run_details(const api::RunView& run) {
                     run.blocker ? format(" at the latest, behind {}", *run.blocker) : "");
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
                   run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
+  if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, kMovesMost);
   if (run.progress) lines += format("step        {}{}\n", step_of(run), silence_of(run));
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));

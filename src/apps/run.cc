@@ -44,6 +44,14 @@ std::string places_text(const api::PlanView& plan) {
   return joined(places, ", ");
 }
 
+std::string displaced_text(const api::DisplacedView& one) {
+  std::vector<std::string> hosts;
+  for (const api::PlaceView& place : one.to) hosts.push_back(place.host);
+  const std::string where = hosts.empty() ? "" : " to " + joined(hosts, ", ");
+  return format("\n{} would be {} from {}{}, and go on from its last checkpoint", one.run,
+                name_of(one.cause), one.from, where);
+}
+
 std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
   const Time now = SystemClock().now();
   std::string lines =
@@ -52,6 +60,7 @@ std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
   if (!plan.starts && plan.expected_start)
     lines += format("\nIt would start {} at the latest, with {} before it",
                     when_text(plan.expected_start, now), plan.ahead);
+  for (const api::DisplacedView& one : plan.displaced) lines += displaced_text(one);
   return lines + "\nNothing was submitted";
 }
 
@@ -131,8 +140,9 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name(kFolderValue);
   command
       ->add_option("--class", flags.run_class,
-                   "debug: at most 1h on one node, starts soon (default normal)")
-      ->type_name("debug|normal");
+                   "debug: at most 1h on one node, starts soon; preemptible: gives its devices "
+                   "back when another run asks (default normal)")
+      ->type_name("debug|normal|preemptible");
   command
       ->add_option("--priority", flags.priority,
                    "from -100 to 100: a higher one starts first in its project (default 0)")
@@ -144,6 +154,8 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--not-before", flags.not_before,
                    "start no earlier: 2026-11-22T12:00:00Z, or 2h from now")
       ->type_name("TIME");
+  command->add_flag("--stay", flags.stays,
+                    "neither move nor pause it for others, though it writes checkpoints");
   auto* plan = command->add_flag("--plan", choice->plan,
                                  "print where and when it would start, and submit nothing");
   command->add_flag("-d,--detach", choice->detach, "print the run's id and return at once")

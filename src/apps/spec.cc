@@ -134,6 +134,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
   if (flags.run_class) spec.run_class = TRY(class_option(*flags.run_class));
   if (flags.priority) spec.priority = *flags.priority;
+  if (flags.stays) spec.stays = true;
   if (!flags.after.empty()) spec.after = flags.after;
   if (flags.not_before) spec.not_before = TRY(moment_option(*flags.not_before));
   for (std::string& run : spec.after) run = text(TRY(run_argument(run)));

@@ -56,9 +56,10 @@ std::string sentence_of(const api::RunView& run, const api::HolderView* holds, s
   if (run.ended)
     return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
                   run.reason);
-  return holds ? format("{} on {}; by its time-out it ends {}", state, joined(holds->hosts, ", "),
-                        when_text(holds->expected_end, now))
-               : state;
+  if (!holds) return state;
+  const std::string where = format("{} on {}", state, joined(holds->hosts, ", "));
+  if (!holds->leaves.empty()) return format("{}; it is ending: {}", where, holds->leaves);
+  return format("{}; by its time-out it ends {}", where, when_text(holds->expected_end, now));
 }
 
 WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {
@@ -78,6 +79,7 @@ WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {
 
 TimeLineRow row_of(const api::HolderView& holder, const WhyReport& report, Time now) {
   std::string remark = format("ends {}", when_text(holder.expected_end, now));
+  if (!holder.leaves.empty()) remark += ", " + holder.leaves;
   if (report.blocker == holder.run) remark += ", the blocker";
   return {.name = holder.run,
           .from = now,

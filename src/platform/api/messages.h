@@ -243,6 +243,7 @@ struct RunView {
   double running_seconds = 0;  // charged so far, the live attempt included
   int user_exits = 0;          // of spec.retries
   int losses = 0;              // of spec.rank_loss_retries
+  int moves = 0;
   std::string checkpoint_folder;
   std::vector<AttemptView> attempts;  // oldest first; empty in lists
   std::optional<Progress> progress;
@@ -271,6 +272,7 @@ struct RunView {
         field("running_seconds", &RunView::running_seconds, "running time, over all attempts"),
         field("user_exits", &RunView::user_exits, "retries used of spec.retries"),
         field("losses", &RunView::losses, "retries used of spec.rank_loss_retries"),
+        field("moves", &RunView::moves, "how often it was moved to other devices, of three times"),
         field("checkpoint_folder", &RunView::checkpoint_folder, "where its checkpoints are"),
         field("attempts", &RunView::attempts, "its attempts, oldest first; empty in lists"),
         field("progress", &RunView::progress, "steps done and planned"),

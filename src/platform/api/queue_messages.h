@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/model/attempt.h"
 #include "platform/core/model/operation.h"
 #include "platform/core/model/run.h"
 #include "text/record.h"
@@ -63,6 +64,7 @@ struct HolderView {
   int devices = 0;
   Time since{};
   Time expected_end{};
+  std::string leaves;
 
   static constexpr auto fields() {
     return record<HolderView>(field("run", &HolderView::run, "its id"),
@@ -71,7 +73,9 @@ struct HolderView {
                               field("devices", &HolderView::devices, "devices on each"),
                               field("since", &HolderView::since, "when its attempt was placed"),
                               field("expected_end", &HolderView::expected_end,
-                                    "by its time-out; past: it may end at any moment"));
+                                    "by its time-out; past: it may end at any moment"),
+                              field("leaves", &HolderView::leaves,
+                                    "why it is giving its devices back; empty: it is not"));
   }
 };
 
@@ -102,6 +106,21 @@ struct PlaceView {
   }
 };
 
+struct DisplacedView {
+  std::string run;
+  Cause cause = Cause::none;
+  std::string from;
+  std::vector<PlaceView> to;
+
+  static constexpr auto fields() {
+    return record<DisplacedView>(
+        field("run", &DisplacedView::run, "its id"),
+        field("cause", &DisplacedView::cause, "moved, paused or evicted"),
+        field("from", &DisplacedView::from, "its host; of several the first"),
+        field("to", &DisplacedView::to, "where it would go, if it were moved"));
+  }
+};
+
 // What would become of a run if it were submitted now; nothing was.
 struct PlanView {
   bool starts = false;
@@ -110,6 +129,7 @@ struct PlanView {
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
   std::int64_t ahead = 0;
+  std::vector<DisplacedView> displaced;
 
   static constexpr auto fields() {
     return record<PlanView>(
@@ -119,7 +139,9 @@ struct PlanView {
         field("blocker", &PlanView::blocker, "the run that would have to end or start first"),
         field("expected_start", &PlanView::expected_start,
               "when it would start if all run as long as they may; absent: nobody can tell"),
-        field("ahead", &PlanView::ahead, "how many would stand before it"));
+        field("ahead", &PlanView::ahead, "how many would stand before it"),
+        field("displaced", &PlanView::displaced,
+              "runs that would be asked to leave their devices for it, and go on later"));
   }
 };
 

@@ -34,6 +34,7 @@ api::HolderView holder_view(const Holds& holds) {
   view.since = holds.attempt->created;
   view.expected_end =
       holds.attempt->draining.value_or(holds.attempt->created + left_of(*holds.run));
+  if (holds.attempt->draining) view.leaves = holds.attempt->reason;
   return view;
 }
 
@@ -72,6 +73,28 @@ std::vector<const Run*> kept_back(const State& state, const Queue& queue) {
   return others;
 }
 
+std::vector<api::PlaceView> place_views(const std::vector<Slice>& slices) {
+  std::vector<api::PlaceView> views;
+  for (const Slice& slice : slices) views.push_back({slice.host, slice.devices});
+  return views;
+}
+
+// Who holds devices of a host, or has them kept there.
+struct Share {
+  RunId run;
+  int devices = 0;
+};
+std::map<std::string, std::vector<Share>> shares_by_host(const State& state) {
+  std::map<std::string, std::vector<Share>> shares;
+  for (const Holds& holds : who_holds(state)) {
+    for (const Node* node : holds.nodes)
+      shares[node->host].push_back({holds.run->id, static_cast<int>(node->devices.size())});
+    for (const Slice& slice : holds.attempt->moves_to)
+      shares[slice.host].push_back({holds.run->id, static_cast<int>(slice.devices.size())});
+  }
+  return shares;
+}
+
 }  // namespace
 
 api::QueueView queue_view(const State& state, const Queue& queue, int limit, Time now) {
@@ -95,7 +118,9 @@ api::QueueView queue_view(const State& state, const Queue& queue, int limit, Tim
 api::PlanView plan_view(const Prospect& prospect) {
   api::PlanView view;
   view.starts = !prospect.slices.empty();
-  for (const Slice& slice : prospect.slices) view.places.push_back({slice.host, slice.devices});
+  view.places = place_views(prospect.slices);
+  for (const Displaced& one : prospect.displaced)
+    view.displaced.push_back({text(one.run), one.cause, one.from, place_views(one.to)});
   view.reason = prospect.reason;
   if (prospect.blocker) view.blocker = text(*prospect.blocker);
   view.expected_start = prospect.expected_start;
@@ -104,9 +129,7 @@ api::PlanView plan_view(const Prospect& prospect) {
 }
 
 api::HostList host_list(const State& state) {
-  std::map<std::string, std::vector<const Node*>> there;
-  for (const Holds& holds : who_holds(state))
-    for (const Node* node : holds.nodes) there[node->host].push_back(node);
+  auto there = shares_by_host(state);
   api::HostList list;
   for (const Pod& pod : state.map.pods) {
     for (const Host* host : hosts(pod)) {
@@ -114,9 +137,9 @@ api::HostList host_list(const State& state) {
       view.id = host->id;
       view.pod = pod.name;
       view.devices = view.free = static_cast<int>(device_count(*host));
-      for (const Node* node : there[host->id]) {
-        view.free -= static_cast<int>(node->devices.size());
-        view.runs.push_back(text(node->id.attempt.run));
+      for (const Share& share : there[host->id]) {
+        view.free -= share.devices;
+        view.runs.push_back(text(share.run));
       }
       const auto row = state.hosts.find(host->id);
       if (row == state.hosts.end()) continue;

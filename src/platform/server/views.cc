@@ -54,6 +54,13 @@ double running_seconds(const State& state, const Run& run, Time now) {
   return in_seconds(total);
 }
 
+std::optional<Time> newest_checkpoint(const std::vector<Item>& items) {
+  std::optional<Time> newest;
+  for (const Item& item : items)
+    if (item.kind == ItemKind::checkpoint) newest = std::max(newest.value_or(item.time), item.time);
+  return newest;
+}
+
 }  // namespace
 
 api::RunView run_view(const State& state, const Run& run, insight::RunSummary said,
@@ -74,6 +81,7 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   view.running_seconds = running_seconds(state, run, now);
   view.user_exits = run.user_exits;
   view.losses = run.losses;
+  view.moves = run.moves;
   view.checkpoint_folder = checkpoint_folder.string();
   view.latest = std::move(said.latest);
   if (const auto& progress = said.progress)
@@ -127,7 +135,8 @@ NodeReport node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
           .rendezvous_port = heartbeat.rendezvous_port,
           .agent_pid = heartbeat.agent_pid,
           .message = heartbeat.message,
-          .ranks = heartbeat.ranks};
+          .ranks = heartbeat.ranks,
+          .saved = newest_checkpoint(heartbeat.items)};
 }
 
 api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged) {

@@ -182,8 +182,15 @@ constexpr std::string_view kControl[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 6> kSteps = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests, kControl};
+// Runs that make room for others.
+constexpr std::string_view kDepartures[] = {
+    "alter table runs add column moves integer not null default 0",
+    "alter table attempts add column saved integer",
+    "alter table attempts add column moves_to text not null default '[]'",  // JSON
+};
+
+constexpr std::array<std::span<const std::string_view>, 7> kSteps = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests, kControl, kDepartures};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -47,10 +47,10 @@ Result<void> put(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
       "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-      "request_id, priority, held, awaits_others, audit) values (:project, :number, :spec, "
+      "request_id, priority, held, awaits_others, audit, moves) values (:project, :number, :spec, "
       ":origin, :state, :reason, :version, :epoch, "
       ":submitted, :queued, :started, :ended, :charged, :user_exits, :losses, :stop_requested, "
-      ":not_before, :request_id, :priority, :held, :awaits_others, :audit) "
+      ":not_before, :request_id, :priority, :held, :awaits_others, :audit, :moves) "
       "on conflict (project, number) do update set state = excluded.state, "
       "reason = excluded.reason, "
       "version = excluded.version, epoch = excluded.epoch, queued = excluded.queued, "
@@ -58,11 +58,12 @@ Result<void> put(Database& db, const Run& run) {
       "ended = excluded.ended, charged = excluded.charged, user_exits = excluded.user_exits, "
       "losses = excluded.losses, stop_requested = excluded.stop_requested, "
       "not_before = excluded.not_before, priority = excluded.priority, held = excluded.held, "
-      "awaits_others = excluded.awaits_others, audit = excluded.audit",
+      "awaits_others = excluded.awaits_others, audit = excluded.audit, moves = excluded.moves",
       run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
       run.reason, run.version, run.epoch, run.submitted, run.queued, run.started, run.ended,
       run.charged.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
-      nullable(run.request_id), run.priority, run.held, run.awaits_others, json_text(run.audit));
+      nullable(run.request_id), run.priority, run.held, run.awaits_others, json_text(run.audit),
+      run.moves);
 }
 
 Result<void> put(Database& db, const HostRow& host) {
@@ -85,13 +86,15 @@ Result<void> put(Database& db, const LimitRow& limit) {
 Result<void> put(Database& db, const Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
-      "draining, ended) values (:project, :number, :epoch, :state, :cause, :reason, :created, "
-      ":started, :draining, :ended) on conflict do update set state = excluded.state, "
+      "draining, ended, saved, moves_to) values (:project, :number, :epoch, :state, :cause, "
+      ":reason, :created, :started, :draining, :ended, :saved, :moves_to) "
+      "on conflict do update set state = excluded.state, "
       "cause = excluded.cause, reason = excluded.reason, started = excluded.started, "
-      "draining = excluded.draining, ended = excluded.ended",
+      "draining = excluded.draining, ended = excluded.ended, saved = excluded.saved, "
+      "moves_to = excluded.moves_to",
       attempt.id.run.project, attempt.id.run.number, attempt.id.epoch, text(attempt.state),
       text(attempt.cause), attempt.reason, attempt.created, attempt.started, attempt.draining,
-      attempt.ended);
+      attempt.ended, attempt.saved, json_text(attempt.moves_to));
 }
 
 Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
@@ -131,13 +134,13 @@ Result<void> load_runs(Database& db, State& state) {
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
               started, ended, charged, user_exits, losses, stop_requested, not_before, request_id,
-              priority, held, awaits_others, audit] :
+              priority, held, awaits_others, audit, moves] :
        TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Time, Time, MaybeTime, MaybeTime,
                    Int, int, int, bool, MaybeTime, std::optional<Text>, int, std::optional<Text>,
-                   bool, Text>(
+                   bool, Text, int>(
            "select project, number, spec, origin, state, reason, version, epoch, submitted, "
            "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-           "request_id, priority, held, awaits_others, audit from runs"))) {
+           "request_id, priority, held, awaits_others, audit, moves from runs"))) {
     Run run;
     run.id = {project, number};
     run.spec = TRY(column("spec", "runs", run.id, from_json_text<RunSpec>(spec)));
@@ -161,6 +164,7 @@ Result<void> load_runs(Database& db, State& state) {
     run.awaits_others = awaits_others;
     run.audit =
         TRY(column("audit", "runs", run.id, from_json_text<std::vector<AuditEntry>>(audit)));
+    run.moves = moves;
     apply(state, run);
   }
   return {};
@@ -170,10 +174,11 @@ Result<void> load_attempts(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, attempt_state, cause, reason, created, started, draining,
-              ended] :
-       TRY(db.rows<Text, Int, Int, Text, Text, Text, Time, MaybeTime, MaybeTime, MaybeTime>(
-           "select project, number, epoch, state, cause, reason, created, started, draining, ended "
-           "from attempts"))) {
+              ended, saved, moves_to] :
+       TRY(db.rows<Text, Int, Int, Text, Text, Text, Time, MaybeTime, MaybeTime, MaybeTime,
+                   MaybeTime, Text>(
+           "select project, number, epoch, state, cause, reason, created, started, draining, "
+           "ended, saved, moves_to from attempts"))) {
     Attempt attempt;
     attempt.id = {{project, number}, epoch};
     attempt.state =
@@ -184,6 +189,9 @@ Result<void> load_attempts(Database& db, State& state) {
     attempt.started = started;
     attempt.draining = draining;
     attempt.ended = ended;
+    attempt.saved = saved;
+    attempt.moves_to = TRY(
+        column("moves_to", "attempts", attempt.id, from_json_text<std::vector<Slice>>(moves_to)));
     apply(state, attempt);
   }
   return {};

@@ -44,6 +44,7 @@ Run full_run() {
   run.held = "by ann";
   run.awaits_others = true;
   run.audit = {{run.submitted, "ann", "held"}};
+  run.moves = 2;
   return run;
 }
 Attempt full_attempt() {
@@ -55,6 +56,8 @@ Attempt full_attempt() {
   attempt.created = Time(Duration(10));
   attempt.started = Time(Duration(20));
   attempt.draining = Time(Duration(30));
+  attempt.saved = Time(Duration(25));
+  attempt.moves_to = {{"a", {1, 3}}};
   return attempt;
 }
 Node full_node() {
@@ -293,6 +296,9 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
                        "alter table runs drop column held",
                        "alter table runs drop column awaits_others",
                        "alter table runs drop column audit",
+                       "alter table runs drop column moves",
+                       "alter table attempts drop column saved",
+                       "alter table attempts drop column moves_to",
                        "drop table hosts",
                        "drop table limits"})
       ASSERT_TRUE(database->execute(table));
@@ -310,12 +316,23 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
   {
     auto database = open();
     for (auto sql :
-         {"drop table log_chunks", "drop table tallies", "drop table summaries",
-          "drop index runs_by_request", "alter table runs drop column request_id",
-          "alter table runs drop column priority", "alter table runs drop column held",
-          "alter table runs drop column awaits_others", "alter table runs drop column audit",
-          "drop table hosts", "drop table limits", "drop index series_behind",
-          "alter table series drop column summarized", "alter table series drop column pending",
+         {"drop table log_chunks",
+          "drop table tallies",
+          "drop table summaries",
+          "drop index runs_by_request",
+          "alter table runs drop column request_id",
+          "alter table runs drop column priority",
+          "alter table runs drop column held",
+          "alter table runs drop column awaits_others",
+          "alter table runs drop column audit",
+          "alter table runs drop column moves",
+          "alter table attempts drop column saved",
+          "alter table attempts drop column moves_to",
+          "drop table hosts",
+          "drop table limits",
+          "drop index series_behind",
+          "alter table series drop column summarized",
+          "alter table series drop column pending",
           "create table log_lines (cursor integer primary key autoincrement, project text not "
           "null, "
           "number integer not null, epoch integer not null, rank integer not null, "

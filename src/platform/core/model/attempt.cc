@@ -44,6 +44,14 @@ bool has_news(const Node& before, const Node& after) {
 
 bool all_ranks_began(const Node& node) { return node.ranks.size() == node.devices.size(); }
 
+bool all_ended_well(const std::vector<const Node*>& nodes) {
+  return std::ranges::all_of(nodes, [](const Node* node) {
+    return all_ranks_began(*node) && std::ranges::all_of(node->ranks, [](const Rank& rank) {
+             return rank.state == RankState::exited && rank.code == 0 && !rank.signalled_by_us;
+           });
+  });
+}
+
 bool all_ranks_ended(const Node& node) {
   return all_ranks_began(node) && std::ranges::none_of(node.ranks, [](const Rank& r) {
            return r.state == RankState::running;

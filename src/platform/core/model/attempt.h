@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/slice.h"
 #include "text/record.h"
 
 namespace lockstep {
@@ -34,6 +35,9 @@ enum class Cause {
   hung,           // a rank lives, but has made no progress for the run's `hang_after`
   timeout,
   cancelled,
+  moved,    // to other devices, so that another run has room or its host can be emptied
+  paused,   // for another run; it stands again where it stood
+  evicted,  // as preemptible runs are, for any other
 };
 constexpr auto enum_names(Cause) {
   return names<Cause>({{Cause::none, "none"},
@@ -44,7 +48,14 @@ constexpr auto enum_names(Cause) {
                        {Cause::launch_failed, "launch_failed"},
                        {Cause::hung, "hung"},
                        {Cause::timeout, "timeout"},
-                       {Cause::cancelled, "cancelled"}});
+                       {Cause::cancelled, "cancelled"},
+                       {Cause::moved, "moved"},
+                       {Cause::paused, "paused"},
+                       {Cause::evicted, "evicted"}});
+}
+// It had to leave its devices, and goes on: no loss, and no retry of its own.
+constexpr bool makes_room(Cause cause) {
+  return cause == Cause::moved || cause == Cause::paused || cause == Cause::evicted;
 }
 
 // allocated, released and lost are the controller's words, the others the agent's: ready (it offers
@@ -97,6 +108,8 @@ struct Attempt {
   std::optional<Time> started;   // all nodes said `running`
   std::optional<Time> draining;  // the end began; running time is counted up to here
   std::optional<Time> ended;
+  std::optional<Time> saved{};    // when its ranks wrote their newest checkpoint
+  std::vector<Slice> moves_to{};  // of one that is moved: held for the next attempt, by node
 
   bool operator==(const Attempt&) const = default;
 };
@@ -160,7 +173,11 @@ bool has_news(const Node& before, const Node& after);
 bool all_ranks_began(const Node& node);
 // And have ended.
 bool all_ranks_ended(const Node& node);
-// When the last of them did; nothing before that, and of a node that was lost with its ranks.
+// All ranks of these, an attempt's nodes, exited with 0, and not because their agents signalled
+// them.
+bool all_ended_well(const std::vector<const Node*>& nodes);
+// When the last rank of the node did; nothing before that, and of a node that was lost with its
+// ranks.
 std::optional<Time> last_end(const Node& node);
 
 // How long all ranks of the attempt ran, from `started` to when draining began, or `now`; these are

@@ -63,6 +63,7 @@ struct NodeReport {
   std::int64_t agent_pid = 0;
   std::string message;
   std::vector<Rank> ranks;
+  std::optional<Time> saved{};  // when a rank last said that a checkpoint is complete
 };
 // The engine could not start the node's agent.
 struct LaunchFailed {

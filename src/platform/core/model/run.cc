@@ -68,8 +68,6 @@ Result<void> check_folder(std::string_view what, std::string_view path) {
 
 // A class is a promise: what breaks it is told, with the way out.
 Result<void> check_class(const RunSpec& spec) {
-  if (spec.run_class == RunClass::preemptible)
-    return invalid("class: must be debug or normal; this daemon preempts nobody");
   const Duration most = timeout_most(spec.run_class);
   if (spec.timeout > most)
     return invalid(

@@ -57,6 +57,7 @@ struct RunSpec {
   int priority = 0;                // among the runs of its project: a higher one stands ahead
   std::vector<std::string> after;  // runs that are to have succeeded before it starts
   std::optional<Time> not_before;  // and this moment to have come
+  bool stays = false;              // it is neither moved nor paused, though it writes checkpoints
 
   bool operator==(const RunSpec&) const = default;
 
@@ -84,15 +85,20 @@ struct RunSpec {
         field("checkpoint_folder", &RunSpec::checkpoint_folder,
               "folder for checkpoints, the same on every node; empty: chosen by the daemon"),
         field("class", &RunSpec::run_class,
-              "debug: at most 1h on one node, starts soon; normal: all else"),
+              "debug: at most 1h on one node, starts soon; normal; preemptible: on devices that "
+              "nobody else asks for, until somebody does"),
         field("priority", &RunSpec::priority,
               "from -100 to 100; among the runs of the project a higher one starts first"),
         field("after", &RunSpec::after, "runs that are to have succeeded before it starts"),
-        field("not_before", &RunSpec::not_before, "does not start earlier"));
+        field("not_before", &RunSpec::not_before, "does not start earlier"),
+        field("stays", &RunSpec::stays,
+              "is neither moved nor paused for others, though it writes checkpoints"));
   }
 };
 
 inline constexpr int kPriorityMost = 100;
+// So often a run is moved at most.
+inline constexpr int kMovesMost = 3;
 // The longest time-out of the class.
 Duration timeout_most(RunClass run_class);
 
@@ -134,6 +140,7 @@ struct Run {
   Duration charged{};  // running time of ended attempts, against spec.timeout
   int user_exits = 0;  // counted against spec.retries
   int losses = 0;      // counted against spec.rank_loss_retries
+  int moves = 0;       // to other devices, of kMovesMost
   bool stop_requested = false;
   std::optional<Time> not_before;   // back-off: it pauses until a tick finds this passed
   std::string request_id;           // under which its client submitted it; empty: under none

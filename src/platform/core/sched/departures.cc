@@ -1,8 +1,10 @@
 #include "platform/core/sched/departures.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "platform/core/sched/place.h"
+#include "platform/core/sched/reservation.h"
 
 namespace lockstep {
 namespace {
@@ -17,6 +19,15 @@ Room once_left(const Floor& floor, Holders& holders) {
   return room;
 }
 
+// Whether it has its place when the last of those has gone who were asked to leave, and those who
+// are to end before. By this its place is kept, so whoever passes it changes nothing of it.
+bool fits_once_left(const Gang& gang, const Floor& floor, Holders& holders) {
+  std::optional<Time> last;
+  for (const auto& [end, holder] : holders.by_end())
+    if (holder->leaving) last = end;
+  return last && Reservation(floor.room(), gang, Duration(0), holders).start() <= *last;
+}
+
 bool needs_whole_hosts(const Shape& shape, const HostTable& table) {
   return shape.nodes > 1 || shape.devices == table.most_devices;
 }
@@ -25,7 +36,8 @@ bool needs_whole_hosts(const Shape& shape, const HostTable& table) {
 std::optional<Victims> pausing_for(const Claim& claim, const HostTable& table, Pausing pausing) {
   if (claim.in_lane && pausing != Pausing::nobody) return kPreemptibleAndSmall;
   if (pausing == Pausing::debug_and_large && needs_whole_hosts(claim.gang.shape, table))
-    return Victims{.pausing_behind = claim.key};
+    return Victims{
+        .pausing_behind = claim.key, .project = claim.project, .priority = claim.priority};
   return std::nullopt;
 }
 
@@ -33,8 +45,11 @@ std::optional<Victims> pausing_for(const Claim& claim, const HostTable& table, P
 
 Departures departures_for(const Claim& claim, const Floor& floor, Holders& holders,
                           const SchedulingPolicy& policy, Time now) {
+  const bool anybody = holders.count_of(RunClass::preemptible) > 0 || holders.movable() > 0 ||
+                       holders.pausable() > 0;
+  if (!anybody) return {};
+  if (holders.leaving() > 0 && fits_once_left(claim.gang, floor, holders)) return {};
   const Room room = once_left(floor, holders);
-  if (holders.leaving() > 0 && seen_by(claim.gang.shape.needs, room).fits(claim.gang)) return {};
   const auto pausing = pausing_for(claim, room.table(), policy.pausing);
   Departures found;
   const auto evict = [&](const Victims& victims) {
@@ -43,7 +58,7 @@ Departures departures_for(const Claim& claim, const Floor& floor, Holders& holde
   };
   if (holders.count_of(RunClass::preemptible) > 0 && evict(kPreemptible)) return found;
   if (claim.in_lane && pausing && evict(*pausing)) return found;
-  if (policy.moves) found.moves = relocations_for(room, claim.gang, holders, now);
+  if (policy.moves) found.moves = relocations_for(room, floor.room(), claim.gang, holders, now);
   if (found.empty() && !claim.in_lane && pausing) evict(*pausing);
   return found;
 }

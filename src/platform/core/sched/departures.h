@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "platform/core/sched/evictions.h"
@@ -26,6 +27,8 @@ struct Claim {
   Gang gang;
   bool in_lane = false;
   std::int64_t key = 0;  // of its place in the order
+  std::string_view project{};
+  int priority = 0;  // within it
 };
 
 Departures departures_for(const Claim& claim, const Floor& floor, Holders& holders,

@@ -17,13 +17,22 @@ struct Victim {
 };
 using VictimsByHost = std::vector<std::vector<Victim>>;
 
+bool stands_behind(const Holder& holder, const Victims& victims) {
+  const bool is_rival = holder.run.project == victims.project && holder.priority > victims.priority;
+  return holder.key > *victims.pausing_behind && !is_rival;
+}
+
+bool has_checkpoint(const SchedulingPolicy& policy, const Holder& holder, Time now) {
+  return holder.saved || now - holder.started >= policy.checkpoint_interval;
+}
+
 bool is_victim(const SchedulingPolicy& policy, const Holder& holder, const Victims& victims,
                Time now) {
   if (holder.leaving) return false;
   if (holder.run_class == RunClass::preemptible) return true;  // also one that came this moment
-  return victims.pausing_behind && holder.key > *victims.pausing_behind &&
-         holder.run_class == RunClass::normal && holder.may_pause && holder.taken.size() == 1 &&
-         now - holder.started >= policy.checkpoint_interval;
+  return victims.pausing_behind && holder.run_class == RunClass::normal && holder.may_pause &&
+         holder.taken.size() == 1 && stands_behind(holder, victims) &&
+         has_checkpoint(policy, holder, now);
 }
 
 // By host, who loses least first.
@@ -142,7 +151,9 @@ std::optional<Vacancy> Clearance::vacate(int host, const Load& node) {
 }  // namespace
 
 Duration lost_time(const SchedulingPolicy& policy, const Holder& holder, Time now) {
-  return (now - holder.started) % policy.checkpoint_interval + policy.restart_time;
+  const Duration undone =
+      holder.saved ? now - *holder.saved : (now - holder.started) % policy.checkpoint_interval;
+  return undone + policy.restart_time;
 }
 
 std::vector<RunId> evictions_for(const Room& room, const Gang& gang, Holders& holders,

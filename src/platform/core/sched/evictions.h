@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "platform/core/sched/holders.h"
@@ -26,8 +27,11 @@ namespace lockstep {
 
 // Runs of class preemptible, and, if any, normal runs of one host that may pause and stand behind
 // this key, once they have written a checkpoint where they are: so each gets on between two pauses.
+// Those of this project with a higher priority stand ahead, whatever their key.
 struct Victims {
   std::optional<std::int64_t> pausing_behind{};
+  std::string_view project{};
+  int priority = 0;
 };
 inline constexpr Victims kPreemptible{};
 inline constexpr Victims kPreemptibleAndSmall{std::numeric_limits<std::int64_t>::min()};

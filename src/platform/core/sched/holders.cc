@@ -12,15 +12,19 @@ std::int64_t device_count(const Holder& holder) {
 
 bool Holders::Sooner::operator()(const End& a, const End& b) const {
   if (a.time != b.time) return a.time < b.time;
-  return a.holder->run < b.holder->run;
+  if (a.holder->run != b.holder->run) return a.holder->run < b.holder->run;
+  return a.holder->arriving < b.holder->arriving;
 }
 
 std::uint64_t Holders::Sooner::prefix(const End& end) {
   return ordered_bits(end.time.time_since_epoch().count());
 }
 
-std::optional<int> Holders::find(const RunId& run) const {
-  return by_run_.find(hash_of(run), [&](int slot) { return holders_[as_index(slot)].run == run; });
+std::optional<int> Holders::find(const RunId& run, bool arriving) const {
+  return by_run_.find(hash_of(run), [&](int slot) {
+    const Holder& holder = holders_[as_index(slot)];
+    return holder.run == run && holder.arriving == arriving;
+  });
 }
 
 int Holders::take_slot(Holder holder) {
@@ -35,7 +39,7 @@ int Holders::take_slot(Holder holder) {
 }
 
 void Holders::add(Holder holder) {
-  LS_CHECK(!contains(holder.run));
+  LS_CHECK(!contains(holder.run, holder.arriving));
   const int slot = take_slot(std::move(holder));
   const Holder& there = holders_[as_index(slot)];
   by_run_.add(hash_of(there.run), slot);
@@ -43,8 +47,8 @@ void Holders::add(Holder holder) {
   ends_.add({there.expected_end, &there});
 }
 
-Holder Holders::remove(const RunId& run) {
-  const auto slot = find(run);
+Holder Holders::remove(const RunId& run, bool arriving) {
+  const auto slot = find(run, arriving);
   LS_CHECK(slot.has_value());
   Holder& there = holders_[as_index(*slot)];
   count(there, -1);
@@ -59,6 +63,8 @@ void Holders::count(const Holder& holder, int sign) {
   sum.devices += sign * device_count(holder);
   sum.runs += sign;
   leaving_ += sign * int{holder.leaving};
+  movable_ += sign * int{holder.moves_left > 0 && !holder.leaving};
+  pausable_ += sign * int{holder.may_pause && !holder.leaving};
 }
 
 }  // namespace lockstep

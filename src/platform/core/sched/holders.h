@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "platform/core/sched/accounts.h"
@@ -23,6 +24,10 @@ struct Holder {
   bool may_pause = false;
   std::int64_t key = 0;  // by which it stood in the order, as order_key() has it
   bool leaving = false;
+  int priority = 0;
+  std::optional<Time> saved{};
+  // Of one that is moved: what is kept for it where it goes. It holds the rest apart from this.
+  bool arriving = false;
 };
 std::int64_t device_count(const Holder& holder);
 
@@ -38,8 +43,10 @@ class Holders {
 
   void add(Holder holder);
   // It holds devices.
-  Holder remove(const RunId& run);
-  bool contains(const RunId& run) const { return find(run).has_value(); }
+  Holder remove(const RunId& run, bool arriving = false);
+  bool contains(const RunId& run, bool arriving = false) const {
+    return find(run, arriving).has_value();
+  }
   // By their end, then by their run.
   const std::vector<End>& by_end() { return ends_.items(); }
 
@@ -47,6 +54,9 @@ class Holders {
   std::int64_t devices_of(RunClass run_class) const { return of(run_class).devices; }
   int count_of(RunClass run_class) const { return of(run_class).runs; }
   int leaving() const { return leaving_; }
+  // How many may be moved, or paused, as far as is told.
+  int movable() const { return movable_; }
+  int pausable() const { return pausable_; }
 
  private:
   struct Sooner {
@@ -60,7 +70,7 @@ class Holders {
   const Sum& of(RunClass run_class) const { return sums_[static_cast<std::size_t>(run_class)]; }
   void count(const Holder& holder, int sign);
 
-  std::optional<int> find(const RunId& run) const;
+  std::optional<int> find(const RunId& run, bool arriving) const;
   int take_slot(Holder holder);
 
   std::deque<Holder> holders_;  // by slot; they stay where they are
@@ -69,6 +79,8 @@ class Holders {
   SortedItems<End, Sooner> ends_;
   Sum sums_[3];  // by class
   int leaving_ = 0;
+  int movable_ = 0;
+  int pausable_ = 0;
 };
 
 }  // namespace lockstep

@@ -53,8 +53,9 @@ std::optional<Clearing> clear(const Room& room, int host, int devices,
 
 class Search {
  public:
-  Search(const Room& room, const Gang& head, Holders& holders, Time now)
+  Search(const Room& room, const Room& free_now, const Gang& head, Holders& holders, Time now)
       : room_(room),
+        free_now_(free_now),
         heads_(seen_by(fixed_part(head.shape.needs), room)),
         head_(head),
         movable_(movable_runs(room.table(), holders, now)) {}
@@ -70,6 +71,7 @@ class Search {
   std::vector<Relocation> relocate(const std::vector<Clearing>& clearings) const;
 
   const Room& room_;
+  const Room& free_now_;
   const Room heads_;  // the hosts that would do for it
   const Gang& head_;
   const std::vector<std::vector<const Holder*>> movable_;
@@ -117,7 +119,7 @@ std::vector<Clearing> Search::clearings(int pod) const {
 
 // Places for all runs that move, the largest first; empty if one of them finds none.
 std::vector<Relocation> Search::relocate(const std::vector<Clearing>& clearings) const {
-  Room room = room_;
+  Room room = free_now_;
   Room after = room_;
   std::vector<const Holder*> runs;
   for (const Clearing& clearing : clearings) {
@@ -142,18 +144,19 @@ std::vector<Relocation> Search::relocate(const std::vector<Clearing>& clearings)
 }  // namespace
 
 bool is_movable(const Holder& holder, Time now) {
-  return holder.moves_left > 0 && holder.taken.size() == 1 && holder.started != now &&
-         !holder.leaving && holder.run_class != RunClass::preemptible;
+  const bool has_begun = holder.saved || holder.started != now;
+  return holder.moves_left > 0 && holder.taken.size() == 1 && has_begun && !holder.leaving &&
+         holder.run_class != RunClass::preemptible;
 }
 
 Shape shape_of(const Holder& holder) {
   return {1, static_cast<int>(holder.taken.front().devices.size()), 0, holder.needs};
 }
 
-std::vector<Relocation> relocations_for(const Room& room, const Gang& head, Holders& holders,
-                                        Time now) {
+std::vector<Relocation> relocations_for(const Room& room, const Room& free_now, const Gang& head,
+                                        Holders& holders, Time now) {
   if (head.reach != Reach::pod || room.free_in_all() < device_count(head.shape)) return {};
-  return Search(room, head, holders, now).best();
+  return Search(room, free_now, head, holders, now).best();
 }
 
 }  // namespace lockstep

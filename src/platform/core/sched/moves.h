@@ -33,7 +33,9 @@ bool is_movable(const Holder& holder, Time now);
 Shape shape_of(const Holder& holder);
 
 // Carried out in this order, they let the head fit; empty if there is no such way.
-std::vector<Relocation> relocations_for(const Room& room, const Gang& head, Holders& holders,
-                                        Time now);
+// room: what there will be when those have left who were asked to. free_now: what there is, where
+// runs go.
+std::vector<Relocation> relocations_for(const Room& room, const Room& free_now, const Gang& head,
+                                        Holders& holders, Time now);
 
 }  // namespace lockstep

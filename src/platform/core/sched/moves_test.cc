@@ -84,6 +84,48 @@ TEST(Moves, PutOffTheEndOfTheMovedRunByWhatItLoses) {
   EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(100'000 + 100 + 120));
 }
 
+TEST(Moves, KeepDevicesWhereARunGoesUntilItHasLeft) {
+  SchedulingPolicy policy = policies::kOursWithMoves;
+  policy.vacates_at_once = false;
+  Scheduler scheduler(testing_cluster::cluster({{4, 4}}), policy);
+  scheduler.hold(holding(1, "h0", {0}));
+  scheduler.hold(holding(2, "h1", {0, 1}));
+  scheduler.submit(small(3, 4, 0, 100));
+  const Plan plan = scheduler.decide(at_second(10));
+  ASSERT_EQ(plan.moves.size(), 1u);
+  EXPECT_EQ(plan.moves[0].run, run(1));
+  EXPECT_THAT(places(plan.moves[0].slices), ElementsAre("h1:2"));
+  EXPECT_EQ(plan.makes_room_for.at(run(1)), run(3));
+  EXPECT_THAT(plan.placements, IsEmpty());
+  EXPECT_EQ(scheduler.waiting().at(0).blocker, run(1));
+
+  scheduler.submit(small(4, 1, 10, 100));
+  scheduler.submit(small(5, 1, 10, 100));
+  const Plan next = scheduler.decide(at_second(11));
+  EXPECT_THAT(next.moves, IsEmpty()) << "nobody is asked twice";
+  ASSERT_THAT(runs_of(next.placements), ElementsAre(run(4)));
+  EXPECT_THAT(places(next.placements[0].slices), ElementsAre("h1:3"));
+
+  scheduler.release(run(1));
+  Holding moved = holding(1, "h1", {2}, 2);
+  moved.started = at_second(20);
+  scheduler.hold(moved);
+  EXPECT_THAT(runs_of(scheduler.decide(at_second(20)).placements), ElementsAre(run(3)));
+}
+
+TEST(Moves, LoseLeastWhereTheNewestCheckpointIsKnown) {
+  Scheduler scheduler(testing_cluster::cluster({{1, 1}}), policies::kOursWithMoves);
+  for (int number = 1; number <= 2; ++number) {
+    Holding one = holding(number, number == 1 ? "h0" : "h1", {0}, 0);
+    one.may_pause = true;
+    one.saved = at_second(number == 1 ? 400 : 300);
+    one.arrived = at_second(1'000'000);
+    scheduler.hold(one);
+  }
+  scheduler.submit(small(3, 1, 0, 100));
+  EXPECT_THAT(scheduler.decide(at_second(500)).evictions, ElementsAre(run(1)));
+}
+
 TEST(Moves, TakeRunsOffADrainedHostIfThereIsRoomElsewhere) {
   Scheduler scheduler(eights(1, 2), policies::kFifo);
   scheduler.hold(holding(1, "h0", {0, 1}));
@@ -171,6 +213,27 @@ TEST(Evictions, AreNotMadeTwiceForAHeadForWhomSomebodyLeaves) {
   EXPECT_THAT(plan.placements, IsEmpty());  // the third device is the head's, too
   scheduler.release(run(1));
   EXPECT_THAT(runs_of(scheduler.decide(at_second(20)).placements), ElementsAre(run(3)));
+}
+
+// demo/4, which would delay demo/3 in the lane, may go ahead of it once demo/5 has filled the lane:
+// then demo/6 makes room, which has been placed meanwhile.
+TEST(Evictions, TakeBackAPreemptibleRunThatTheSameDecisionPlaced) {
+  SchedulingPolicy policy = policies::kOurs;
+  policy.lane_percent = 50;
+  policy.vacates_at_once = false;
+  Scheduler scheduler(testing_cluster::cluster({{10, 10}}), policy);
+  Holding first = holding(1, "h0", {0, 1, 2, 3, 4, 5, 6, 7});
+  first.expected_end = at_second(100);
+  scheduler.hold(first);
+  scheduler.hold(holding(2, "h1", {0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  scheduler.submit(of_class(RunClass::debug, small(3, 10, 1, 3'000)));
+  scheduler.submit(small(4, 2, 0, 200));
+  scheduler.submit(of_class(RunClass::debug, small(5, 1, 2, 3'000)));
+  scheduler.submit(of_class(RunClass::preemptible, small(6, 2, 0, 200)));
+  const Plan plan = scheduler.decide(at_second(10));
+  EXPECT_THAT(plan.evictions, IsEmpty());
+  EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(5), run(4)));
+  EXPECT_EQ(scheduler.waiting().back().run, run(6));
 }
 
 // A full host, and a lane of a quarter of it: two devices.

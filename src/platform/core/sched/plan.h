@@ -12,6 +12,7 @@
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
 #include "platform/core/model/run_class.h"
+#include "platform/core/model/slice.h"
 
 namespace lockstep {
 
@@ -41,12 +42,6 @@ struct Want {
   bool operator==(const Want&) const = default;
 };
 
-struct Slice {
-  std::string host;
-  std::vector<int> devices;  // indices within the host, ascending
-  bool operator==(const Slice&) const = default;
-};
-
 // Devices that are not free, and whose they are. Those on hosts that the map does not have count
 // for nothing.
 struct Holding {
@@ -63,7 +58,15 @@ struct Holding {
   Time arrived{};
   Duration timeout{};
   int share = 100;
+  int priority = 0;
   bool leaving = false;  // it was told to go: its devices will be free soon, whatever it has left
+  // When it wrote its newest checkpoint where it is, if that is known. If not, it is taken to write
+  // one each SchedulingPolicy::checkpoint_interval since its start.
+  std::optional<Time> saved{};
+  // One that leaves because it is moved: where it goes. These are kept for it from expected_end on
+  // for `limit`, the rest of its time-out.
+  std::vector<Slice> moving_to{};
+  Duration limit{};
   bool operator==(const Holding&) const = default;
 };
 
@@ -94,7 +97,7 @@ struct Conditions {
 };
 
 // A run that holds devices goes to other ones. Moves come before the plan's placements, which may
-// stand where moved runs were.
+// stand where moved runs were. If devices are not vacated at once, it holds both until release().
 struct Move {
   RunId run;
   std::vector<Slice> slices;  // where it goes
@@ -117,9 +120,10 @@ struct Plan {
   // Who has to give its devices back to a run that cannot wait, and stands again where it stood:
   // its owner submits it again.
   std::vector<RunId> evictions;
-  std::vector<Move> moves;            // in the order in which they are carried out
-  std::vector<Placement> placements;  // in the queue's order, then those that pass the head
-  std::vector<WaitingRun> waiting;    // in the queue's order; only Scheduler::waiting() and pass()
+  std::vector<Move> moves;                // in the order in which they are carried out
+  std::map<RunId, RunId> makes_room_for;  // of those; who is not named leaves a drained host
+  std::vector<Placement> placements;      // in the queue's order, then those that pass the head
+  std::vector<WaitingRun> waiting;  // in the queue's order; only Scheduler::waiting() and pass()
 };
 
 }  // namespace lockstep

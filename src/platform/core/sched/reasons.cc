@@ -142,7 +142,7 @@ WaitingRun Explanation::by_limit(const Entry& entry, const Accounts::Refusal& re
   }
   std::int64_t held = refusal.held;
   for (const auto& [end, holder] : holders_.by_end()) {
-    if (!accounts_.counts(refusal, holder->account)) continue;
+    if (holder->arriving || !accounts_.counts(refusal, holder->account)) continue;
     held -= device_count(*holder);
     if (held + needs > refusal.most) continue;
     waiting.blocker = holder->run;

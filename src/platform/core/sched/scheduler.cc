@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -68,11 +69,12 @@ class Scheduler::State {
     std::vector<std::size_t> refused{};
     std::size_t shapes_left = 0;
     std::vector<std::size_t> started{};  // positions in the order
+    std::vector<RunId> taken_back{};     // were placed by this decision, and make room now
     Plan plan{};
   };
 
   // Once over the queue.
-  Plan walk(Time now);
+  Plan walk(Time now, std::vector<RunId>& taken_back);
   Pass begin(Time now);
   void look_at(Pass& pass, std::size_t position, int rank = WaitingList::kOrdinary);
   // Of those behind the head, by their positions.
@@ -88,8 +90,11 @@ class Scheduler::State {
   bool make_room(Pass& pass, const Entry& head, int rank);
   void look_anew(Pass& pass);
   void move(Plan& plan, const Relocation& relocation, Time now);
-  void evict(Plan& plan, const RunId& run, Time now);
+  void relocate(Plan& plan, const Relocation& relocation, Time now);
+  void reserve(Plan& plan, const Relocation& relocation, Time now);
+  void evict(Pass& pass, const RunId& run);
   void leave(const RunId& run, Time now);
+  void wait_again(Plan& plan, const std::vector<RunId>& taken_back);
   bool ends_in_time(const Pass& pass, const Entry& entry, int rank) const;
   // Who is preemptible is evicted when a head's time has come; but not while others leave for it:
   // they would have left in vain.
@@ -103,6 +108,9 @@ class Scheduler::State {
   Floor floor_;
   WaitingList waiting_;
   Holders holders_;
+  // Of this decision, if devices are not vacated at once: preemptible runs that it has placed.
+  // Should one of them have to make room for somebody after all, it has not begun yet.
+  std::map<RunId, Want> placed_;
 };
 
 namespace {
@@ -113,6 +121,18 @@ void append(Plan& plan, Plan more) {
   std::ranges::move(more.evictions, std::back_inserter(plan.evictions));
   std::ranges::move(more.moves, std::back_inserter(plan.moves));
   std::ranges::move(more.placements, std::back_inserter(plan.placements));
+  plan.makes_room_for.merge(more.makes_room_for);
+}
+
+// Devices where it goes. They count to no limit: it holds as many already.
+Holder kept_for(const Holder& holder, std::vector<Taken> taken, Time until) {
+  return {.run = holder.run,
+          .taken = std::move(taken),
+          .expected_end = until,
+          .run_class = holder.run_class,
+          .account = holder.account,
+          .needs = holder.needs,
+          .arriving = true};
 }
 
 }  // namespace
@@ -130,8 +150,13 @@ void Scheduler::State::hold(const Holding& holding) {
                 .needs = holding.needs,
                 .may_pause = holding.may_pause,
                 .key = order_key(policy_, holding.arrived, holding.timeout, holding.share),
-                .leaving = holding.leaving};
+                .leaving = holding.leaving,
+                .priority = holding.priority,
+                .saved = holding.saved};
   accounts_.take(account, device_count(holder));
+  if (!holding.moving_to.empty())
+    holders_.add(kept_for(holder, floor_.take(holding.moving_to, holding.needs),
+                          holding.expected_end + holding.limit));
   holders_.add(std::move(holder));
 }
 
@@ -145,6 +170,7 @@ void Scheduler::State::release(const RunId& run) {
   const Holder holder = holders_.remove(run);
   accounts_.give(holder.account, device_count(holder));
   floor_.give(holder.taken);
+  if (holders_.contains(run, true)) floor_.give(holders_.remove(run, true).taken);
 }
 
 void Scheduler::State::set_host(const std::string& name, HostState state, std::string why) {
@@ -156,17 +182,29 @@ void Scheduler::State::set_host(const std::string& name, HostState state, std::s
 
 Plan Scheduler::State::decide(Time now) {
   Plan plan;
+  placed_.clear();
   for (const Relocation& one : departures_from_drained(floor_, holders_, policy_, now))
     move(plan, one, now);
-  std::size_t starts = 0;
+  bool changed = true;
   do {
-    starts = plan.placements.size();
-    append(plan, walk(now));
-  } while (policy_.settles && plan.placements.size() > starts);
+    std::vector<RunId> taken_back;
+    Plan found = walk(now, taken_back);
+    changed = !found.placements.empty() || !taken_back.empty();
+    append(plan, std::move(found));
+    wait_again(plan, taken_back);
+  } while (policy_.settles && changed);
   return plan;
 }
 
-Plan Scheduler::State::walk(Time now) {
+// As if this decision had never placed them.
+void Scheduler::State::wait_again(Plan& plan, const std::vector<RunId>& taken_back) {
+  for (const RunId& run : taken_back) {
+    std::erase_if(plan.placements, [&](const Placement& one) { return one.run == run; });
+    submit(placed_.at(run));
+  }
+}
+
+Plan Scheduler::State::walk(Time now, std::vector<RunId>& taken_back) {
   const auto& entries = waiting_.entries();
   Pass pass = begin(now);
   // The lane; whoever is beyond it stands among the others by its key.
@@ -197,6 +235,7 @@ Plan Scheduler::State::walk(Time now) {
   }
   std::ranges::sort(pass.started);
   waiting_.remove_at(pass.started);
+  taken_back = std::move(pass.taken_back);
   return std::move(pass.plan);
 }
 
@@ -317,7 +356,10 @@ void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int
                 .account = entry.account,
                 .needs = want.needs,
                 .may_pause = want.may_pause,
-                .key = order_key(policy_, want)};
+                .key = order_key(policy_, want),
+                .priority = want.priority};
+  if (!policy_.vacates_at_once && want.run_class == RunClass::preemptible)
+    placed_.insert_or_assign(want.run, want);
   pass.plan.placements.push_back({want.run, floor_.named(holder.taken)});
   accounts_.take(entry.account, device_count(shape));
   holders_.add(std::move(holder));
@@ -338,11 +380,16 @@ bool Scheduler::State::may_make_room(const Pass& pass, int rank) {
 bool Scheduler::State::make_room(Pass& pass, const Entry& head, int rank) {
   const Gang& gang = waiting_.gang(head);
   if (!can_be_placed(gang.reach) || !may_make_room(pass, rank)) return false;
-  const Claim claim{gang, rank == WaitingList::kLane, head.key};
+  const Want& want = waiting_.want(head);
+  const Claim claim{gang, rank == WaitingList::kLane, head.key, want.run.project, want.priority};
   const Departures leave = departures_for(claim, floor_, holders_, policy_, pass.now);
-  for (const RunId& run : leave.evictions) evict(pass.plan, run, pass.now);
+  const std::size_t taken_back = pass.taken_back.size();
+  for (const RunId& run : leave.evictions) evict(pass, run);
   for (const Relocation& relocation : leave.moves) move(pass.plan, relocation, pass.now);
-  if (leave.empty() || !policy_.vacates_at_once) return false;
+  for (const RunId& run : leave.evictions) pass.plan.makes_room_for.emplace(run, want.run);
+  for (const auto& [run, host] : leave.moves) pass.plan.makes_room_for.emplace(run, want.run);
+  if (leave.empty()) return false;
+  if (!policy_.vacates_at_once && pass.taken_back.size() == taken_back) return false;
   look_anew(pass);
   return true;
 }
@@ -360,10 +407,13 @@ void Scheduler::State::look_anew(Pass& pass) {
 }
 
 void Scheduler::State::move(Plan& plan, const Relocation& relocation, Time now) {
-  if (!policy_.vacates_at_once) {
-    plan.moves.push_back({relocation.run, {{table_.names[as_index(relocation.host)], {}}}});
-    return leave(relocation.run, now);
-  }
+  if (policy_.vacates_at_once)
+    relocate(plan, relocation, now);
+  else
+    reserve(plan, relocation, now);
+}
+
+void Scheduler::State::relocate(Plan& plan, const Relocation& relocation, Time now) {
   Holder holder = holders_.remove(relocation.run);
   floor_.give(holder.taken);
   holder.taken = floor_.take(shape_of(holder), std::span(&relocation.host, 1));
@@ -374,12 +424,27 @@ void Scheduler::State::move(Plan& plan, const Relocation& relocation, Time now) 
   holders_.add(std::move(holder));
 }
 
-void Scheduler::State::evict(Plan& plan, const RunId& run, Time now) {
-  plan.evictions.push_back(run);
+// It leaves, and has its next place from now on.
+void Scheduler::State::reserve(Plan& plan, const Relocation& relocation, Time now) {
+  Holder holder = holders_.remove(relocation.run);
+  const Duration limit = holder.expected_end - holder.started;
+  auto taken = floor_.take(shape_of(holder), std::span(&relocation.host, 1));
+  plan.moves.push_back({relocation.run, floor_.named(taken)});
+  holders_.add(kept_for(holder, std::move(taken), now + limit));
+  holders_.add(std::move(holder));
+  leave(relocation.run, now);
+}
+
+void Scheduler::State::evict(Pass& pass, const RunId& run) {
+  if (placed_.contains(run)) {
+    pass.taken_back.push_back(run);
+    return release(run);
+  }
+  pass.plan.evictions.push_back(run);
   if (policy_.vacates_at_once)
     release(run);
   else
-    leave(run, now);
+    leave(run, pass.now);
 }
 
 void Scheduler::State::leave(const RunId& run, Time now) {

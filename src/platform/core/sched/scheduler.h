@@ -44,7 +44,7 @@ class Scheduler {
   void hold(const Holding& holding);
   // It ends at another time than was expected so far.
   void expect(const RunId& run, Time expected_end);
-  // None of its devices is held any more.
+  // None of its devices is held any more, nor those that were kept for it where it was to move.
   void release(const RunId& run);
   // Of a host whether it takes runs, and why: one clause for people. Names that the map lacks do
   // not matter.
@@ -54,7 +54,8 @@ class Scheduler {
 
   // Who starts where, and who is moved or evicted for that (Plan::waiting stays empty). `now` never
   // goes back. An evicted run is gone from here on: its owner submits it again. If the policy does
-  // not vacate at once, who is to go stays and is marked as leaving until release().
+  // not vacate at once, who is to go stays and is marked as leaving until release(); one that moves
+  // has devices kept where it goes.
   Plan decide(Time now);
   // The first in the order that still waits, of those that can be placed and that no limit keeps.
   std::optional<RunId> head() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "platform/core/step/placing.h"
 #include "platform/core/step/suspicion.h"
 #include "platform/core/step/verdict.h"
 #include "platform/core/step/words.h"
@@ -59,8 +60,18 @@ struct Allowance {
 };
 
 Allowance allowance_of(const Run& run, Cause cause) {
+  if (makes_room(cause)) return {};
   if (cause == Cause::user_exit) return {run.user_exits, run.spec.retries};
   return {run.losses, run.spec.rank_loss_retries};
+}
+
+// It had to leave, and goes on: where devices are kept for it, or as it stands in the queue.
+void go_on(Draft& draft, Run& run, const Attempt& attempt) {
+  if (run.charged >= run.spec.timeout)
+    return end_run(run, RunState::timed_out, time_out_of(run), draft.now());
+  run.state = RunState::queued;
+  run.reason = format("{}; {}", attempt.reason, what_follows(run, attempt.cause, {}));
+  if (takes_runs(draft, attempt.moves_to)) start_attempt(draft, {run.id, attempt.moves_to});
 }
 
 // Queues the run again, or ends it when what it may use up is used up.
@@ -83,13 +94,20 @@ void retry_or_fail(Run& run, const Attempt& attempt, Time now) {
   run.reason = format("{}; {}", attempt.reason, what_follows(run, attempt.cause, pause));
 }
 
-void settle(Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes, Time now) {
+void settle(Draft& draft, Attempt& attempt, const std::vector<const Node*>& nodes) {
+  Run& run = draft.runs.edit(attempt.id.run);
+  const Time now = draft.now();
+  if (makes_room(attempt.cause) && all_ended_well(nodes)) {
+    attempt.cause = Cause::ok;  // it was quicker
+    attempt.reason = "its ranks exited with code 0";
+  }
   run.charged += running_time(attempt, nodes, now);
   if (attempt.cause == Cause::ok) return end_run(run, RunState::succeeded, attempt.reason, now);
   if (run.stop_requested || attempt.cause == Cause::cancelled)
     return end_run(run, RunState::cancelled, attempt.reason, now);
   if (attempt.cause == Cause::timeout)
     return end_run(run, RunState::timed_out, attempt.reason, now);
+  if (makes_room(attempt.cause)) return go_on(draft, run, attempt);
   retry_or_fail(run, attempt, now);
 }
 
@@ -192,7 +210,7 @@ void release_node(Draft& draft, const NodeId& id) {
   Attempt& attempt = draft.attempts.edit(id.attempt);
   attempt.state = AttemptState::ended;
   attempt.ended = draft.now();
-  settle(draft.runs.edit(id.attempt.run), attempt, nodes, draft.now());
+  settle(draft, attempt, nodes);
 }
 
 std::string what_follows(const Run& run, Cause cause, Duration pause) {

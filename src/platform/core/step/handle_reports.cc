@@ -147,6 +147,14 @@ std::string good_end_of(int ranks, const std::vector<const Node*>& nodes) {
   return format("all {} ranks exited with code 0", ranks);
 }
 
+// Only what was said while it ran counts: by it a run is known to go on from where it was.
+void note_checkpoint(Draft& draft, const NodeReport& report) {
+  const Attempt& attempt = *draft.attempts.find(report.node.attempt);
+  if (!report.saved || attempt.state != AttemptState::running) return;
+  const Time saved = std::clamp(*report.saved, *attempt.started, draft.now());
+  if (!attempt.saved || *attempt.saved < saved) draft.attempts.edit(attempt.id).saved = saved;
+}
+
 // What the attempt makes of the report, while nothing has gone wrong.
 void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
   const Attempt& attempt = *draft.attempts.find(id);
@@ -176,6 +184,7 @@ Result<void> handle(Draft& draft, const NodeReport& report) {
   merge(draft, report, *attempt);
   judge_ranks(draft, id);
   if (draft.attempts.find(id)->state < AttemptState::draining) advance(draft, id, report.node);
+  note_checkpoint(draft, report);
   return {};
 }
 

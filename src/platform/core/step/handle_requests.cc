@@ -99,6 +99,7 @@ Result<void> handle(Draft& draft, const ResumeRun& event) {
   run.charged = Duration(0);
   run.user_exits = 0;
   run.losses = 0;
+  run.moves = 0;
   run.stop_requested = false;
   take_wishes(draft, run);
   return {};

@@ -20,16 +20,26 @@ using testing_world::map_of;
 using testing_world::spec_of;
 using testing_world::World;
 
+// That of the daemon, but for a checkpoint's interval: these runs are short.
+SchedulingPolicy chaos_policy() {
+  SchedulingPolicy policy = step_policy();
+  policy.checkpoint_interval = std::chrono::seconds(2);
+  policy.restart_time = std::chrono::seconds(2);
+  return policy;
+}
+
 class Chaos {
  public:
-  explicit Chaos(std::uint64_t seed) : random_(seed) {}
+  // Every other seed is calm: most agents obey, so that runs get to write checkpoints.
+  explicit Chaos(std::uint64_t seed) : random_(seed), calm_(seed % 2 == 0) {}
 
   void step_once() {
-    world_.now += Duration(static_cast<std::int64_t>(random_.below(4'000'000)));
+    world_.now += Duration(static_cast<std::int64_t>(random_.below(calm_ ? 1'000'000 : 4'000'000)));
     const Event event = any_event();
     const State before = world_.state;
     auto outcome = step(queue_, world_.state, event, world_.now);
-    auto again = step(before, event, world_.now);
+    Queue from_nothing(chaos_policy());
+    auto again = step(from_nothing, before, event, world_.now);
     ASSERT_EQ(outcome.has_value(), again.has_value());
     if (!outcome) return;
     ASSERT_EQ(outcome->changes, again->changes) << "kept and from nothing decide differently";
@@ -70,6 +80,11 @@ class Chaos {
   }
 
   int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
+  // By why their attempts ended.
+  int ended_by(Cause cause) const {
+    return static_cast<int>(std::ranges::count_if(
+        world_.state.attempts, [&](const auto& one) { return one.second.cause == cause; }));
+  }
 
  private:
   using RunIds = std::vector<RunId>;
@@ -79,12 +94,16 @@ class Chaos {
   }
 
   RunSpec any_spec() {
-    auto spec = spec_of(1 + below(4), 1 + below(3));
+    auto spec = spec_of(below(2) == 0 ? 1 : 1 + below(4), 1 + below(3));
     spec.retries = below(3);
     spec.rank_loss_retries = below(3);
-    spec.timeout = std::chrono::seconds(20 + below(200));
+    spec.timeout = std::chrono::seconds(20 + below(calm_ ? 600 : 200));
     spec.priority = below(3) - 1;
-    spec.run_class = static_cast<RunClass>(below(2));
+    const int kind = below(6);
+    spec.run_class = kind == 0  ? RunClass::preemptible
+                     : kind < 3 ? RunClass::debug
+                                : RunClass::normal;
+    spec.stays = below(8) == 0;
     if (spec.run_class == RunClass::debug) spec.nodes = 1;
     if (below(8) == 0) spec.not_before = world_.now + std::chrono::seconds(below(60));
     if (below(8) == 0 && !world_.state.runs.empty()) spec.after = {text(any_run())};
@@ -129,6 +148,7 @@ class Chaos {
       if (below(3) == 0) rank.activity = static_cast<Activity>(below(5));
       if (below(30) == 0) rank.stalled_since = world_.now - std::chrono::minutes(30);
     }
+    if (below(3) == 0) word.saved = world_.now - std::chrono::seconds(below(60) - 5);
     return word;
   }
 
@@ -140,7 +160,7 @@ class Chaos {
           return world_.report(node, NodeState::ready);
         [[fallthrough]];
       case CommandKind::start:
-        return below(3) == 0 ? world_.ended(node, RankState::exited, 0) : world_.running(node);
+        return below(calm_ ? 30 : 3) == 0 ? world_.ended(node, RankState::exited, 0) : saving(node);
       case CommandKind::stop:
       case CommandKind::leave:
         break;
@@ -148,6 +168,12 @@ class Chaos {
     auto word = world_.ended(node, RankState::killed, 15, true);
     if (world_.state.nodes.at(node).ranks.empty()) word.ranks.clear();
     word.state = NodeState::stopping;
+    return word;
+  }
+
+  NodeReport saving(const NodeId& node) {
+    auto word = world_.running(node);
+    if (below(2) == 0) word.saved = world_.now;
     return word;
   }
 
@@ -161,6 +187,11 @@ class Chaos {
   Event any_event() {
     if (world_.state.runs.empty() || below(12) == 0) return SubmitRun{any_spec(), {}};
     if (world_.state.nodes.empty()) return Tick{};
+    if (calm_ && below(6) > 0) {
+      const NodeId node = any_node();
+      if (command_for(world_.state, node).kind == CommandKind::leave) return NodeGone{node};
+      return honest_report(node);
+    }
     switch (below(29)) {
       case 26:
         return SetHost{std::string(1, static_cast<char>('a' + below(4))),
@@ -231,11 +262,13 @@ class Chaos {
       if (waits_for_devices(run)) wants.push_back(want_of(run));
       const Attempt* attempt = live_attempt(world_.state, id);
       if (!attempt) continue;
-      held.push_back(holding_of(run, *attempt, nodes_of(world_.state, attempt->id)));
+      held.push_back(
+          holding_of(run, *attempt, nodes_of(world_.state, attempt->id), chaos_policy()));
     }
-    const Plan plan = pass(world_.state.map, step_policy(), wants, held, world_.now,
+    const Plan plan = pass(world_.state.map, chaos_policy(), wants, held, world_.now,
                            conditions_of(world_.state.hosts, world_.state.limits));
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
+    EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const WaitingRun& waiting : plan.waiting)
       EXPECT_EQ(world_.state.runs.at(waiting.run).reason, waiting.reason);
     EXPECT_EQ(queue_.waiting(), plan.waiting);
@@ -255,6 +288,11 @@ class Chaos {
       for (int device : node->devices)
         EXPECT_TRUE(held.emplace(node->host, device).second) << "a device is held twice";
     }
+    for (const Slice& slice : attempt.moves_to)
+      for (int device : slice.devices)
+        EXPECT_TRUE(held.emplace(slice.host, device).second) << "kept for two";
+    EXPECT_EQ(attempt.cause == Cause::moved, !attempt.moves_to.empty());
+    EXPECT_FALSE(makes_room(attempt.cause) && attempt.created == attempt.draining) << "in vain";
     EXPECT_EQ(attempt.state == AttemptState::draining, attempt.cause != Cause::none);
     EXPECT_EQ(attempt.cause == Cause::hung, attempt.reason.find(" hangs: ") != std::string::npos);
   }
@@ -269,6 +307,7 @@ class Chaos {
     EXPECT_TRUE(active || !run.reason.empty()) << text(run.id) << " is " << text(run.state);
     EXPECT_LE(run.losses, run.spec.rank_loss_retries);
     EXPECT_LE(run.user_exits, run.spec.retries);
+    EXPECT_LE(run.moves, kMovesMost);
     EXPECT_GE(run.charged.count(), 0);
     auto& version = versions_[run.id];
     EXPECT_GE(run.version, version);
@@ -276,8 +315,9 @@ class Chaos {
   }
 
   Random random_;
+  const bool calm_;
   World world_{map_of(4, 3)};
-  Queue queue_;
+  Queue queue_{chaos_policy()};
   std::vector<Change> journal_;
   std::set<NodeId> launched_;
   std::map<RunId, std::int64_t> versions_;
@@ -287,7 +327,7 @@ class Chaos {
 class StepProperties : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
-  int attempts = 0;
+  int attempts = 0, moved = 0, paused = 0, evicted = 0;
   for (std::uint64_t seed = GetParam() * 15 + 1; seed <= GetParam() * 15 + 15; ++seed) {
     SCOPED_TRACE(seed);
     Chaos chaos(seed);
@@ -295,9 +335,14 @@ TEST_P(StepProperties, HoldWhateverHappensAndEveryRunEnds) {
     chaos.check_replay();
     chaos.settle();
     attempts += chaos.attempts();
+    moved += chaos.ended_by(Cause::moved);
+    paused += chaos.ended_by(Cause::paused);
+    evicted += chaos.ended_by(Cause::evicted);
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(attempts, 100);  // the events do reach deep
+  EXPECT_GT(moved + paused, 0);
+  EXPECT_GT(evicted, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StepProperties, testing::Range<std::uint64_t>(0, 10));

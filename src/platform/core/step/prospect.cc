@@ -20,6 +20,17 @@ void read_places(const std::vector<Change>& changes, const RunId& id, Prospect& 
       prospect.slices.push_back({node->host, node->devices});
 }
 
+void read_displaced(const State& state, const std::vector<Change>& changes, Prospect& prospect) {
+  for (const Change& change : changes) {
+    const Attempt* attempt = std::get_if<Attempt>(&change);
+    if (!attempt || attempt->state != AttemptState::draining || !makes_room(attempt->cause))
+      continue;
+    const auto nodes = nodes_of(state, attempt->id);
+    prospect.displaced.push_back({attempt->id.run, attempt->cause,
+                                  nodes.empty() ? "" : nodes.front()->host, attempt->moves_to});
+  }
+}
+
 }  // namespace
 
 Result<Prospect> prospect_of(const State& state, const SubmitRun& wish, Time now) {
@@ -30,6 +41,7 @@ Result<Prospect> prospect_of(const State& state, const SubmitRun& wish, Time now
   Prospect prospect;
   prospect.reason = run->reason;
   read_places(outcome.changes, run->id, prospect);
+  read_displaced(state, outcome.changes, prospect);
   if (!prospect.slices.empty()) {
     prospect.reason.clear();
     prospect.expected_start = now;

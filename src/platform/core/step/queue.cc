@@ -1,11 +1,11 @@
 #include "platform/core/step/queue.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
-#include "base/format.h"
 #include "platform/core/step/draft.h"
-#include "platform/core/step/ending.h"
+#include "platform/core/step/placing.h"
 
 namespace lockstep {
 namespace {
@@ -19,29 +19,6 @@ std::set<RunId> edited_runs(const Draft& draft) {
   for (const auto& [id, run] : draft.runs.changed()) edited.insert(id);
   for (const auto& [id, attempt] : draft.attempts.changed()) edited.insert(id.run);
   return edited;
-}
-
-void start_attempt(Draft& draft, Placement placement) {
-  Run& run = draft.runs.edit(placement.run);
-  // Of a run that goes on, the reason stays to be seen: "rank 3 ... was killed ...; attempt 2 goes
-  // on".
-  const Attempt* before = draft.attempts.find({run.id, run.epoch});
-  run.reason = before ? format("{}; {}", before->reason, what_follows(run, before->cause, {})) : "";
-  ++run.epoch;
-  run.state = RunState::starting;
-  Attempt attempt;
-  attempt.id = {run.id, run.epoch};
-  attempt.created = draft.now();
-  for (Slice& slice : placement.slices) {
-    Node node;
-    node.id = {attempt.id, static_cast<int>(&slice - placement.slices.data())};
-    node.host = std::move(slice.host);
-    node.devices = std::move(slice.devices);
-    node.last_heard = draft.now();
-    draft.act(LaunchNode{node.id});
-    draft.nodes.add(std::move(node));
-  }
-  draft.attempts.add(std::move(attempt));
 }
 
 }  // namespace
@@ -63,14 +40,28 @@ Want want_of(const Run& run) {
 // A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
 // when it was placed: then time alone does not change it, and what was decided stands until
 // something happens. One that drains may end at any moment.
-Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes) {
-  Holding holding{.run = run.id,
-                  .slices = {},
-                  .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
-                  .started = attempt.created,
-                  .run_class = run.spec.run_class,
-                  .user = run.origin.user,
-                  .leaving = attempt.draining.has_value()};
+//
+// Whether it may be moved or paused depends on what was reported, not on what time it is: it has
+// written a checkpoint where it is, and, to be paused, one when it had run for long enough there.
+Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes,
+                   const SchedulingPolicy& policy) {
+  const bool goes_on = attempt.saved && !attempt.draining && !run.spec.stays;
+  Holding holding{
+      .run = run.id,
+      .slices = {},
+      .expected_end = attempt.draining.value_or(attempt.created + limit_of(run)),
+      .moves_left = goes_on ? std::max(0, kMovesMost - run.moves) : 0,
+      .started = attempt.created,
+      .run_class = run.spec.run_class,
+      .user = run.origin.user,
+      .may_pause = goes_on && *attempt.saved - *attempt.started >= policy.checkpoint_interval,
+      .arrived = run.queued,
+      .timeout = run.spec.timeout,
+      .priority = run.priority,
+      .leaving = attempt.draining.has_value(),
+      .saved = attempt.saved,
+      .moving_to = attempt.moves_to,
+      .limit = limit_of(run)};
   for (const Node* node : nodes) holding.slices.push_back({node->host, node->devices});
   return holding;
 }
@@ -139,10 +130,10 @@ bool Queue::follow(const Draft& draft, const RunId& run) {
 }
 
 // One that pauses is passed over.
-Queue::Told Queue::of_rows(const Draft& draft, const RunId& id) {
+Queue::Told Queue::of_rows(const Draft& draft, const RunId& id) const {
   const Run& run = *draft.runs.find(id);
   if (const Attempt* attempt = draft.live_attempt(id))
-    return holding_of(run, *attempt, draft.nodes_of(attempt->id));
+    return holding_of(run, *attempt, draft.nodes_of(attempt->id), policy_);
   if (!waits_for_devices(run)) return {};
   return want_of(run);
 }
@@ -163,11 +154,29 @@ void Queue::tell(const RunId& run, const Told& before, const Told& now) {
 
 void Queue::pass(Draft& draft) {
   Plan plan = scheduler_->decide(draft.now());
+  leave(draft, plan);
   for (Placement& placement : plan.placements) start(draft, std::move(placement));
   if (reasons_ == Reasons::when_asked) return;
   for (const WaitingRun& waiting : this->waiting())
     if (draft.runs.find(waiting.run)->reason != waiting.reason)  // an edit copies the row
       draft.runs.edit(waiting.run).reason = waiting.reason;
+}
+
+// The scheduler counts them as leaving, and as having what is kept for them where they go.
+void Queue::leave(Draft& draft, Plan& plan) {
+  const auto room_for = [&](const RunId& run) {
+    const auto found = plan.makes_room_for.find(run);
+    return found == plan.makes_room_for.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::vector<Leave> leaves;
+  for (const RunId& run : plan.evictions) leaves.push_back({run, {}, room_for(run)});
+  for (Move& move : plan.moves)
+    leaves.push_back({move.run, std::move(move.slices), room_for(move.run)});
+  for (const Leave& leave : leaves) {
+    ask_to_leave(draft, leave);
+    told_[leave.run] = of_rows(draft, leave.run);
+  }
+  if (!leaves.empty()) waiting_.reset();
 }
 
 // The scheduler counts it as holding what it was given.

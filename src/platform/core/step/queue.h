@@ -21,16 +21,17 @@ namespace lockstep {
 
 class Draft;
 
-// Ours, with a lane for debug runs.
+// Ours. Agents have to be told, and ranks to end, before devices are free.
 constexpr SchedulingPolicy step_policy() {
-  SchedulingPolicy policy = policies::kOurs;
-  policy.lane_percent = 10;
+  SchedulingPolicy policy = policies::kOursWithMoves;
+  policy.vacates_at_once = false;
   return policy;
 }
 
 // What the pass is told of rows.
 Want want_of(const Run& run);
-Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes);
+Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes,
+                   const SchedulingPolicy& policy = step_policy());
 Conditions conditions_of(const std::map<std::string, HostRow>& hosts,
                          const std::map<LimitId, LimitRow>& limits);
 
@@ -47,7 +48,8 @@ class Queue {
   void forget();
   // Tells the scheduler what the draft has changed. True if it may now decide otherwise.
   bool follow(const Draft& draft);
-  // Starts who can start, and writes down why the others wait.
+  // Starts who can start, asks those to leave who make room for others, and writes down why the
+  // others wait.
   void pass(Draft& draft);
 
   // Who waits for devices, in order, as of the last pass; nobody before the first.
@@ -61,11 +63,12 @@ class Queue {
   // What the scheduler knows of a run.
   using Told = std::variant<std::monostate, Want, Holding>;
 
-  static Told of_rows(const Draft& draft, const RunId& run);
+  Told of_rows(const Draft& draft, const RunId& run) const;
   void read_all(const Draft& draft);
   bool follow(const Draft& draft, const RunId& run);
   bool follow_conditions(const Draft& draft);
   void tell(const RunId& run, const Told& before, const Told& now);
+  void leave(Draft& draft, Plan& plan);
   void start(Draft& draft, Placement placement);
 
   const SchedulingPolicy policy_;
