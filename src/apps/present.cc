@@ -124,6 +124,8 @@ std::string run_details(const api::RunView& run) {
                     run.origin.git_dirty ? ", with uncommitted changes" : "");
   if (run.spec.run_class != RunClass::normal || run.priority != 0)
     lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
+  if (run.share != 100)
+    lines += format("share       {} % of its project's fair share when it came\n", run.share);
   if (run.expected_start)
     lines += format("starts      {}{}\n", when_text(run.expected_start, SystemClock().now()),
                     run.blocker ? format(" at the latest, behind {}", *run.blocker) : "");

@@ -111,6 +111,16 @@ void add_run(CLI::App& app, Action& action) {
       ->check(whole_number(1, kMost));
   command->add_option("-g,--devices", flags.devices, "devices a node, one rank each (default 1)")
       ->check(whole_number(1, kMost));
+  command->add_option("--cores", flags.cores, "CPU cores of its own on each node (default 0: any)")
+      ->check(whole_number(0, kMost));
+  command->add_option("--memory", flags.memory, "main memory on each node, such as 64GiB")
+      ->type_name("SIZE");
+  command->add_option("--device-kind", flags.device_kind, "only devices of this kind")
+      ->type_name(joined(all_names<DeviceKind>(), "|"));
+  command
+      ->add_option("--device-memory", flags.device_memory,
+                   "memory that each device has at least, such as 40GiB")
+      ->type_name("SIZE");
   command->add_option("--name", flags.name, "what to call it (default: the program's name)");
   command->add_option("--project", flags.project, "project it belongs to (default: default)");
   command

@@ -125,6 +125,23 @@ Result<Time> moment_option(const std::string& words) {
              words));
 }
 
+Result<Bytes> bytes_option(std::string_view option, const std::string& words) {
+  auto bytes = parse_bytes(words);
+  return bytes ? bytes : std::move(bytes).error().within(option);
+}
+
+Result<void> apply_needs(const RunFlags& flags, Needs& needs) {
+  if (flags.cores) needs.cores = *flags.cores;
+  if (flags.memory) needs.memory = TRY(bytes_option("--memory", *flags.memory));
+  if (flags.device_memory)
+    needs.device_memory = TRY(bytes_option("--device-memory", *flags.device_memory));
+  if (!flags.device_kind) return {};
+  auto kind = parse_name<DeviceKind>(*flags.device_kind);
+  if (!kind) return std::move(kind).error().within("--device-kind");
+  needs.kind = *kind;
+  return {};
+}
+
 Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.project) spec.project = *flags.project;
   if (flags.name) spec.name = *flags.name;
@@ -137,6 +154,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.stays) spec.stays = true;
   if (!flags.after.empty()) spec.after = flags.after;
   if (flags.not_before) spec.not_before = TRY(moment_option(*flags.not_before));
+  TRY(apply_needs(flags, spec.needs));
   for (std::string& run : spec.after) run = text(TRY(run_argument(run)));
   if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
   if (flags.on_failure) {

@@ -14,7 +14,8 @@ struct RunFlags {
   std::vector<std::string> words;  // the command, or one file
   std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder, on_failure;
   std::optional<std::string> run_class, not_before;
-  std::optional<int> nodes, devices, retries, priority;
+  std::optional<std::string> memory, device_kind, device_memory;
+  std::optional<int> nodes, devices, retries, priority, cores;
   bool stays = false;
   std::vector<std::string> after;
   std::vector<std::string> env;  // NAME=VALUE, or NAME

@@ -13,10 +13,11 @@ namespace {
 
 using Free = std::map<std::string, int>;  // devices by host
 
-// As docs/design/scheduler.md promises: a place is lost to runs up to 20 time-outs younger.
+// As docs/design/scheduler.md promises: a place is lost to runs up to 20 time-outs younger, more or
+// fewer by the project's share.
 std::tuple<Time, Time, RunId> turn_of(const Run& run) {
-  const Duration counted = std::min<Duration>(run.spec.timeout, std::chrono::hours(72));
-  return {run.queued + 20 * counted, run.queued, run.id};
+  const Duration counted = run.spec.timeout;
+  return {run.queued + 20 * counted * run.share / 100, run.queued, run.id};
 }
 
 // Who stands where, of those that wait or start now. The runs of a project share out its places by

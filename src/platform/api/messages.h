@@ -233,6 +233,7 @@ struct RunView {
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
   int priority = 0;
+  int share = 100;
   bool held = false;
   std::int64_t version = 0;
   RunSpec spec;  // values of `env` are hidden
@@ -261,6 +262,9 @@ struct RunView {
               "while it waits: when it starts if all run as long as they may; absent: nobody can "
               "tell"),
         field("priority", &RunView::priority, "among the runs of its project"),
+        field("share", &RunView::share,
+              "how far its project was beyond its fair share when it came, in percent; so much its "
+              "time-out counts for its place in the queue"),
         field("held", &RunView::held, "it does not start until it is released"),
         field("version", &RunView::version,
               "grows with every change, but not with that of the expected start"),

@@ -71,6 +71,7 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   view.state = run.state;
   view.reason = run.reason;
   view.priority = run.priority;
+  view.share = run.share;
   view.held = run.held.has_value();
   view.version = run.version;
   view.spec = without_secrets(run.spec);

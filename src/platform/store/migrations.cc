@@ -189,8 +189,13 @@ constexpr std::string_view kDepartures[] = {
     "alter table attempts add column moves_to text not null default '[]'",  // JSON
 };
 
-constexpr std::array<std::span<const std::string_view>, 7> kSteps = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests, kControl, kDepartures};
+// How far the run's project was beyond its share when it came.
+constexpr std::string_view kShares[] = {
+    "alter table runs add column share integer not null default 100",
+};
+
+constexpr std::array<std::span<const std::string_view>, 8> kSteps = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests, kControl, kDepartures, kShares};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

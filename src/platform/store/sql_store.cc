@@ -47,10 +47,11 @@ Result<void> put(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
       "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-      "request_id, priority, held, awaits_others, audit, moves) values (:project, :number, :spec, "
+      "request_id, priority, held, awaits_others, audit, moves, share) values (:project, :number, "
+      ":spec, "
       ":origin, :state, :reason, :version, :epoch, "
       ":submitted, :queued, :started, :ended, :charged, :user_exits, :losses, :stop_requested, "
-      ":not_before, :request_id, :priority, :held, :awaits_others, :audit, :moves) "
+      ":not_before, :request_id, :priority, :held, :awaits_others, :audit, :moves, :share) "
       "on conflict (project, number) do update set state = excluded.state, "
       "reason = excluded.reason, "
       "version = excluded.version, epoch = excluded.epoch, queued = excluded.queued, "
@@ -58,12 +59,13 @@ Result<void> put(Database& db, const Run& run) {
       "ended = excluded.ended, charged = excluded.charged, user_exits = excluded.user_exits, "
       "losses = excluded.losses, stop_requested = excluded.stop_requested, "
       "not_before = excluded.not_before, priority = excluded.priority, held = excluded.held, "
-      "awaits_others = excluded.awaits_others, audit = excluded.audit, moves = excluded.moves",
+      "awaits_others = excluded.awaits_others, audit = excluded.audit, moves = excluded.moves, "
+      "share = excluded.share",
       run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
       run.reason, run.version, run.epoch, run.submitted, run.queued, run.started, run.ended,
       run.charged.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
       nullable(run.request_id), run.priority, run.held, run.awaits_others, json_text(run.audit),
-      run.moves);
+      run.moves, run.share);
 }
 
 Result<void> put(Database& db, const HostRow& host) {
@@ -134,13 +136,13 @@ Result<void> load_runs(Database& db, State& state) {
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
               started, ended, charged, user_exits, losses, stop_requested, not_before, request_id,
-              priority, held, awaits_others, audit, moves] :
+              priority, held, awaits_others, audit, moves, share] :
        TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Time, Time, MaybeTime, MaybeTime,
                    Int, int, int, bool, MaybeTime, std::optional<Text>, int, std::optional<Text>,
-                   bool, Text, int>(
+                   bool, Text, int, int>(
            "select project, number, spec, origin, state, reason, version, epoch, submitted, "
            "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-           "request_id, priority, held, awaits_others, audit, moves from runs"))) {
+           "request_id, priority, held, awaits_others, audit, moves, share from runs"))) {
     Run run;
     run.id = {project, number};
     run.spec = TRY(column("spec", "runs", run.id, from_json_text<RunSpec>(spec)));
@@ -165,6 +167,7 @@ Result<void> load_runs(Database& db, State& state) {
     run.audit =
         TRY(column("audit", "runs", run.id, from_json_text<std::vector<AuditEntry>>(audit)));
     run.moves = moves;
+    run.share = share;
     apply(state, run);
   }
   return {};

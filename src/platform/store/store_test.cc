@@ -45,6 +45,7 @@ Run full_run() {
   run.awaits_others = true;
   run.audit = {{run.submitted, "ann", "held"}};
   run.moves = 2;
+  run.share = 150;
   return run;
 }
 Attempt full_attempt() {
@@ -297,6 +298,7 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
                        "alter table runs drop column awaits_others",
                        "alter table runs drop column audit",
                        "alter table runs drop column moves",
+                       "alter table runs drop column share",
                        "alter table attempts drop column saved",
                        "alter table attempts drop column moves_to",
                        "drop table hosts",
@@ -326,6 +328,7 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
           "alter table runs drop column awaits_others",
           "alter table runs drop column audit",
           "alter table runs drop column moves",
+          "alter table runs drop column share",
           "alter table attempts drop column saved",
           "alter table attempts drop column moves_to",
           "drop table hosts",

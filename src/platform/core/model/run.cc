@@ -15,6 +15,8 @@ constexpr Duration kTimeoutLimit = std::chrono::hours(24 * 365);
 constexpr std::size_t kRunNameLimit = 200;
 constexpr Duration kDebugTimeoutLimit = std::chrono::hours(1);
 constexpr std::size_t kAfterLimit = 100;
+constexpr int kCoresLimit = 100'000;
+constexpr Bytes kMemoryLimit = Bytes(std::int64_t{1} << 60);
 
 Error invalid(std::string message) { return {Code::invalid, std::move(message)}; }
 
@@ -82,6 +84,18 @@ Result<void> check_class(const RunSpec& spec) {
   return {};
 }
 
+Result<void> check_memory(std::string_view what, Bytes memory) {
+  if (memory >= Bytes(0) && memory <= kMemoryLimit) return {};
+  return invalid(
+      format("needs: {}: must be from 0 to {}, got {}", what, text(kMemoryLimit), text(memory)));
+}
+
+Result<void> check_needs(const Needs& needs) {
+  TRY(check_count("needs: cores", needs.cores, 0, kCoresLimit));
+  TRY(check_memory("memory", needs.memory));
+  return check_memory("device_memory", needs.device_memory);
+}
+
 Result<void> check_after(const std::vector<std::string>& after) {
   if (after.size() > kAfterLimit)
     return invalid(format("after: must name at most {} runs, got {}", kAfterLimit, after.size()));
@@ -131,6 +145,7 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_class(spec));
   TRY(check_count("priority", spec.priority, -kPriorityMost, kPriorityMost));
   TRY(check_after(spec.after));
+  TRY(check_needs(spec.needs));
   TRY(check_env(spec.env));
   TRY(check_folder("working_folder", spec.working_folder));
   return check_folder("checkpoint_folder", spec.checkpoint_folder);

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "platform/core/model/audit.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/needs.h"
 #include "platform/core/model/run_class.h"
 #include "text/record.h"
 
@@ -57,6 +58,7 @@ struct RunSpec {
   int priority = 0;                // among the runs of its project: a higher one stands ahead
   std::vector<std::string> after;  // runs that are to have succeeded before it starts
   std::optional<Time> not_before;  // and this moment to have come
+  Needs needs;                     // of each node, beside devices
   bool stays = false;              // it is neither moved nor paused, though it writes checkpoints
 
   bool operator==(const RunSpec&) const = default;
@@ -91,6 +93,9 @@ struct RunSpec {
               "from -100 to 100; among the runs of the project a higher one starts first"),
         field("after", &RunSpec::after, "runs that are to have succeeded before it starts"),
         field("not_before", &RunSpec::not_before, "does not start earlier"),
+        field("needs", &RunSpec::needs,
+              "what each node asks of its host beside devices: cores, memory, kind and "
+              "device_memory"),
         field("stays", &RunSpec::stays,
               "is neither moved nor paused for others, though it writes checkpoints"));
   }
@@ -144,6 +149,7 @@ struct Run {
   bool stop_requested = false;
   std::optional<Time> not_before;   // back-off: it pauses until a tick finds this passed
   std::string request_id;           // under which its client submitted it; empty: under none
+  int share = 100;                  // of its project when it came: sched/share.h, in percent
   int priority = 0;                 // the spec's, until somebody sets another
   std::optional<std::string> held;  // it does not start until it is released; why, maybe empty
   bool awaits_others = false;       // not all of spec.after have succeeded, as far as ticks found

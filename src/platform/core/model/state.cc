@@ -4,6 +4,10 @@ namespace lockstep {
 namespace {
 
 void put(State& state, const Run& run) {
+  Usage& usage = state.usage[run.id.project];
+  if (const auto before = state.runs.find(run.id); before != state.runs.end())
+    count_in(usage, before->second, -1);
+  count_in(usage, run);
   state.runs.insert_or_assign(run.id, run);
   if (!run.request_id.empty()) state.requests.insert_or_assign(run.request_id, run.id);
   if (is_final(run.state))
@@ -18,7 +22,22 @@ void put(State& state, const Node& node) { state.nodes.insert_or_assign(node.id,
 void put(State& state, const HostRow& host) { state.hosts.insert_or_assign(host.id, host); }
 void put(State& state, const LimitRow& limit) { state.limits.insert_or_assign(limit.id, limit); }
 
+std::int64_t device_seconds(const Run& run, Duration time) {
+  return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();
+}
+
 }  // namespace
+
+std::int64_t day_of(Time time) {
+  return std::chrono::floor<std::chrono::days>(time).time_since_epoch().count();
+}
+
+void count_in(Usage& usage, const Run& run, int sign) {
+  if (run.ended)
+    usage.had[day_of(*run.ended)] += sign * device_seconds(run, run.charged);
+  else
+    usage.asked += sign * device_seconds(run, run.spec.timeout);
+}
 
 void apply(State& state, const Change& change) {
   std::visit([&](const auto& row) { put(state, row); }, change);

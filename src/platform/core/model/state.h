@@ -1,6 +1,7 @@
 // The controller's whole state, and the rows by which it changes.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +18,15 @@ namespace lockstep {
 // A row as it is after the change; the store writes it, apply() puts it into a State.
 using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow>;
 
+// What runs of a project have had and may still take, in device-seconds.
+struct Usage {
+  std::int64_t asked = 0;                    // by those that are not final, by their time-outs
+  std::map<std::int64_t, std::int64_t> had;  // by those that ended on that day, counted from 1970
+};
+// The run's part of it is put in, or taken out (sign -1).
+void count_in(Usage& usage, const Run& run, int sign = 1);
+std::int64_t day_of(Time time);
+
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
   Map map;
@@ -28,6 +38,7 @@ struct State {
   // Kept by apply():
   std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
   std::map<std::string, RunId> requests;  // by the ids under which they were submitted
+  std::map<std::string, Usage> usage;     // by project
 };
 
 void apply(State& state, const Change& change);

@@ -59,6 +59,15 @@ const Run* Draft::run_of_request(const std::string& request_id) const {
   return found == state_.requests.end() ? nullptr : runs.find(found->second);
 }
 
+std::map<std::string, Usage> Draft::usage() const {
+  auto usage = state_.usage;
+  for (const auto& [id, run] : runs.changed()) {
+    if (const Run* before = runs.before(id)) count_in(usage[id.project], *before, -1);
+    count_in(usage[id.project], run);
+  }
+  return usage;
+}
+
 RunId Draft::next_run_id(const std::string& project) const {
   const auto newest_of = [&](const std::map<RunId, Run>& rows) -> std::int64_t {
     const auto after = rows.upper_bound({project, std::numeric_limits<std::int64_t>::max()});

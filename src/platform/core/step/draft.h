@@ -90,6 +90,8 @@ class Draft {
   std::vector<const Node*> nodes_of(const AttemptId& attempt) const;
   // The run that was submitted under this id; null when none was.
   const Run* run_of_request(const std::string& request_id) const;
+  // By project, with what was changed.
+  std::map<std::string, Usage> usage() const;
   // One more than the project's newest run.
   RunId next_run_id(const std::string& project) const;
 

@@ -3,6 +3,7 @@
 #include "platform/core/sched/pass.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/event_handlers.h"
+#include "platform/core/step/fairness.h"
 #include "platform/core/step/standing.h"
 #include "platform/core/step/words.h"
 
@@ -23,7 +24,11 @@ Result<void> check_resumable(const Run& run) {
 }
 
 Want size_of(const RunId& id, const RunSpec& spec) {
-  return {.run = id, .nodes = spec.nodes, .devices = spec.devices, .remainder = spec.remainder};
+  return {.run = id,
+          .nodes = spec.nodes,
+          .devices = spec.devices,
+          .remainder = spec.remainder,
+          .needs = spec.needs};
 }
 
 // The client that repeats its call wants the run that it made, and no other.
@@ -66,6 +71,7 @@ Result<void> handle(Draft& draft, const SubmitRun& event) {
   run.request_id = event.request_id;
   run.submitted = draft.now();
   run.queued = draft.now();
+  run.share = share_of(draft, run.id.project);
   run.priority = event.spec.priority;
   take_wishes(draft, run);
   draft.runs.add(std::move(run));
@@ -93,6 +99,7 @@ Result<void> handle(Draft& draft, const ResumeRun& event) {
   TRY(check_resumable(found));
   TRY(check_fits(draft.map(), size_of(found.id, found.spec)));
   Run& run = draft.runs.edit(event.run);
+  run.share = share_of(draft, run.id.project);
   run.state = RunState::queued;
   run.queued = draft.now();
   run.ended.reset();

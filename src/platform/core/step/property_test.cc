@@ -95,6 +95,8 @@ class Chaos {
 
   RunSpec any_spec() {
     auto spec = spec_of(below(2) == 0 ? 1 : 1 + below(4), 1 + below(3));
+    if (below(4) == 0) spec.project = "other";
+    if (below(8) == 0) spec.needs.cores = 1 + below(3);
     spec.retries = below(3);
     spec.rank_loss_retries = below(3);
     spec.timeout = std::chrono::seconds(20 + below(calm_ ? 600 : 200));
@@ -316,7 +318,12 @@ class Chaos {
 
   Random random_;
   const bool calm_;
-  World world_{map_of(4, 3)};
+  static Map with_cores(Map map) {
+    for (Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
+    return map;
+  }
+
+  World world_{with_cores(map_of(4, 3))};
   Queue queue_{chaos_policy()};
   std::vector<Change> journal_;
   std::set<NodeId> launched_;

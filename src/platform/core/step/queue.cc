@@ -34,7 +34,9 @@ Want want_of(const Run& run) {
           .used = run.charged,
           .priority = run.priority,
           .run_class = run.spec.run_class,
-          .user = run.origin.user};
+          .user = run.origin.user,
+          .share = run.share,
+          .needs = run.spec.needs};
 }
 
 // A gang holds all its devices until the last of its nodes is released. Its end is reckoned from
@@ -54,9 +56,11 @@ Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<con
       .started = attempt.created,
       .run_class = run.spec.run_class,
       .user = run.origin.user,
+      .needs = run.spec.needs,
       .may_pause = goes_on && *attempt.saved - *attempt.started >= policy.checkpoint_interval,
       .arrived = run.queued,
       .timeout = run.spec.timeout,
+      .share = run.share,
       .priority = run.priority,
       .leaving = attempt.draining.has_value(),
       .saved = attempt.saved,

@@ -181,6 +181,53 @@ TEST_F(StepControlTest, WhatExceedsALimitByItselfIsRefused) {
   EXPECT_EQ(refusal(SubmitRun{spec_of(2, 2), {}}), "");
 }
 
+TEST_F(StepControlTest, ANodeGetsTheCoresAndMemoryThatItNeeds) {
+  for (Host& host : world.state.map.pods[0].leaves[0].hosts) host.cores = 4;
+  auto spec = spec_of(1, 1);
+  spec.needs.cores = 3;
+  const RunId first = world.submit(spec), second = world.submit(spec);
+  EXPECT_EQ(world.state.nodes.at(world.node(first, 0)).host, "a");
+  EXPECT_EQ(world.state.nodes.at(world.node(second, 0)).host, "b");
+  EXPECT_THAT(world.run(world.submit(spec)).reason, HasSubstr("3 free cores"));
+  spec.needs.cores = 5;
+  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("the map has no such hosts"));
+  spec.needs.cores = -1;
+  EXPECT_EQ(refusal(SubmitRun{spec, {}}), "needs: cores: must be from 0 to 100000, got -1");
+  spec.needs = {.memory = Bytes(-1)};
+  EXPECT_THAT(refusal(SubmitRun{spec, {}}), HasSubstr("needs: memory: must be from 0 to"));
+}
+
+TEST_F(StepControlTest, AProjectThatHasUsedLessStandsAheadOfOneThatUsesMuch) {
+  fill();
+  auto late = spec_of(2, 2);
+  for (int i = 0; i < 3; ++i) world.submit(late);
+  EXPECT_EQ(world.run({"demo", 4}).share, 100) << "there was no other project";
+  late.project = "new";
+  world.must(SubmitRun{late, {}});
+  const RunId other{"new", 1};
+  EXPECT_EQ(world.run(other).share, 25);
+  EXPECT_EQ(world.run({"demo", 2}).reason, "waits behind new/1 in the queue");
+  world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run({"demo", 5}).share, 160) << "of four fifths when half is fair";
+}
+
+TEST_F(StepControlTest, WhatAProjectHadMoreThanAWeekAgoCountsNoMore) {
+  const RunId first = fill();
+  world.all_running(first);
+  world.now += minutes(30);
+  world.must(StopRun{first, ""});
+  drain(first);
+  auto other = spec_of(1, 1);
+  other.project = "other";
+  world.must(SubmitRun{other, {}});
+  world.now += std::chrono::days(6);
+  world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run({"demo", 2}).share, 133) << "2 of 3 device-hours";
+  world.now += std::chrono::days(2);
+  world.submit(spec_of(1, 1));
+  EXPECT_EQ(world.run({"demo", 3}).share, 100) << "an hour each is asked for";
+}
+
 TEST_F(StepControlTest, AProspectIsWhatWouldHappenAndChangesNothing) {
   const auto free = prospect_of(world.state, {spec_of(1, 2), {}}, world.now);
   ASSERT_TRUE(free);
