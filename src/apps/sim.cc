@@ -209,14 +209,10 @@ CLI::Validator either(std::string_view one, std::string_view other) {
 }
 
 std::string footer() {
-  std::string lines =
-      "Policies: fifo, fifo-greedy, easy, easy-sjbf, sjf, sjf-strict, ours-moves (the daemon's\n"
-      "own), aged20x72 (a job is passed by those that came at most 20 times its length later, "
-      "where\n"
-      "it counts 72 hours at most), aged20 (without that bound). Behind it -est: lengths are known "
-      "as\n"
-      "users tell them, in steps from 5 min; -defrag: small jobs are moved for a head that would\n"
-      "fit; -first: the lowest hosts that fit.\n"
+  std::string lines = "Policies, and what may stand behind their names:\n";
+  for (const PolicyWord& word : policy_words())
+    lines += format("  {:<12} {}\n", word.name, word.about);
+  lines +=
       "\n"
       "A trace is CSV with a header that has one of these, other columns are ignored:\n";
   for (const std::string& form : trace_forms()) lines += "  " + form + "\n";

@@ -133,9 +133,20 @@ def test_the_guide_has_a_trace_and_commands_that_work(tmp_path: Path) -> None:
     for command in commands.splitlines():
         done = sim(*command.split()[2:], cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    for policy in re.findall(r"^\| `([a-z].*?)` ", page.split("## The policy")[1], re.MULTILINE):
-        for name in policy.split("`, `"):
-            assert report_of("--trace", tmp_path / "jobs.csv", "--policy", name)["jobs"] == 3
+
+
+def test_help_has_every_policy_of_the_guide_and_each_is_taken(five_jobs: Path) -> None:
+    guide = (ROOT / "docs" / "guide" / "policies.md").read_text()
+    section = guide.split("## The policy")[1].split("## What it says")[0]
+    rows = re.findall(r"^\| (`[a-z].*?`) \|", section, re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(.+?)`", row)]
+    endings = re.findall(r"`(-[a-z]+)`", section)
+    page = sim("--help").stdout.split("Policies")[1]
+    listed = set(re.findall(r"^  (-?[a-z]\S*)  +\S", page.split("A trace is")[0], re.MULTILINE))
+    assert listed == set(names) | set(endings)
+    longer = [name + ending for name in ("ours-moves", "aged20") for ending in endings]
+    for policy in names + longer:
+        assert report_of("--trace", five_jobs, "--policy", policy, *TWO_HOSTS)["jobs"] == 5
 
 
 @pytest.mark.parametrize(

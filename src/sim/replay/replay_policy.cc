@@ -13,15 +13,25 @@ namespace {
 struct Named {
   std::string_view name;
   SchedulingPolicy policy;
+  std::string_view about;
 };
 
 constexpr std::array kBases = {
-    Named{"fifo", policies::kFifo},    Named{"fifo-greedy", policies::kFifoGreedy},
-    Named{"easy", policies::kEasy},    Named{"sjf-strict", policies::kShortestStrict},
-    Named{"sjf", policies::kShortest}, Named{"easy-sjbf", policies::kEasyShortest},
-    Named{"ours", policies::kOurs},    Named{"ours-moves", policies::kOursWithMoves},
+    Named{"fifo", policies::kFifo, "first come, first served; the head of the queue blocks"},
+    Named{"fifo-greedy", policies::kFifoGreedy, "the same, but whoever fits starts"},
+    Named{"easy", policies::kEasy, "fifo, and who does not delay the head may pass it"},
+    Named{"easy-sjbf", policies::kEasyShortest, "easy, the shortest behind the head first"},
+    Named{"sjf", policies::kShortest, "the shortest that fits starts"},
+    Named{"sjf-strict", policies::kShortestStrict, "the shortest first; the head blocks"},
+    Named{"ours", policies::kOurs, "aged20x72, over the queue until nobody starts: the daemon's"},
+    Named{"ours-moves", policies::kOursWithMoves,
+          "aged20; small jobs move or pause for debug jobs and large ones"},
 };
 constexpr std::string_view kAged = "aged";
+constexpr std::array kAgedAbout = {
+    PolicyWord{"aged20", "easy, by submission + 20 x length; or any other number"},
+    PolicyWord{"aged20x72", "the same, where lengths count up to 72 hours"},
+};
 
 // Far from where the order's key, in microseconds, would overflow.
 constexpr int kAgingMost = 1'000, kHoursMost = 100'000;
@@ -64,13 +74,18 @@ std::optional<SchedulingPolicy> parse_base(std::string_view words) {
 struct Ending {
   std::string_view words;
   void (*apply)(ReplayPolicy&);
+  std::string_view about;
 };
 
 constexpr std::array kEndings = {
-    Ending{"-est", [](ReplayPolicy& policy) { policy.estimates = Estimates::bucketed; }},
-    Ending{"-defrag", [](ReplayPolicy& policy) { policy.policy.moves = true; }},
-    Ending{"-fgd", [](ReplayPolicy& policy) { policy.policy.fit = Fit::fragmentation; }},
-    Ending{"-first", [](ReplayPolicy& policy) { policy.policy.fit = Fit::first; }},
+    Ending{"-est", [](ReplayPolicy& policy) { policy.estimates = Estimates::bucketed; },
+           "lengths are known as users tell them, in steps from 5 min"},
+    Ending{"-defrag", [](ReplayPolicy& policy) { policy.policy.moves = true; },
+           "small jobs are moved for a head that would fit"},
+    Ending{"-first", [](ReplayPolicy& policy) { policy.policy.fit = Fit::first; },
+           "the lowest hosts that fit, not the best"},
+    Ending{"-fgd", [](ReplayPolicy& policy) { policy.policy.fit = Fit::fragmentation; },
+           "those that leave the least fragments"},
 };
 
 std::optional<ReplayPolicy> parse(std::string_view words) {
@@ -86,17 +101,24 @@ std::optional<ReplayPolicy> parse(std::string_view words) {
 }
 
 Error unknown_policy(std::string_view name) {
-  std::vector<std::string_view> known = {"aged20"};
-  for (const Named& base : kBases) known.push_back(base.name);
+  std::vector<std::string_view> known, endings;
+  for (const PolicyWord& word : policy_words())
+    (word.name.starts_with('-') ? endings : known).push_back(word.name);
   const std::string hint = did_you_mean(name, known);
   return {Code::invalid,
-          format("there is no policy '{}'{} write fifo, fifo-greedy, easy, easy-sjbf, sjf, "
-                 "sjf-strict, aged20, aged20x72, ours or ours-moves, and -est, -defrag or -first "
-                 "behind it",
-                 name, hint.empty() ? ";" : hint)};
+          format("there is no policy '{}'{} write {}, and behind it {}", name,
+                 hint.empty() ? ";" : hint, joined(known, ", "), joined(endings, ", "))};
 }
 
 }  // namespace
+
+std::vector<PolicyWord> policy_words() {
+  std::vector<PolicyWord> words;
+  for (const Named& base : kBases) words.push_back({base.name, base.about});
+  words.insert(words.end(), kAgedAbout.begin(), kAgedAbout.end());
+  for (const Ending& ending : kEndings) words.push_back({ending.words, ending.about});
+  return words;
+}
 
 Result<ReplayPolicy> parse_policy(std::string_view name) {
   auto policy = parse(name);

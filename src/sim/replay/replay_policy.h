@@ -1,19 +1,9 @@
 // ReplayPolicy: what is tried on a trace, by name: a policy of the pass, and how well the lengths
 // of jobs are known.
-//
-//   fifo                 first come, first served; the head blocks
-//   fifo-greedy          first come, first served; whoever fits starts
-//   easy                 fifo, and who does not delay the head may pass it
-//   easy-sjbf            easy, but of those behind the head the shortest are looked at first
-//   sjf-strict, sjf      shortest job first; the head blocks, or whoever fits starts
-//   ours, ours-moves     the daemon's own: aged, a decision settles; and with all that moves or
-//   pauses
-//                        runs (sched/policy.h); debug runs are those of up to one host and one hour
-//   agedC, agedCxH       easy in the order of submitted + C x min(length, H hours)
-//
-// and behind it, in any order: -est (lengths are known as users tell them: the next of 5 min,
-// 15 min, ... 168 h), -defrag (small jobs are moved for a head that would fit), -first (the lowest
-// hosts that fit, not the best), -fgd (those that leave the least fragments).
+// A name is one of policy_words(), such as "easy" or "aged20x72" (easy in the order of submitted +
+// 20 x min(length, 72 hours); any numbers do), and endings behind it, in any order:
+// "easy-est-first". With `ours` and `ours-moves`, debug runs are those of up to one host and one
+// hour.
 #pragma once
 
 #include <string>
@@ -33,6 +23,13 @@ struct ReplayPolicy {
   SchedulingPolicy policy;
   Estimates estimates = Estimates::exact;
 };
+
+// What names are made of, for help: policies, then the endings, which begin with '-'.
+struct PolicyWord {
+  std::string_view name;
+  std::string_view about;
+};
+std::vector<PolicyWord> policy_words();
 
 Result<ReplayPolicy> parse_policy(std::string_view name);
 
