@@ -2,10 +2,13 @@
 
 namespace lockstep {
 
-std::size_t Accounts::Parties::number_of(const std::string& name) {
-  const auto [known, is_new] = by_name.emplace(name, all.size());
-  if (is_new) all.push_back({name});
-  return known->second;
+std::size_t Accounts::Parties::number_of(std::string_view name) {
+  const std::size_t hash = hash_of(name);
+  const auto is_it = [&](int slot) { return all[static_cast<std::size_t>(slot)].name == name; };
+  if (const auto known = by_name.find(hash, is_it)) return static_cast<std::size_t>(*known);
+  by_name.add(hash, static_cast<int>(all.size()));
+  all.push_back({std::string(name), hash});
+  return all.size() - 1;
 }
 
 void Accounts::Parties::set(const std::map<std::string, int>& limits) {
@@ -13,11 +16,15 @@ void Accounts::Parties::set(const std::map<std::string, int>& limits) {
   for (const auto& [name, most] : limits) all[number_of(name)].most = most;
 }
 
-Accounts::Number Accounts::number_of(const std::string& project, const std::string& user) {
+Accounts::Number Accounts::number_of(std::string_view project, std::string_view user) {
   const std::pair account(projects_.number_of(project), users_.number_of(user));
-  const auto [known, is_new] = numbers_.emplace(account, static_cast<Number>(accounts_.size()));
-  if (is_new) accounts_.push_back(account);
-  return known->second;
+  const std::size_t hash = hash_of(projects_.all[account.first].hash, account.second);
+  const auto is_it = [&](int slot) { return accounts_[static_cast<std::size_t>(slot)] == account; };
+  if (const auto known = numbers_.find(hash, is_it)) return *known;
+  const auto number = static_cast<Number>(accounts_.size());
+  numbers_.add(hash, number);
+  accounts_.push_back(account);
+  return number;
 }
 
 void Accounts::set(const Limits& limits) {
@@ -33,6 +40,7 @@ void Accounts::add(Number account, std::int64_t devices) {
 }
 
 std::optional<Accounts::Refusal> Accounts::refusal(Number account, std::int64_t devices) const {
+  if (!limited_) return std::nullopt;
   const auto& [project, user] = accounts_[static_cast<std::size_t>(account)];
   const Party& ours = projects_.all[project];
   const Party& his = users_.all[user];

@@ -6,10 +6,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "platform/core/sched/plan.h"
+#include "platform/core/sched/slot_index.h"
 
 namespace lockstep {
 
@@ -17,14 +19,17 @@ class Accounts {
  public:
   // Of a project and a user, for as long as the accounts live.
   using Number = int;
-  Number number_of(const std::string& project, const std::string& user);
+  Number number_of(std::string_view project, std::string_view user);
+  const std::string& project(Number account) const { return project_of(account).name; }
+  std::size_t project_hash(Number account) const { return project_of(account).hash; }
+  const std::string& user(Number account) const {
+    return users_.all[accounts_[static_cast<std::size_t>(account)].second].name;
+  }
 
   void set(const Limits& limits);
   void take(Number account, std::int64_t devices) { add(account, devices); }
   void give(Number account, std::int64_t devices) { add(account, -devices); }
-  bool allows(Number account, std::int64_t devices) const {
-    return !limited_ || !refusal(account, devices);
-  }
+  bool allows(Number account, std::int64_t devices) const { return !refusal(account, devices); }
 
   // A limit that is in the way.
   struct Refusal {
@@ -42,21 +47,25 @@ class Accounts {
  private:
   struct Party {
     std::string name;
+    std::size_t hash = 0;  // of the name
     std::int64_t held = 0;
     std::optional<std::int64_t> most{};
   };
   struct Parties {
     std::vector<Party> all;
-    std::map<std::string, std::size_t> by_name;
-    std::size_t number_of(const std::string& name);
+    SlotIndex by_name;
+    std::size_t number_of(std::string_view name);
     void set(const std::map<std::string, int>& limits);
   };
 
+  const Party& project_of(Number account) const {
+    return projects_.all[accounts_[static_cast<std::size_t>(account)].first];
+  }
   void add(Number account, std::int64_t devices);
 
   Parties projects_, users_;
   std::vector<std::pair<std::size_t, std::size_t>> accounts_;  // project and user
-  std::map<std::pair<std::size_t, std::size_t>, Number> numbers_;
+  SlotIndex numbers_;
   bool limited_ = false;
 };
 

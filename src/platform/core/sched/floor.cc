@@ -19,10 +19,13 @@ void put(std::vector<int>& hosts, int host, bool is_in) {
 Floor::Floor(const HostTable& table)
     : table_(table),
       room_(table),
+      busy_(static_cast<std::size_t>(table.devices), false),
       states_(as_index(table.host_count()), HostState::open),
       whys_(as_index(table.host_count())) {
-  busy_.reserve(table.capacity.size());
-  for (int capacity : table.capacity) busy_.emplace_back(as_index(capacity), false);
+  std::size_t first = 0;
+  first_.reserve(table.capacity.size());
+  for (int capacity : table.capacity)
+    first_.push_back(std::exchange(first, first + as_index(capacity)));
 }
 
 bool Floor::fits(const Gang& gang) const {
@@ -49,6 +52,7 @@ std::vector<Taken> Floor::take(const Shape& shape, std::span<const int> hosts) {
 
 std::vector<Taken> Floor::take(std::span<const Slice> slices, const Needs& needs) {
   std::vector<Taken> taken;
+  taken.reserve(slices.size());
   for (const Slice& slice : slices) {
     const auto host = table_.find(slice.host);
     if (!host) continue;
@@ -63,7 +67,7 @@ std::vector<Taken> Floor::take(std::span<const Slice> slices, const Needs& needs
 
 void Floor::give(std::span<const Taken> taken) {
   for (const Taken& part : taken) {
-    for (int device : part.devices) busy_[as_index(part.host)][as_index(device)] = false;
+    for (int device : part.devices) busy_[place_of(part.host, device)] = false;
     room_.give(part.host, load_of(part));
   }
 }
@@ -90,10 +94,9 @@ void Floor::set(int host, HostState state, std::string why) {
 Taken Floor::take_lowest(int host, const Load& load) {
   Taken taken{host, {}, load.cores, load.memory};
   taken.devices.reserve(as_index(load.devices));
-  auto& busy = busy_[as_index(host)];
   for (int device = 0; std::ssize(taken.devices) < load.devices; ++device) {
-    if (busy[as_index(device)]) continue;
-    busy[as_index(device)] = true;
+    if (busy_[place_of(host, device)]) continue;
+    busy_[place_of(host, device)] = true;
     taken.devices.push_back(device);
   }
   room_.take(host, load);
@@ -104,10 +107,10 @@ Taken Floor::take_lowest(int host, const Load& load) {
 Taken Floor::take_these(int host, std::span<const int> devices) {
   Taken taken{.host = host, .devices = {}};
   taken.devices.reserve(devices.size());
-  auto& busy = busy_[as_index(host)];
+  const int capacity = table_.capacity[as_index(host)];
   for (int device : devices) {
-    if (device < 0 || as_index(device) >= busy.size() || busy[as_index(device)]) continue;
-    busy[as_index(device)] = true;
+    if (device < 0 || device >= capacity || busy_[place_of(host, device)]) continue;
+    busy_[place_of(host, device)] = true;
     taken.devices.push_back(device);
   }
   return taken;

@@ -1,6 +1,7 @@
 // Floor: which devices of the map are taken, which hosts are open, and the room that is left.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,13 +54,17 @@ class Floor {
  private:
   Taken take_lowest(int host, const Load& load);
   Taken take_these(int host, std::span<const int> devices);
+  std::size_t place_of(int host, int device) const {
+    return first_[as_index(host)] + as_index(device);
+  }
 
   const HostTable& table_;
   Room room_;
-  std::vector<std::vector<bool>> busy_;  // by host, by device
-  std::vector<HostState> states_;        // by host
-  std::vector<std::string> whys_;        // by host
-  std::vector<int> avoided_, drained_;   // hosts, ascending
+  std::vector<std::size_t> first_;      // by host: its devices in busy_
+  std::vector<bool> busy_;              // by device, host after host
+  std::vector<HostState> states_;       // by host
+  std::vector<std::string> whys_;       // by host
+  std::vector<int> avoided_, drained_;  // hosts, ascending
 };
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "map/query.h"
 
@@ -15,32 +16,44 @@ HostTable::Traits traits_of(const Host& host) {
                            .memory = host.memory.value_or(kUnbounded),
                            .kind = std::nullopt,
                            .device_memory = kUnbounded};
-  const auto all = devices(host);
-  if (!all.empty()) traits.kind = all.front()->kind;
-  for (const Device* device : all) {
-    if (device->kind != traits.kind) traits.kind.reset();
-    traits.device_memory = std::min(traits.device_memory, device->memory.value_or(kUnbounded));
-  }
+  bool first = true;
+  for (const Island& island : host.islands)
+    for (const Device& device : island.devices) {
+      if (std::exchange(first, false)) traits.kind = device.kind;
+      if (device.kind != traits.kind) traits.kind.reset();
+      traits.device_memory = std::min(traits.device_memory, device.memory.value_or(kUnbounded));
+    }
   return traits;
 }
 
 }  // namespace
 
 HostTable::HostTable(const Map& map) {
+  std::size_t all = 0;
+  for (const Pod& pod : map.pods)
+    for (const Leaf& leaf : pod.leaves) all += leaf.hosts.size();
+  names.reserve(all);
+  capacity.reserve(all);
+  traits.reserve(all);
+  pod_of.reserve(all);
+  by_name_.reserve(all);
   for (const Pod& pod : map.pods) {
-    PodRange& range = pods.emplace_back(PodRange{host_count(), 0});
-    for (const Host* host : hosts(pod)) {
-      names.push_back(host->id);
-      capacity.push_back(static_cast<int>(device_count(*host)));
-      traits.push_back(traits_of(*host));
-      pod_of.push_back(pod_count() - 1);
-      most_devices = std::max(most_devices, capacity.back());
-      devices += capacity.back();
-    }
-    range.end = host_count();
+    pods.push_back({host_count(), 0});
+    for (const Leaf& leaf : pod.leaves)
+      for (const Host& host : leaf.hosts) add(host);
+    pods.back().end = host_count();
   }
-  for (int host = 0; host < host_count(); ++host)
-    by_name_.add(hash_of(names[as_index(host)]), host);
+}
+
+// To the last pod.
+void HostTable::add(const Host& host) {
+  by_name_.add(hash_of(host.id), host_count());
+  names.push_back(host.id);
+  capacity.push_back(static_cast<int>(device_count(host)));
+  traits.push_back(traits_of(host));
+  pod_of.push_back(pod_count() - 1);
+  most_devices = std::max(most_devices, capacity.back());
+  devices += capacity.back();
 }
 
 std::optional<int> HostTable::find(std::string_view host) const {

@@ -46,6 +46,8 @@ struct HostTable {
   std::int64_t devices = 0;
 
  private:
+  void add(const Host& host);
+
   SlotIndex by_name_;
 };
 

@@ -83,6 +83,15 @@ TEST(Pass, LetsNobodyPassTheHead) {
   EXPECT_EQ(plan.waiting[1].reason, "waits behind demo/2 in the queue");
 }
 
+TEST(Pass, TellsAllBehindTheHeadByOneLineThatTheyShare) {
+  const std::vector<Holding> held = {{run(1), {{"h0", {0}}}}};
+  const std::vector<Want> queue = {{run(2), 2, 2}, {run(3), 2, 2}, {run(4), 2, 2}};
+  const auto plan = in_turn(cluster({{2, 2}}), queue, held);
+  ASSERT_EQ(plan.waiting.size(), 3u);
+  EXPECT_EQ(plan.waiting[2].reason, "waits behind demo/2 in the queue");
+  EXPECT_EQ(plan.waiting[1].reason.line().data(), plan.waiting[2].reason.line().data());
+}
+
 TEST(Pass, LetsARunThatTheMapCannotHoldAnyMoreBlockNobody) {
   const std::vector<Want> queue = {{run(1), 3, 1}, {run(2), 1, 1}};
   const auto plan = in_turn(cluster({{1, 1}}), queue, {});

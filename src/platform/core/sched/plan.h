@@ -3,8 +3,11 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -104,12 +107,31 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
+// One line for people. Thousands who wait behind the same run are told the same: they share the
+// line, which nobody changes.
+class Reason {
+ public:
+  Reason() = default;
+  explicit Reason(std::string line) : line_(std::make_shared<const std::string>(std::move(line))) {}
+  std::string_view line() const { return line_ ? std::string_view(*line_) : std::string_view(); }
+  operator std::string_view() const { return line(); }
+  operator std::string() const { return std::string(line()); }
+  bool empty() const { return line().empty(); }
+  friend bool operator==(const Reason& a, const Reason& b) {
+    return a.line_ == b.line_ || a.line() == b.line();
+  }
+  friend bool operator==(const Reason& a, std::string_view b) { return a.line() == b; }
+
+ private:
+  std::shared_ptr<const std::string> line_;
+};
+
 // Why a run waits, by the pass that decided it.
 struct WaitingRun {
   RunId run;
   // The run that must end or start first; none: as the map is now, or the limits, it never starts.
   std::optional<RunId> blocker;
-  std::string reason;  // one line for people
+  Reason reason;
   // When it starts if everybody runs as long as he may, at the latest as far as can be told now.
   // Runs behind the head: as if devices were never idle from the head's start on. None: never.
   std::optional<Time> expected_start = {};

@@ -16,6 +16,7 @@ namespace lockstep {
 namespace radix {
 
 constexpr int kDigitBits = 11;
+constexpr std::uint64_t kDigitMask = (1u << kDigitBits) - 1;
 constexpr std::size_t kWorthIt = 500;  // items; fewer are sorted sooner by comparing
 
 struct Tag {
@@ -31,12 +32,11 @@ inline std::uint64_t differing_bits(const std::vector<Tag>& tags) {
 
 // Stable.
 inline void sort_by_digit(const std::vector<Tag>& from, std::vector<Tag>& to, int shift) {
-  constexpr std::uint64_t kMask = (1u << kDigitBits) - 1;
-  std::array<std::size_t, kMask + 1> place{};
-  for (const Tag& tag : from) ++place[(tag.prefix >> shift) & kMask];
+  std::array<std::size_t, kDigitMask + 1> place{};
+  for (const Tag& tag : from) ++place[(tag.prefix >> shift) & kDigitMask];
   std::size_t sum = 0;
   for (std::size_t& count : place) sum += std::exchange(count, sum);
-  for (const Tag& tag : from) to[place[(tag.prefix >> shift) & kMask]++] = tag;
+  for (const Tag& tag : from) to[place[(tag.prefix >> shift) & kDigitMask]++] = tag;
 }
 
 inline void sort(std::vector<Tag>& tags) {
@@ -44,6 +44,7 @@ inline void sort(std::vector<Tag>& tags) {
   std::vector<Tag> other(tags.size());
   for (int shift = std::countr_zero(bits); shift < static_cast<int>(std::bit_width(bits));
        shift += kDigitBits) {
+    if (((bits >> shift) & kDigitMask) == 0) continue;
     sort_by_digit(tags, other, shift);
     tags.swap(other);
   }

@@ -1,7 +1,9 @@
 #include "platform/core/sched/reasons.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
 #include "platform/core/sched/reservation.h"
@@ -10,7 +12,6 @@ namespace lockstep {
 namespace {
 
 // Work ahead is added up no further than this: nobody plans beyond, and sums cannot overflow.
-constexpr std::size_t kFetchAhead = 8;  // runs; while so many are explained, memory answers
 constexpr Duration kFarthest = std::chrono::hours(24 * 365 * 100);
 
 std::string count_of(std::int64_t n, std::string_view thing) {
@@ -71,10 +72,7 @@ class Explanation {
     std::vector<WaitingRun> all;
     const auto& entries = waiting_.entries();
     all.reserve(entries.size());
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (i + kFetchAhead < entries.size()) waiting_.fetch(entries[i + kFetchAhead]);
-      all.push_back(of(entries[i]));
-    }
+    for (const Entry& entry : entries) explain(entry, all.emplace_back());
     return all;
   }
 
@@ -85,14 +83,14 @@ class Explanation {
   struct Outlook {
     std::optional<RunId> blocker;
     std::optional<Time> start;
-    std::string reason;
+    Reason reason;
   };
 
-  WaitingRun of(const Entry& entry);
-  WaitingRun by_limit(const Entry& entry, const Accounts::Refusal& refusal) const;
+  void explain(const Entry& entry, WaitingRun& waiting);
+  void by_limit(const Entry& entry, const Accounts::Refusal& refusal, WaitingRun& waiting) const;
   std::string closed_hosts(const Gang& gang) const;
-  WaitingRun behind_head(const Entry& entry);
-  std::string could_delay(const Want& want) const;
+  void behind_head(const Entry& entry, WaitingRun& waiting);
+  const Reason& could_delay(Duration limit);
   bool fits(const Entry& entry);
   const Outlook& outlook(const Entry& entry);
   std::string what_it_waits_for(const Gang& gang, const RunId& blocker) const;
@@ -108,37 +106,47 @@ class Explanation {
   std::vector<std::optional<bool>> fits_by_shape_;  // now
   std::optional<RunId> head_;
   std::optional<Time> head_start_;
-  std::string behind_;  // what those say who stand behind it
-  Duration ahead_{};    // work of the head and those behind it so far, spread over all devices
+  // What those are told who stand behind it; and those who could delay it, by how long they run.
+  Reason behind_;
+  std::map<Duration, Reason> delaying_;
+  Duration ahead_{};  // work of the head and those behind it so far, spread over all devices
 };
 
-WaitingRun Explanation::of(const Entry& entry) {
-  const RunId& run = waiting_.want(entry).run;
+void Explanation::explain(const Entry& entry, WaitingRun& waiting) {
+  waiting.run = waiting_.run(entry);
   const Gang& gang = waiting_.gang(entry);
-  if (gang.reach == Reach::nowhere)
-    return {run, std::nullopt, too_large(room_.table(), gang.shape).message};
-  if (gang.reach == Reach::closed) return {run, std::nullopt, closed_hosts(gang)};
+  if (gang.reach == Reach::nowhere) {
+    waiting.reason = Reason(too_large(room_.table(), gang.shape).message);
+    return;
+  }
+  if (gang.reach == Reach::closed) {
+    waiting.reason = Reason(closed_hosts(gang));
+    return;
+  }
   if (const auto refusal = accounts_.refusal(entry.account, device_count(gang.shape)))
-    return by_limit(entry, *refusal);
-  if (head_ && policy_.passing != Passing::anybody) return behind_head(entry);
+    return by_limit(entry, *refusal, waiting);
+  if (head_ && policy_.passing != Passing::anybody) return behind_head(entry, waiting);
   const Outlook& found = outlook(entry);
-  head_ = run;
+  head_ = waiting.run;
   head_start_ = found.start;
-  behind_ = format("waits behind {} in the queue", text(run));
+  behind_ = Reason(format("waits behind {} in the queue", text(waiting.run)));
+  delaying_.clear();
   count_in(entry);
-  return {run, found.blocker, found.reason, found.start};
+  waiting.blocker = found.blocker;
+  waiting.reason = found.reason;
+  waiting.expected_start = found.start;
 }
 
 // It waits for the first moment at which enough devices of its project, or user, are given back.
-WaitingRun Explanation::by_limit(const Entry& entry, const Accounts::Refusal& refusal) const {
+void Explanation::by_limit(const Entry& entry, const Accounts::Refusal& refusal,
+                           WaitingRun& waiting) const {
   const std::int64_t needs = device_count(waiting_.gang(entry).shape);
   const std::string who =
       format("{} {}", refusal.by_user ? "user" : "project", accounts_.name_of(refusal));
-  WaitingRun waiting{waiting_.want(entry).run, std::nullopt, {}};
   if (needs > refusal.most) {
-    waiting.reason = format("needs {}, and {} may hold {} at once", count_of(needs, "device"), who,
-                            refusal.most);
-    return waiting;
+    waiting.reason = Reason(format("needs {}, and {} may hold {} at once",
+                                   count_of(needs, "device"), who, refusal.most));
+    return;
   }
   std::int64_t held = refusal.held;
   for (const auto& [end, holder] : holders_.by_end()) {
@@ -149,9 +157,8 @@ WaitingRun Explanation::by_limit(const Entry& entry, const Accounts::Refusal& re
     waiting.expected_start = end;
     break;
   }
-  waiting.reason = format("needs {}, and {} holds {} of the {} that it may hold at once",
-                          count_of(needs, "device"), who, refusal.held, refusal.most);
-  return waiting;
+  waiting.reason = Reason(format("needs {}, and {} holds {} of the {} that it may hold at once",
+                                 count_of(needs, "device"), who, refusal.held, refusal.most));
 }
 
 std::string Explanation::closed_hosts(const Gang& gang) const {
@@ -167,18 +174,21 @@ std::string Explanation::closed_hosts(const Gang& gang) const {
   return format("needs {}; {}", need_of(table, gang), names);
 }
 
-WaitingRun Explanation::behind_head(const Entry& entry) {
-  const Want& want = waiting_.want(entry);
+void Explanation::behind_head(const Entry& entry, WaitingRun& waiting) {
   const bool refused = policy_.passing == Passing::backfill && fits(entry);
-  WaitingRun waiting{want.run, head_, refused ? could_delay(want) : behind_};
+  waiting.blocker = head_;
+  waiting.reason = refused ? could_delay(entry.limit) : behind_;
   if (head_start_) waiting.expected_start = *head_start_ + ahead_;
   count_in(entry);
-  return waiting;
 }
 
-std::string Explanation::could_delay(const Want& want) const {
-  return format("waits behind {}, which it could delay by running for up to {}", text(*head_),
-                text(want.limit));
+// Users write few different time-outs.
+const Reason& Explanation::could_delay(Duration limit) {
+  Reason& known = delaying_[limit];
+  if (known.empty())
+    known = Reason(format("waits behind {}, which it could delay by running for up to {}",
+                          text(*head_), text(limit)));
+  return known;
 }
 
 bool Explanation::fits(const Entry& entry) {
@@ -193,13 +203,13 @@ const Explanation::Outlook& Explanation::outlook(const Entry& entry) {
   const Gang& gang = waiting_.gang(entry);
   known.emplace();
   if (fits(entry)) {  // since the last decision
-    known->reason = "waits for the next pass over the queue";
+    known->reason = Reason("waits for the next pass over the queue");
     return *known;
   }
   const Reservation reservation(room_, gang, Duration{}, holders_);
   known->blocker = reservation.blocker();
   known->start = reservation.start();
-  known->reason = what_it_waits_for(gang, *reservation.blocker());
+  known->reason = Reason(what_it_waits_for(gang, *reservation.blocker()));
   return *known;
 }
 

@@ -1,20 +1,24 @@
 #include "platform/core/sched/room.h"
 
-#include "base/check.h"
-
 namespace lockstep {
 
 Room::Room(const HostTable& table)
     : table_(&table),
       free_(table.capacity),
-      seen_(as_index(table.host_count()), 0),
+      seen_(table.capacity),
       closed_(as_index(table.host_count()), 0),
       empty_(as_index(table.pod_count()), 0),
       with_(as_index(table.pod_count() + 1) * as_index(table.most_devices + 1), 0) {
-  for (int pod = 0; pod < table.pod_count(); ++pod)
-    with_[cell(pod, 0)] = table.pods[as_index(pod)].end - table.pods[as_index(pod)].first;
-  with_[cell(table.pod_count(), 0)] = table.host_count();
-  for (int host = 0; host < table.host_count(); ++host) look_again(host);
+  for (int host = 0; host < table.host_count(); ++host) {
+    const int pod = table.pod_of[as_index(host)], capacity = table.capacity[as_index(host)];
+    ++with_[cell(pod, capacity)];
+    ++with_[cell(table.pod_count(), capacity)];
+    empty_[as_index(pod)] += int{capacity > 0};
+    free_in_all_ += capacity;
+  }
+  // So far those with exactly so many.
+  for (int pod = 0; pod <= table.pod_count(); ++pod)
+    for (int d = table.most_devices; d > 0; --d) with_[cell(pod, d - 1)] += with_[cell(pod, d)];
 }
 
 void Room::close(int host) {
@@ -41,34 +45,10 @@ bool Room::meets(int host) const {
          needs_.cores <= has.cores - taken.cores && needs_.memory <= has.memory - taken.memory;
 }
 
-void Room::change(int host, const Load& load, int sign) {
-  int& free = free_[as_index(host)];
-  free += sign * load.devices;
-  LS_CHECK(free >= 0 && free <= table_->capacity[as_index(host)]);
-  if (load.cores > 0 || load.memory > Bytes(0)) {
-    if (taken_.empty()) taken_.resize(free_.size());
-    taken_[as_index(host)].cores -= sign * load.cores;
-    taken_[as_index(host)].memory -= sign * load.memory;
-  }
-  look_again(host);
-}
-
-void Room::look_again(int host) {
-  const int before = seen_[as_index(host)];
-  const int after = shows(host) ? free_[as_index(host)] : 0;
-  if (before == after) return;
-  const int capacity = table_->capacity[as_index(host)];
-  const int pod = table_->pod_of[as_index(host)];
-  count(pod, before, after);
-  count(table_->pod_count(), before, after);
-  empty_[as_index(pod)] += int{after == capacity} - int{before == capacity};
-  seen_[as_index(host)] = after;
-  free_in_all_ += after - before;
-}
-
-void Room::count(int pod, int before, int after) {
-  for (int d = before + 1; d <= after; ++d) ++with_[cell(pod, d)];
-  for (int d = after + 1; d <= before; ++d) --with_[cell(pod, d)];
+void Room::change_taken(int host, const Load& load, int sign) {
+  if (taken_.empty()) taken_.resize(free_.size());
+  taken_[as_index(host)].cores -= sign * load.cores;
+  taken_[as_index(host)].memory -= sign * load.memory;
 }
 
 bool Room::fits(const Gang& gang) const {

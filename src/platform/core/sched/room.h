@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "base/check.h"
 #include "platform/core/sched/host_table.h"
 
 namespace lockstep {
@@ -57,9 +58,32 @@ class Room {
   }
   bool shows(int host) const { return !closed_[as_index(host)] && (!narrowed_ || meets(host)); }
   bool meets(int host) const;
-  void change(int host, const Load& load, int sign);
-  void look_again(int host);
-  void count(int pod, int before, int after);
+  // Inline: a reservation changes hundreds of hosts.
+  void change(int host, const Load& load, int sign) {
+    int& free = free_[as_index(host)];
+    free += sign * load.devices;
+    LS_CHECK(free >= 0 && free <= table_->capacity[as_index(host)]);
+    if (load.cores > 0 || load.memory > Bytes(0)) change_taken(host, load, sign);
+    look_again(host);
+  }
+  void change_taken(int host, const Load& load, int sign);
+  void look_again(int host) {
+    const int before = seen_[as_index(host)];
+    const int after = shows(host) ? free_[as_index(host)] : 0;
+    if (before == after) return;
+    const int capacity = table_->capacity[as_index(host)];
+    const int pod = table_->pod_of[as_index(host)];
+    count(pod, before, after);
+    count(table_->pod_count(), before, after);
+    empty_[as_index(pod)] += int{after == capacity} - int{before == capacity};
+    seen_[as_index(host)] = after;
+    free_in_all_ += after - before;
+  }
+  void count(int pod, int before, int after) {
+    int* with = &with_[cell(pod, 0)];
+    for (int d = before + 1; d <= after; ++d) ++with[d];
+    for (int d = after + 1; d <= before; ++d) --with[d];
+  }
 
   const HostTable* table_;
   std::vector<int> free_;     // by host

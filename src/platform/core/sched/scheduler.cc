@@ -23,7 +23,7 @@ namespace lockstep {
 class Scheduler::State {
  public:
   State(const Map& map, const SchedulingPolicy& policy)
-      : policy_(policy), table_(map), floor_(table_), waiting_(table_, policy) {
+      : policy_(policy), table_(map), floor_(table_), waiting_(table_, accounts_, policy) {
     LS_CHECK(policy.checkpoint_interval > Duration(0));
   }
   State(const State&) = delete;  // its parts refer to one another
@@ -67,6 +67,8 @@ class Scheduler::State {
     std::vector<int> left{};
     std::vector<char> full{};
     std::vector<std::size_t> refused{};
+    // And behind the heads: who runs longer than this has not to be looked at, see skim().
+    std::vector<Duration> longest{};
     std::size_t shapes_left = 0;
     std::vector<std::size_t> started{};  // positions in the order
     std::vector<RunId> taken_back{};     // were placed by this decision, and make room now
@@ -77,6 +79,8 @@ class Scheduler::State {
   Plan walk(Time now, std::vector<RunId>& taken_back);
   Pass begin(Time now);
   void look_at(Pass& pass, std::size_t position, int rank = WaitingList::kOrdinary);
+  std::size_t skim(const Pass& pass, std::size_t next);
+  void note(Pass& pass, int shape, bool starts) const;
   // Of those behind the head, by their positions.
   void pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates);
   // Whether the run starts; if it does, it holds devices from here on.
@@ -222,6 +226,7 @@ Plan Scheduler::State::walk(Time now, std::vector<RunId>& taken_back) {
   };
   auto late = beyond.begin();
   while (pass.shapes_left > 0 || may_make_room(pass, WaitingList::kOrdinary)) {
+    if (late == beyond.end()) next = skim(pass, next);
     const bool from_beyond = late != beyond.end() && !stands_behind(*late);
     if (!from_beyond && next == entries.size()) break;
     look_at(pass, from_beyond ? *late++ : next++);
@@ -244,6 +249,7 @@ Scheduler::State::Pass Scheduler::State::begin(Time now) {
   pass.left = waiting_.count_by_shape();
   pass.full.resize(pass.left.size(), 0);
   pass.refused.resize(pass.left.size(), kNeverRefused);
+  pass.longest.resize(pass.left.size(), Duration::max());
   pass.shapes_left = pass.left.size() - static_cast<std::size_t>(std::ranges::count(pass.left, 0));
   return pass;
 }
@@ -251,7 +257,36 @@ Scheduler::State::Pass Scheduler::State::begin(Time now) {
 // rank: by which it may start, at best.
 void Scheduler::State::look_at(Pass& pass, std::size_t position, int rank) {
   const Entry& entry = waiting_.entries()[position];
-  if (consider(pass, entry, std::max(entry.rank, rank))) pass.started.push_back(position);
+  const bool starts = consider(pass, entry, std::max(entry.rank, rank));
+  if (starts) pass.started.push_back(position);
+  note(pass, entry.shape, starts);
+}
+
+// From there on the first for whom consider() may do anything. Most of those who wait behind the
+// heads are passed over here, at a nanosecond each.
+std::size_t Scheduler::State::skim(const Pass& pass, std::size_t next) {
+  const auto& entries = waiting_.entries();
+  if (pass.heads[WaitingList::kOrdinary] < policy_.reservations) return next;
+  while (next < entries.size() && entries[next].rank == WaitingList::kOrdinary &&
+         entries[next].limit > pass.longest[as_index(entries[next].shape)])
+    ++next;
+  return next;
+}
+
+// What consider() has found of a shape: it fits nowhere, or only who ends before every head starts.
+void Scheduler::State::note(Pass& pass, int shape, bool starts) const {
+  if (starts) {  // what the heads can spare is another now
+    for (std::size_t i = 0; i < pass.longest.size(); ++i)
+      if (!pass.full[i]) pass.longest[i] = Duration::max();
+    return;
+  }
+  const std::size_t i = as_index(shape);
+  if (pass.full[i]) {
+    pass.longest[i] = Duration::min();
+  } else if (pass.refused[i] == pass.started.size()) {
+    for (const Kept& kept : pass.kept)
+      pass.longest[i] = std::min(pass.longest[i], kept.place.start() - pass.now);
+  }
 }
 
 void Scheduler::State::pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates) {
@@ -319,7 +354,7 @@ std::optional<RunId> Scheduler::State::head() {
   for (const Entry& entry : waiting_.entries()) {
     const Gang& gang = waiting_.gang(entry);
     if (can_be_placed(gang.reach) && accounts_.allows(entry.account, device_count(gang.shape)))
-      return waiting_.want(entry).run;
+      return waiting_.run(entry);
   }
   return std::nullopt;
 }
@@ -332,7 +367,9 @@ void Scheduler::State::meet_full(Pass& pass, const Entry& entry, int rank) {
   int& heads = pass.heads[as_index(rank)];
   if (!can_be_placed(gang.reach) || heads == policy_.reservations) return;
   ++heads;
-  if (policy_.passing != Passing::backfill) return;
+  // Where nobody behind fits either, nobody has to be held back.
+  const bool is_last = rank == WaitingList::kOrdinary && pass.shapes_left == 0;
+  if (policy_.passing != Passing::backfill || is_last) return;
   pass.kept.push_back({keep(pass, gang, entry.limit, rank), rank, gang, entry.limit});
 }
 
@@ -345,7 +382,7 @@ Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration 
 
 void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int> hosts) {
   if (--pass.left[as_index(entry.shape)] == 0) --pass.shapes_left;
-  const Want& want = waiting_.want(entry);
+  const Want want = waiting_.want(entry);
   const Shape& shape = waiting_.gang(entry).shape;
   Holder holder{.run = want.run,
                 .taken = floor_.take(shape, hosts),
@@ -401,6 +438,7 @@ void Scheduler::State::look_anew(Pass& pass) {
     pass.full[shape] = 0;
   }
   std::ranges::fill(pass.refused, kNeverRefused);
+  std::ranges::fill(pass.longest, Duration::max());
   for (Kept& kept : std::exchange(pass.kept, {}))
     pass.kept.push_back(
         {keep(pass, kept.gang, kept.limit, kept.rank), kept.rank, kept.gang, kept.limit});

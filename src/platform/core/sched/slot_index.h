@@ -18,13 +18,16 @@
 namespace lockstep {
 
 inline std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
-inline std::size_t hash_of(const RunId& run) {
+// Of a number within a family, such as a run's within its project, by the family's hash.
+inline std::size_t hash_of(std::size_t family, std::uint64_t number) {
   // Eight neighbouring numbers share a line of the cache, and the eights go far apart (Fibonacci
   // hashing): else the numbers of two projects, each without holes, could lie over each other.
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15, kInLine = std::uint64_t{7} << 32;
-  const auto number = static_cast<std::uint64_t>(run.number);
-  const std::uint64_t mixed = (hash_of(run.project) ^ (number >> 3)) * kGolden;
+  const std::uint64_t mixed = (family ^ (number >> 3)) * kGolden;
   return (mixed & ~kInLine) | ((number << 32) & kInLine);
+}
+inline std::size_t hash_of(const RunId& run) {
+  return hash_of(hash_of(run.project), static_cast<std::uint64_t>(run.number));
 }
 
 class SlotIndex {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include "base/check.h"
@@ -16,6 +18,8 @@ class SortedItems {
  public:
   explicit SortedItems(Less less) : less_(less) {}
 
+  // So many will be added.
+  void reserve(std::size_t count) { fresh_.reserve(fresh_.size() + count); }
   void add(const Item& item) { fresh_.push_back(item); }
   // It is there.
   void remove(const Item& item) {
@@ -27,15 +31,14 @@ class SortedItems {
   // Those at these positions, ascending.
   void remove_at(const std::vector<std::size_t>& positions) {
     if (positions.empty()) return;
-    std::size_t kept = positions.front();
-    std::size_t next = 0;
-    for (std::size_t i = kept; i < items_.size(); ++i) {
-      if (next < positions.size() && positions[next] == i)
-        ++next;
-      else
-        items_[kept++] = items_[i];
-    }
-    items_.resize(kept);
+    const auto at = [&](std::size_t i) {
+      return items_.begin() + (i < positions.size() ? static_cast<std::ptrdiff_t>(positions[i])
+                                                    : std::ssize(items_));
+    };
+    auto kept = at(0);
+    for (std::size_t i = 0; i < positions.size(); ++i)
+      kept = std::move(std::next(at(i)), at(i + 1), kept);
+    items_.erase(kept, items_.end());
   }
   const std::vector<Item>& items() {
     settle();

@@ -3,11 +3,23 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+// Few needs differ where nodes and devices do not.
+std::size_t hash_of_shape(const Shape& shape) {
+  constexpr std::uint64_t kPrime = 1'000'003;
+  const std::uint64_t sizes = static_cast<std::uint64_t>(shape.nodes) * kPrime +
+                              static_cast<std::uint64_t>(shape.remainder);
+  return hash_of(sizes, static_cast<std::uint64_t>(shape.devices));
+}
+
+}  // namespace
 
 std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration timeout, int share) {
   const Duration since = arrived.time_since_epoch();
@@ -24,24 +36,31 @@ std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration ti
   return (since + policy.aging * counted * share / 100).count();
 }
 
-WaitingList::WaitingList(const HostTable& table, const SchedulingPolicy& policy)
-    : policy_(policy), empty_(table), open_(table), entries_(Ahead{this}) {}
+WaitingList::WaitingList(const HostTable& table, const Accounts& accounts,
+                         const SchedulingPolicy& policy)
+    : policy_(policy), accounts_(accounts), empty_(table), open_(empty_), entries_(Ahead{this}) {}
 
 bool WaitingList::Ahead::operator()(const Entry& a, const Entry& b) const {
   if (a.rank != b.rank) return a.rank < b.rank;
   if (a.key != b.key) return a.key < b.key;
-  const Want& first = list->want(a);
-  const Want& second = list->want(b);
-  const auto turn = [&](const Want& want, int priority) {
-    return std::tuple(-priority, order_key(list->policy_, want), want.arrived);
+  const auto turn = [&](const Entry& entry) {
+    const Row& row = list->row(entry);
+    return std::tuple(-row.priority, list->own_key(row), row.arrived);
   };
-  const auto turns = std::pair(turn(first, first.priority), turn(second, second.priority));
-  return turns.first != turns.second ? turns.first < turns.second : first.run < second.run;
+  const auto turns = std::pair(turn(a), turn(b));
+  if (turns.first != turns.second) return turns.first < turns.second;
+  const auto& accounts = list->accounts_;
+  return std::tie(accounts.project(a.account), a.number) <
+         std::tie(accounts.project(b.account), b.number);
 }
 
-int WaitingList::rank_of(const Want& want) const {
-  if (want.run_class == RunClass::preemptible) return kPreemptible;
-  return want.run_class == RunClass::debug && policy_.lane_percent > 0 ? kLane : kOrdinary;
+std::int64_t WaitingList::own_key(const Row& row) const {
+  return order_key(policy_, row.arrived, row.entry.limit + row.used, row.share);
+}
+
+int WaitingList::rank_of(RunClass run_class) const {
+  if (run_class == RunClass::preemptible) return kPreemptible;
+  return run_class == RunClass::debug && policy_.lane_percent > 0 ? kLane : kOrdinary;
 }
 
 std::uint64_t WaitingList::Ahead::prefix(const Entry& entry) {
@@ -52,18 +71,24 @@ std::uint64_t WaitingList::Ahead::prefix(const Entry& entry) {
 }
 
 std::optional<int> WaitingList::find(const RunId& run) const {
-  return by_run_.find(hash_of(run), [&](int slot) { return wants_[as_index(slot)].run == run; });
+  return by_run_.find(hash_of(run), [&](int slot) {
+    const Entry& entry = rows_[as_index(slot)].entry;
+    return entry.number == run.number && accounts_.project(entry.account) == run.project;
+  });
 }
 
-int WaitingList::take_slot(const Want& want) {
+// That of run(entry).
+std::size_t WaitingList::hash_of_run(const Entry& entry) const {
+  return hash_of(accounts_.project_hash(entry.account), static_cast<std::uint64_t>(entry.number));
+}
+
+int WaitingList::take_slot() {
   if (free_slots_.empty()) {
-    wants_.push_back(want);
-    by_slot_.emplace_back();
-    return static_cast<int>(wants_.size()) - 1;
+    rows_.emplace_back();
+    return static_cast<int>(rows_.size()) - 1;
   }
   const int slot = free_slots_.back();
   free_slots_.pop_back();
-  wants_[as_index(slot)] = want;
   return slot;
 }
 
@@ -71,25 +96,57 @@ void WaitingList::add(const Want& want, Accounts::Number account) {
   LS_CHECK(!contains(want.run));
   const int shape = shape_number(shape_of(want));
   ++counts_[as_index(shape)];
-  const int slot = take_slot(want);
-  const Entry entry{order_key(policy_, want), want.limit, rank_of(want), shape, slot, account};
-  by_slot_[as_index(slot)] = entry;
-  by_run_.add(hash_of(want.run), slot);
-  entries_.add(entry);
+  const int slot = take_slot();
+  Row& row = rows_[as_index(slot)];
+  row = {.entry = {.key = order_key(policy_, want),
+                   .limit = want.limit,
+                   .number = want.run.number,
+                   .rank = rank_of(want.run_class),
+                   .shape = shape,
+                   .slot = slot,
+                   .account = account},
+         .arrived = want.arrived,
+         .used = want.used,
+         .share = want.share,
+         .priority = want.priority,
+         .moves_left = want.moves_left,
+         .run_class = want.run_class,
+         .may_pause = want.may_pause};
+  by_run_.add(hash_of_run(row.entry), slot);
+  entries_.add(row.entry);
   with_priority_ += int{want.priority != 0};
   rearranged_ = rearranged_ && with_priority_ == 0;
 }
 
+Want WaitingList::want(const Entry& entry) const {
+  const Row& row = this->row(entry);
+  const Shape& shape = gang(entry).shape;
+  return {.run = run(entry),
+          .nodes = shape.nodes,
+          .devices = shape.devices,
+          .remainder = shape.remainder,
+          .arrived = row.arrived,
+          .limit = entry.limit,
+          .used = row.used,
+          .priority = row.priority,
+          .moves_left = row.moves_left,
+          .may_pause = row.may_pause,
+          .run_class = row.run_class,
+          .user = accounts_.user(entry.account),
+          .share = row.share,
+          .needs = shape.needs};
+}
+
 void WaitingList::reserve(std::size_t count) {
-  wants_.reserve(wants_.size() + count);
-  by_slot_.reserve(by_slot_.size() + count);
+  rows_.reserve(rows_.size() + count);
   by_run_.reserve(count);
+  entries_.reserve(count);
 }
 
 void WaitingList::remove(const RunId& run) {
   const auto slot = find(run);
   LS_CHECK(slot.has_value());
-  const Entry entry = by_slot_[as_index(*slot)];
+  const Entry entry = rows_[as_index(*slot)].entry;
   entries_.remove(entry);
   forget(entry);
 }
@@ -106,11 +163,11 @@ void WaitingList::stand_behind_priorities() {
   using Line = std::pair<int, std::string_view>;                       // rank and project
   std::map<Line, std::map<int, std::int64_t, std::greater<>>> latest;  // own keys, by priority
   const auto line_of = [&](const Entry& entry) {
-    return Line(entry.rank, want(entry).run.project);
+    return Line(entry.rank, accounts_.project(entry.account));
   };
   for (const Entry& entry : entries_.items()) {
-    const std::int64_t own = order_key(policy_, want(entry));
-    auto& key = latest[line_of(entry)].try_emplace(want(entry).priority, own).first->second;
+    const std::int64_t own = own_key(row(entry));
+    auto& key = latest[line_of(entry)].try_emplace(row(entry).priority, own).first->second;
     key = std::max(key, own);
   }
   for (auto& [line, keys] : latest)
@@ -118,10 +175,11 @@ void WaitingList::stand_behind_priorities() {
       if (key != keys.begin()) key->second = std::max(key->second, std::prev(key)->second);
   entries_.rearrange([&](Entry& entry) {
     const auto& keys = latest.at(line_of(entry));
-    const auto same = keys.find(want(entry).priority);
-    entry.key = order_key(policy_, want(entry));
+    Row& row = rows_[as_index(entry.slot)];
+    const auto same = keys.find(row.priority);
+    entry.key = own_key(row);
     if (same != keys.begin()) entry.key = std::max(entry.key, std::prev(same)->second);
-    by_slot_[as_index(entry.slot)] = entry;
+    row.entry = entry;
   });
 }
 
@@ -132,17 +190,18 @@ void WaitingList::remove_at(const std::vector<std::size_t>& positions) {
 
 void WaitingList::forget(const Entry& entry) {
   rearranged_ = rearranged_ && with_priority_ == 0;
-  with_priority_ -= int{want(entry).priority != 0};
-  by_run_.remove(hash_of(want(entry).run), entry.slot);
+  with_priority_ -= int{row(entry).priority != 0};
+  by_run_.remove(hash_of_run(entry), entry.slot);
   free_slots_.push_back(entry.slot);
   if (--counts_[as_index(entry.shape)] > 0) return;
-  shape_numbers_.erase(gang(entry).shape);
+  by_shape_.remove(hash_of_shape(gang(entry).shape), entry.shape);
   free_shapes_.push_back(entry.shape);
 }
 
 int WaitingList::shape_number(const Shape& shape) {
-  if (const auto known = shape_numbers_.find(shape); known != shape_numbers_.end())
-    return known->second;
+  const std::size_t hash = hash_of_shape(shape);
+  const auto is_it = [&](int known) { return gangs_[as_index(known)].shape == shape; };
+  if (const auto known = by_shape_.find(hash, is_it)) return *known;
   int number = static_cast<int>(gangs_.size());
   if (free_shapes_.empty()) {
     gangs_.emplace_back();
@@ -152,7 +211,7 @@ int WaitingList::shape_number(const Shape& shape) {
     free_shapes_.pop_back();
   }
   gangs_[as_index(number)] = {shape, reach_for(shape)};
-  shape_numbers_.emplace(shape, number);
+  by_shape_.add(hash, number);
   return number;
 }
 
@@ -170,8 +229,7 @@ void WaitingList::set_open(int host, bool open) {
     open_.open(host);
   else
     open_.close(host);
-  for (const auto& [shape, number] : shape_numbers_)
-    gangs_[as_index(number)].reach = reach_for(shape);
+  for (Gang& gang : gangs_) gang.reach = reach_for(gang.shape);
 }
 
 }  // namespace lockstep
