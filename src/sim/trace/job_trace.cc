@@ -65,13 +65,12 @@ Result<std::int64_t> number_between(const Cell& cell, double least, double most,
   return static_cast<std::int64_t>(*number);
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // The number that the digits of words[from, from + length) write.
-std::optional<int> digits_at(std::string_view words, std::size_t from, std::size_t length) {
+int digits_at(std::string_view words, std::size_t from, std::size_t length) {
   int number = 0;
-  for (char c : words.substr(from, length)) {
-    if (c < '0' || c > '9') return std::nullopt;
-    number = number * 10 + (c - '0');
-  }
+  for (std::size_t i = from; i < from + length; ++i) number = number * 10 + (words[i] - '0');
   return number;
 }
 
@@ -80,17 +79,16 @@ std::optional<Seconds> date_and_time(std::string_view words) {
   constexpr std::string_view kPattern = "....-..-.. ..:..:..";
   if (words.size() != kPattern.size()) return std::nullopt;
   for (std::size_t i = 0; i < words.size(); ++i)
-    if (kPattern[i] != '.' && kPattern[i] != words[i]) return std::nullopt;
-  const auto year = digits_at(words, 0, 4), month = digits_at(words, 5, 2),
-             day = digits_at(words, 8, 2), hour = digits_at(words, 11, 2),
-             minute = digits_at(words, 14, 2), second = digits_at(words, 17, 2);
-  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date(std::chrono::year(*year),
-                                         std::chrono::month(static_cast<unsigned>(*month)),
-                                         std::chrono::day(static_cast<unsigned>(*day)));
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
-  return std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(*hour) +
-         std::chrono::minutes(*minute) + Seconds(*second);
+    if (kPattern[i] == '.' ? !is_digit(words[i]) : kPattern[i] != words[i]) return std::nullopt;
+  const int year = digits_at(words, 0, 4), month = digits_at(words, 5, 2),
+            day = digits_at(words, 8, 2), hour = digits_at(words, 11, 2),
+            minute = digits_at(words, 14, 2), second = digits_at(words, 17, 2);
+  const std::chrono::year_month_day date(std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day)));
+  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(hour) +
+         std::chrono::minutes(minute) + Seconds(second);
 }
 
 Result<Seconds> read_time(const Cell& cell, TimeForm form) {
@@ -148,8 +146,10 @@ class JobReader {
                                               "a number of seconds from 1 to ten years")));
     const Cell devices = cell(row, devices_);
     constexpr std::string_view kExpected = "a whole number of devices from 1 to 1000000";
-    job.devices = static_cast<int>(TRY(number_between(devices, 1, kDevicesMost, kExpected)));
-    if (decimal(devices.value) != job.devices) return devices.error(kExpected);
+    const auto number = decimal(devices.value);
+    if (!number || *number < 1 || *number > kDevicesMost || std::trunc(*number) != *number)
+      return devices.error(kExpected);
+    job.devices = static_cast<int>(*number);
     return job;
   }
 

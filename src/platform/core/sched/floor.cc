@@ -23,9 +23,11 @@ Floor::Floor(const HostTable& table)
       states_(as_index(table.host_count()), HostState::open),
       whys_(as_index(table.host_count())) {
   std::size_t first = 0;
-  first_.reserve(table.capacity.size());
-  for (int capacity : table.capacity)
-    first_.push_back(std::exchange(first, first + as_index(capacity)));
+  spans_.reserve(table.capacity.size());
+  for (int capacity : table.capacity) {
+    spans_.push_back({first, capacity});
+    first += as_index(capacity);
+  }
 }
 
 bool Floor::fits(const Gang& gang) const {
@@ -65,9 +67,19 @@ std::vector<Taken> Floor::take(std::span<const Slice> slices, const Needs& needs
   return taken;
 }
 
+void Floor::fetch(std::span<const Slice> slices) const {
+  for (const Slice& slice : slices) {
+    const auto host = table_.likely(slice.host);
+    if (!host) continue;
+    __builtin_prefetch(&table_.names[as_index(*host)]);
+    __builtin_prefetch(&spans_[as_index(*host)]);
+    room_.fetch(*host);
+  }
+}
+
 void Floor::give(std::span<const Taken> taken) {
   for (const Taken& part : taken) {
-    for (int device : part.devices) busy_[place_of(part.host, device)] = false;
+    part.devices.for_each([&](int device) { busy_[place_of(part.host, device)] = false; });
     room_.give(part.host, load_of(part));
   }
 }
@@ -76,7 +88,7 @@ std::vector<Slice> Floor::named(std::span<const Taken> taken) const {
   std::vector<Slice> slices;
   slices.reserve(taken.size());
   for (const Taken& part : taken)
-    slices.push_back({table_.names[as_index(part.host)], part.devices});
+    slices.push_back({table_.names[as_index(part.host)], part.devices.indices()});
   return slices;
 }
 
@@ -93,11 +105,12 @@ void Floor::set(int host, HostState state, std::string why) {
 
 Taken Floor::take_lowest(int host, const Load& load) {
   Taken taken{host, {}, load.cores, load.memory};
-  taken.devices.reserve(as_index(load.devices));
-  for (int device = 0; std::ssize(taken.devices) < load.devices; ++device) {
+  int missing = load.devices;
+  for (int device = 0; missing > 0; ++device) {
     if (busy_[place_of(host, device)]) continue;
     busy_[place_of(host, device)] = true;
-    taken.devices.push_back(device);
+    taken.devices.add(device);
+    --missing;
   }
   room_.take(host, load);
   return taken;
@@ -106,12 +119,11 @@ Taken Floor::take_lowest(int host, const Load& load) {
 // Their bits alone.
 Taken Floor::take_these(int host, std::span<const int> devices) {
   Taken taken{.host = host, .devices = {}};
-  taken.devices.reserve(devices.size());
-  const int capacity = table_.capacity[as_index(host)];
+  const int capacity = spans_[as_index(host)].capacity;
   for (int device : devices) {
     if (device < 0 || device >= capacity || busy_[place_of(host, device)]) continue;
     busy_[place_of(host, device)] = true;
-    taken.devices.push_back(device);
+    taken.devices.add(device);
   }
   return taken;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "platform/core/model/host_state.h"
+#include "platform/core/sched/device_set.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/room.h"
 
@@ -16,7 +17,7 @@ namespace lockstep {
 // Devices of one host, by its position in the map, and what goes with them.
 struct Taken {
   int host = 0;
-  std::vector<int> devices;
+  DeviceSet devices{};
   int cores = 0;
   Bytes memory{};
 };
@@ -40,6 +41,8 @@ class Floor {
   // These, as far as the map has them and they are free.
   std::vector<Taken> take(std::span<const Slice> slices, const Needs& needs);
   void give(std::span<const Taken> taken);
+  // These will be taken soon: what is known of their hosts lies anywhere in memory.
+  void fetch(std::span<const Slice> slices) const;
   std::vector<Slice> named(std::span<const Taken> taken) const;
 
   // Why: one clause for people.
@@ -54,13 +57,18 @@ class Floor {
  private:
   Taken take_lowest(int host, const Load& load);
   Taken take_these(int host, std::span<const int> devices);
+  // Of a host's devices in busy_.
+  struct Span {
+    std::size_t first = 0;
+    int capacity = 0;
+  };
   std::size_t place_of(int host, int device) const {
-    return first_[as_index(host)] + as_index(device);
+    return spans_[as_index(host)].first + as_index(device);
   }
 
   const HostTable& table_;
   Room room_;
-  std::vector<std::size_t> first_;      // by host: its devices in busy_
+  std::vector<Span> spans_;             // by host
   std::vector<bool> busy_;              // by device, host after host
   std::vector<HostState> states_;       // by host
   std::vector<std::string> whys_;       // by host

@@ -6,7 +6,7 @@ namespace lockstep {
 
 std::int64_t device_count(const Holder& holder) {
   std::int64_t devices = 0;
-  for (const Taken& taken : holder.taken) devices += std::ssize(taken.devices);
+  for (const Taken& taken : holder.taken) devices += load_of(taken).devices;
   return devices;
 }
 

@@ -26,22 +26,36 @@ HostTable::Traits traits_of(const Host& host) {
   return traits;
 }
 
+// What is read of a host lies in three places.
+void fetch_hosts_ahead(const std::vector<const Host*>& hosts, std::size_t i) {
+  constexpr std::size_t kNear = 6, kFar = 12, kFarthest = 18;
+  if (i + kFarthest >= hosts.size()) return;
+  __builtin_prefetch(&hosts[i + kFarthest]->islands);
+  __builtin_prefetch(hosts[i + kFar]->islands.data());
+  constexpr std::size_t kOfALine = std::max<std::size_t>(1, 64 / sizeof(Device));
+  for (const Island& island : hosts[i + kNear]->islands)
+    for (std::size_t d = 0; d < island.devices.size(); d += kOfALine)
+      __builtin_prefetch(&island.devices[d]);
+}
+
 }  // namespace
 
 HostTable::HostTable(const Map& map) {
-  std::size_t all = 0;
-  for (const Pod& pod : map.pods)
-    for (const Leaf& leaf : pod.leaves) all += leaf.hosts.size();
-  names.reserve(all);
-  capacity.reserve(all);
-  traits.reserve(all);
-  pod_of.reserve(all);
-  by_name_.reserve(all);
+  const auto all = hosts(map);
+  names.reserve(all.size());
+  capacity.reserve(all.size());
+  traits.reserve(all.size());
+  pod_of.reserve(all.size());
+  by_name_.reserve(all.size());
   for (const Pod& pod : map.pods) {
-    pods.push_back({host_count(), 0});
-    for (const Leaf& leaf : pod.leaves)
-      for (const Host& host : leaf.hosts) add(host);
-    pods.back().end = host_count();
+    std::size_t count = 0;
+    for (const Leaf& leaf : pod.leaves) count += leaf.hosts.size();
+    pods.push_back({host_count(), host_count() + static_cast<int>(count)});
+    for (; count > 0; --count) {
+      const auto next = as_index(host_count());
+      fetch_hosts_ahead(all, next);
+      add(*all[next]);
+    }
   }
 }
 

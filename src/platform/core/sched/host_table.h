@@ -34,6 +34,9 @@ struct HostTable {
 
   explicit HostTable(const Map& map);
   std::optional<int> find(std::string_view host) const;
+  // The one that find() looks at first, if any; and before that: it will be asked for soon.
+  std::optional<int> likely(std::string_view host) const { return by_name_.likely(hash_of(host)); }
+  void fetch(std::string_view host) const { by_name_.fetch(hash_of(host)); }
   int host_count() const { return static_cast<int>(names.size()); }
   int pod_count() const { return static_cast<int>(pods.size()); }
 

@@ -4,13 +4,30 @@
 #include "platform/core/sched/scheduler.h"
 
 namespace lockstep {
+namespace {
+
+// What is read of a holding, and of its hosts, lies in many places: all that is fetched while those
+// before it are told.
+void fetch_ahead(const Scheduler& scheduler, std::span<const Holding> held, std::size_t i) {
+  constexpr std::size_t kNear = 3, kFar = 6, kFarthest = 9;
+  if (i + kFarthest >= held.size()) return;
+  __builtin_prefetch(held[i + kFarthest].slices.data());
+  scheduler.fetch(held[i + kFar], true);
+  scheduler.fetch(held[i + kNear], false);
+  for (const Slice& slice : held[i + kNear].slices) __builtin_prefetch(slice.devices.data());
+}
+
+}  // namespace
 
 Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> queue,
           std::span<const Holding> held, Time now, const Conditions& conditions) {
   Scheduler scheduler(map, policy);
   scheduler.set_limits(conditions.limits);
   for (const auto& [host, state, why] : conditions.hosts) scheduler.set_host(host, state, why);
-  for (const Holding& holding : held) scheduler.hold(holding);
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    fetch_ahead(scheduler, held, i);
+    scheduler.hold(held[i]);
+  }
   scheduler.expect_more(queue.size());
   for (const Want& want : queue) scheduler.submit(want);
   Plan plan = scheduler.decide(now);

@@ -1,6 +1,8 @@
 // sort_by_prefix(): sorts by a number first, which needs no comparison, and what it leaves equal by
-// `less`. Digit by digit, from the lowest that differs (LSD radix sort), over pairs of the number
-// and a position: each pass reads and writes 16 bytes an item, whatever the items are.
+// `less`. Digit by digit, from the lowest (LSD radix sort), over words of 64 bits that hold the
+// number's highest bits that differ, and below them the item's position: each pass reads and writes
+// 8 bytes an item, whatever the items are. Bits for which a word has no room, and those below four
+// digits, are left to `less`, too.
 #pragma once
 
 #include <algorithm>
@@ -16,37 +18,51 @@ namespace lockstep {
 namespace radix {
 
 constexpr int kDigitBits = 11;
+constexpr int kDigits = 4;
 constexpr std::uint64_t kDigitMask = (1u << kDigitBits) - 1;
-constexpr std::size_t kWorthIt = 500;  // items; fewer are sorted sooner by comparing
+constexpr std::size_t kWorthIt = 500;    // items; fewer are sorted sooner by comparing
+constexpr std::size_t kFetchAhead = 16;  // items; while so many are copied, memory answers
 
-struct Tag {
-  std::uint64_t prefix = 0;
-  std::size_t position = 0;
+// Words of a prefix's bits [low, low + width), above positions of so many bits.
+struct Form {
+  int low = 0;
+  int width = 0;
+  int position_bits = 0;
+
+  std::uint64_t word(std::uint64_t prefix, std::size_t position) const {
+    const std::uint64_t bits = (prefix >> low) & ((std::uint64_t{1} << width) - 1);
+    return bits << position_bits | position;
+  }
+  std::uint64_t bits_of(std::uint64_t word) const { return word >> position_bits; }
+  std::size_t position_of(std::uint64_t word) const {
+    return word & ((std::uint64_t{1} << position_bits) - 1);
+  }
 };
 
-inline std::uint64_t differing_bits(const std::vector<Tag>& tags) {
-  std::uint64_t bits = 0;
-  for (const Tag& tag : tags) bits |= tag.prefix ^ tags.front().prefix;
-  return bits;
+// differing: bits in which prefixes differ.
+inline Form form_of(std::uint64_t differing, std::size_t items) {
+  const int position_bits = static_cast<int>(std::bit_width(items - 1));
+  const int high = static_cast<int>(std::bit_width(differing));
+  const int most = std::min(kDigits * kDigitBits, 64 - position_bits);
+  const int low = std::max(differing == 0 ? 0 : std::countr_zero(differing), high - most);
+  return {low, high - low, position_bits};
 }
 
 // Stable.
-inline void sort_by_digit(const std::vector<Tag>& from, std::vector<Tag>& to, int shift) {
+inline void sort_by_digit(const std::vector<std::uint64_t>& from, std::vector<std::uint64_t>& to,
+                          int shift) {
   std::array<std::size_t, kDigitMask + 1> place{};
-  for (const Tag& tag : from) ++place[(tag.prefix >> shift) & kDigitMask];
+  for (std::uint64_t word : from) ++place[(word >> shift) & kDigitMask];
   std::size_t sum = 0;
   for (std::size_t& count : place) sum += std::exchange(count, sum);
-  for (const Tag& tag : from) to[place[(tag.prefix >> shift) & kDigitMask]++] = tag;
+  for (std::uint64_t word : from) to[place[(word >> shift) & kDigitMask]++] = word;
 }
 
-inline void sort(std::vector<Tag>& tags) {
-  const std::uint64_t bits = differing_bits(tags);
-  std::vector<Tag> other(tags.size());
-  for (int shift = std::countr_zero(bits); shift < static_cast<int>(std::bit_width(bits));
-       shift += kDigitBits) {
-    if (((bits >> shift) & kDigitMask) == 0) continue;
-    sort_by_digit(tags, other, shift);
-    tags.swap(other);
+inline void sort(std::vector<std::uint64_t>& words, const Form& form) {
+  std::vector<std::uint64_t> other(words.size());
+  for (int done = 0; done < form.width; done += kDigitBits) {
+    sort_by_digit(words, other, form.position_bits + done);
+    words.swap(other);
   }
 }
 
@@ -59,18 +75,26 @@ void sort_by_prefix(std::vector<Item>& items, Prefix prefix, const Less& less) {
     std::sort(items.begin(), items.end(), less);
     return;
   }
-  std::vector<radix::Tag> tags;
-  tags.reserve(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) tags.push_back({prefix(items[i]), i});
-  radix::sort(tags);
+  std::uint64_t differing = 0;
+  for (const Item& item : items) differing |= prefix(item) ^ prefix(items.front());
+  const radix::Form form = radix::form_of(differing, items.size());
+  std::vector<std::uint64_t> words;
+  words.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) words.push_back(form.word(prefix(items[i]), i));
+  radix::sort(words, form);
   std::vector<Item> sorted;
   sorted.reserve(items.size());
-  for (const radix::Tag& tag : tags) sorted.push_back(items[tag.position]);
-  for (std::size_t i = 0; i < tags.size();) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i + radix::kFetchAhead < words.size())
+      __builtin_prefetch(&items[form.position_of(words[i + radix::kFetchAhead])]);
+    sorted.push_back(items[form.position_of(words[i])]);
+  }
+  for (std::size_t i = 0; i < words.size();) {
     std::size_t end = i + 1;
-    while (end < tags.size() && tags[end].prefix == tags[i].prefix) ++end;
-    std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(i),
-              sorted.begin() + static_cast<std::ptrdiff_t>(end), less);
+    while (end < words.size() && form.bits_of(words[end]) == form.bits_of(words[i])) ++end;
+    if (end - i > 1)
+      std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(i),
+                sorted.begin() + static_cast<std::ptrdiff_t>(end), less);
     i = end;
   }
   items.swap(sorted);

@@ -113,7 +113,8 @@ class Explanation {
 };
 
 void Explanation::explain(const Entry& entry, WaitingRun& waiting) {
-  waiting.run = waiting_.run(entry);
+  waiting.run.project = waiting_.project(entry);
+  waiting.run.number = entry.number;
   const Gang& gang = waiting_.gang(entry);
   if (gang.reach == Reach::nowhere) {
     waiting.reason = Reason(too_large(room_.table(), gang.shape).message);

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 // Holders lie anywhere in memory: while some are released, those behind them are fetched.
-void fetch_ahead(const std::vector<Holders::End>& ends, std::size_t i) {
+void fetch_holders_ahead(const std::vector<Holders::End>& ends, std::size_t i) {
   constexpr std::size_t kNear = 4, kFar = 8;
   if (i + kFar >= ends.size()) return;
   __builtin_prefetch(&ends[i + kFar].holder->taken);
@@ -42,7 +42,7 @@ Reservation::Reservation(const Room& room, const Gang& head, Duration limit, Hol
     blocker_.reset();
     // All of this moment: who comes then comes after who goes.
     for (; end < ends.size() && ends[end].time == start_; ++end) {
-      fetch_ahead(ends, end);
+      fetch_holders_ahead(ends, end);
       const bool fitted = head_fits();
       release(*ends[end].holder);
       if (!fitted && head_fits()) blocker_ = ends[end].holder->run;

@@ -5,8 +5,6 @@ namespace lockstep {
 Room::Room(const HostTable& table)
     : table_(&table),
       free_(table.capacity),
-      seen_(table.capacity),
-      closed_(as_index(table.host_count()), 0),
       empty_(as_index(table.pod_count()), 0),
       with_(as_index(table.pod_count() + 1) * as_index(table.most_devices + 1), 0) {
   for (int host = 0; host < table.host_count(); ++host) {
@@ -21,21 +19,22 @@ Room::Room(const HostTable& table)
     for (int d = table.most_devices; d > 0; --d) with_[cell(pod, d - 1)] += with_[cell(pod, d)];
 }
 
-void Room::close(int host) {
-  closed_[as_index(host)] = 1;
-  look_again(host);
-}
-
-void Room::open(int host) {
-  closed_[as_index(host)] = 0;
-  look_again(host);
+void Room::set_closed(int host, bool closed) {
+  if (closed_.empty() && !closed) return;
+  if (closed_.empty()) closed_.resize(free_.size(), 0);
+  const int before = free(host);
+  closed_[as_index(host)] = static_cast<char>(closed);
+  recount(host, before);
 }
 
 void Room::narrow(const Needs& needs) {
   if (!narrowed_ && needs == Needs{}) return;
+  std::vector<int> before;
+  before.reserve(free_.size());
+  for (int host = 0; host < table_->host_count(); ++host) before.push_back(free(host));
   narrowed_ = true;
   needs_ = needs;
-  for (int host = 0; host < table_->host_count(); ++host) look_again(host);
+  for (int host = 0; host < table_->host_count(); ++host) recount(host, before[as_index(host)]);
 }
 
 bool Room::meets(int host) const {

@@ -21,15 +21,17 @@ class Room {
 
   void take(int host, const Load& load) { change(host, load, -1); }
   void give(int host, const Load& load) { change(host, load, 1); }
-  void close(int host);
-  void open(int host);
+  void close(int host) { set_closed(host, true); }
+  void open(int host) { set_closed(host, false); }
   // Only hosts that can hold one more node with these needs are seen from now on.
   void narrow(const Needs& needs);
 
   bool is_seen(int host) const { return shows(host); }
+  // The host's row will be changed soon.
+  void fetch(int host) const { __builtin_prefetch(&free_[as_index(host)]); }
   // Seen or not.
   bool has_free(int host, int devices) const { return free_[as_index(host)] >= devices; }
-  int free(int host) const { return seen_[as_index(host)]; }
+  int free(int host) const { return shows(host) ? free_[as_index(host)] : 0; }
   int free_in_all() const { return free_in_all_; }
   // Hosts of the pod with at least so many free devices, or exactly as many; of all pods.
   int hosts_with(int pod, int devices) const {
@@ -56,27 +58,30 @@ class Room {
   std::size_t cell(int pod, int devices) const {
     return as_index(pod) * as_index(table_->most_devices + 1) + as_index(devices);
   }
-  bool shows(int host) const { return !closed_[as_index(host)] && (!narrowed_ || meets(host)); }
+  bool shows(int host) const {
+    return (closed_.empty() || !closed_[as_index(host)]) && (!narrowed_ || meets(host));
+  }
   bool meets(int host) const;
   // Inline: a reservation changes hundreds of hosts.
   void change(int host, const Load& load, int sign) {
-    int& free = free_[as_index(host)];
-    free += sign * load.devices;
-    LS_CHECK(free >= 0 && free <= table_->capacity[as_index(host)]);
+    const int before = free(host);
+    int& now = free_[as_index(host)];
+    now += sign * load.devices;
+    LS_CHECK(now >= 0 && now <= table_->capacity[as_index(host)]);
     if (load.cores > 0 || load.memory > Bytes(0)) change_taken(host, load, sign);
-    look_again(host);
+    recount(host, before);
   }
   void change_taken(int host, const Load& load, int sign);
-  void look_again(int host) {
-    const int before = seen_[as_index(host)];
-    const int after = shows(host) ? free_[as_index(host)] : 0;
+  void set_closed(int host, bool closed);
+  // So many of its devices were seen to be free.
+  void recount(int host, int before) {
+    const int after = free(host);
     if (before == after) return;
     const int capacity = table_->capacity[as_index(host)];
     const int pod = table_->pod_of[as_index(host)];
     count(pod, before, after);
     count(table_->pod_count(), before, after);
     empty_[as_index(pod)] += int{after == capacity} - int{before == capacity};
-    seen_[as_index(host)] = after;
     free_in_all_ += after - before;
   }
   void count(int pod, int before, int after) {
@@ -87,8 +92,7 @@ class Room {
 
   const HostTable* table_;
   std::vector<int> free_;     // by host
-  std::vector<int> seen_;     // by host: free_, or 0
-  std::vector<char> closed_;  // by host
+  std::vector<char> closed_;  // by host; empty as long as none ever was
   std::vector<int> empty_;    // by pod
   std::vector<int> with_;     // by cell
   int free_in_all_ = 0;       // of those seen

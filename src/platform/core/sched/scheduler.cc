@@ -30,12 +30,12 @@ class Scheduler::State {
   State& operator=(const State&) = delete;
 
   void submit(const Want& want) {
-    LS_CHECK(!holders_.contains(want.run));
     waiting_.add(want, accounts_.number_of(want.run.project, want.user));
   }
   void expect_more(std::size_t runs) { waiting_.reserve(runs); }
   void withdraw(const RunId& run) { waiting_.remove(run); }
   void hold(const Holding& holding);
+  void fetch(const Holding& holding, bool far) const;
   void expect(const RunId& run, Time expected_end);
   void release(const RunId& run);
   void set_host(const std::string& name, HostState state, std::string why);
@@ -162,6 +162,11 @@ void Scheduler::State::hold(const Holding& holding) {
     holders_.add(kept_for(holder, floor_.take(holding.moving_to, holding.needs),
                           holding.expected_end + holding.limit));
   holders_.add(std::move(holder));
+}
+
+void Scheduler::State::fetch(const Holding& holding, bool far) const {
+  if (!far) return floor_.fetch(holding.slices);
+  for (const Slice& slice : holding.slices) table_.fetch(slice.host);
 }
 
 void Scheduler::State::expect(const RunId& run, Time expected_end) {
@@ -502,6 +507,7 @@ void Scheduler::submit(const Want& want) { state_->submit(want); }
 void Scheduler::expect_more(std::size_t runs) { state_->expect_more(runs); }
 void Scheduler::withdraw(const RunId& run) { state_->withdraw(run); }
 void Scheduler::hold(const Holding& holding) { state_->hold(holding); }
+void Scheduler::fetch(const Holding& holding, bool far) const { state_->fetch(holding, far); }
 void Scheduler::expect(const RunId& run, Time expected_end) { state_->expect(run, expected_end); }
 void Scheduler::release(const RunId& run) { state_->release(run); }
 void Scheduler::set_host(const std::string& host, HostState state, std::string why) {

@@ -42,6 +42,8 @@ class Scheduler {
   void withdraw(const RunId& run);
   // A run that was not placed by decide() holds devices (after a restart). It does not wait.
   void hold(const Holding& holding);
+  // A run will be told so soon: fetches what is known of its hosts, `far` what finds them.
+  void fetch(const Holding& holding, bool far) const;
   // It ends at another time than was expected so far.
   void expect(const RunId& run, Time expected_end);
   // None of its devices is held any more, nor those that were kept for it where it was to move.

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -17,7 +17,28 @@
 
 namespace lockstep {
 
-inline std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
+// Names are short, and std::hash calls a function for each.
+inline std::size_t hash_of(std::string_view name) {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+  const auto word_at = [&](std::size_t at, auto word) {
+    std::memcpy(&word, name.data() + at, sizeof word);
+    return std::uint64_t{word};
+  };
+  const std::size_t size = name.size();
+  std::uint64_t hash = size;
+  const auto mix = [&](std::uint64_t word) {
+    hash = (hash ^ word) * kGolden;
+    hash ^= hash >> 32;
+  };
+  for (std::size_t at = 0; at + 8 < size; at += 8) mix(word_at(at, std::uint64_t{}));
+  if (size >= 8)
+    mix(word_at(size - 8, std::uint64_t{}));
+  else if (size >= 4)
+    mix(word_at(0, std::uint32_t{}) << 32 | word_at(size - 4, std::uint32_t{}));
+  else
+    for (char letter : name) mix(static_cast<unsigned char>(letter));
+  return hash * kGolden;
+}
 // Of a number within a family, such as a run's within its project, by the family's hash.
 inline std::size_t hash_of(std::size_t family, std::uint64_t number) {
   // Eight neighbouring numbers share a line of the cache, and the eights go far apart (Fibonacci
@@ -49,10 +70,26 @@ class SlotIndex {
 
   // It is not there; slot >= 0.
   void add(std::size_t hash, int slot) {
-    if (2 * (count_ + 1) > cells_.size()) grow(2 * cells_.size());
-    put({fold(hash), slot});
-    ++count_;
+    add_new(hash, slot, [](int) { return false; });
   }
+  // Unless is_it(slot) says of one with this hash that it is there already; whether it was added.
+  template <class IsIt>
+  bool add_new(std::size_t hash, int slot, IsIt is_it) {
+    if (2 * (count_ + 1) > cells_.size()) grow(2 * cells_.size());
+    const Cell cell{fold(hash), slot};
+    std::size_t i = home(cell.hash);
+    for (; cells_[i].slot != kNone; i = after(i))
+      if (cells_[i].hash == cell.hash && is_it(cells_[i].slot)) return false;
+    cells_[i] = cell;
+    ++count_;
+    return true;
+  }
+  // The first with this hash, whatever it is.
+  std::optional<int> likely(std::size_t hash) const {
+    return find(hash, [](int) { return true; });
+  }
+  // One with this hash will be asked for soon; there are some.
+  void fetch(std::size_t hash) const { __builtin_prefetch(&cells_[home(fold(hash))]); }
 
   // It is there.
   void remove(std::size_t hash, int slot) {

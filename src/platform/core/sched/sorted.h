@@ -55,11 +55,15 @@ class SortedItems {
  private:
   void settle() {
     if (fresh_.size() < kFew)
-      for (const Item& item : fresh_)
-        items_.insert(std::ranges::upper_bound(items_, item, less_), item);
+      for (const Item& item : fresh_) insert(item);
     else
       merge();
     fresh_.clear();
+  }
+
+  void insert(const Item& item) {
+    if (items_.empty() || less_(items_.back(), item)) return items_.push_back(item);
+    items_.insert(std::ranges::upper_bound(items_, item, less_), item);
   }
 
   void merge() {

@@ -11,6 +11,9 @@
 namespace lockstep {
 namespace {
 
+// Runs are mostly told of in the order of their numbers.
+constexpr std::int64_t kFetchAhead = 16;
+
 // Few needs differ where nodes and devices do not.
 std::size_t hash_of_shape(const Shape& shape) {
   constexpr std::uint64_t kPrime = 1'000'003;
@@ -43,19 +46,22 @@ WaitingList::WaitingList(const HostTable& table, const Accounts& accounts,
 bool WaitingList::Ahead::operator()(const Entry& a, const Entry& b) const {
   if (a.rank != b.rank) return a.rank < b.rank;
   if (a.key != b.key) return a.key < b.key;
-  const auto turn = [&](const Entry& entry) {
-    const Row& row = list->row(entry);
-    return std::tuple(-row.priority, list->own_key(row), row.arrived);
-  };
-  const auto turns = std::pair(turn(a), turn(b));
-  if (turns.first != turns.second) return turns.first < turns.second;
+  if (!list->all_alike_) {
+    const auto turn = [&](const Entry& entry) {
+      const Row& row = list->row(entry);
+      return std::pair(-row.priority, list->own_key(row));
+    };
+    const auto turns = std::pair(turn(a), turn(b));
+    if (turns.first != turns.second) return turns.first < turns.second;
+  }
+  if (a.arrived != b.arrived) return a.arrived < b.arrived;
   const auto& accounts = list->accounts_;
   return std::tie(accounts.project(a.account), a.number) <
          std::tie(accounts.project(b.account), b.number);
 }
 
 std::int64_t WaitingList::own_key(const Row& row) const {
-  return order_key(policy_, row.arrived, row.entry.limit + row.used, row.share);
+  return order_key(policy_, row.entry.arrived, row.entry.limit + row.used, row.share);
 }
 
 int WaitingList::rank_of(RunClass run_class) const {
@@ -93,28 +99,34 @@ int WaitingList::take_slot() {
 }
 
 void WaitingList::add(const Want& want, Accounts::Number account) {
-  LS_CHECK(!contains(want.run));
   const int shape = shape_number(shape_of(want));
   ++counts_[as_index(shape)];
   const int slot = take_slot();
   Row& row = rows_[as_index(slot)];
   row = {.entry = {.key = order_key(policy_, want),
                    .limit = want.limit,
+                   .arrived = want.arrived,
                    .number = want.run.number,
                    .rank = rank_of(want.run_class),
                    .shape = shape,
                    .slot = slot,
                    .account = account},
-         .arrived = want.arrived,
          .used = want.used,
          .share = want.share,
          .priority = want.priority,
          .moves_left = want.moves_left,
          .run_class = want.run_class,
          .may_pause = want.may_pause};
-  by_run_.add(hash_of_run(row.entry), slot);
+  const bool is_new = by_run_.add_new(hash_of_run(row.entry), slot, [&](int other) {
+    const Entry& known = rows_[as_index(other)].entry;
+    return known.number == want.run.number && accounts_.project(known.account) == want.run.project;
+  });
+  LS_CHECK(is_new);
   entries_.add(row.entry);
+  by_run_.fetch(hash_of(accounts_.project_hash(account),
+                        static_cast<std::uint64_t>(want.run.number + kFetchAhead)));
   with_priority_ += int{want.priority != 0};
+  all_alike_ = all_alike_ && with_priority_ == 0;
   rearranged_ = rearranged_ && with_priority_ == 0;
 }
 
@@ -125,7 +137,7 @@ Want WaitingList::want(const Entry& entry) const {
           .nodes = shape.nodes,
           .devices = shape.devices,
           .remainder = shape.remainder,
-          .arrived = row.arrived,
+          .arrived = entry.arrived,
           .limit = entry.limit,
           .used = row.used,
           .priority = row.priority,
@@ -181,6 +193,7 @@ void WaitingList::stand_behind_priorities() {
     if (same != keys.begin()) entry.key = std::max(entry.key, std::prev(same)->second);
     row.entry = entry;
   });
+  all_alike_ = with_priority_ == 0;
 }
 
 void WaitingList::remove_at(const std::vector<std::size_t>& positions) {

@@ -25,6 +25,7 @@ class WaitingList {
   struct Entry {
     std::int64_t key = 0;  // its own, or a later one of its project's with a higher priority
     Duration limit{};
+    Time arrived{};
     std::int64_t number = 0;  // of run(), within the account's project
     int rank = 0;             // the smaller stands ahead, whatever the keys: kLane and so on
     int shape = 0;            // of gang()
@@ -47,6 +48,7 @@ class WaitingList {
   // Takes out those at these positions of entries(), ascending.
   void remove_at(const std::vector<std::size_t>& positions);
 
+  const std::string& project(const Entry& entry) const { return accounts_.project(entry.account); }
   RunId run(const Entry& entry) const { return {accounts_.project(entry.account), entry.number}; }
   // As it was added: put together from its parts.
   Want want(const Entry& entry) const;
@@ -60,7 +62,6 @@ class WaitingList {
  private:
   struct Row {
     Entry entry;  // as it stands in entries_
-    Time arrived{};
     Duration used{};
     int share = 100;
     int priority = 0;
@@ -98,6 +99,8 @@ class WaitingList {
   SlotIndex by_shape_;  // the numbers of those that wait
   SortedItems<Entry, Ahead> entries_;
   int with_priority_ = 0;  // runs whose priority is not 0
+  // None has had a priority since they were rearranged: keys are their own, which decide alone.
+  bool all_alike_ = true;
   bool rearranged_ = true;
 };
 

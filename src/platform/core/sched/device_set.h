@@ -1,0 +1,42 @@
+// DeviceSet: which of a host's devices, by their indices; eight bytes and none elsewhere for hosts
+// of up to 64.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+
+class DeviceSet {
+ public:
+  // Indices come ascending, each once.
+  void add(int device) {
+    if (device < kLow)
+      low_ |= std::uint64_t{1} << device;
+    else
+      high_.push_back(device);
+  }
+  std::size_t size() const { return static_cast<std::size_t>(std::popcount(low_)) + high_.size(); }
+  // Ascending.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::uint64_t left = low_; left != 0; left &= left - 1) visit(std::countr_zero(left));
+    for (int device : high_) visit(device);
+  }
+  std::vector<int> indices() const {
+    std::vector<int> all;
+    all.reserve(size());
+    for_each([&](int device) { all.push_back(device); });
+    return all;
+  }
+
+ private:
+  static constexpr int kLow = 64;
+
+  std::uint64_t low_ = 0;  // a bit for each index below kLow
+  std::vector<int> high_;  // the others
+};
+
+}  // namespace lockstep
