@@ -1,5 +1,5 @@
-// DeviceSet: which of a host's devices, by their indices; eight bytes and none elsewhere for hosts
-// of up to 64.
+// DeviceSet: which of a host's devices, by their indices; for hosts of up to 64 devices without
+// memory of its own.
 #pragma once
 
 #include <bit>
@@ -17,8 +17,9 @@ class DeviceSet {
       low_ |= std::uint64_t{1} << device;
     else
       high_.push_back(device);
+    ++size_;
   }
-  std::size_t size() const { return static_cast<std::size_t>(std::popcount(low_)) + high_.size(); }
+  std::size_t size() const { return size_; }
   // Ascending.
   template <class Visit>
   void for_each(Visit visit) const {
@@ -37,6 +38,7 @@ class DeviceSet {
 
   std::uint64_t low_ = 0;  // a bit for each index below kLow
   std::vector<int> high_;  // the others
+  std::size_t size_ = 0;
 };
 
 }  // namespace lockstep

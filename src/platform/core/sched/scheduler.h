@@ -11,7 +11,7 @@
 // expects, and stays held until release(). Everything is told before decide(): first who has ended,
 // then who has come; the order of the calls does not matter to what is decided.
 //
-// Cost: submit, withdraw, hold, release: logarithmic in runs, but for moving 32 bytes for each run
+// Cost: submit, withdraw, hold, release: logarithmic in runs, but for moving 48 bytes for each run
 // behind in the order. decide: a few nanoseconds for each run that waits while one of the shapes
 // that wait fits somewhere, and tens of microseconds to find when the head can start.
 #pragma once

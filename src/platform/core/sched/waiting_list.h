@@ -1,6 +1,6 @@
 // WaitingList: who waits, in the order in which they shall start. What the pass walks over is one
 // array of plain numbers; everything else of a run is looked up when it matters. Names are kept
-// once, by accounts: a hundred thousand runs take twelve megabytes.
+// once, by accounts: a hundred thousand runs take thirteen megabytes.
 #pragma once
 
 #include <vector>
