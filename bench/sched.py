@@ -8,7 +8,8 @@ and part of the trace: `ours` is the mean wait. Where an independent simulator's
 is also replayed by itself, on an empty cluster: `alone`. A row `step` has the daemon's policy
 through its whole step, whose schedule must be that of the pass alone. Then rows of speed: the trace
 by fifo, its first jobs by easy, by `lockstep sim` and by the plain simulator in Python
-(_sched_peer.py), both from the file to the digest. Their schedules must be equal.
+(_sched_peer.py), both from the file to the digest; `alone` is what is left without reading the
+trace, a program's start and the digest of one job. Their schedules must be equal.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from _sched_peer import read_trace, simulate
 
 PROGRAM = Path(__file__).resolve().parent.parent / "build" / "bin" / "lockstep"
 DEVICES, POD = 8, 16
+ROUNDS = 5
 READINGS = (
     "mean_wait_s",
     "debug_median_wait_s",
@@ -139,10 +142,15 @@ def show_speed(options: argparse.Namespace, policy: str, hosts: int, most: int) 
     """Of the first `most` jobs. Whether both made the same schedule."""
     begin = time.monotonic()
     jobs = read_trace(options.trace)[:most]
+    peer_reading = time.monotonic() - begin
     theirs = simulate(jobs, policy, hosts, DEVICES, POD)
     peer = time.monotonic() - begin
-    report, ours = replay(options, policy, hosts, "--jobs", str(len(jobs)))
+    report, _ = replay(options, policy, hosts, "--jobs", str(len(jobs)))
     equal = theirs == sums_of(report)
+    ours, reading = (
+        median(replay(options, policy, hosts, "--jobs", str(n))[1] for _ in range(ROUNDS))
+        for n in (len(jobs), 1)
+    )
     show(
         {
             "case": "replay",
@@ -155,6 +163,9 @@ def show_speed(options: argparse.Namespace, policy: str, hosts: int, most: int) 
             "peer": peer,
             "peer_name": "python",
             "ratio": peer / ours,
+            "alone_s": ours - reading,
+            "peer_alone_s": peer - peer_reading,
+            "ratio_alone": (peer - peer_reading) / (ours - reading),
         }
     )
     return equal
