@@ -54,6 +54,17 @@ std::optional<Accounts::Refusal> Accounts::refusal(Number account, std::int64_t 
   return Refusal{by_user, by_user ? user : project, party.held, *party.most};
 }
 
+bool Accounts::allow(Number first, std::int64_t devices, Number second, std::int64_t more) const {
+  if (!limited_) return true;
+  const auto& [project, user] = accounts_[static_cast<std::size_t>(first)];
+  const auto& [their_project, their_user] = accounts_[static_cast<std::size_t>(second)];
+  const auto allows = [&](const Party& party, bool shared) {
+    return !party.most || party.held + devices + (shared ? more : 0) <= *party.most;
+  };
+  return allows(projects_.all[project], project == their_project) &&
+         allows(users_.all[user], user == their_user);
+}
+
 const std::string& Accounts::name_of(const Refusal& refusal) const {
   return (refusal.by_user ? users_ : projects_).all[refusal.party].name;
 }

@@ -30,6 +30,8 @@ class Accounts {
   void take(Number account, std::int64_t devices) { add(account, devices); }
   void give(Number account, std::int64_t devices) { add(account, -devices); }
   bool allows(Number account, std::int64_t devices) const { return !refusal(account, devices); }
+  // Likewise of a first run, once a second one holds devices as well.
+  bool allow(Number first, std::int64_t devices, Number second, std::int64_t more) const;
 
   // A limit that is in the way.
   struct Refusal {

@@ -205,11 +205,15 @@ class Simulator {
 
   // It is no limit, and no closed host, that keeps it.
   bool may_wait_for_devices(const Job& job) const {
-    int held = job.devices;
+    return cluster_.could_hold(job.devices) && may_hold(job.project, job.devices);
+  }
+
+  // So many more.
+  bool may_hold(const std::string& project, int devices) const {
     for (const Running& running : running_)
-      if (running.job.project == job.project) held += running.job.devices;
-    const auto limit = limits_.find(job.project);
-    return cluster_.could_hold(job.devices) && (limit == limits_.end() || held <= limit->second);
+      if (running.job.project == project) devices += running.job.devices;
+    const auto limit = limits_.find(project);
+    return limit == limits_.end() || devices <= limit->second;
   }
 
   std::int64_t key(const Job& job) const {
@@ -243,6 +247,8 @@ class Simulator {
   bool may_pass(const Job& job, const Place& place, const Job& head, std::int64_t now) {
     if (policy_.passing != Passing::backfill) return policy_.passing == Passing::anybody;
     if (now + job.limit <= shadow_time_) return true;
+    if (job.project == head.project && !may_hold(job.project, job.devices + head.devices))
+      return false;
     shadow_->take(place);
     if (!shadow_->place(head.devices).empty()) return true;
     shadow_->give(place);

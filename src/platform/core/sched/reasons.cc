@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "platform/core/sched/lane.h"
 #include "platform/core/sched/reservation.h"
 
 namespace lockstep {
@@ -72,7 +73,11 @@ class Explanation {
     std::vector<WaitingRun> all;
     const auto& entries = waiting_.entries();
     all.reserve(entries.size());
-    for (const Entry& entry : entries) explain(entry, all.emplace_back());
+    const auto look = [&](const Entry& entry) {
+      explain(entry, all.emplace_back());
+      return true;
+    };
+    in_turn(entries, [&](const Entry& entry) { return has_room_in_lane(entry); }, look);
     return all;
   }
 
@@ -86,6 +91,9 @@ class Explanation {
     Reason reason;
   };
 
+  bool has_room_in_lane(const Entry& entry) const {
+    return lane_has_room(policy_, room_.table(), holders_, waiting_.gang(entry).shape);
+  }
   void explain(const Entry& entry, WaitingRun& waiting);
   void by_limit(const Entry& entry, const Accounts::Refusal& refusal, WaitingRun& waiting) const;
   std::string closed_hosts(const Gang& gang) const;

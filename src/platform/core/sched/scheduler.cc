@@ -12,6 +12,7 @@
 #include "platform/core/sched/departures.h"
 #include "platform/core/sched/evictions.h"
 #include "platform/core/sched/holders.h"
+#include "platform/core/sched/lane.h"
 #include "platform/core/sched/moves.h"
 #include "platform/core/sched/place.h"
 #include "platform/core/sched/reasons.h"
@@ -56,6 +57,7 @@ class Scheduler::State {
     int rank = 0;
     Gang gang;
     Duration limit{};
+    Accounts::Number account = 0;
   };
   // What one walk over the queue has found so far.
   struct Pass {
@@ -86,6 +88,7 @@ class Scheduler::State {
   // Whether the run starts; if it does, it holds devices from here on.
   bool consider(Pass& pass, const Entry& entry, int rank);
   bool may_pass(Pass& pass, const Entry& entry, int rank, std::span<const int> hosts);
+  bool leaves_limits(const Pass& pass, const Entry& entry, int rank) const;
   void meet_full(Pass& pass, const Entry& entry, int rank);
   Reservation keep(const Pass& pass, const Gang& gang, Duration limit, int rank);
   void start(Pass& pass, const Entry& entry, std::span<const int> hosts);
@@ -318,6 +321,7 @@ bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
   // Nothing has changed since a head could spare its shape no devices.
   if (pass.refused[shape] == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
   if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
+  if (!leaves_limits(pass, entry, rank)) return false;
   auto hosts = floor_.choose(gang, policy_.fit);
   if (hosts.empty() && make_room(pass, entry, rank)) hosts = floor_.choose(gang, policy_.fit);
   if (hosts.empty()) {
@@ -335,6 +339,15 @@ bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
 bool Scheduler::State::ends_in_time(const Pass& pass, const Entry& entry, int rank) const {
   return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
     return !bothers(kept, rank) || pass.now + entry.limit <= kept.place.start();
+  });
+}
+
+// Whoever would still be there leaves each of them what their project and user may hold.
+bool Scheduler::State::leaves_limits(const Pass& pass, const Entry& entry, int rank) const {
+  const std::int64_t devices = device_count(waiting_.gang(entry).shape);
+  return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
+    return !bothers(kept, rank) || pass.now + entry.limit <= kept.place.start() ||
+           accounts_.allow(kept.account, device_count(kept.gang.shape), entry.account, devices);
   });
 }
 
@@ -356,12 +369,15 @@ bool Scheduler::State::may_pass(Pass& pass, const Entry& entry, int rank,
 }
 
 std::optional<RunId> Scheduler::State::head() {
-  for (const Entry& entry : waiting_.entries()) {
+  std::optional<RunId> head;
+  const auto look = [&](const Entry& entry) {
     const Gang& gang = waiting_.gang(entry);
     if (can_be_placed(gang.reach) && accounts_.allows(entry.account, device_count(gang.shape)))
-      return waiting_.run(entry);
-  }
-  return std::nullopt;
+      head = waiting_.run(entry);
+    return !head;
+  };
+  in_turn(waiting_.entries(), [&](const Entry& entry) { return has_room_in_lane(entry); }, look);
+  return head;
 }
 
 // The first of a rank that do not fit are its heads. One that cannot be placed blocks nobody.
@@ -375,7 +391,8 @@ void Scheduler::State::meet_full(Pass& pass, const Entry& entry, int rank) {
   // Where nobody behind fits either, nobody has to be held back.
   const bool is_last = rank == WaitingList::kOrdinary && pass.shapes_left == 0;
   if (policy_.passing != Passing::backfill || is_last) return;
-  pass.kept.push_back({keep(pass, gang, entry.limit, rank), rank, gang, entry.limit});
+  pass.kept.push_back(
+      {keep(pass, gang, entry.limit, rank), rank, gang, entry.limit, entry.account});
 }
 
 Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration limit, int rank) {
@@ -408,9 +425,7 @@ void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int
 }
 
 bool Scheduler::State::has_room_in_lane(const Entry& entry) const {
-  const std::int64_t more = device_count(waiting_.gang(entry).shape);
-  return (holders_.devices_of(RunClass::debug) + more) * 100 <=
-         table_.devices * policy_.lane_percent;
+  return lane_has_room(policy_, table_, holders_, waiting_.gang(entry).shape);
 }
 
 // As long as nobody waits for whom it would have to leave a place: else others left in vain.
@@ -445,8 +460,8 @@ void Scheduler::State::look_anew(Pass& pass) {
   std::ranges::fill(pass.refused, kNeverRefused);
   std::ranges::fill(pass.longest, Duration::max());
   for (Kept& kept : std::exchange(pass.kept, {}))
-    pass.kept.push_back(
-        {keep(pass, kept.gang, kept.limit, kept.rank), kept.rank, kept.gang, kept.limit});
+    pass.kept.push_back({keep(pass, kept.gang, kept.limit, kept.rank), kept.rank, kept.gang,
+                         kept.limit, kept.account});
 }
 
 void Scheduler::State::move(Plan& plan, const Relocation& relocation, Time now) {

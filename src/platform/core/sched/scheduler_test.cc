@@ -364,6 +364,23 @@ TEST(Limits, OfAProjectPassOverItsRunsUntilEnoughIsGivenBack) {
   EXPECT_THAT(starts(scheduler, 50), ElementsAre(run(3)));
 }
 
+// The head needs h1 whole, and by its project's limit one device is left beside that.
+TEST(Limits, AreLeftToTheHeadByWhoPassesItUnlessHeEndsInTime) {
+  const auto starts_of = [](const std::string& project, std::int64_t limit) {
+    Scheduler scheduler(cluster({{1, 2}}), policies::kEasy);
+    scheduler.set_limits({.project_devices = {{"demo", 3}}, .user_devices = {}});
+    scheduler.hold({run(1), {{"h1", {0}}}, at_second(100)});
+    scheduler.submit(small(2, 2, 1, 1000));
+    Want behind = small(3, 1, 2, limit);
+    behind.run.project = project;
+    scheduler.submit(behind);
+    return starts(scheduler, 10);
+  };
+  EXPECT_THAT(starts_of("demo", 91), IsEmpty());
+  EXPECT_THAT(starts_of("demo", 90), ElementsAre(run(3)));
+  EXPECT_THAT(starts_of("other", 91), ElementsAre(RunId{"other", 3}));
+}
+
 TEST(Limits, OfAUserCountInAllHisProjects) {
   Scheduler scheduler(cluster({{8}}), policies::kEasy);
   scheduler.set_limits({.project_devices = {}, .user_devices = {{"ada", 4}}});
@@ -462,6 +479,26 @@ TEST(After, ARunThatWouldWaitForItselfIsRefusedWithTheWayRound) {
       "of them out");
   EXPECT_EQ(check_no_cycle(run(5), itself, after_of).error().message,
             "demo/5 would wait for itself: demo/5 after demo/5; leave one of them out");
+}
+
+// One device is the lane's; both debug runs that wait need more.
+TEST(Waiting, StandsInTheOrderInWhichTheyStartBeyondTheLaneToo) {
+  SchedulingPolicy policy = policies::kOurs;
+  policy.lane_percent = 10;
+  Scheduler scheduler(cluster({{10}}), policy);
+  scheduler.hold({run(1), {{"h0", {0, 1, 2, 3, 4, 5, 6, 7, 8}}}, at_second(500)});
+  Want late = small(3, 2, 50, 50);
+  Want early = small(4, 2, 0, 5);
+  late.run_class = early.run_class = RunClass::debug;
+  scheduler.submit(late);
+  scheduler.submit(early);
+  scheduler.submit(small(2, 2, 0, 10));
+  EXPECT_THAT(starts(scheduler, 60), IsEmpty());
+  std::vector<RunId> told;
+  for (const WaitingRun& waiting : scheduler.waiting()) told.push_back(waiting.run);
+  EXPECT_THAT(told, ElementsAre(run(4), run(2), run(3)));
+  EXPECT_EQ(scheduler.head(), run(4));
+  EXPECT_EQ(scheduler.waiting()[1].blocker, run(4));
 }
 
 }  // namespace
