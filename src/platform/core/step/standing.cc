@@ -8,14 +8,17 @@
 namespace lockstep {
 namespace {
 
-// Of a run's predecessors the first that has not succeeded; null if all have. The names were read
-// when it was submitted.
+// Of a run's predecessors one that ended badly, else the first that has not succeeded; null if all
+// have. The names were read when it was submitted.
 const Run* predecessor(const Draft& draft, const RunSpec& spec) {
-  for (const std::string& name : spec.after)
-    if (const Run* run = draft.runs.find(parse_run_id(name).value());
-        run && run->state != RunState::succeeded)
-      return run;
-  return nullptr;
+  const Run* first = nullptr;
+  for (const std::string& name : spec.after) {
+    const Run* run = draft.runs.find(parse_run_id(name).value());
+    if (!run || run->state == RunState::succeeded) continue;
+    if (is_final(run->state)) return run;
+    if (!first) first = run;
+  }
+  return first;
 }
 
 std::string in_seconds_text(Time time) {
