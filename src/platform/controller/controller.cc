@@ -62,6 +62,7 @@ std::string costs_words(const Map& map) {
 Controller::Controller(ControllerSetup setup, State state)
     : setup_(std::move(setup)),
       state_(std::move(state)),
+      queue_(setup_.policy),
       costs_(costs_words(state_.map)),
       complaints_(setup_.clock) {}
 
@@ -154,7 +155,9 @@ Result<Prospect> Controller::plan(const RunSpec& spec, const Origin& origin) con
 }
 
 Result<Command> Controller::report(const NodeReport& report) {
-  TRY(handle(report));
+  NodeReport heard = report;
+  heard.listening_since = listening_since_;
+  TRY(handle(heard));
   return command_for(state_, report.node);
 }
 

@@ -31,7 +31,9 @@
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
+#include "platform/core/sched/policy.h"
 #include "platform/core/step/prospect.h"
+#include "platform/core/step/queue.h"
 #include "platform/core/step/step.h"
 #include "platform/engine/engine.h"
 #include "platform/host/keys.h"
@@ -46,6 +48,7 @@ struct ControllerSetup {
   Keys keys;
   Map map;                     // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
+  SchedulingPolicy policy = step_policy();
 };
 
 class Controller {

@@ -64,6 +64,7 @@ struct NodeReport {
   std::string message;
   std::vector<Rank> ranks;
   std::optional<Time> saved{};  // when a rank last said that a checkpoint is complete
+  Time listening_since{};       // the daemon's own: agents could be heard from then on
 };
 // The engine could not start the node's agent.
 struct LaunchFailed {

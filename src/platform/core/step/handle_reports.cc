@@ -13,7 +13,8 @@
 namespace lockstep {
 namespace {
 
-// While nothing else changes, being heard and the steps are written down no more often than this.
+// While nothing else changes, being heard and the steps are written down no more often than this,
+// but for the first word since the daemon listens.
 constexpr Duration kHeardInterval = std::chrono::seconds(5);
 
 Error refuse(const NodeReport& report, std::string_view what) {
@@ -80,7 +81,9 @@ void merge(Draft& draft, const NodeReport& report, const Attempt& attempt) {
   for (const Rank& rank : report.ranks)
     merge_rank(node, rank, attempt.draining.has_value(), draft.now());
   const bool since_draining = attempt.draining && node.last_heard <= *attempt.draining;
-  if (has_news(before, node) || since_draining || draft.now() - node.last_heard >= kHeardInterval)
+  const bool again = node.last_heard < report.listening_since;
+  if (has_news(before, node) || since_draining || again ||
+      draft.now() - node.last_heard >= kHeardInterval)
     node.last_heard = draft.now();
   else
     node = before;

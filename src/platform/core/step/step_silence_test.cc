@@ -90,6 +90,25 @@ TEST_F(StepSilenceTest, ATimeOutThatPassedWhileTheDaemonWasAwayIsFoundSoonAfter)
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
 
+TEST_F(StepSilenceTest, TheFirstWordAfterABreakIsKeptHoweverShortTheBreakWas) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(1);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += seconds(57);
+  world.must(world.running(world.node(run, 0)));
+  world.now += seconds(1);
+  world.must(DaemonStarted{});
+  const Tick tick{.listening_since = world.now};
+  world.now += seconds(1);
+  auto word = world.running(world.node(run, 0));
+  word.listening_since = tick.listening_since;
+  world.must(word);
+  world.now += seconds(15);
+  world.must(tick);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+}
+
 TEST_F(StepSilenceTest,
        AnAgentIsBelievedThatRanksRanForTheirTimeThoughNobodyCouldBeToldThatTheyDid) {
   auto spec = spec_of(1, 1);
