@@ -140,6 +140,7 @@ NodeReport Agent::report() const {
   report.agent_pid = id_;
   report.message = message_;
   report.ranks = ranks_;
+  if (node_.index == 0) report.saved = world_.training.saved(node_.attempt);
   return report;
 }
 

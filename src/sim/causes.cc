@@ -28,10 +28,11 @@ bool Causes::is(const Attempt& attempt, const Blow& blow) {
   return blow.causes.contains(attempt.cause) && attempt.reason.find(blow.who) != std::string::npos;
 }
 
-bool Causes::is_found(const AttemptId& id) const {
+bool Causes::is_found(const AttemptId& id, std::string_view words) const {
   const Attempt* attempt = live_attempt(durable_, id.run);
   const auto blow = blows_.find(id);
-  return attempt && attempt->id == id && blow != blows_.end() && is(*attempt, blow->second);
+  return attempt && attempt->id == id && blow != blows_.end() && is(*attempt, blow->second) &&
+         attempt->reason.find(words) != std::string::npos;
 }
 
 void Causes::rank_ended(const AttemptId& attempt) {
@@ -51,6 +52,7 @@ void Causes::check(const Attempt& attempt) const {
 // Ends that are judged elsewhere, and a time-out that came first.
 bool Causes::excuses(const Attempt& attempt, const Blow* blow) const {
   if (attempt.cause == Cause::ok || attempt.cause == Cause::cancelled) return true;
+  if (makes_room(attempt.cause)) return true;
   if (attempt.cause != Cause::timeout || !time_is_up(attempt)) return false;
   const auto end = first_end_.find(attempt.id);
   return !blow || end == first_end_.end() || end->second - blow->at <= blow->found;

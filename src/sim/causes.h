@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "platform/core/model/state.h"
 #include "sim/scene.h"
@@ -30,8 +31,9 @@ class Causes {
   void befalls(const AttemptId& attempt, Blow blow);
   // It has passed, and did no harm.
   void spare(const AttemptId& attempt) { blows_.erase(attempt); }
-  // The daemon has found it already: whatever becomes of it now, the attempt ends of it.
-  bool is_found(const AttemptId& attempt) const;
+  // The daemon has found it already: whatever becomes of it now, the attempt ends of it. words:
+  // that its reason has if it is no guess.
+  bool is_found(const AttemptId& attempt, std::string_view words = {}) const;
   // Anything may come of it.
   void blur(const AttemptId& attempt) { blurred_.insert(attempt); }
   void rank_ended(const AttemptId& attempt);

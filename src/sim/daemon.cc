@@ -97,8 +97,8 @@ Result<Command> Daemon::report(const NodeReport& report) {
   return serve([&](Controller& controller) { return controller.report(report); });
 }
 
-Result<RunId> Daemon::submit(const RunSpec& spec, const std::string& request_id) {
-  return serve([&](Controller& controller) { return controller.submit(spec, {}, request_id); });
+Result<RunId> Daemon::submit(const RunSpec& spec, const std::string& request_id, const Origin& by) {
+  return serve([&](Controller& controller) { return controller.submit(spec, by, request_id); });
 }
 
 Result<void> Daemon::stop(const RunId& run) {
@@ -107,6 +107,10 @@ Result<void> Daemon::stop(const RunId& run) {
 
 Result<void> Daemon::resume(const RunId& run) {
   return serve([&](Controller& controller) { return controller.resume(run); });
+}
+
+Result<void> Daemon::change(const Event& event) {
+  return serve([&](Controller& controller) { return controller.change(event); });
 }
 
 }  // namespace lockstep::sim

@@ -31,13 +31,16 @@ class Daemon {
   }
   // Null while it is dead.
   const State* state() const { return controller_ ? &controller_->state() : nullptr; }
+  const Queue* queue() const { return controller_ ? &controller_->queue() : nullptr; }
 
   // As a client calls them: while nobody serves, or when the daemon dies over it, an error comes
   // back, and whether it was done is open.
   Result<Command> report(const NodeReport& report);
-  Result<RunId> submit(const RunSpec& spec, const std::string& request_id);
+  Result<RunId> submit(const RunSpec& spec, const std::string& request_id, const Origin& by = {});
   Result<void> stop(const RunId& run);
   Result<void> resume(const RunId& run);
+  // As Controller::change().
+  Result<void> change(const Event& event);
 
   // Called after each tick that took no time, so that all that was due is decided, of a daemon that
   // knows what runs.

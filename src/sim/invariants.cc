@@ -14,11 +14,11 @@ bool is_active(RunState state) { return state == RunState::starting || state == 
 
 bool holds(const Attempt& attempt) { return attempt.state != AttemptState::ended; }
 
-std::vector<Holding> holdings(const State& state) {
+std::vector<Holding> holdings(const State& state, const SchedulingPolicy& policy) {
   std::vector<Holding> held;
   for (const RunId& id : state.open)
     if (const Attempt* attempt = live_attempt(state, id))
-      held.push_back(holding_of(state.runs.at(id), *attempt, nodes_of(state, attempt->id)));
+      held.push_back(holding_of(state.runs.at(id), *attempt, nodes_of(state, attempt->id), policy));
   return held;
 }
 
@@ -76,14 +76,24 @@ void Invariants::check_gang(const State& state, const Run& run, const Attempt& a
     hosts.insert(node->host);
     if (std::ssize(node->devices) != devices_on_node(run.spec, node->id.index))
       scene_.violate(text(node->id) + " has not the devices that it needs");
-    for (int device : node->devices)
-      if (const auto [other, free] = held.emplace(Device{node->host, device}, node->id); !free)
-        scene_.violate(format("device {} of {} is held by {} and {}", device, node->host,
-                              text(other->second), text(node->id)));
+    take(node->host, node->devices, node->id, held);
   }
+  if (!attempt.moves_to.empty() && attempt.cause != Cause::moved)
+    scene_.violate(text(attempt.id) + " does not move, and devices are kept for it elsewhere");
+  for (const Slice& slice : attempt.moves_to)
+    take(slice.host, slice.devices, {{run.id, run.epoch + 1}, 0}, held);
   if (std::ssize(nodes) != node_count(run.spec) || hosts.size() != nodes.size())
     scene_.violate(format("{} has {} nodes on {} hosts, its gang is {}", text(attempt.id),
                           nodes.size(), hosts.size(), node_count(run.spec)));
+}
+
+// By the node, or for it.
+void Invariants::take(const std::string& host, const std::vector<int>& devices, const NodeId& node,
+                      std::map<Device, NodeId>& held) {
+  for (int device : devices)
+    if (const auto [other, free] = held.emplace(Device{host, device}, node); !free)
+      scene_.violate(format("device {} of {} is held by {} and {}", device, host,
+                            text(other->second), text(node)));
 }
 
 void Invariants::check_queue(const State& state) {
@@ -94,9 +104,13 @@ void Invariants::check_queue(const State& state) {
     if (!waits_for_devices(run)) continue;
     wants.push_back(want_of(run));
   }
-  for (const Placement& placement : pass(state.map, step_policy(), wants, holdings(state), now,
-                                         conditions_of(state.hosts, state.limits))
-                                        .placements)
+  const Plan plan = pass(state.map, policy_, wants, holdings(state, policy_), now,
+                         conditions_of(state.hosts, state.limits));
+  for (const RunId& run : plan.evictions)
+    scene_.violate(format("{} is to make room, and was not asked to", text(run)));
+  for (const Move& move : plan.moves)
+    scene_.violate(format("{} is to move, and was not asked to", text(move.run)));
+  for (const Placement& placement : plan.placements)
     scene_.violate(format("{} waits although it fits: {}", text(placement.run),
                           state.runs.at(placement.run).reason));
 }

@@ -16,7 +16,8 @@ Duration pause_before(int retry) {
   return std::min<Duration>(seconds(60), seconds(1 << std::min(retry - 1, 10)));
 }
 
-bool may_give_way(Cause cause) {
+bool may_give_way(Cause cause, Cause to) {
+  if (makes_room(cause)) return to == Cause::ok;
   return cause == Cause::user_exit || cause == Cause::rank_lost || cause == Cause::hung;
 }
 
@@ -36,17 +37,11 @@ const Attempt* ended_in(const Attempts& attempts, const Run& before) {
 
 }  // namespace
 
-void Ledger::committing(std::span<const Change> changes) {
-  Commit commit;
-  for (const Change& change : changes) {
-    if (const auto* run = std::get_if<Run>(&change)) commit.runs.emplace(run->id, run);
-    if (const auto* attempt = std::get_if<Attempt>(&change))
-      commit.attempts.emplace(attempt->id, attempt);
-    if (const auto* node = std::get_if<Node>(&change)) commit.nodes.emplace(node->id, node);
-  }
+void Ledger::committing(const Commit& commit) {
   for (const auto& [id, node] : commit.nodes) check_node(*node);
   for (const auto& [id, attempt] : commit.attempts) check_attempt(commit, *attempt);
   for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+  for (const auto& [id, host] : commit.hosts) check_host(*host);
   check_turns(commit);
   check_versions(commit);
 }
@@ -92,7 +87,8 @@ void Ledger::check_moves(const Attempt& before, const Attempt& after) {
     scene_.violate(
         format("{} was {} and is {}", text(after.id), text(before.state), text(after.state)));
   check_moments(before, after);
-  if (before.cause != Cause::none && before.cause != after.cause && !may_give_way(before.cause))
+  if (before.cause != Cause::none && before.cause != after.cause &&
+      !may_give_way(before.cause, after.cause))
     scene_.violate(format("{} ended with cause {}, and now it is {}", text(after.id),
                           text(before.cause), text(after.cause)));
 }
@@ -115,6 +111,7 @@ void Ledger::check_new_attempt(const Commit& commit, const Attempt& attempt) {
   if (run->second->stop_requested)
     scene_.violate(text(attempt.id) + " begins though its run is to stop");
   check_pause(commit, *run->second, attempt);
+  check_wishes(commit, *run->second, attempt);
 }
 
 // Between attempts of one run, unless somebody resumed it between them.
@@ -123,6 +120,7 @@ void Ledger::check_pause(const Commit& commit, const Run& run, const Attempt& at
   const auto ends = commit.attempts.find(id);
   const Attempt* before = ends == commit.attempts.end() ? row(durable_.attempts, id) : ends->second;
   if (!before || !before->ended || run.queued >= *before->ended) return;
+  if (makes_room(before->cause)) return;
   const int retry = before->cause == Cause::user_exit ? run.user_exits : run.losses;
   if (attempt.created - *before->ended < pause_before(retry))
     scene_.violate(format("{} follows after {}, retry {} is to wait {}", text(attempt.id),
@@ -130,33 +128,23 @@ void Ledger::check_pause(const Commit& commit, const Run& run, const Attempt& at
                           text(pause_before(retry))));
 }
 
-// Who starts stood ahead, or delays nobody who did; one that pauses is passed over.
-void Ledger::check_turns(const Commit& commit) {
-  const auto begins = [&](const auto& entry) { return !row(durable_.attempts, entry.first); };
-  if (std::ranges::none_of(commit.attempts, begins)) return;
-  std::set<RunId> open = durable_.open;
-  for (const auto& [id, run] : commit.runs) open.insert(id);
-  std::vector<Claim> claims;
-  for (const RunId& id : open) claims.push_back(claim_of(commit, id));
-  if (auto wrong = wrong_turn(map_, claims)) scene_.violate(std::move(*wrong));
+// What it was to wait for besides devices.
+void Ledger::check_wishes(const Commit& commit, const Run& run, const Attempt& attempt) {
+  if (run.held) scene_.violate(text(attempt.id) + " begins though its run is held");
+  if (run.spec.not_before && attempt.created < *run.spec.not_before)
+    scene_.violate(format("{} begins before {}", text(attempt.id), text(*run.spec.not_before)));
+  if (const Run* before = unfinished_predecessor(Rows(durable_, commit), run))
+    scene_.violate(format("{} begins, and {}, after which it was to start, is {}", text(attempt.id),
+                          text(before->id), text(before->state)));
 }
 
-// As it stands after the commit.
-Claim Ledger::claim_of(const Commit& commit, const RunId& id) const {
-  const auto now = [](const auto& changed, const auto& rows, const auto& key) {
-    const auto found = changed.find(key);
-    return found == changed.end() ? row(rows, key) : found->second;
-  };
-  Claim claim{now(commit.runs, durable_.runs, id)};
-  const AttemptId newest{id, claim.run->epoch};
-  const Attempt* attempt = now(commit.attempts, durable_.attempts, newest);
-  if (!attempt || attempt->state == AttemptState::ended) return claim;
-  claim.attempt = attempt;
-  claim.starts = !row(durable_.attempts, newest);
-  for (int index = 0; index < node_count(claim.run->spec); ++index)
-    if (const Node* node = now(commit.nodes, durable_.nodes, NodeId{newest, index}))
-      claim.nodes.push_back(node);
-  return claim;
+// Who starts stood ahead, or delays nobody who did; one that pauses is passed over.
+void Ledger::check_turns(const Commit& commit) {
+  if (commit.attempts.empty() && commit.hosts.empty() && commit.limits.empty()) return;
+  const Standing after = standing_of(durable_, commit);
+  if (auto wrong = turns_.wrong_start(after)) scene_.violate(std::move(*wrong));
+  if (auto late = turns_.put_off(standing_of(durable_, {}), after, scene_.clock.now()))
+    scene_.violate(std::move(*late));
 }
 
 // --- Runs ---
@@ -172,18 +160,38 @@ void Ledger::check_known_run(const Commit& commit, const Run& before, const Run&
     scene_.violate(
         format("{} goes from version {} to {}", text(after.id), before.version, after.version));
   if (is_final(before.state)) return check_resumed(after);
-  if (after.queued != before.queued) scene_.violate(text(after.id) + " loses its turn");
+  if (after.queued != before.queued || after.share != before.share)
+    scene_.violate(text(after.id) + " loses its turn");
   if (before.stop_requested && !after.stop_requested)
     scene_.violate(text(after.id) + " forgets that it is to stop");
   const Attempt* ended = ended_in(commit.attempts, before);
   check_charge(before, after, ended);
   check_retries(before, after, ended);
-  if (is_final(after.state)) check_end(after, ended);
+  check_audit(before, after);
+  if (is_final(after.state)) check_end(commit, after, ended);
+}
+
+// What people change of a run is written down with who did it.
+void Ledger::check_audit(const Run& before, const Run& after) {
+  const bool changed =
+      after.priority != before.priority || (after.held != before.held && !is_final(after.state));
+  if (changed && after.audit == before.audit)
+    scene_.violate(text(after.id) + " is held, released or brought forward, and nobody did it");
+}
+
+// And of a host likewise.
+void Ledger::check_host(const HostRow& after) {
+  const HostRow* before = row(durable_.hosts, after.id);
+  const HostState state = before ? before->state : HostState::open;
+  if (after.state != state && (before ? before->audit == after.audit : after.audit.empty()))
+    scene_.violate(
+        format("{} was {} and is {}, and nobody did it", after.id, text(state), text(after.state)));
 }
 
 void Ledger::check_resumed(const Run& after) {
   if (after.charged != Duration(0) || after.losses != 0 || after.user_exits != 0 ||
-      after.stop_requested || after.not_before)
+      after.moves != 0 || after.stop_requested ||
+      (after.not_before && after.not_before != after.spec.not_before))
     scene_.violate(text(after.id) + " is resumed without its whole time and all its retries");
   if (after.queued != scene_.clock.now())
     scene_.violate(text(after.id) + " is resumed and does not stand at the queue's end");
@@ -199,9 +207,9 @@ void Ledger::check_charge(const Run& before, const Run& after, const Attempt* en
                           text(after.id), text(charge), text(least), text(most)));
 }
 
-// And a retry if another follows it.
+// And a retry if another follows it, but for those that had to make room.
 void Ledger::check_retries(const Run& before, const Run& after, const Attempt* ended) {
-  const bool retried = ended && !is_final(after.state);
+  const bool retried = ended && !is_final(after.state) && !makes_room(ended->cause);
   const int exits = retried && ended->cause == Cause::user_exit ? 1 : 0;
   const int losses = retried && ended->cause != Cause::user_exit ? 1 : 0;
   if (after.user_exits != before.user_exits + exits || after.losses != before.losses + losses)
@@ -212,16 +220,18 @@ void Ledger::check_retries(const Run& before, const Run& after, const Attempt* e
 }
 
 // A run that ends has reached what it ends for.
-void Ledger::check_end(const Run& run, const Attempt* ended) {
+void Ledger::check_end(const Commit& commit, const Run& run, const Attempt* ended) {
   const Cause cause = ended ? ended->cause : Cause::cancelled;
   const bool exited = cause == Cause::user_exit;
   const bool spent =
       exited ? run.user_exits == run.spec.retries : run.losses == run.spec.rank_loss_retries;
-  const bool right = run.state == RunState::succeeded   ? cause == Cause::ok
-                     : run.state == RunState::cancelled ? run.stop_requested
-                     : run.state == RunState::timed_out
-                         ? cause == Cause::timeout || run.charged >= run.spec.timeout
-                         : spent && cause != Cause::ok && cause != Cause::timeout;
+  const auto gave_up = [&] { return !ended && failed_predecessor(Rows(durable_, commit), run); };
+  const bool right =
+      run.state == RunState::succeeded   ? cause == Cause::ok
+      : run.state == RunState::cancelled ? run.stop_requested || gave_up()
+      : run.state == RunState::timed_out
+          ? cause == Cause::timeout || run.charged >= run.spec.timeout
+          : spent && cause != Cause::ok && cause != Cause::timeout && !makes_room(cause);
   if (!right)
     scene_.violate(format("{} ends as {} after cause {}, with {} and {} retries used", text(run.id),
                           text(run.state), text(cause), run.user_exits, run.losses));

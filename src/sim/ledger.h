@@ -1,12 +1,10 @@
 // Ledger: whether each change of the rows may follow what they were before. What is written down of
-// states, turns, retries, pauses and running time must add up, whatever happens in the world.
+// states, turns, wishes, retries, pauses and running time must add up, whatever happens in the
+// world.
 #pragma once
 
-#include <map>
-#include <span>
-#include <string>
-
 #include "platform/core/model/state.h"
+#include "sim/commit.h"
 #include "sim/running_times.h"
 #include "sim/scene.h"
 #include "sim/turns.h"
@@ -16,19 +14,12 @@ namespace lockstep::sim {
 class Ledger {
  public:
   Ledger(Scene& scene, const State& durable, const RunningTimes& times, const Map& map)
-      : scene_(scene), durable_(durable), times_(times), map_(map) {}
+      : scene_(scene), durable_(durable), times_(times), turns_(map) {}
 
   // The rows are about to become durable.
-  void committing(std::span<const Change> changes);
+  void committing(const Commit& commit);
 
  private:
-  // The rows of one commit.
-  struct Commit {
-    std::map<RunId, const Run*> runs{};
-    std::map<AttemptId, const Attempt*> attempts{};
-    std::map<NodeId, const Node*> nodes{};
-  };
-
   void check_node(const Node& after);
   void check_ranks(const Node& before, const Node& after);
   void check_attempt(const Commit& commit, const Attempt& after);
@@ -36,20 +27,22 @@ class Ledger {
   void check_moments(const Attempt& before, const Attempt& after);
   void check_new_attempt(const Commit& commit, const Attempt& attempt);
   void check_pause(const Commit& commit, const Run& run, const Attempt& attempt);
+  void check_wishes(const Commit& commit, const Run& run, const Attempt& attempt);
   void check_turns(const Commit& commit);
-  Claim claim_of(const Commit& commit, const RunId& id) const;
   void check_run(const Commit& commit, const Run& after);
   void check_known_run(const Commit& commit, const Run& before, const Run& after);
   void check_charge(const Run& before, const Run& after, const Attempt* ended);
   void check_retries(const Run& before, const Run& after, const Attempt* ended);
-  void check_end(const Run& after, const Attempt* ended);
+  void check_end(const Commit& commit, const Run& after, const Attempt* ended);
   void check_resumed(const Run& after);
+  void check_audit(const Run& before, const Run& after);
+  void check_host(const HostRow& after);
   void check_versions(const Commit& commit);
 
   Scene& scene_;
   const State& durable_;
   const RunningTimes& times_;
-  const Map& map_;
+  const Turns turns_;
 };
 
 }  // namespace lockstep::sim

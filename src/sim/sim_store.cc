@@ -48,7 +48,10 @@ const Error kFull{Code::exhausted, "the disk is full"};
 
 Result<void> SimStore::commit(std::span<const Change> changes) {
   if (!life_.pass("before a commit")) return kDead;
-  if (full_) return kFull;
+  if (full_) {
+    ++refusals_;
+    return kFull;
+  }
   if (scene_.traced())
     for (const Change& change : changes) tell(change);
   truth_.committing(changes);

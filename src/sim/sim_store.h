@@ -20,6 +20,8 @@ class SimStore : public Store {
   bool full() const { return full_; }
   // Grows with each commit that succeeded.
   std::int64_t commits() const { return commits_; }
+  // And with each that was refused because the disk was full.
+  std::int64_t refusals() const { return refusals_; }
 
  private:
   void tell(const Change& change) const;
@@ -30,6 +32,7 @@ class SimStore : public Store {
   State& durable_;
   bool full_ = false;
   std::int64_t commits_ = 0;
+  std::int64_t refusals_ = 0;
 };
 
 }  // namespace lockstep::sim

@@ -14,7 +14,8 @@ std::string_view speaker(std::string_view line) {
 }
 
 bool befalls_all(std::string_view who) {
-  constexpr std::array<std::string_view, 4> kAll = {"daemon", "fault", "faults", "VIOLATION"};
+  constexpr std::array<std::string_view, 5> kAll = {"daemon", "fault", "faults", "operators",
+                                                    "VIOLATION"};
   return std::ranges::find(kAll, who) != kAll.end();
 }
 

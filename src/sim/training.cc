@@ -108,6 +108,7 @@ void Training::arrive(const AttemptId& id, std::int64_t plan) {
   if (!was_done && (done || step % program.checkpoint_every == 0)) {
     scene_.tell("ranks " + text(id), "step {} is safe", step);
     truth_.checkpointed(id, step);
+    gang->saved = scene_.clock.now();
   }
   if (done) return finish(id, *gang);
   go_on(id);
@@ -160,6 +161,12 @@ Progress Training::progress(const AttemptId& id) const {
   const int step = gang.step + static_cast<int>(more);
   if (step == gang.first_step || !gang.program.reports) return {};
   return {step, passed - more * gang.program.step_time};
+}
+
+std::optional<Time> Training::saved(const AttemptId& id) const {
+  const auto found = gangs_.find(id);
+  if (found == gangs_.end() || !found->second.program.reports) return std::nullopt;
+  return found->second.saved;
 }
 
 // The step under way is not completed.

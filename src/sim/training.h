@@ -43,19 +43,22 @@ class Training {
   void let_go(const AttemptId& attempt, int rank);
   // Of each of its ranks: they step together.
   Progress progress(const AttemptId& attempt) const;
+  // When they said last that a checkpoint is complete.
+  std::optional<Time> saved(const AttemptId& attempt) const;
 
  private:
   struct Gang {
     Program program;
     int world_size = 1;
-    int first_step = 0;     // from which the attempt went on
-    int step = 0;           // all of which have been taken by `stepped`
-    Duration stepped{};     // on the timeline
-    int next = 0;           // the step that is planned, while they go on
-    bool goes_on = false;   // more steps follow it, each in its time
-    bool done = false;      // all steps are: whoever ends now is not missed
-    bool broken = false;    // a rank is gone: no step is completed any more
-    std::int64_t plan = 0;  // what was planned under an earlier one is void
+    int first_step = 0;         // from which the attempt went on
+    int step = 0;               // all of which have been taken by `stepped`
+    Duration stepped{};         // on the timeline
+    std::optional<Time> saved;  // by the clock, a checkpoint was
+    int next = 0;               // the step that is planned, while they go on
+    bool goes_on = false;       // more steps follow it, each in its time
+    bool done = false;          // all steps are: whoever ends now is not missed
+    bool broken = false;        // a rank is gone: no step is completed any more
+    std::int64_t plan = 0;      // what was planned under an earlier one is void
     std::map<int, EndRank> ranks;
     std::set<int> held;        // these stand still
     std::optional<int> stuck;  // this one goes on for ever without a step

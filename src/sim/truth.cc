@@ -86,7 +86,8 @@ void Truth::rank_continued(const Launch& launch, int rank) {
   const auto within = [&](Duration limit) { return limit == Duration(0) || sum < limit; };
   if (within(launch.hang_after) && within(program.patience)) return causes_.spare(attempt);
   touched_.insert(attempt.run);
-  if (!causes_.is_found(attempt)) causes_.blur(attempt);
+  // Of ranks that all make no step the lowest is named, until one is seen to be stopped.
+  if (!causes_.is_found(attempt, "is stopped")) causes_.blur(attempt);
 }
 
 // --- Agents ---
@@ -233,16 +234,29 @@ void Truth::taken(const NodeReport& report, Time arrived) {
 }
 
 void Truth::committing(std::span<const Change> changes) {
-  ledger_.committing(changes);
-  for (const Change& change : changes) {
-    if (const auto* attempt = std::get_if<Attempt>(&change))
-      if (attempt->state == AttemptState::ended) check_ended(*attempt);
-    if (const auto* node = std::get_if<Node>(&change)) {
-      if (!durable_.nodes.contains(node->id)) check_placement(*node);
-      if (node->state == NodeState::released) check_release(*node);
-    }
-    if (const auto* run = std::get_if<Run>(&change)) check_run(*run);
+  const Commit commit = commit_of(changes);
+  ledger_.committing(commit);
+  departures_.check(commit);
+  for (const auto& [id, attempt] : commit.attempts) {
+    check_leaving(*attempt);
+    if (attempt->state == AttemptState::ended) check_ended(*attempt);
+    if (attempt->state == AttemptState::ended && makes_room(attempt->cause))
+      ++displaced_[attempt->id.run];
   }
+  for (const auto& [id, node] : commit.nodes) {
+    if (!durable_.nodes.contains(id)) check_placement(*node);
+    if (node->state == NodeState::released) check_release(*node);
+  }
+  for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+}
+
+// Of what it did there some is safe on the shared disk.
+void Truth::check_leaving(const Attempt& attempt) const {
+  if (attempt.cause != Cause::moved && attempt.cause != Cause::paused) return;
+  const auto saved = checkpoints_.find(attempt.id.run);
+  if (saved == checkpoints_.end() || saved->second.second != attempt.id.epoch)
+    scene_.violate(format("{} is {}, and no checkpoint of it is there", text(attempt.id),
+                          text(attempt.cause)));
 }
 
 void Truth::check_ended(const Attempt& attempt) const {
@@ -254,7 +268,7 @@ void Truth::check_ended(const Attempt& attempt) const {
                           text(attempt.id), text(run.spec.timeout), text(used)));
 }
 
-void Truth::check_run(const Run& run) {
+void Truth::check_run(const Commit& commit, const Run& run) {
   if (run.state == RunState::succeeded) check_success(run);
   const auto before = durable_.runs.find(run.id);
   const bool known = before != durable_.runs.end();
@@ -262,13 +276,20 @@ void Truth::check_run(const Run& run) {
   if (resumed && !resumable_.contains(run.id))
     scene_.violate(format("{} had ended, and nobody asked to resume it", text(run.id)));
   if (resumed) stoppable_.erase(run.id);
-  if (run.state == RunState::cancelled && !stoppable_.contains(run.id))
-    scene_.violate(format("{} is cancelled, and nobody asked to stop it", text(run.id)));
+  if (run.state == RunState::cancelled) check_cancelled(commit, run);
   if (!known || resumed)
     granted_[run.id] = (known ? before->second.epoch : 0) + attempts_allowed(run.spec);
-  if (run.epoch > granted_[run.id])
-    scene_.violate(format("{} makes attempt {}, its retries allow {}", text(run.id), run.epoch,
-                          granted_[run.id]));
+  if (const auto most = granted_[run.id] + displaced_of(run.id); run.epoch > most)
+    scene_.violate(
+        format("{} makes attempt {}, its retries allow {}", text(run.id), run.epoch, most));
+}
+
+// Because somebody asked for it, or because what it follows has ended badly.
+void Truth::check_cancelled(const Commit& commit, const Run& run) {
+  if (stoppable_.contains(run.id)) return;
+  if (!failed_predecessor(Rows(durable_, commit), run))
+    return scene_.violate(format("{} is cancelled, and nobody asked to stop it", text(run.id)));
+  touch(run.id);
 }
 
 void Truth::promised(const RunId& run) {
@@ -355,12 +376,19 @@ bool Truth::has_time(const Run& run) const {
   return program_of(run.spec.command).whole_time() + waited + kOverhead < run.spec.timeout;
 }
 
+std::int64_t Truth::displaced_of(const RunId& run) const {
+  const auto found = displaced_.find(run);
+  return found == displaced_.end() ? 0 : found->second;
+}
+
 // Whoever met no fault ends as his program does, at the first attempt, whatever befell the daemon.
 void Truth::check_end_of(const Run& run) const {
   const Program program = program_of(run.spec.command);
   if (touched_.contains(run.id) || program.misfortune != Misfortune::none) return;
-  if (!has_time(run)) return;
-  if (run.state != RunState::succeeded || run.epoch != 1)
+  // Who had to make room did some of its work twice.
+  const std::int64_t more = displaced_of(run.id);
+  if (more > 0 ? run.state == RunState::timed_out : !has_time(run)) return;
+  if (run.state != RunState::succeeded || run.epoch != 1 + more)
     scene_.violate(format("{} met no fault, yet {} in attempt {}: {}", text(run.id),
                           text(run.state), run.epoch, run.reason));
 }

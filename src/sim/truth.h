@@ -13,6 +13,7 @@
 #include "platform/core/model/state.h"
 #include "platform/engine/launch.h"
 #include "sim/causes.h"
+#include "sim/departures.h"
 #include "sim/ledger.h"
 #include "sim/program.h"
 #include "sim/running_times.h"
@@ -31,8 +32,9 @@ struct Process {
 
 class Truth {
  public:
-  Truth(Scene& scene, const State& durable, const Map& map)
-      : scene_(scene), durable_(durable), map_(map) {}
+  // interval: between checkpoints, as far as who is paused has to have run.
+  Truth(Scene& scene, const State& durable, const Map& map, Duration interval)
+      : scene_(scene), durable_(durable), map_(map), departures_(scene, durable, interval) {}
 
   // An agent, with all that it starts, or what a dead one left behind.
   void process_began(ProcessId id, Process process);
@@ -106,13 +108,16 @@ class Truth {
   void check_gang_is_there(const AttemptId& attempt) const;
   void check_placement(const Node& node) const;
   void check_release(const Node& node) const;
-  void check_run(const Run& run);
+  void check_run(const Commit& commit, const Run& run);
+  void check_cancelled(const Commit& commit, const Run& run);
   void check_success(const Run& run) const;
+  void check_leaving(const Attempt& attempt) const;
   void check_ended(const Attempt& attempt) const;
   bool has_agent(const NodeId& node) const;
   bool is_given_up(const NodeId& node) const;
   void check_end_of(const Run& run) const;
   bool has_time(const Run& run) const;
+  std::int64_t displaced_of(const RunId& run) const;
 
   Scene& scene_;
   const State& durable_;
@@ -120,6 +125,7 @@ class Truth {
   RunningTimes times_{scene_};
   Ledger ledger_{scene_, durable_, times_, map_};
   Causes causes_{scene_, durable_};
+  Departures departures_;
   std::map<ProcessId, Process> processes_;
   std::map<RunId, std::set<std::pair<std::int64_t, int>>> ranks_;  // epoch and rank, alive now
   std::map<AttemptId, std::set<int>> exited_well_;
@@ -133,6 +139,7 @@ class Truth {
   std::set<RunId> resumable_;
   std::set<RunId> stoppable_;
   std::map<RunId, std::int64_t> granted_;  // attempts that its retries allow, with all resumptions
+  std::map<RunId, std::int64_t> displaced_;  // attempts that had to make room for others
   std::set<RunId> touched_;
   std::map<AttemptId, std::map<int, Duration>> standing_;  // ranks, since when on the timeline
   std::map<RunId, Duration> held_up_;                      // by ranks that stood still for a moment

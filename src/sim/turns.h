@@ -1,15 +1,22 @@
-// Turns: whether those who start stood ahead, or delay nobody who does: the promise of the queue,
-// judged without the pass' own means, by counting free devices host by host.
+// Turns: whether those who start stood ahead, or delay nobody who does, and keep to what operators
+// have set: the promises of the queue (docs/design/scheduler.md), judged without the pass' own
+// means, by counting free devices host by host. It judges what was decided, and plans nothing.
 //
-// The head is the first of those who go on waiting. What starts behind it must not move the first
-// moment at which the head fits, if everybody who holds devices uses up his time-out.
+// The head is the first of those who go on waiting, if the map can hold it and no limit keeps it.
+// What starts behind it must not move the first moment at which it fits, if everybody who holds
+// devices uses up his time-out.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "platform/core/model/state.h"
+#include "sim/commit.h"
+#include "sim/ground.h"
 
 namespace lockstep::sim {
 
@@ -19,9 +26,68 @@ struct Claim {
   const Attempt* attempt = nullptr;
   std::vector<const Node*> nodes{};
   bool starts = false;  // now
+  bool moves = false;   // it does where devices were kept for it, and stood in no queue
 };
 
-// What is wrong with who starts, if anything is. Of every open run one claim.
-std::optional<std::string> wrong_turn(const Map& map, const std::vector<Claim>& claims);
+// Of every open run one claim, and what operators have set.
+struct Standing {
+  std::vector<Claim> claims{};
+  std::map<std::string, HostState> hosts{};  // those that are not open
+  std::map<LimitId, int> limits{};
+};
+
+// As the rows will stand after the commit, which starts some.
+Standing standing_of(const State& durable, const Commit& commit);
+
+class Turns {
+ public:
+  explicit Turns(const Map& map) : ground_(map) {}
+
+  // What is wrong with who starts, if anything is.
+  std::optional<std::string> wrong_start(const Standing& standing) const;
+  // Whether the first of those that wait starts later than it would have, and nobody who stands
+  // ahead of it or who outlives his time-out is why.
+  std::optional<std::string> put_off(const Standing& before, const Standing& after, Time now) const;
+  // When nobody starts any more: who waits though he fits, and would delay nobody.
+  std::optional<std::string> idle(const Standing& standing, Time now) const;
+
+  // Those who wait for devices, in the order in which they stand.
+  std::vector<RunId> order(const Standing& standing) const;
+  struct Head {
+    const Run* run = nullptr;
+    // The end at which it fits; the beginning of time if it does now.
+    Time start{};
+  };
+  std::optional<Head> head(const Standing& standing) const;
+
+ private:
+  // In the lane or not; the key; behind whom among equals. The smaller stands ahead.
+  using Place = std::tuple<int, Time, int, int, Time, Time, RunId>;
+  using Places = std::map<RunId, Place>;
+  using Holders = std::vector<const Claim*>;
+  // Devices until they are given back.
+  struct Hold {
+    const Claim* claim = nullptr;
+    Time end{};
+    bool is_last = true;                                 // of the claim
+    std::vector<std::pair<std::string, int>> devices{};  // by host
+  };
+  static std::vector<Hold> holds_of(const Holders& holders);
+
+  std::set<RunId> in_lane(const Standing& standing) const;
+  Places places_of(const Standing& standing) const;
+  // It starts now, and stood behind that one.
+  static bool passes(const Places& places, const Run& head, const Claim& claim);
+  const Run* first_waiting(const Standing& standing, const Places& places) const;
+  bool can_be_placed(const Standing& standing, const RunSpec& spec) const;
+  Ground::Free free_of(const Standing& standing, const Holders& holders) const;
+  void give(const Standing& standing, const Hold& hold, Ground::Free& free, int sign) const;
+  std::optional<Time> first_fit(const Standing& standing, const Run& run, Holders holders) const;
+
+  std::optional<std::string> wrong_place(const Standing& standing, const Claim& claim) const;
+  std::optional<std::string> wrong_turn(const Standing& standing) const;
+
+  const Ground ground_;
+};
 
 }  // namespace lockstep::sim

@@ -11,6 +11,7 @@ using std::chrono::minutes;
 constexpr Duration kTrouble = minutes(30);  // users and faults
 constexpr Duration kRest = hours(6);        // at most, until every run has ended without them
 constexpr int kLookAnyway = 64;             // events
+constexpr int kJudgeAnyway = 16;            // ticks
 constexpr int kRunsLeast = 8;
 constexpr int kRunsMost = 20;
 
@@ -33,6 +34,14 @@ Map any_map(Dice dice) {
   return map;
 }
 
+// The daemon's, where checkpoints come sooner: runs take a minute or so.
+SchedulingPolicy simulated_policy() {
+  SchedulingPolicy policy = step_policy();
+  policy.checkpoint_interval = std::chrono::seconds(20);
+  policy.restart_time = std::chrono::seconds(5);
+  return policy;
+}
+
 // Secrets that nobody has to keep.
 Keys simulated_keys() {
   return Keys::of(Secret::from_hex(std::string(2 * Secret::kBytes, '5')).value(), "token");
@@ -44,6 +53,7 @@ World::World(const WorldSetup& setup)
     : seed_(setup.seed),
       scene_(setup.trace),
       map_(setup.map ? *setup.map : any_map(Dice(setup.seed, "map"))),
+      truth_(scene_, durable_, map_, simulated_policy().checkpoint_interval),
       training_(scene_, truth_, setup.seed),
       network_(scene_, truth_, setup.seed,
                [this](const NodeReport& report) { return daemon_.report(report); }),
@@ -53,10 +63,12 @@ World::World(const WorldSetup& setup)
           scene_, life_,
           {setup.wrap_store ? setup.wrap_store(store_) : store_,
            setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, scene_.clock,
-           simulated_keys(), map_, "/sim"},
+           simulated_keys(), map_, "/sim", simulated_policy()},
           setup.absence ? setup.absence : [this] { return faults_.absence(); }),
       faults_({scene_, life_, daemon_, store_, engine_, hosts_, network_, truth_}, setup.seed),
-      users_(scene_, daemon_, truth_, setup.seed) {
+      users_(scene_, daemon_, truth_, setup.seed),
+      operators_(scene_, daemon_, durable_, map_, setup.seed),
+      invariants_(scene_, simulated_policy()) {
   set_log_sink([this](LogLevel, std::string_view line) { scene_.tell("log", "{}", line); });
 }
 
@@ -71,6 +83,7 @@ Verdict World::run() {
   Dice dice(seed_, "world");
   begin();
   faults_.begin();
+  operators_.begin();
   users_.begin(dice.from_to(kRunsLeast, kRunsMost), kTrouble);
   pass_time(kTrouble, [] { return false; });
   settle();
@@ -80,6 +93,7 @@ Verdict World::run() {
 void World::settle() {
   if (scene_.violation()) return;
   faults_.cease();
+  operators_.cease();
   if (!pass_time(kRest, [this] { return at_rest(); }) && !scene_.violation())
     for (const RunId& run : durable_.open)
       scene_.violate(format("{} has not ended {} after the last fault; it is {}: {}", text(run),
@@ -102,13 +116,19 @@ bool World::pass_time(Duration most, const std::function<bool()>& done) {
 
 // Nothing keeps the daemon from what it promises, or did so since its last tick.
 bool World::is_well() {
-  const bool same = std::exchange(deaths_, life_.deaths()) == life_.deaths();
-  return same && !store_.full() && engine_.is_well() && network_.is_well() &&
+  const bool died = std::exchange(deaths_, life_.deaths()) != life_.deaths();
+  const bool refused = std::exchange(refusals_, store_.refusals()) != store_.refusals();
+  return !died && !refused && !store_.full() && engine_.is_well() && network_.is_well() &&
          hosts_.kills_at_once();
 }
 
+// Time passing starts nobody: that too is looked at now and then.
 void World::after_tick() {
-  if (!store_.full()) invariants_.check_queue(*daemon_.state());
+  const bool committed = std::exchange(judged_, store_.commits()) != store_.commits();
+  if (!store_.full() && (committed || ++ticks_ % kJudgeAnyway == 0)) {
+    invariants_.check_queue(*daemon_.state());
+    promises_.check(*daemon_.state(), *daemon_.queue());
+  }
   deadlines_.check(is_well());
 }
 

@@ -1,4 +1,4 @@
-// World: the real controller over simulated hosts, with users and faults from one seed.
+// World: the real controller over simulated hosts, with users, operators and faults from one seed.
 //
 //   const Verdict verdict = World({.seed = 1234}).run();
 //
@@ -15,6 +15,8 @@
 #include "sim/deadlines.h"
 #include "sim/faults.h"
 #include "sim/invariants.h"
+#include "sim/operators.h"
+#include "sim/promises.h"
 #include "sim/users.h"
 
 namespace lockstep::sim {
@@ -50,7 +52,7 @@ class World {
   World(const World&) = delete;  // its parts point to one another
   World& operator=(const World&) = delete;
 
-  // Users and faults for a while, then neither until every run has ended.
+  // Users, operators and faults for a while, then none of them until every run has ended.
   Verdict run();
 
   // For stories of one's own, without the seed's users and faults: begin(); then time passes until
@@ -79,7 +81,7 @@ class World {
   State durable_;
   Map map_;
   Life life_{scene_};
-  Truth truth_{scene_, durable_, map_};
+  Truth truth_;
   Training training_;
   Network network_;
   Hosts hosts_;
@@ -88,10 +90,15 @@ class World {
   Daemon daemon_;
   Faults faults_;
   Users users_;
-  Invariants invariants_{scene_};
+  Operators operators_;
+  Invariants invariants_;
   Deadlines deadlines_{scene_, truth_, durable_};
+  Promises promises_{scene_, map_};
   std::int64_t checked_ = -1;  // the commits that were checked
+  std::int64_t judged_ = -1;   // likewise, after a tick
+  int ticks_ = 0;
   int deaths_ = 0;             // of the daemon, at the last tick
+  std::int64_t refusals_ = 0;  // of the store, likewise
 };
 
 }  // namespace lockstep::sim

@@ -1,0 +1,108 @@
+#include "sim/departures.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace lockstep::sim {
+namespace {
+
+constexpr int kMovesPromised = 3;  // of one run, at most
+
+bool is_drained(const Rows& rows, const std::string& host) {
+  const auto hosts = rows.hosts();
+  const auto found = hosts.find(host);
+  return found != hosts.end() && found->second == HostState::drained;
+}
+
+// "moved from host a to make room for demo/7": demo/7; nothing if no run is named.
+std::optional<RunId> named_in(const std::string& reason) {
+  const std::string_view words = " to make room for ";
+  const auto at = reason.find(words);
+  if (at == std::string::npos) return std::nullopt;
+  auto run = parse_run_id(std::string_view(reason).substr(at + words.size()));
+  return run ? std::optional(*run) : std::nullopt;
+}
+
+}  // namespace
+
+void Departures::refuse(const Run& run, const Attempt& attempt, std::string_view why) {
+  scene_.violate(format("{} is {}, {}", text(run.id), text(attempt.cause), why));
+}
+
+void Departures::check(const Commit& commit) {
+  for (const auto& [id, attempt] : commit.attempts) check_attempt(commit, *attempt);
+}
+
+void Departures::check_attempt(const Commit& commit, const Attempt& after) {
+  const Run& run = *Rows(durable_, commit).find(after.id.run);
+  const auto found = durable_.attempts.find(after.id);
+  const Attempt* before = found == durable_.attempts.end() ? nullptr : &found->second;
+  if (!before) return check_next(commit, after);
+  if (before->saved && (!after.saved || *after.saved < *before->saved))
+    scene_.violate(text(after.id) + " forgets its newest checkpoint");
+  const bool leaves = makes_room(after.cause) && !before->draining;
+  if (leaves) return check_leaving(commit, run, after);
+  if (before->moves_to != after.moves_to)
+    scene_.violate(text(after.id) + " is to go somewhere else");
+}
+
+// Normal and debug runs that stand on one host and have written a checkpoint there; preemptible
+// ones always.
+void Departures::check_leaving(const Commit& commit, const Run& run, const Attempt& attempt) {
+  check_beneficiary(commit, run, attempt);
+  const bool preemptible = run.spec.run_class == RunClass::preemptible;
+  if (preemptible != (attempt.cause == Cause::evicted))
+    return refuse(run, attempt, format("and of class {}", name_of(run.spec.run_class)));
+  if (run.audit.empty() || run.audit.back().time != scene_.clock.now())
+    refuse(run, attempt, "and nothing says so in its events");
+  if (preemptible) return;
+  if (run.spec.stays) refuse(run, attempt, "and is to stay where it is");
+  if (node_count(run.spec) != 1) refuse(run, attempt, "and stands on several hosts");
+  if (!attempt.saved || !attempt.started)
+    return refuse(run, attempt, "and has written no checkpoint where it is");
+  if (attempt.cause == Cause::moved) return check_move(commit, run, attempt);
+  if (run.spec.run_class != RunClass::normal) refuse(run, attempt, "and is short");
+  if (const Duration since = *attempt.saved - *attempt.started; since < interval_)
+    refuse(run, attempt, format("and had run for {} at its last checkpoint", text(since)));
+}
+
+void Departures::check_move(const Commit& commit, const Run& run, const Attempt& attempt) {
+  const auto before = durable_.runs.find(run.id);
+  const int moves = before == durable_.runs.end() ? 0 : before->second.moves;
+  if (run.moves != moves + 1 || run.moves > kMovesPromised)
+    refuse(run, attempt, format("for the {}th time after {}", run.moves, moves));
+  if (attempt.moves_to.size() != 1 ||
+      std::ssize(attempt.moves_to.front().devices) != run.spec.devices)
+    return refuse(run, attempt, "and has not the devices that it needs where it goes");
+  const std::string& host = attempt.moves_to.front().host;
+  const auto hosts = Rows(durable_, commit).hosts();
+  if (const auto found = hosts.find(host);
+      found != hosts.end() && found->second >= HostState::closed)
+    refuse(run, attempt, format("to {}, which is {}", host, text(found->second)));
+}
+
+// Somebody waits for the devices, or the host is drained.
+void Departures::check_beneficiary(const Commit& commit, const Run& run, const Attempt& attempt) {
+  const Rows rows(durable_, commit);
+  const auto id = named_in(attempt.reason);
+  const Run* other = id ? rows.find(*id) : nullptr;
+  const bool waits = other && other->id != run.id && waits_for_devices(*other);
+  const Node* node = rows.find(NodeId{attempt.id, 0});
+  const bool driven_out = attempt.cause == Cause::moved && node && is_drained(rows, node->host);
+  if (!waits && !driven_out) refuse(run, attempt, "and nobody waits for that: " + attempt.reason);
+}
+
+// Who moves begins again where devices were kept for it, and at once.
+void Departures::check_next(const Commit& commit, const Attempt& attempt) {
+  const Rows rows(durable_, commit);
+  const Attempt* former = rows.find(AttemptId{attempt.id.run, attempt.id.epoch - 1});
+  if (!former || former->cause != Cause::moved || former->moves_to.empty()) return;
+  if (former->ended != attempt.created) return;  // its place was closed meanwhile
+  const Node* node = rows.find(NodeId{attempt.id, 0});
+  if (!node || node->host != former->moves_to.front().host ||
+      node->devices != former->moves_to.front().devices)
+    scene_.violate(text(attempt.id) + " does not begin where its run was moved to");
+}
+
+}  // namespace lockstep::sim
