@@ -13,6 +13,7 @@
 #include "comm/flight/report/report.h"
 #include "comm/flight/report/table.h"
 #include "comm/flight/report/trace.h"
+#include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
 #include "platform/host/home.h"
 #include "platform/host/node_files.h"
@@ -29,8 +30,9 @@ struct FlightFlags {
 };
 
 std::string as_text(const FlightGroup& group, std::size_t newest, FlightTime now) {
-  const std::string heading = format("group {}, {} {}: {}\n", group.name, group.size,
-                                     group.size == 1 ? "rank" : "ranks", verdict_of(group, now));
+  std::string heading = format("group {}, {} {}: {}\n", group.name, group.size,
+                               group.size == 1 ? "rank" : "ranks", verdict_of(group, now));
+  for (const Straggler& one : stragglers_of(group)) heading += words_of(one) + "\n";
   const Table table = flight_table(group, newest, now);
   return table.empty() ? heading : format("{}\n{}", heading, table.text(0));
 }

@@ -50,7 +50,7 @@ struct Header {
   std::int32_t rank;
   std::int32_t size;  // of the group
   std::uint32_t pid;
-  std::uint32_t reserved;
+  std::uint32_t started_as;     // RANK of the process, plus one; 0: unknown
   std::uint64_t process_start;  // as in /proc/PID/stat, to tell a pid that was given again
   double nanoseconds_per_tick;  // as measured when the process began
   Moment<Word> first;           // when the record began

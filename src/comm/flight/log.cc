@@ -267,6 +267,8 @@ Result<FlightLog> parse_flight(std::span<const std::byte> bytes) {
   log.size = header.size;
   log.group = words_of(header.group, sizeof header.group);
   log.host = words_of(header.host, sizeof header.host);
+  if (header.started_as > 0 && header.started_as <= kRanks)
+    log.started_as = static_cast<int>(header.started_as - 1);
   log.pid = static_cast<int>(header.pid & 0x7fffffff);
   log.process_start = header.process_start;
   log.pid_space = words_of(header.pid_space, sizeof header.pid_space);

@@ -54,6 +54,7 @@ struct FlightLog {
   int size = 1;
   std::string group;
   std::string host;
+  std::optional<int> started_as;  // the rank with which its process was started, if that is known
   int pid = 0;
   std::uint64_t process_start = 0;
   std::string pid_space;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -102,6 +104,18 @@ void put(Names& place, std::span<const std::string_view> names) {
   for (std::size_t i = 0; i < names.size(); ++i) put(place[i], names[i]);
 }
 
+// The rank with which the process was started, plus one. After a recovery it has another in its
+// groups, and in a part of the world it always may.
+std::uint32_t started_as() {
+  const auto variables = own_environment();
+  const auto found = variables.find("RANK");
+  if (found == variables.end()) return 0;
+  std::uint32_t rank = 0;
+  const auto* end = found->second.data() + found->second.size();
+  const auto parsed = std::from_chars(found->second.data(), end, rank);
+  return parsed.ec == std::errc() && parsed.ptr == end && rank < (1U << 24) ? rank + 1 : 0;
+}
+
 void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& names) {
   auto& header = *::new (memory) SharedHeader();
   put(header.magic, {kMagic, sizeof kMagic});
@@ -110,6 +124,7 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
   header.rank = identity.rank;
   header.size = identity.size;
   header.pid = static_cast<std::uint32_t>(::getpid());
+  header.started_as = started_as();
   header.process_start = process_start(::getpid());
   header.nanoseconds_per_tick = TickClock::get().nanoseconds_per_tick();
   put(header.group, identity.group);

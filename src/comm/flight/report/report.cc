@@ -1,5 +1,6 @@
 #include "comm/flight/report/report.h"
 
+#include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
 
 namespace lockstep {
@@ -60,6 +61,15 @@ FlightRank rank_of(const FlightLog& log) {
           .unreadable = log.unreadable};
 }
 
+FlightStraggler straggler_of(const Straggler& one) {
+  return {.rank = one.rank,
+          .host = one.host,
+          .last_share = one.last,
+          .behind_seconds = seconds(one.behind),
+          .cost_share = one.cost,
+          .collectives = one.collectives};
+}
+
 }  // namespace
 
 FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, FlightTime now) {
@@ -67,8 +77,10 @@ FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, Fl
                            .size = group.size,
                            .verdict = verdict_of(group, now),
                            .ranks = {},
+                           .stragglers = {},
                            .collectives = {}};
   for (const FlightLog& log : group.logs) report.ranks.push_back(rank_of(log));
+  for (const Straggler& one : stragglers_of(group)) report.stragglers.push_back(straggler_of(one));
   for (const FlightRow& row : flight_rows(group, newest))
     report.collectives.push_back(collective_of(group, row));
   return report;

@@ -95,11 +95,31 @@ struct FlightRank {
   }
 };
 
+// Whom the others wait for.
+struct FlightStraggler {
+  int rank = 0;
+  std::string host;
+  double last_share = 0;
+  double behind_seconds = 0;
+  double cost_share = 0;
+  std::size_t collectives = 0;
+  static constexpr auto fields() {
+    return record<FlightStraggler>(
+        field("rank", &FlightStraggler::rank, "as its process was started, if known"),
+        field("host", &FlightStraggler::host, "where it ran"),
+        field("last_share", &FlightStraggler::last_share, "of the collectives it entered last"),
+        field("behind_seconds", &FlightStraggler::behind_seconds, "the others, in the median"),
+        field("cost_share", &FlightStraggler::cost_share, "of the time the others waited for it"),
+        field("collectives", &FlightStraggler::collectives, "that were looked at"));
+  }
+};
+
 struct FlightGroupReport {
   std::string group;
   int size = 1;
   std::string verdict;
   std::vector<FlightRank> ranks;
+  std::vector<FlightStraggler> stragglers;
   std::vector<FlightCollective> collectives;
   static constexpr auto fields() {
     return record<FlightGroupReport>(
@@ -107,6 +127,7 @@ struct FlightGroupReport {
         field("size", &FlightGroupReport::size, "how many ranks it has"),
         field("verdict", &FlightGroupReport::verdict, "who holds it up"),
         field("ranks", &FlightGroupReport::ranks, "those with a record"),
+        field("stragglers", &FlightGroupReport::stragglers, "the costliest first"),
         field("collectives", &FlightGroupReport::collectives, "the newest, oldest first"));
   }
 };

@@ -1,0 +1,131 @@
+#include "comm/flight/verdict/straggler.h"
+
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "comm/flight/verdict/logs_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing_flight::done;
+using testing_flight::group_of;
+using testing_flight::milliseconds;
+
+constexpr int kMeetings = 100;
+constexpr int kPeriod = 100;  // milliseconds from one collective to the next
+constexpr int kTransfer = 2;  // from the last entry to all ranks' end
+
+// When a rank enters a collective, in milliseconds behind its beginning.
+using Lateness = std::function<int(int meeting, int rank)>;
+
+std::vector<FlightLog> logs_of(int ranks, const Lateness& late, const std::string& name) {
+  std::vector<FlightLog> logs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<FlightOperation> operations;
+    for (int meeting = 0; meeting < kMeetings; ++meeting) {
+      int last = 0;
+      for (int each = 0; each < ranks; ++each) last = std::max(last, late(meeting, each));
+      const int entered = late(meeting, rank);
+      operations.push_back(done(testing_flight::call(static_cast<std::uint64_t>(meeting + 1), name),
+                                milliseconds(kPeriod * meeting + entered),
+                                milliseconds(last - entered + kTransfer)));
+    }
+    logs.push_back(testing_flight::rank(rank, std::move(operations)));
+    logs.back().size = ranks;
+    logs.back().host = rank < 4 ? "a" : "b";
+  }
+  return logs;
+}
+
+FlightGroup group_with(int ranks, const Lateness& late, const std::string& name = "all_reduce") {
+  return group_of(logs_of(ranks, late, name));
+}
+
+// Rank 5 in four of five collectives, and somebody else a little in the fifth.
+int rank_5_is_late(int meeting, int rank) {
+  if (meeting % 5 == 4) return rank == 0 ? 1 : 0;
+  return rank == 5 ? 31 : 0;
+}
+
+TEST(Stragglers, TheRankThatTheOthersWaitForIsNamedWithItsHostAndWhatItCosts) {
+  const auto found = stragglers_of(group_with(8, rank_5_is_late));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(words_of(found[0]),
+            "rank 5 on host b entered 80 % of the last 100 collectives of world last, 31ms behind "
+            "the others in the median: they waited 25 % of the time for it");
+}
+
+TEST(Stragglers, AreFoundThoughTheHostsClocksDiffer) {
+  auto logs = logs_of(8, rank_5_is_late, "all_reduce");
+  for (FlightLog& log : logs)
+    if (log.host == "b")
+      for (FlightOperation& operation : log.operations) {
+        *operation.started -= std::chrono::seconds(3);
+        *operation.ended -= std::chrono::seconds(3);
+      }
+  const auto found = stragglers_of(group_of(std::move(logs)));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].rank, 5);
+  EXPECT_EQ(found[0].behind, milliseconds(31));
+}
+
+TEST(Stragglers, OfTwoRanksTheLateOneIsNamed) {
+  const auto found = stragglers_of(group_with(2, [](int, int rank) { return rank == 1 ? 12 : 0; }));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].rank, 1);
+  EXPECT_EQ(found[0].last, 1);
+}
+
+TEST(Stragglers, AllRanksOfASlowHostAreNamed) {
+  const auto found = stragglers_of(group_with(7, [](int, int rank) { return rank >= 4 ? 20 : 0; }));
+  ASSERT_THAT(found, SizeIs(3));
+  for (const Straggler& one : found) EXPECT_EQ(one.host, "b");
+}
+
+TEST(Stragglers, RanksThatAreLateByTurnsAreNone) {
+  EXPECT_THAT(stragglers_of(group_with(
+                  4, [](int meeting, int rank) { return meeting % 4 == rank ? 30 : 0; })),
+              IsEmpty());
+}
+
+TEST(Stragglers, WhatCostsLittleIsNotTold) {
+  EXPECT_THAT(stragglers_of(group_with(4, [](int, int rank) { return rank == 1 ? 4 : 0; })),
+              IsEmpty());
+}
+
+TEST(Stragglers, NothingIsSaidOfTooFewCollectivesOrWithoutEveryRanksRecord) {
+  const auto late = [](int, int rank) { return rank == 1 ? 50 : 0; };
+  EXPECT_THAT(stragglers_of(group_with(4, late), {.least = 101}), IsEmpty());
+  auto logs = logs_of(4, late, "all_reduce");
+  logs.erase(logs.begin() + 2);
+  EXPECT_THAT(stragglers_of(group_of(std::move(logs))), IsEmpty());
+}
+
+TEST(Stragglers, OnlyWhatNobodyCanEndBeforeAllHaveEnteredCounts) {
+  const auto late = [](int, int rank) { return rank == 1 ? 50 : 0; };
+  EXPECT_THAT(stragglers_of(group_with(4, late, "broadcast")), IsEmpty());
+  EXPECT_THAT(stragglers_of(group_with(4, late, "barrier")), SizeIs(1));
+}
+
+TEST(Stragglers, OfSeveralGroupsTheCostliestFindingOfARankIsTold) {
+  auto world = logs_of(2, [](int, int rank) { return rank == 1 ? 10 : 0; }, "all_reduce");
+  auto shard = logs_of(2, [](int, int rank) { return rank == 0 ? 40 : 0; }, "all_gather");
+  for (FlightLog& log : shard) log.group = "shard";
+  world[1].started_as = 5;
+  shard[0].started_as = 5;
+  const auto found =
+      stragglers_of({group_of(std::move(world)), group_of(std::move(shard))}, StragglerBounds());
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].rank, 5);
+  EXPECT_EQ(found[0].group, "shard");
+}
+
+}  // namespace
+}  // namespace lockstep
