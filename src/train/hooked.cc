@@ -120,6 +120,7 @@ Result<void> HookedModel::enter(int block, const std::vector<at::Tensor>& inputs
 Result<void> HookedModel::leave(int block, const std::vector<at::Tensor>& outputs) {
   const auto i = static_cast<std::size_t>(block);
   model_->leave(std::exchange(entered_[i], ParameterSpec::kRoot), outputs);
+  model_->look(*blocks_[i], outputs);
   return model_->status();
 }
 
@@ -200,6 +201,8 @@ Result<Step> HookedModel::begin_step(std::optional<double> clip_norm) {
   TRY(check_gradients());
   const double norm = TRY(agree_on_norm(*model_));
   agreed_ = {.taken = std::isfinite(norm), .gradient_norm = norm};
+  if (!agreed_.taken) agreed_.not_finite = TRY(model_->first_not_finite());
+  model_->forget_looks();
   if (agreed_.taken && clip_norm && norm > *clip_norm) scale_gradients(*model_, *clip_norm / norm);
   stage_ = Stage::agreed;
   return agreed_;

@@ -59,6 +59,7 @@ class HookedModel {
   // What all ranks agree on; the first call after a backward asks them, and clips if it is told to
   // (before begin_step, or with it). Further calls of the same step give the same.
   Result<Step> begin_step(std::optional<double> clip_norm = std::nullopt);
+  const Step& agreed() const { return agreed_; }  // on which they agreed last
   // Whether a rank's slice of a parameter is all of it, in its own shape.
   bool slices_are_whole() const;
   // From now until end_step() the parameter, by its number in model().parameters(), stands for its

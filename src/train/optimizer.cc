@@ -20,6 +20,9 @@ Result<void> check(const OptimizerOptions& options) {
   if (!(options.learning_rate >= 0))
     return Error{Code::invalid,
                  format("learning rate {}: must not be negative", options.learning_rate)};
+  if (options.not_taken_max < 1)
+    return Error{Code::invalid,
+                 format("not_taken_max {}: must be positive", options.not_taken_max)};
   if (options.clip_norm && !(*options.clip_norm > 0))
     return Error{Code::invalid, format("clip norm {}: must be positive", *options.clip_norm)};
   return {};
@@ -133,8 +136,20 @@ Result<Step> Optimizer::step() {
   undecided_ = true;
   const double norm = TRY(agree_on_norm(model_));
   const auto step = TRY(take(norm));
-  if (step.taken) TRY(model_.begin_spread());
+  if (!step.taken) return explain(step);
+  not_taken_ = 0;
+  model_.forget_looks();
+  TRY(model_.begin_spread());
   return step;
+}
+
+// The decision stands, whether or not all ranks live to hear who was to blame.
+Result<Step> Optimizer::explain(Step step) {
+  step.not_finite = TRY(model_.first_not_finite());
+  model_.forget_looks();
+  if (++not_taken_ < options_.not_taken_max) return step;
+  return Error{Code::invalid, format("{} steps in a row were not taken; in the last {}", not_taken_,
+                                     step.not_finite->words())};
 }
 
 Result<Step> Optimizer::catch_up(double norm) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "train/finite_looks.h"
 #include "train/shard.h"
 
 namespace torch::optim {
@@ -37,11 +38,15 @@ struct OptimizerOptions {
   double learning_rate = 1e-3;
   // Gradients are scaled down to this global norm (over all parameters and ranks).
   std::optional<double> clip_norm = std::nullopt;
+  // After so many steps in a row that are not taken step() fails, on all ranks.
+  int not_taken_max = 10;
 };
 
 struct Step {
   bool taken = false;        // false: some gradient was infinite or not a number
   double gradient_norm = 0;  // before clipping; infinity if not finite
+  // Of a step that is not taken: who had the first value that is not finite.
+  std::optional<NotFinite> not_finite = std::nullopt;
 };
 
 class Optimizer {
@@ -91,6 +96,7 @@ class Optimizer {
   void use_sgd(const Sgd& method);
   std::vector<at::Tensor> zeros_like_slices() const;
   Result<Step> take(double norm);
+  Result<Step> explain(Step step);
 
   ShardedModel& model_;
   OptimizerOptions options_;
@@ -101,6 +107,7 @@ class Optimizer {
   std::int64_t decided_ = 0;
   bool undecided_ = false;
   double last_norm_ = 0;
+  int not_taken_ = 0;  // in a row
 };
 
 }  // namespace lockstep

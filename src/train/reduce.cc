@@ -16,8 +16,13 @@ std::string gradients_label(const Unit& unit) {
 }  // namespace
 
 Reductions::Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, RollCall& roll_call,
-                       FirstError& error)
-    : units_(units), mesh_(mesh), wholes_(wholes), roll_call_(roll_call), error_(error) {}
+                       FiniteLooks& looks, FirstError& error)
+    : units_(units),
+      mesh_(mesh),
+      wholes_(wholes),
+      roll_call_(roll_call),
+      looks_(looks),
+      error_(error) {}
 
 void Reductions::begin(int micro_step, bool last, int divisor) {
   micro_step_ = micro_step;
@@ -64,10 +69,12 @@ void Reductions::end_hop1() {
   if (last_) start_hop2(*unit);
 }
 
-// Divided here and nowhere else: of a shard, once a step. Sums are of 32 bits at least.
+// Divided here and nowhere else: of a shard, once a step. Sums are of 32 bits at least. It is the
+// last that is seen of this replica's own gradients.
 void Reductions::start_hop2(Unit& unit) {
-  const auto& shard = unit.gradient_shard();
-  if (const int parts = mesh_.world_size() * divisor_; parts > 1) shard.div_(parts);
+  auto shard = unit.gradient_shard();
+  if (const int parts = mesh_.world_size() * divisor_; parts > 1)
+    looks_.divide({FiniteLooks::Kind::gradients, unit.index(), micro_step_}, shard, parts);
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
   const auto& slice = unit.gradient_slice();
   hop2_.push_back(slice.numel() < shard.numel()

@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "train/buffers.h"
+#include "train/finite_looks.h"
 #include "train/first_error.h"
 #include "train/mesh.h"
 #include "train/roll_call.h"
@@ -34,7 +35,7 @@ class Reductions {
 
   // All references must outlive it.
   Reductions(std::vector<Unit>& units, Mesh& mesh, Buffers& wholes, RollCall& roll_call,
-             FirstError& error);
+             FiniteLooks& looks, FirstError& error);
 
   // A backward begins, the step's micro_step-th, counted from one. divisor: of the micro-steps'
   // sum.
@@ -61,6 +62,7 @@ class Reductions {
   Mesh& mesh_;
   Buffers& wholes_;
   RollCall& roll_call_;
+  FiniteLooks& looks_;
   FirstError& error_;
 
   int micro_step_ = 0;

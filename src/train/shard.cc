@@ -249,7 +249,8 @@ void ShardedModel::start_engine() {
   gathers_ =
       std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
                                 Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_, error_);
-  reductions_ = std::make_unique<Reductions>(units_, mesh_, *wholes_, *roll_call_, error_);
+  reductions_ =
+      std::make_unique<Reductions>(units_, mesh_, *wholes_, *roll_call_, looks_, error_);
 }
 
 std::vector<std::string> ShardedModel::unit_names() const {
@@ -345,13 +346,70 @@ at::Tensor ShardedModel::forward(const at::Tensor& input) {
       x = recompute(*stage.module, {x}, [&stage](const std::vector<at::Tensor>& given) {
         return stage.forward(given.front());
       });
-      continue;
+    } else {
+      const int block = enter(*stage.module, {x});
+      x = stage.forward(x);
+      leave(block, {x});
     }
-    const int block = enter(*stage.module, {x});
-    x = stage.forward(x);
-    leave(block, {x});
+    look(*stage.module, {x});
   }
   return x;
+}
+
+// An evaluation's are nobody's gradients; and what is recomputed was seen before.
+void ShardedModel::look(const torch::nn::Module& module, const std::vector<at::Tensor>& outputs) {
+  if (in_backward_ || !at::GradMode::is_enabled()) return;
+  const int block = blocks_.index_of(module);
+  if (block == ParameterSpec::kRoot) return;
+  const int micro_step = phase_ == Phase::finished ? 1 : micro_steps_ + 1;
+  for (const auto& output : outputs)
+    looks_.look({FiniteLooks::Kind::output, block, micro_step}, output);
+}
+
+std::string ShardedModel::unit_words(std::size_t unit) const {
+  const auto& place = layout_.units[unit];
+  if (place.block != ParameterSpec::kRoot)
+    return format("unit {} ({})", unit, blocks_.name(place.block));
+  const auto name = [&](int parameter) -> const std::string& {
+    return layout_.parameters[static_cast<std::size_t>(parameter)].spec.name;
+  };
+  const auto& first = name(place.parameters.front());
+  const auto& last = name(place.parameters.back());
+  return format("unit {} ({})", unit, first == last ? first : format("{} to {}", first, last));
+}
+
+std::string ShardedModel::words_of(const FiniteLooks::Place& place) const {
+  const auto index = static_cast<std::size_t>(place.index);
+  const auto when = format("in micro-step {}", place.micro_step);
+  switch (place.kind) {
+    case FiniteLooks::Kind::output:
+      return format("the output of {} {}", blocks_.name(place.index), when);
+    case FiniteLooks::Kind::loss:
+      return format("the loss {}", when);
+    case FiniteLooks::Kind::gradients:
+      break;
+  }
+  return format("the gradients of {}", unit_words(index));
+}
+
+// Where no rank's own values were at fault, their sum is, or there is one rank only, whose
+// gradients nobody divides: then what is left in the slices tells the unit.
+Result<NotFinite> ShardedModel::first_not_finite() {
+  const at::NoGradGuard no_grad;
+  auto& world = mesh_.world();
+  if (const auto found = TRY(looks_.first(world)))
+    return NotFinite{found->rank, words_of(found->place),
+                     found->place.kind == FiniteLooks::Kind::gradients && mesh_.shard().size() > 1};
+  FiniteLooks slices;
+  for (const auto& unit : units_)
+    if (unit.trainable())
+      slices.look({FiniteLooks::Kind::gradients, unit.index(), micro_steps_},
+                  unit.gradient_slice());
+  const int owner = world.size() == 1 ? 0 : NotFinite::kNobody;
+  if (const auto found = TRY(slices.first(world)))
+    return NotFinite{owner, format("the gradients of {}",
+                                   unit_words(static_cast<std::size_t>(found->place.index)))};
+  return NotFinite{owner, "the gradients' norm"};
 }
 
 bool ShardedModel::recomputes(const torch::nn::Module& module) const {
@@ -386,6 +444,7 @@ at::Tensor ShardedModel::recompute(const torch::nn::Module& module,
 
 Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
   TRY(begin_backward(sync));
+  looks_.look({FiniteLooks::Kind::loss, 0, micro_steps_}, loss);
   error_.note(run_backward(loss));
   return end_backward();
 }
@@ -448,6 +507,7 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
   mesh_ = std::move(mesh);
   error_ = {};
   phase_ = Phase::finished;
+  looks_.forget();
   in_backward_ = counting_ = false;
   std::fill(open_.begin(), open_.end(), 0);
   std::fill(again_.begin(), again_.end(), 0);
@@ -457,6 +517,7 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
 
 void ShardedModel::forget_gradients() {
   LS_CHECK(!in_backward_);
+  looks_.forget();
   phase_ = Phase::finished;
 }
 

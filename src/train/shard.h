@@ -36,6 +36,7 @@
 #include "base/result.h"
 #include "train/blocks.h"
 #include "train/buffers.h"
+#include "train/finite_looks.h"
 #include "train/first_error.h"
 #include "train/gather.h"
 #include "train/layout.h"
@@ -82,21 +83,25 @@ class ShardedModel {
   at::Tensor operator()(Block& block, Inputs&&... inputs) {
     std::vector<at::Tensor> tensors;
     (collect(tensors, inputs), ...);
-    if (recomputes(block))
-      return recompute(block, tensors,
-                       [&block, args = std::tuple<std::decay_t<Inputs>...>(inputs...)](
-                           const std::vector<at::Tensor>& given) {
-                         auto next = given.begin();
-                         return std::apply(
-                             [&](auto... each) {
-                               (replace(each, next), ...);
-                               return block.forward(each...);
-                             },
-                             args);
-                       });
-    const int index = enter(block, tensors);
-    at::Tensor output = block.forward(std::forward<Inputs>(inputs)...);
-    leave(index, {output});
+    at::Tensor output;
+    if (recomputes(block)) {
+      output = recompute(block, tensors,
+                         [&block, args = std::tuple<std::decay_t<Inputs>...>(inputs...)](
+                             const std::vector<at::Tensor>& given) {
+                           auto next = given.begin();
+                           return std::apply(
+                               [&](auto... each) {
+                                 (replace(each, next), ...);
+                                 return block.forward(each...);
+                               },
+                               args);
+                         });
+    } else {
+      const int index = enter(block, tensors);
+      output = block.forward(std::forward<Inputs>(inputs)...);
+      leave(index, {output});
+    }
+    look(block, {output});
     return output;
   }
   // All children of a torch::nn::Sequential, one after the other.
@@ -112,6 +117,8 @@ class ShardedModel {
   // Around a block's forward: its inputs, and its outputs with what enter() gave.
   int enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs);
   void leave(int block, const std::vector<at::Tensor>& outputs);
+  // At a block's outputs, behind its forward: whether they are finite.
+  void look(const torch::nn::Module& module, const std::vector<at::Tensor>& outputs);
   // Around a backward: before the first gradient is added to a parameter, and after the last.
   Result<void> begin_backward(Sync sync, MicroSteps micro_steps = MicroSteps::mean);
   Result<void> end_backward();
@@ -134,6 +141,11 @@ class ShardedModel {
   // Buffers such as running statistics follow the data of each rank. Makes them equal: floats the
   // mean over the ranks, all others rank 0's. Collective.
   Result<void> average_buffers();
+  // Of the step whose gradients are finished and whose norm is not finite: who had the first value
+  // that is not, and where. Collective.
+  Result<NotFinite> first_not_finite();
+  // The ranks have decided on the step.
+  void forget_looks() { looks_.forget(); }
   // What went wrong where no Result could be returned, such as in a block's forward.
   Result<void> status() const { return error_.outcome(); }
 
@@ -177,6 +189,8 @@ class ShardedModel {
   Result<void> build_layout(Values values);
   Result<void> equalize();
   std::vector<std::string> unit_names() const;
+  std::string unit_words(std::size_t unit) const;
+  std::string words_of(const FiniteLooks::Place& place) const;
   void install_hooks();
   static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {
     if (input.defined()) tensors.push_back(input);
@@ -212,6 +226,7 @@ class ShardedModel {
   std::vector<Home> homes_;                        // by parameter
   std::vector<std::vector<std::size_t>> members_;  // by block: its divided parameters
   FirstError error_;
+  FiniteLooks looks_;
   std::unique_ptr<Buffers> wholes_, frozen_wholes_;
   std::unique_ptr<RollCall> roll_call_;
   std::shared_ptr<Gathers> gathers_;  // blocks' outputs point to it weakly: a graph may outlive it
