@@ -20,7 +20,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lockstep._label import label
-from lockstep._report import checkpoint, log, progress
+from lockstep._report import checkpoint, event, log, progress
 
 if TYPE_CHECKING:
     from lockstep._checkpoints import Checkpoints, Sampler
@@ -35,6 +35,7 @@ __all__ = [
     "average_buffers",
     "checkpoint",
     "clip_grad_norm_",
+    "event",
     "label",
     "load_state_dict",
     "log",

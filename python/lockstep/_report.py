@@ -1,4 +1,4 @@
-"""Reports from a rank to its agent: metrics, progress, checkpoints.
+"""Reports from a rank to its agent: metrics, progress, checkpoints, events.
 
 The agent listens on the Unix socket LOCKSTEP_REPORT and takes one JSON object a line. Training must
 never stand still for it: a call waits one second at most, and after such a failure the reports of
@@ -172,6 +172,33 @@ def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
         print(f"step {at}  checkpoint {folder}", flush=True)
         return
     _agent.deliver({"kind": "checkpoint", "step": at, "path": folder})
+
+
+def event(what: str, step: int | None = None) -> None:
+    """Reports what has happened to the training, in one line: `lockstep show` lists it.
+
+    To be told by one rank, and rarely: the newest 200 of a run are kept, 1,000 bytes of each.
+
+    Raises:
+        TypeError: ``what`` is not a string, or the step not an integer.
+        ValueError: ``what`` is empty, or the step negative.
+    """
+    if not isinstance(what, str):
+        raise TypeError(f"an event is a string, got {what!r}")
+    if not what:
+        raise ValueError("an event must say something")
+    at = _step(step)
+    if _agent is None:
+        print(f"step {at}  {what}", flush=True)
+        return
+    _agent.deliver({"kind": "event", "step": at, "time_us": _now_us(), "text": what})
+
+
+def warn_of(what: str) -> None:
+    """On standard error, and among the run's events if there is an agent."""
+    _warn(what)
+    if _agent is not None:
+        event(what)
 
 
 def _step(step: SupportsIndex | None) -> int:

@@ -1,4 +1,4 @@
-"""lockstep.log, progress and checkpoint: with an agent, without one, and with a sick one."""
+"""lockstep.log, progress, checkpoint and event: with an agent, without one, and with a sick one."""
 
 import json
 import os
@@ -83,6 +83,13 @@ def test_progress_and_checkpoints_reach_the_agent(agent: FakeAgent) -> None:
     ]
 
 
+def test_an_event_reaches_the_agent_or_is_printed(agent: FakeAgent) -> None:
+    [report] = agent.reports_of("lockstep.event('the data are read anew', step=7)")
+    assert report.pop("time_us") > 1_700_000_000_000_000
+    assert report == {"kind": "event", "step": 7, "text": "the data are read anew"}
+    assert run_program("lockstep.event('gone', 7)", None).stdout == "step 7  gone\n"
+
+
 def test_a_step_left_out_is_the_latest_one(agent: FakeAgent) -> None:
     program = "lockstep.log({}); lockstep.progress(7, 9); lockstep.log({'loss': 1.0})"
     assert [report["step"] for report in agent.reports_of(program)] == [0, 7, 7]
@@ -154,6 +161,8 @@ print(time.monotonic() - started)
         ("lockstep.log({'loss': 1.0}, step=-1)", "ValueError: step must not be negative, got -1"),
         ("lockstep.log({'loss': 1.0}, step=1.5)", "TypeError"),
         ("lockstep.progress(1, 0)", "ValueError: steps must be positive, got 0"),
+        ("lockstep.event(7)", "TypeError: an event is a string, got 7"),
+        ("lockstep.event('')", "ValueError: an event must say something"),
     ],
 )
 def test_a_wrong_call_is_refused(call: str, error: str) -> None:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include <unistd.h>
 
@@ -14,6 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto kNoticeable = std::chrono::minutes(1);
+constexpr std::size_t kEventsShown = 20;
 
 std::string in_whole_seconds(Duration duration) {
   return text(Duration(std::chrono::floor<std::chrono::seconds>(duration)));
@@ -47,6 +49,18 @@ std::string end_of(const api::RankView& rank) {
   if (rank.state == RankState::exited) return format("exited with code {}", rank.code);
   if (rank.state == RankState::killed) return format("killed by signal {}", rank.code);
   return std::string(text(rank.state));
+}
+
+// The newest; all of them are in --json.
+std::string event_lines(const std::vector<AuditEntry>& events) {
+  const std::size_t left_out = events.size() - std::min(events.size(), kEventsShown);
+  std::string lines;
+  if (left_out > 0) lines += format("event       {} earlier ones: --json\n", left_out);
+  for (auto event = events.begin() + static_cast<std::ptrdiff_t>(left_out); event != events.end();
+       ++event)
+    lines += format("event       {} {}{}\n", moment_text(event->time), event->what,
+                    event->by.empty() ? "" : " by " + event->by);
+  return lines;
 }
 
 std::string rank_line(const api::RankView& rank) {
@@ -136,9 +150,7 @@ std::string run_details(const api::RunView& run) {
   for (const auto& [name, value] : run.latest)
     lines += format("metric      {} {}\n", name, human_number(value));
   lines += format("checkpoints {} in {}\n", run.checkpoints.size(), run.checkpoint_folder);
-  for (const AuditEntry& event : run.events)
-    lines += format("event       {} {}{}\n", moment_text(event.time), event.what,
-                    event.by.empty() ? "" : " by " + event.by);
+  lines += event_lines(run.events);
   for (const api::AttemptView& attempt : run.attempts) lines += attempt_lines(attempt);
   lines.pop_back();
   return lines;

@@ -87,6 +87,17 @@ void Reporter::checkpoint(std::int64_t step, const std::filesystem::path& path) 
   enqueue(line_of(json));
 }
 
+void Reporter::event(std::int64_t step, std::string_view what) {
+  if (options_.socket.empty()) {
+    if (options_.without_agent == WithoutAgent::print) enqueue(format("step {}: {}\n", step, what));
+    return;
+  }
+  auto json = message("event", step);
+  json["time_us"] = SystemClock().now().time_since_epoch().count();
+  json["text"] = what;
+  enqueue(line_of(json));
+}
+
 std::int64_t Reporter::dropped() const {
   const Lock lock(mutex_);
   return dropped_;

@@ -1,7 +1,7 @@
-// Reporter: what a rank tells its agent: metrics, progress, finished checkpoints, as JSON lines
-// over the Unix socket that LOCKSTEP_REPORT names. No call blocks: lines go into a bounded queue
-// that one background thread empties. What the agent does not take within a second is dropped,
-// counted and said once.
+// Reporter: what a rank tells its agent: metrics, progress, finished checkpoints, events, as JSON
+// lines over the Unix socket that LOCKSTEP_REPORT names. No call blocks: lines go into a bounded
+// queue that one background thread empties. What the agent does not take within a second is
+// dropped, counted and said once.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Metric {
   double value = 0;  // may be infinite or not a number: it arrives as such
 };
 
-// Without an agent: print metrics to standard output, a line each, or nothing at all.
+// Without an agent: print metrics and events to standard output, a line each, or nothing at all.
 enum class WithoutAgent { print, discard };
 
 struct ReporterOptions {
@@ -49,6 +49,9 @@ class Reporter {
   void progress(std::int64_t step, std::int64_t steps);
   // A checkpoint is complete and will be found by a later attempt.
   void checkpoint(std::int64_t step, const std::filesystem::path& path);
+  // What has happened to the training, in one line: `lockstep show` lists it among the run's
+  // events. To be told by one rank, and rarely: the newest 200 of a run are kept.
+  void event(std::int64_t step, std::string_view what);
 
   // Lines given up so far.
   std::int64_t dropped() const;

@@ -212,7 +212,7 @@ TEST(ReportLine, BrokenOnesAreRefused) {
   for (std::string_view line :
        {"", "{", "[]", R"({"kind":"dance"})", R"({"kind":"log"})", R"({"step":1})",
         R"({"kind":"metrics","step":"x"})", R"({"kind":"progress","time_us":-5})",
-        R"({"kind":"progress","time_us":9e18})"})
+        R"({"kind":"progress","time_us":9e18})", R"({"kind":"event","step":1})"})
     EXPECT_FALSE(parse_report(line, 0)) << line;
 }
 

@@ -26,6 +26,7 @@ struct ReportLine {
   std::optional<std::int64_t> time_us;
   std::map<std::string, double> values;
   std::string path;
+  std::string text;
 
   static constexpr auto fields() {
     return record<ReportLine>(required(field("kind", &ReportLine::kind, "what it tells of")),
@@ -33,7 +34,8 @@ struct ReportLine {
                               field("steps", &ReportLine::steps, "steps planned"),
                               field("time_us", &ReportLine::time_us, "when, since 1970"),
                               field("values", &ReportLine::values, "metrics by name"),
-                              field("path", &ReportLine::path, "of the checkpoint"));
+                              field("path", &ReportLine::path, "of the checkpoint"),
+                              field("text", &ReportLine::text, "of the event"));
   }
 };
 
@@ -59,12 +61,14 @@ Result<Item> parse_report(std::string_view line, int rank) {
     return Error{Code::invalid, "kind: lines are written to standard output, not reported"};
   if (said.time_us && !is_time(*said.time_us))
     return Error{Code::invalid, format("time_us {} is no time since 1970", *said.time_us)};
+  const bool event = said.kind == ItemKind::event;
+  if (event && said.text.empty()) return Error{Code::invalid, "text: an event must say something"};
   return Item{.kind = said.kind,
               .rank = rank,
               .step = said.step,
               .steps = said.steps,
               .time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now(),
-              .text = std::move(said.path),
+              .text = std::move(event ? said.text : said.path),
               .values = std::move(said.values)};
 }
 

@@ -282,8 +282,10 @@ struct RunView {
         field("progress", &RunView::progress, "steps done and planned"),
         field("latest", &RunView::latest, "the last value of each metric"),
         field("checkpoints", &RunView::checkpoints, "committed checkpoints; empty in lists"),
-        field("events", &RunView::events,
-              "what people and Lockstep changed of it, oldest first; empty in lists"));
+        field(
+            "events", &RunView::events,
+            "what people and Lockstep changed of it and what happened to its ranks, oldest first; "
+            "empty in lists"));
   }
 };
 

@@ -53,6 +53,7 @@ Result<void> Insight::put(const NodeId& node, std::span<const Item> items) {
   PointsWriter points(database_, attempt.run, attempt.epoch, tally, limits_);
   for (const Item& item : items) TRY(put(node, item, tally, points));
   TRY(put_step_of_metrics(node, items));
+  TRY(put_events(node, items));
   TRY(points.finish());
   if (!points.complaint().empty())
     TRY(append_note(database_, tally, attempt.epoch, items.back(), points.complaint(), limits_));
@@ -75,6 +76,8 @@ Result<void> Insight::put(const NodeId& node, const Item& item, Tally& tally,
       return put_progress(node, item);
     case ItemKind::checkpoint:
       return put_checkpoint(node, item);
+    case ItemKind::event:
+      return {};  // all at once
   }
   LS_CHECK(false, "kind {}", static_cast<int>(item.kind));
   return {};

@@ -1,5 +1,5 @@
-// Insight: what the ranks of a run say of themselves - lines, metrics, progress, checkpoints - as
-// their agents ship it, and the questions asked about it.
+// Insight: what the ranks of a run say of themselves - lines, metrics, progress, checkpoints,
+// events - as their agents ship it, and the questions asked about it.
 //
 // An agent numbers what it collects and sends it again until it hears that it is stored. Items up
 // to the stored sequence of their node count as known and are skipped, so each is stored once. A
@@ -96,12 +96,23 @@ struct Checkpoint {
   Time time{};
 };
 
+// Something that happened to a run.
+struct RunEvent {
+  std::int64_t epoch = 0;
+  int rank = 0;  // whose agent, or which itself, told it
+  std::int64_t step = 0;
+  Time time{};
+  std::string text;  // one line
+};
+
 struct Limits {
   Bytes log = 256_MiB;           // of a run's lines: the newest are kept
   Bytes line = 32_KiB;           // a longer one is cut and marked
   std::int64_t series = 10'000;  // of a run: values of further ones are refused
   std::int64_t values = 1'000;   // of one item of metrics: further ones are refused
   std::size_t name = 256;        // bytes of a metric's name
+  std::int64_t events = 200;     // of a run: the newest are kept
+  std::size_t event = 1'000;     // bytes of one; more are cut off
 };
 
 class PointsWriter;
@@ -138,6 +149,8 @@ class Insight {
   Result<RunSummary> summary(const RunId& run);
   // By step; the last 1,000.
   Result<std::vector<Checkpoint>> checkpoints(const RunId& run);
+  // In the order of arrival. Where older ones are gone, the first says how many.
+  Result<std::vector<RunEvent>> events(const RunId& run);
 
  private:
   Result<void> add_progress(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
@@ -148,6 +161,7 @@ class Insight {
   Result<void> put_progress(const NodeId& node, const Item& item);
   Result<void> put_step_of_metrics(const NodeId& node, std::span<const Item> items);
   Result<void> put_checkpoint(const NodeId& node, const Item& item);
+  Result<void> put_events(const NodeId& node, std::span<const Item> items);
 
   Database& database_;
   Limits limits_;

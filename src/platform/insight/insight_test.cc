@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "platform/insight/ids_for_test.h"
 
 namespace lockstep::insight {
@@ -201,6 +202,38 @@ TEST_F(InsightTest, OfManyCheckpointsTheLastAreShown) {
   ASSERT_EQ(checkpoints.size(), 1000u);
   EXPECT_EQ(checkpoints.front().step, 101);
   EXPECT_EQ(checkpoints.back().step, 1100);
+}
+
+TEST_F(InsightTest, EventsAreKeptOnceInTheirOrderAsLines) {
+  const auto event = [](std::int64_t sequence, std::string text) {
+    return Item{.sequence = sequence,
+                .kind = ItemKind::event,
+                .rank = 3,
+                .step = 41,
+                .time = Time(std::chrono::seconds(5)),
+                .text = std::move(text)};
+  };
+  ingest(kNode, {event(1, "rank 1\ndied"), event(2, std::string(999, 'x') + "\u00e4")});
+  ingest(kNode, {event(2, "again")});
+  const auto events = insight_.events(kRun).value();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].text, "rank 1 died");
+  EXPECT_EQ(events[0].rank, 3);
+  EXPECT_EQ(events[0].step, 41);
+  EXPECT_EQ(events[0].epoch, kNode.attempt.epoch);
+  EXPECT_EQ(events[1].text, std::string(999, 'x'));
+}
+
+TEST_F(InsightTest, OfManyEventsTheNewestAreKeptAndItIsSaidHowManyAreNot) {
+  std::vector<Item> many;
+  for (int i = 1; i <= 230; ++i)
+    many.push_back({.sequence = i, .kind = ItemKind::event, .text = format("event {}", i)});
+  ingest(kNode, many);
+  const auto events = insight_.events(kRun).value();
+  ASSERT_EQ(events.size(), 201u);
+  EXPECT_EQ(events[0].text, "30 events before this one are kept no longer");
+  EXPECT_EQ(events[1].text, "event 31");
+  EXPECT_EQ(events.back().text, "event 230");
 }
 
 TEST_F(InsightTest, ProgressAndCheckpointsAreThoseOfTheNewestAttempt) {

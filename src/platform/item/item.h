@@ -12,12 +12,13 @@
 
 namespace lockstep {
 
-enum class ItemKind { log, metrics, progress, checkpoint };
+enum class ItemKind { log, metrics, progress, checkpoint, event };
 constexpr auto enum_names(ItemKind) {
   return names<ItemKind>({{ItemKind::log, "log"},
                           {ItemKind::metrics, "metrics"},
                           {ItemKind::progress, "progress"},
-                          {ItemKind::checkpoint, "checkpoint"}});
+                          {ItemKind::checkpoint, "checkpoint"},
+                          {ItemKind::event, "event"}});
 }
 
 struct Item {
@@ -28,20 +29,21 @@ struct Item {
   std::int64_t step = 0;
   std::int64_t steps = 0;  // progress: planned, 0 if unknown
   Time time{};
-  std::string text{};  // log: lines, '\n' between them and none behind; checkpoint: its path
+  // log: lines, '\n' between them and none behind; checkpoint: its path; event: what happened.
+  std::string text{};
   std::map<std::string, double> values{};  // metrics by name
 
   bool operator==(const Item&) const = default;
 
   static constexpr auto fields() {
-    return record<Item>(field("sequence", &Item::sequence, "grows by one within a node"),
-                        required(field("kind", &Item::kind, "what it tells of")),
-                        field("rank", &Item::rank, "the rank it came from"),
-                        field("step", &Item::step, "training step"),
-                        field("steps", &Item::steps, "steps planned"),
-                        field("time", &Item::time, "when it happened"),
-                        field("text", &Item::text, "log lines, or a checkpoint's path"),
-                        field("values", &Item::values, "metrics by name"));
+    return record<Item>(
+        field("sequence", &Item::sequence, "grows by one within a node"),
+        required(field("kind", &Item::kind, "what it tells of")),
+        field("rank", &Item::rank, "the rank it came from"),
+        field("step", &Item::step, "training step"), field("steps", &Item::steps, "steps planned"),
+        field("time", &Item::time, "when it happened"),
+        field("text", &Item::text, "log lines, a checkpoint's path, or what happened"),
+        field("values", &Item::values, "metrics by name"));
   }
 };
 

@@ -72,7 +72,7 @@ Result<api::RunView> Handlers::view(const RunId& id) {
     if (const auto found = std::ranges::find(waiting, id, &WaitingRun::run); found != waiting.end())
       add_outlook(view, *found);
   }
-  view.events = run.audit;
+  view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
   return view;

@@ -392,8 +392,8 @@ TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
                   "state: 'reddy' is none of allocated, ready, running, stopping, "
                   "released, lost, did you mean 'ready'?"),
         std::pair(heartbeat_with(R"(,"items":[{"kind":"metric"}])"),
-                  "items[0].kind: 'metric' is none of log, metrics, progress, checkpoint, did you "
-                  "mean 'metrics'?"),
+                  "items[0].kind: 'metric' is none of log, metrics, progress, checkpoint, event, "
+                  "did you mean 'metrics'?"),
         std::pair(heartbeat_with(R"(,"ranks":[{"state":"running"},{"state":"dead"}])"),
                   "ranks[1].state: 'dead' is none of running, exited, killed"),
         std::pair(heartbeat_with(R"(,"ranks":[{"state":"running","activity":"sleping"}])"),
@@ -474,6 +474,21 @@ TEST_F(ServerTest, WhatIsChangedOfARunIsAmongItsEvents) {
   ASSERT_EQ(run["events"].size(), 3u);
   EXPECT_EQ(run["events"][0]["what"], "held: later");
   EXPECT_EQ(run["events"][1]["by"], "bob");
+}
+
+TEST_F(ServerTest, WhatHappenedToItsRanksIsAmongARunsEvents) {
+  submit();
+  const auto event = [](int sequence, const char* time, const char* words) {
+    return Json{{"sequence", sequence}, {"kind", "event"}, {"time", time}, {"text", words}};
+  };
+  heartbeat("ready", {{"items",
+                       {event(1, "2026-01-01T00:00:02Z", "ranks 0 and 1 go on"),
+                        event(2, "2026-01-01T00:00:01Z", "rank 3 was killed by signal 9")}}});
+  const Json events = get("/api/v1/runs/demo/1")["events"];
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["what"], "rank 3 was killed by signal 9");
+  EXPECT_EQ(events[0]["by"], "");
+  EXPECT_EQ(events[1]["what"], "ranks 0 and 1 go on");
 }
 
 TEST_F(ServerTest, HostsAndLimitsAreShownAndSet) {

@@ -114,6 +114,14 @@ std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> c
   return views;
 }
 
+std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
+                                    std::vector<insight::RunEvent> told) {
+  for (auto& event : told)
+    audit.push_back({.time = event.time, .by = "", .what = std::move(event.text)});
+  std::ranges::stable_sort(audit, {}, &AuditEntry::time);
+  return audit;
+}
+
 api::SeriesList series_list(insight::SeriesPage page) {
   api::SeriesList list{.series = {}, .left_out = page.left_out};
   for (insight::Series& series : page.series) {

@@ -20,6 +20,9 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
 void add_outlook(api::RunView& view, const WaitingRun& waiting);
 std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run);
 std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints);
+// What was changed of a run, and what its ranks and agents told, by time.
+std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
+                                    std::vector<insight::RunEvent> told);
 
 api::SeriesList series_list(insight::SeriesPage page);
 

@@ -16,10 +16,12 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kReports = "metrics, progress, checkpoints, events";
+
 std::string said_of(std::int64_t lines, std::int64_t reports) {
   if (reports == 0) return format("{} lines", lines);
-  if (lines == 0) return format("{} reports (metrics, progress, checkpoints)", reports);
-  return format("{} lines and {} reports (metrics, progress, checkpoints)", lines, reports);
+  if (lines == 0) return format("{} reports ({})", reports, kReports);
+  return format("{} lines and {} reports ({})", lines, reports, kReports);
 }
 
 Item line_of_ours(std::int64_t sequence, int rank, Time time, std::string text) {
@@ -31,7 +33,9 @@ Item line_of_ours(std::int64_t sequence, int rank, Time time, std::string text) 
 }
 
 // Of what a rank reports without end; a checkpoint is rare, and its loss would cost steps.
-bool is_limited(ItemKind kind) { return kind == ItemKind::metrics || kind == ItemKind::progress; }
+bool is_limited(ItemKind kind) {
+  return kind == ItemKind::metrics || kind == ItemKind::progress || kind == ItemKind::event;
+}
 
 }  // namespace
 

@@ -139,8 +139,8 @@ TEST_F(SpoolTest, MetricsBeyondTheirLimitAreRefusedAndCountedAndCheckpointsAreNo
   const auto all = items.batch(1_MiB);
   ASSERT_GE(all.size(), 2u);
   EXPECT_EQ(all.back().kind, ItemKind::checkpoint);
-  EXPECT_TRUE(all[all.size() - 2].text.starts_with(
-      format("[lockstep: {} reports (metrics, progress, checkpoints) were lost here: ", refused)));
+  EXPECT_TRUE(all[all.size() - 2].text.starts_with(format(
+      "[lockstep: {} reports (metrics, progress, checkpoints, events) were lost here: ", refused)));
 }
 
 TEST_F(SpoolTest, WhatAFullDiskDoesNotTakeIsCountedAndSaidOnceThereIsSpace) {

@@ -194,8 +194,19 @@ constexpr std::string_view kShares[] = {
     "alter table runs add column share integer not null default 100",
 };
 
-constexpr std::array<std::span<const std::string_view>, 8> kSteps = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests, kControl, kDepartures, kShares};
+// What happened to a run, as its ranks and agents told it, counted from 1.
+constexpr std::string_view kEvents[] = {
+    R"(create table events (
+      project text not null, number integer not null, event integer not null,
+      epoch integer not null, rank integer not null, step integer not null, time integer not null,
+      text text not null,
+      primary key (project, number, event)
+    ) strict, without rowid)",
+};
+
+constexpr std::array<std::span<const std::string_view>, 9> kSteps = {
+    kRunsAndAttempts, kInsight,    kHangAndResume, kBounds, kRequests,
+    kControl,         kDepartures, kShares,        kEvents};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(
