@@ -117,6 +117,12 @@ class FakeDaemon {
       if (item.kind == ItemKind::log && item.rank == rank) all += item.text + "\n";
     return all;
   }
+  std::vector<std::string> events() {
+    std::vector<std::string> all;
+    for (const auto& item : items())
+      if (item.kind == ItemKind::event) all.push_back(item.text);
+    return all;
+  }
   bool saw(const std::string& words) { return lines(0).find(words) != std::string::npos; }
   // Calls with such an item are invalid.
   void poison(const std::string& words) {

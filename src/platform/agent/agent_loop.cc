@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/address/port_range.h"
+#include "comm/flight/memory.h"
+#include "comm/flight/verdict/straggler.h"
 #include "net/crypto.h"
 #include "platform/host/own_log.h"
 
@@ -58,6 +60,18 @@ bool passed(const std::optional<Deadline>& deadline) { return deadline && deadli
 // On a clock that does not jump.
 Duration moment() {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+// Of all nodes, as far as they are seen from here: those of an attempt stand side by side. Or the
+// user has named another.
+std::vector<std::filesystem::path> flight_folders(const Launch& launch) {
+  if (const auto named = launch.env.find(std::string(kFlightFolder)); named != launch.env.end())
+    return {named->second};
+  const std::filesystem::path own = launch.node_folder;
+  std::vector<std::filesystem::path> folders = {NodeFiles{own}.flight()};
+  for (int node = 1; node < launch.nodes; ++node)
+    folders.push_back(NodeFiles{own.parent_path() / node_folder_name(node)}.flight());
+  return folders;
 }
 
 Duration pace(int nodes) { return std::min(kPaceMost, kPace * std::max(1, nodes / kNodesAtPace)); }
@@ -174,6 +188,7 @@ Duration AgentLoop::patience() const {
   // Passed without effect while a rank is stuck in the kernel: not to be waited for in a circle.
   if (leave_ && phase_ == Phase::ended) least = std::min(least, leave_->left());
   if (const auto next = ranks_.next_stall(moment())) least = std::min(least, *next);
+  if (stragglers_) least = std::min(least, stragglers_->due().left());
   return least;
 }
 
@@ -225,6 +240,7 @@ void AgentLoop::mind_time() {
   if (phase_ == Phase::stopping && passed(force_)) make_end();
   if (phase_ == Phase::clearing && passed(clear_look_)) clear();
   if (phase_ == Phase::running) mind_progress();
+  if (phase_ == Phase::running) mind_stragglers();
 }
 
 void AgentLoop::bound_log() {
@@ -242,6 +258,15 @@ void AgentLoop::mind_progress() {
   begin_stop(format("rank {} has made no progress since step {}, and the daemon does not answer",
                     rank->rank, rank->step),
              Signaller::agent);
+}
+
+// One record a turn: the loop has others to hear.
+void AgentLoop::mind_stragglers() {
+  if (!stragglers_ || !stragglers_->due().passed()) return;
+  for (const Straggler& one : stragglers_->turn()) {
+    LS_LOG(warning, "{}", words_of(one));
+    add_event(one.rank, words_of(one));
+  }
 }
 
 bool AgentLoop::may_leave() const {
@@ -265,6 +290,8 @@ void AgentLoop::start_ranks(const Command& command) {
   }
   phase_ = Phase::running;
   state_ = NodeState::running;
+  if (node_.index == 0 && launch_.world_size > 1)
+    stragglers_.emplace(flight_folders(launch_), launch_.flight_look);
   await_other_nodes();
   if (launch_.nodes == 1) count_running_time();
   LS_LOG(info, "started {} ranks", sources_.size());
@@ -327,6 +354,7 @@ void AgentLoop::replace_killed() {
     const auto words = format("rank {} was killed by signal {} and is started again ({} of {})",
                               killed->rank, killed->code, replacements_, kReplacementsMax);
     LS_LOG(warning, "{}", words);
+    add_event(killed->rank, words);
     messenger_->add({.kind = ItemKind::log,
                      .rank = killed->rank,
                      .time = SystemClock().now(),
@@ -338,6 +366,23 @@ void AgentLoop::replace_killed() {
       return;
     }
     source.pipe = *std::move(started);
+  }
+}
+
+void AgentLoop::add_event(int rank, std::string words) {
+  messenger_->add({.kind = ItemKind::event,
+                   .rank = rank,
+                   .time = SystemClock().now(),
+                   .text = std::move(words)});
+}
+
+// Where the run ends with a rank, its attempt's cause tells of it.
+void AgentLoop::tell_deaths() {
+  for (const Rank& rank : ranks_.reports()) {
+    if (!ended_badly(rank) || rank.state != RankState::killed) continue;
+    Source& source = sources_[static_cast<std::size_t>(rank.local_rank)];
+    if (std::exchange(source.death_told, true)) continue;
+    add_event(rank.rank, format("rank {} was killed by signal {}", rank.rank, rank.code));
   }
 }
 
@@ -381,11 +426,14 @@ void AgentLoop::make_end() {
 // Some ranks have ended, or there are none.
 void AgentLoop::reaped() {
   if (phase_ == Phase::running && launch_.on_failure == OnFailure::wait) replace_killed();
+  if (phase_ == Phase::running && launch_.on_failure != OnFailure::restart) tell_deaths();
   if (phase_ == Phase::running && !stop_alone_ && ends_the_others())
     stop_alone_ = Deadline::after(kStopAlone);
   if (phase_ == Phase::running && ranks_.any_ended_badly()) ranks_.look();
+  if (phase_ != Phase::running) stragglers_.reset();
   if (phase_ < Phase::clearing && !ranks_.any_running()) {
     phase_ = Phase::clearing;
+    stragglers_.reset();
     time_out_.reset();
     stop_alone_.reset();
     force_.reset();

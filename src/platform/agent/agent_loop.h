@@ -25,6 +25,7 @@
 #include "platform/agent/ranks.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/socket_folder.h"
+#include "platform/agent/straggler_watch.h"
 #include "platform/core/model/attempt.h"
 #include "platform/engine/launch.h"
 #include "platform/host/node_files.h"
@@ -50,6 +51,7 @@ class AgentLoop {
     Fd pipe;  // none before the start and after the end
     Output output;
     ReportSocket reports;
+    bool death_told = false;  // among the run's events
   };
 
   AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
@@ -66,6 +68,7 @@ class AgentLoop {
   void follow_orders();
   void mind_time();
   void mind_progress();
+  void mind_stragglers();
   void bound_log();
   bool may_leave() const;
 
@@ -73,6 +76,8 @@ class AgentLoop {
   Program program_of(int local_rank, bool replaces) const;
   Result<void> start_rank(Source& source, int local_rank);
   void replace_killed();
+  void tell_deaths();
+  void add_event(int rank, std::string words);
   bool ends_the_others() const;
   void await_other_nodes();
   void count_running_time();
@@ -100,6 +105,7 @@ class AgentLoop {
   std::vector<Source> sources_;                   // by local rank
   Ranks ranks_;
   std::unique_ptr<Messenger> messenger_;
+  std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
 
   Phase phase_ = Phase::waiting;
   NodeState state_ = NodeState::ready;

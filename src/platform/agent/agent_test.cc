@@ -379,6 +379,7 @@ TEST_F(AgentTest, OthersThatGoOnWithoutAKilledRankComeToTheirEnd) {
   EXPECT_EQ(ranks[0].state, RankState::exited);
   EXPECT_EQ(ranks[0].code, 0);
   EXPECT_TRUE(daemon_.saw("on shrink"));
+  EXPECT_EQ(daemon_.events(), std::vector<std::string>{"rank 1 was killed by signal 9"});
 }
 
 TEST_F(AgentTest, ARankThatIsWaitedForIsStartedAgainThreeTimesAtMost) {
@@ -399,6 +400,10 @@ TEST_F(AgentTest, ARankThatIsWaitedForIsStartedAgainThreeTimesAtMost) {
   const auto said = daemon_.lines(1);
   for (const char* words : {"rank 1 replaces .", "rank 1 replaces 1.", "started again (3 of 3)"})
     EXPECT_NE(said.find(words), std::string::npos) << said;
+  const auto events = daemon_.events();
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0], "rank 1 was killed by signal 9 and is started again (1 of 3)");
+  EXPECT_EQ(events[3], "rank 1 was killed by signal 9");
 }
 
 TEST_F(AgentTest, WhatARankReportsBecomesItems) {
@@ -410,6 +415,7 @@ TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   report(0,
          "{\"kind\":\"metrics\",\"step\":1,\"values\":{\"loss\":\"NaN\"}}\n"
          "broken\n"
+         "{\"kind\":\"event\",\"step\":7,\"text\":\"rank 3 died\"}\n"
          "{\"kind\":\"checkpoint\",\"step\":100,\"path\":\"/c/step-100\"}");
   ASSERT_TRUE(write_file(root_ / "go", ""));
   ASSERT_EQ(finish(), 0);
@@ -417,6 +423,8 @@ TEST_F(AgentTest, WhatARankReportsBecomesItems) {
   auto of_kind = [&](ItemKind kind) { return *std::ranges::find(items, kind, &Item::kind); };
   EXPECT_TRUE(std::isnan(of_kind(ItemKind::metrics).values.at("loss")));
   EXPECT_EQ(of_kind(ItemKind::checkpoint).text, "/c/step-100");
+  EXPECT_EQ(of_kind(ItemKind::event).text, "rank 3 died");
+  EXPECT_EQ(of_kind(ItemKind::event).step, 7);
   EXPECT_NE(agent_log().find("rank 0 reported a line that cannot be read"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path(socket_path).parent_path()));
 }

@@ -35,6 +35,7 @@ struct Launch {
   Duration time_left{};     // running time that is left; the agent enforces it on its own too
   OnFailure on_failure = OnFailure::restart;  // when a rank is killed
   Duration start_limit{};  // after the first `start` the ranks of all nodes run, or never will
+  Duration flight_look = std::chrono::seconds(30);  // between looks for stragglers
 
   static constexpr auto fields() {
     return record<Launch>(
@@ -57,7 +58,8 @@ struct Launch {
         field("hang_after", &Launch::hang_after, "a rank without progress is hung; 0s: never"),
         field("time_left", &Launch::time_left, "running time left"),
         field("on_failure", &Launch::on_failure, "what follows when a rank is killed"),
-        field("start_limit", &Launch::start_limit, "for the ranks of all nodes to start"));
+        field("start_limit", &Launch::start_limit, "for the ranks of all nodes to start"),
+        field("flight_look", &Launch::flight_look, "time between looks for stragglers"));
   }
 };
 

@@ -31,8 +31,10 @@ fs::path run_folder(const fs::path& home, const RunId& run) {
 
 fs::path node_folder(const fs::path& home, const NodeId& node) {
   return run_folder(home, node.attempt.run) / format("attempt-{}", node.attempt.epoch) /
-         format("node-{}", node.index);
+         node_folder_name(node.index);
 }
+
+std::string node_folder_name(int index) { return format("node-{}", index); }
 
 fs::path NodeFiles::rank_log(int rank) const { return folder / format("rank-{}.log", rank); }
 

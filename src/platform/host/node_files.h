@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,8 @@ inline constexpr std::string_view kNodeToken = "LOCKSTEP_NODE_TOKEN";
 // Below the daemon's folder.
 std::filesystem::path run_folder(const std::filesystem::path& home, const RunId& run);
 std::filesystem::path node_folder(const std::filesystem::path& home, const NodeId& node);
+// Its last part: those of an attempt stand side by side.
+std::string node_folder_name(int index);
 
 // The files in a node's folder; none of them need be there.
 struct NodeFiles {
