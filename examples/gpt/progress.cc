@@ -51,9 +51,7 @@ void Progress::held_out(std::int64_t step, double loss) {
   last_ = Clock::now();
 }
 
-void Progress::news(const std::string& story) {
-  if (speaks_) say(story);
-}
+void Progress::news(const std::string& story) { say(story); }
 
 void Progress::summary(std::int64_t step) const {
   if (!speaks_) return;

@@ -19,8 +19,9 @@ class Progress {
   // loss and held_out: means over all ranks.
   void step(std::int64_t step, double loss, double learning_rate, double gradient_norm);
   void held_out(std::int64_t step, double loss);
-  // What has happened to the ranks. Of those that are left another may speak from then on.
+  // What has happened, told by whichever rank is to tell it.
   void news(const std::string& story);
+  // Of the ranks that are left another may speak from now on.
   void speak(bool speaks) { speaks_ = speaks; }
   // A last line. Says so if the training was stopped before its end.
   void summary(std::int64_t step) const;

@@ -232,6 +232,11 @@ Result<void> Run::step() {
   stop_ = news.stop();
   save_ = news.save();
   ++step_;
+  if (taken.not_finite && mesh.rank() == 0) {
+    const auto story = format("step {} is not taken: {}", step_, taken.not_finite->words());
+    progress_->news(story);
+    reporter_->event(step_, story);
+  }
   progress_->step(step_, news.loss(), optimizer_->learning_rate(), taken.gradient_norm);
   return {};
 }
@@ -242,12 +247,14 @@ Result<bool> Run::recover(const Error& cause) {
   step_ = recovered.step;
   save_ = false;
   if (recovered.leaves) {
-    progress_->speak(true);
     progress_->news(recovered.story);
     return false;
   }
   progress_->speak(sharded_->mesh().rank() == 0);
-  progress_->news(recovered.story);
+  if (recovered.tells) {
+    progress_->news(recovered.story);
+    reporter_->event(step_, recovered.story);
+  }
   TRY(open_checkpoints());
   return true;
 }

@@ -125,6 +125,14 @@ std::optional<int> RecoveryPlan::seat_of(int member) const {
   return static_cast<int>(found - seats.begin());
 }
 
+int RecoveryPlan::teller() const {
+  const std::set<int> fresh(newcomers.begin(), newcomers.end());
+  const auto found =
+      std::find_if(seats.begin(), seats.end(), [&](int member) { return !fresh.contains(member); });
+  LS_CHECK(found != seats.end());  // plans are made by those who were there before
+  return *found;
+}
+
 int RecoveryPlan::source_of(int shard) const {
   const std::set<int> fresh(newcomers.begin(), newcomers.end());
   int replica = 0;
@@ -145,6 +153,8 @@ Result<RecoveryPlan> plan_to_shrink(const Standings& standings) {
                                          "checkpoint",
                                          *lost, plan.shards)};
   plan.seats = seats.regrouped();
+  for (const auto& [member, standing] : standings)
+    if (standing && !plan.seat_of(member)) plan.leaving.push_back(member);
   return plan;
 }
 

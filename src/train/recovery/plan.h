@@ -65,11 +65,12 @@ Result<Standing> standing_in(const std::string& words);
 using Standings = std::map<int, std::optional<Standing>>;
 
 struct RecoveryPlan {
-  std::vector<int> seats;  // the member on each: its new rank
+  std::vector<int> seats = {};  // the member on each: its new rank
   int shards = 1;
-  std::vector<int> gone;       // members
-  std::vector<int> newcomers;  // members
-  bool from_storage = false;   // some shard is held by no living member: all read it
+  std::vector<int> gone = {};       // members
+  std::vector<int> leaving = {};    // members that live, and fit into no replica
+  std::vector<int> newcomers = {};  // members
+  bool from_storage = false;        // some shard is held by no living member: all read it
 
   std::int64_t decided = 0;  // the last whole step's
   double norm = 0;           // for who has not taken it yet
@@ -80,6 +81,8 @@ struct RecoveryPlan {
 
   // Nothing for a member that has no seat.
   std::optional<int> seat_of(int member) const;
+  // Who tells others of it: on the lowest seat, of those who were there before.
+  int teller() const;
   // The replica from which newcomers of a shard take its state.
   int source_of(int shard) const;
 };

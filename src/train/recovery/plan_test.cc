@@ -53,6 +53,8 @@ TEST(RecoveryPlan, WhoFitsIntoNoReplicaHasNoSeat) {
   EXPECT_EQ(plan.seat_of(0), std::nullopt);
   EXPECT_EQ(plan.seat_of(3), 1);
   EXPECT_EQ(plan.gone, std::vector{1});
+  EXPECT_EQ(plan.leaving, std::vector{0});
+  EXPECT_EQ(plan.teller(), 2);
 }
 
 TEST(RecoveryPlan, AShardThatNobodyHoldsIsNamed) {
@@ -98,6 +100,7 @@ TEST(RecoveryPlan, NewcomersTakeTheSeatsOfTheGoneAndTheStateOfALivingReplica) {
   EXPECT_FALSE(plan.from_storage);
   EXPECT_EQ(plan.source_of(0), 0);
   EXPECT_EQ(plan.source_of(1), 1);
+  EXPECT_EQ(plan.teller(), 0);
   standings[3] = Standing{.newcomer = true};
   EXPECT_TRUE(plan_to_refill(standings)->from_storage);
 }

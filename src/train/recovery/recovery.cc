@@ -20,6 +20,7 @@
 #include "train/checkpoint/random.h"
 #include "train/checkpoint/resume.h"
 #include "train/recovery/refill.h"
+#include "train/recovery/story.h"
 
 namespace lockstep {
 namespace {
@@ -98,7 +99,6 @@ struct Recovery::Impl {
   Result<RecoveryPlan> meet(const Error& cause, const Training& training);
   Result<Recovered> go_on(const Training& training);
   Result<void> take_state(const Training& training);
-  std::string story(const Recovered& recovered) const;
 };
 
 Recovery::Recovery(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -220,6 +220,7 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
   if (!self.crew || self.seats.empty() || !may_be_a_death(cause)) return cause;
   LS_LOG(warning, "rank {}: {}", training.model.mesh().rank(), cause.message);
   Error last = cause;
+  const auto noticed = Steady::now();
   for (int tries = 0; tries < self.members; ++tries) {
     const auto begin = Steady::now();
     // Before the meeting: when all have spoken, nobody writes into anybody's memory any more.
@@ -228,9 +229,10 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
     const auto met = since(begin);
     self.seats.assign(self.plan->seats.begin(), self.plan->seats.end());
     if (!self.plan->seat_of(self.member)) {
-      Recovered left{.leaves = true, .step = self.plan->step};
-      left.story = self.story(left);
-      return left;
+      return Recovered{.leaves = true,
+                       .step = self.plan->step,
+                       .story = story_of(*self.plan, self.plan->step, since(noticed)),
+                       .gone = self.plan->gone};
     }
     auto outcome = self.new_mesh();
     const auto connected = since(begin);
@@ -240,7 +242,7 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
     if (recovered) {
       recovered->meeting = met;
       recovered->connecting = connected - met;
-      recovered->story = self.story(*recovered);
+      recovered->story = story_of(*self.plan, recovered->step, since(noticed));
       return recovered;
     }
     // Somebody died meanwhile: those who are left meet once more.
@@ -252,15 +254,16 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
 
 Result<Recovered> Recovery::complete(const Training& training) {
   LS_CHECK(impl_->newcomer);
+  const auto begin = Steady::now();
   auto recovered = impl_->go_on(training);
   if (!recovered) return recover(recovered.error(), training);
-  recovered->story = impl_->story(*recovered);
+  recovered->story = story_of(*impl_->plan, recovered->step, since(begin));
   return recovered;
 }
 
 // In the new groups, with all ranks.
 Result<Recovered> Recovery::Impl::go_on(const Training& training) {
-  Recovered recovered{.step = plan->step, .gone = plan->gone};
+  Recovered recovered{.step = plan->step, .gone = plan->gone, .tells = plan->teller() == member};
   if (plan->from_storage) {
     recovered.step =
         TRY(resume(options.checkpoints, training.model, training.optimizer, training.sampler));
@@ -283,20 +286,6 @@ Result<void> Recovery::Impl::take_state(const Training& training) {
   }
   TRY(model.spread());
   return sampler.restore({plan->seed, plan->cursor});
-}
-
-std::string Recovery::Impl::story(const Recovered& recovered) const {
-  const auto some = [](const std::vector<int>& ones) {
-    return format("{} {}", ones.size() == 1 ? "rank" : "ranks", joined(ones, ", "));
-  };
-  const auto who = plan->newcomers.empty()
-                       ? format("{} died", some(plan->gone))
-                       : format("{} came in place of the dead", some(plan->newcomers));
-  if (recovered.leaves)
-    return format("{}; member {} is not needed by the {} ranks that go on after step {}", who,
-                  member, plan->seats.size(), recovered.step);
-  return format("{}; {} ranks go on after step {} from {}", who, plan->seats.size(), recovered.step,
-                plan->from_storage ? "a checkpoint" : "memory");
 }
 
 }  // namespace lockstep

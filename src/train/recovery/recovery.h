@@ -68,6 +68,7 @@ struct Recovered {
   std::int64_t step = 0;       // that is whole; the sampler stands behind it
   std::string story = {};      // for people: who died, who goes on, how long it took
   std::vector<int> gone = {};  // members: the numbers with which ranks were started
+  bool tells = false;          // this rank, and no other, tells the story to the run
   Duration meeting{0};         // until all had told what they have
   Duration connecting{0};      // until the new groups were there
 };

@@ -1,0 +1,37 @@
+#include "train/recovery/story.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+TEST(RecoveryStory, TellsWhoDiedWhoLeavesAndWhoGoesOnAsWhat) {
+  const RecoveryPlan plan{.seats = {2, 3}, .shards = 2, .gone = {1}, .leaving = {0}};
+  EXPECT_EQ(story_of(plan, 41, std::chrono::milliseconds(380)),
+            "rank 1 died; rank 0 leaves, no replica needs it; ranks 2 and 3 go on as ranks 0 and 1 "
+            "after step 41 from memory, 380ms after they noticed");
+}
+
+TEST(RecoveryStory, TellsWhoWasStartedAgainAndWhereTheStateComesFrom) {
+  RecoveryPlan plan{.seats = {0, 1, 2, 3}, .newcomers = {3}};
+  EXPECT_EQ(story_of(plan, 7, std::chrono::seconds(2)),
+            "rank 3 died and was started again; ranks 0, 1, 2 and 3 go on after step 7 from "
+            "memory, 2s after they noticed");
+  plan.from_storage = true;
+  EXPECT_NE(story_of(plan, 5, std::chrono::seconds(2)).find("after step 5 from a checkpoint,"),
+            std::string::npos);
+}
+
+TEST(RecoveryStory, CountsRanksThatAreTooManyToName) {
+  RecoveryPlan plan{.gone = {0, 1}, .leaving = {2, 3}};
+  plan.seats.resize(60);
+  std::iota(plan.seats.begin(), plan.seats.end(), 4);
+  EXPECT_EQ(story_of(plan, 9, std::chrono::milliseconds(5)),
+            "ranks 0 and 1 died; ranks 2 and 3 leave, no replica needs them; 60 ranks go on after "
+            "step 9 from memory, 5ms after they noticed");
+}
+
+}  // namespace
+}  // namespace lockstep
