@@ -156,6 +156,11 @@ void bind_train(py::module& module) {
              return before;
            })
       .def("begin_step", &begin_step, py::arg("clip_norm") = py::none(), GiveUpLock())
+      .def("not_finite",
+           [](const BoundModel& bound) {
+             const auto& first = bound.hooked->agreed().not_finite;
+             return first ? first->words() : std::string();
+           })
       .def("lend", [](BoundModel& bound, std::size_t parameter) { bound.hooked->lend(parameter); })
       .def("drop_gradients", [](BoundModel& bound) { bound.hooked->drop_gradients(); })
       .def(

@@ -14,6 +14,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from lockstep._report import warn_of
+
 MARK = "_lockstep"
 
 # They look at shapes, or at more than one element at once; a slice is elements in a row.
@@ -92,6 +94,8 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
         for core in cores:
             taken, _ = core.begin_step()
             if not taken:
+                if core.rank == 0:
+                    warn_of(f"a step is not taken: {core.not_finite()}")
                 core.drop_gradients()  # so no optimizer steps them
         _lend(optimizer)
 

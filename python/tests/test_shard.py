@@ -107,6 +107,8 @@ def overflow_on_one_rank(rank: int) -> None:
         factor = float("inf") if rank == 2 else 1.0
         (loss_of(model, 0, 0, rank, RANKS) * factor).backward()
         optimizer.step()
+        core = next(model.parameters())._lockstep[0].core  # type: ignore[attr-defined]
+        assert core.not_finite().endswith("were not finite first, on rank 2"), policy
         optimizer.zero_grad()
         after = lockstep.state_dict(model)
         for name, tensor in before.items():
