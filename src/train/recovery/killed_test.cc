@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include <ATen/Parallel.h>
@@ -31,6 +32,7 @@
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
 #include "net/socket.h"
+#include "train/agreement.h"
 #include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/format/layouts_for_test.h"
@@ -50,12 +52,13 @@ constexpr int kDeadly = 4;  // the step in which somebody dies
 constexpr auto kBound = 30s;
 
 // Where it is killed.
-enum class Point { gather, hop1, hop2, norm, behind, save, random };
+enum class Point { gather, hop1, hop2, norm, behind, save, random, decided };
 
 struct Scenario {
   std::string policy = "ddp";
   OnDeath on_failure = OnDeath::shrink;
   int victim = 1;
+  int late = -1;  // at Point::decided: who does not get the decision that all others got
   Point point = Point::gather;
   std::uint64_t seed = 0;  // of a random point
 };
@@ -129,7 +132,8 @@ class Program {
     model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
     optimizer_ = TRY(
         Optimizer::create(*model_, {.method = AdamW{}, .learning_rate = 0.02, .clip_norm = 0.5}));
-    if (recovery_->joining())
+    joined_ = recovery_->joining();
+    if (joined_)
       step_ = TRY(recovery_->complete(training())).step;
     else
       step_ = TRY(resume(folder_, *model_, *optimizer_, sampler_));
@@ -139,7 +143,9 @@ class Program {
       const auto done = train_step();
       if (done) continue;
       say(report_, "broken");
+      const auto decided = optimizer_->decided();
       const auto recovered = TRY(recovery_->recover(done.error(), training()));
+      if (optimizer_->decided() > decided) say(report_, "caught up");
       say(report_, format("recovered {}", recovered.story));
       if (recovered.leaves) return {};
       step_ = recovered.step;
@@ -178,6 +184,8 @@ class Program {
     TRY(model_->finish_gradients());
     const double loss = TRY(mesh.world().reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
     if (deadly) die_at(Point::norm);
+    if (scenario_.point == Point::decided && step_ + 1 == kDeadly && !joined_ && !alone())
+      return break_after_the_decision();
     TRY(optimizer_->step());
     if (deadly) die_at(Point::behind);
     sampler_.advance();
@@ -187,6 +195,20 @@ class Program {
     if (deadly) die_at(Point::save);
     if (!saved) return saved.error();
     return {};
+  }
+
+  // All decide on the step, but one does not hear of it. Then another dies: once all others have
+  // decided, which its second reduction shows; those of the others may fail then.
+  Result<void> break_after_the_decision() {
+    const bool late = std::getenv("RANK") == std::to_string(scenario_.late);
+    if (late)
+      static_cast<void>(agree_on_norm(*model_));  // takes part in the others' decision
+    else
+      TRY(optimizer_->step());
+    static_cast<void>(model_->mesh().world().reduce(0, Reduction::sum, "all others have decided"));
+    if (mortal_) die_at(Point::decided);
+    if (late) TRY(optimizer_->step());  // waits for who is gone
+    return Error{Code::peer_lost, "somebody is about to die"};
   }
 
   void arm() {
@@ -228,6 +250,7 @@ class Program {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::int64_t step_ = 0;
+  bool joined_ = false;  // in place of another
 };
 
 // A rank's process and what it says.
@@ -369,8 +392,8 @@ void expect_undisturbed(const Told& told, std::size_t ends) {
 }
 
 std::string name_of(Point point) {
-  constexpr const char* names[] = {"InAGather",     "InHop1",  "InHop2",  "InTheNorm",
-                                   "BehindTheStep", "InASave", "AtRandom"};
+  constexpr const char* names[] = {"InAGather",     "InHop1",  "InHop2",   "InTheNorm",
+                                   "BehindTheStep", "InASave", "AtRandom", "Decided"};
   return names[static_cast<int>(point)];
 }
 
@@ -399,6 +422,19 @@ TEST_P(KilledInFew, AnotherTakesItsPlaceWithTheStateOfAReplica) {
           .finish();
   expect_undisturbed(told, kRanks);
   EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
+}
+
+// Nobody can be more than one behind, and who is has complete gradients: it takes the step by the
+// norm that it is told.
+TEST(Recovery, WhoMissedADecisionThatOthersGotTakesTheStepToo) {
+  for (const Scenario& scenario :
+       {Scenario{.victim = 1, .late = 0, .point = Point::decided},
+        Scenario{.on_failure = OnDeath::wait, .victim = 3, .late = 1, .point = Point::decided}}) {
+    const auto told = Gang(scenario).finish();
+    expect_undisturbed(told, scenario.on_failure == OnDeath::wait ? 4 : 3);
+    EXPECT_NE(told.all.find("caught up"), std::string::npos) << told.all;
+    EXPECT_NE(told.all.find("after step 4 from memory"), std::string::npos) << told.all;
+  }
 }
 
 TEST(Recovery, WhatNobodyElseHoldsComesFromStorage) {
