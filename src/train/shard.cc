@@ -249,8 +249,7 @@ void ShardedModel::start_engine() {
   gathers_ =
       std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
                                 Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_, error_);
-  reductions_ =
-      std::make_unique<Reductions>(units_, mesh_, *wholes_, *roll_call_, looks_, error_);
+  reductions_ = std::make_unique<Reductions>(units_, mesh_, *wholes_, *roll_call_, looks_, error_);
 }
 
 std::vector<std::string> ShardedModel::unit_names() const {
