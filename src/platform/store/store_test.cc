@@ -302,7 +302,8 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
                        "alter table attempts drop column saved",
                        "alter table attempts drop column moves_to",
                        "drop table hosts",
-                       "drop table limits"})
+                       "drop table limits",
+                       "drop table events"})
       ASSERT_TRUE(database->execute(table));
     ASSERT_TRUE(database->execute("update schema_version set version = 1"));
   }

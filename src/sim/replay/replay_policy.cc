@@ -23,9 +23,9 @@ constexpr std::array kBases = {
     Named{"easy-sjbf", policies::kEasyShortest, "easy, the shortest behind the head first"},
     Named{"sjf", policies::kShortest, "the shortest that fits starts"},
     Named{"sjf-strict", policies::kShortestStrict, "the shortest first; the head blocks"},
-    Named{"ours", policies::kOurs, "aged20x72, over the queue until nobody starts: the daemon's"},
+    Named{"ours", policies::kOurs, "aged20x72, over the queue until nobody starts"},
     Named{"ours-moves", policies::kOursWithMoves,
-          "aged20; small jobs move or pause for debug jobs and large ones"},
+          "aged20; small jobs move or pause for debug jobs and large ones: the daemon's"},
 };
 constexpr std::string_view kAged = "aged";
 constexpr std::array kAgedAbout = {
