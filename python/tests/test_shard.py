@@ -107,7 +107,7 @@ def overflow_on_one_rank(rank: int) -> None:
         factor = float("inf") if rank == 2 else 1.0
         (loss_of(model, 0, 0, rank, RANKS) * factor).backward()
         optimizer.step()
-        core = next(model.parameters())._lockstep[0].core  # type: ignore[attr-defined]
+        core = next(model.parameters())._lockstep[0].core
         where = "on rank 2" if policy in ("ddp", "zero1") else "in the replica of rank"
         assert f"were not finite first, {where}" in core.not_finite(), policy
         optimizer.zero_grad()

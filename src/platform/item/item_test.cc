@@ -28,7 +28,7 @@ TEST(Item, HasTheNamesUnderWhichEarlierAgentsAndSpoolsWroteIt) {
 TEST(Item, OfAnUnknownKindIsRefusedByItsField) {
   const auto read = from_json<Item>(Json{{"kind", "progess"}});
   EXPECT_EQ(read.error().message,
-            "kind: 'progess' is none of log, metrics, progress, checkpoint, did you mean "
+            "kind: 'progess' is none of log, metrics, progress, checkpoint, event, did you mean "
             "'progress'?");
   EXPECT_FALSE(from_json<Item>(Json::object())) << "nobody guesses what it is";
 }

@@ -334,13 +334,14 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
           "alter table attempts drop column moves_to",
           "drop table hosts",
           "drop table limits",
+          "drop table events",
           "drop index series_behind",
           "alter table series drop column summarized",
           "alter table series drop column pending",
-          "create table log_lines (cursor integer primary key autoincrement, project text not "
-          "null, "
-          "number integer not null, epoch integer not null, rank integer not null, "
-          "time integer not null, line text not null) strict",
+          R"(create table log_lines (
+            cursor integer primary key autoincrement, project text not null,
+            number integer not null, epoch integer not null, rank integer not null,
+            time integer not null, line text not null) strict)",
           "insert into log_lines values (7, 'demo', 3, 2, 1, 99, 'one'), "
           "(8, 'other', 1, 1, 0, 99, 'two'), (9, 'demo', 3, 2, 0, 99, 'three')",
           "insert into series (id, project, number, name, rank, epoch, step, time, value) "

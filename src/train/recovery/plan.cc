@@ -136,7 +136,8 @@ int RecoveryPlan::teller() const {
 int RecoveryPlan::source_of(int shard) const {
   const std::set<int> fresh(newcomers.begin(), newcomers.end());
   int replica = 0;
-  while (fresh.contains(seats.at(static_cast<std::size_t>(replica * shards + shard)))) ++replica;
+  for (int seat = shard; fresh.contains(seats.at(static_cast<std::size_t>(seat))); seat += shards)
+    ++replica;
   return replica;
 }
 
