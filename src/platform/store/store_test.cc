@@ -342,10 +342,10 @@ TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {
             cursor integer primary key autoincrement, project text not null,
             number integer not null, epoch integer not null, rank integer not null,
             time integer not null, line text not null) strict)",
-          "insert into log_lines values (7, 'demo', 3, 2, 1, 99, 'one'), "
-          "(8, 'other', 1, 1, 0, 99, 'two'), (9, 'demo', 3, 2, 0, 99, 'three')",
-          "insert into series (id, project, number, name, rank, epoch, step, time, value) "
-          "values (5, 'demo', 3, 'loss', 0, 2, 11, 99, 0.5)",
+          R"(insert into log_lines values (7, 'demo', 3, 2, 1, 99, 'one'),
+            (8, 'other', 1, 1, 0, 99, 'two'), (9, 'demo', 3, 2, 0, 99, 'three'))",
+          R"(insert into series (id, project, number, name, rank, epoch, step, time, value)
+            values (5, 'demo', 3, 'loss', 0, 2, 11, 99, 0.5))",
           "insert into points values (5, 10, 2, 98, 0.75), (5, 11, 2, 99, 0.5)",
           "update schema_version set version = 3"})
       ASSERT_TRUE(database->execute(sql)) << sql;
