@@ -2,12 +2,13 @@
 // users); our own mistakes are LS_CHECK. The method names are those of std::expected (C++23).
 #pragma once
 
+#include <concepts>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "base/check.h"
 
@@ -45,20 +46,38 @@ std::string errno_text(int errno_value);
 // An error of the operating system: "opening /x: No such file or directory". Chooses the code.
 Error os_error(std::string_view what, int errno_value);
 
+// By hand, as std::variant takes several times longer to compile and there are hundreds of these.
 template <class T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : has_value_(true), value_(std::move(value)) {}
+  Result(Error error) : has_value_(false), error_(std::move(error)) {}
+  Result(Result&& other) noexcept : has_value_(other.has_value_) { take(std::move(other)); }
+  Result(const Result& other)
+    requires std::copy_constructible<T>
+      : has_value_(other.has_value_) {
+    take(other);
+  }
+  Result& operator=(Result&& other) noexcept {
+    if (this != &other) take_instead(std::move(other));
+    return *this;
+  }
+  Result& operator=(const Result& other)
+    requires std::copy_constructible<T>
+  {
+    if (this != &other) take_instead(other);
+    return *this;
+  }
+  ~Result() { destroy(); }
 
-  bool has_value() const { return state_.index() == 0; }
+  bool has_value() const { return has_value_; }
   explicit operator bool() const { return has_value(); }
 
-  T& value() & { return checked(), std::get<0>(state_); }
-  const T& value() const& { return checked(), std::get<0>(state_); }
-  T&& value() && { return checked(), std::get<0>(std::move(state_)); }
+  T& value() & { return checked(), value_; }
+  const T& value() const& { return checked(), value_; }
+  T&& value() && { return checked(), std::move(value_); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -67,18 +86,44 @@ class [[nodiscard]] Result {
 
   template <class U>
   T value_or(U&& other) && {
-    return has_value() ? std::get<0>(std::move(state_)) : static_cast<T>(std::forward<U>(other));
+    return has_value() ? std::move(value_) : static_cast<T>(std::forward<U>(other));
   }
 
-  const Error& error() const& { return std::get<1>(state_); }
-  Error&& error() && { return std::get<1>(std::move(state_)); }
+  const Error& error() const& { return failed(), error_; }
+  Error&& error() && { return failed(), std::move(error_); }
 
  private:
   void checked() const {
-    if (!has_value()) check_failed("result has a value", std::get<1>(state_).message);
+    if (!has_value()) check_failed("result has a value", error_.message);
+  }
+  void failed() const {
+    if (has_value()) check_failed("result has an error", "");
+  }
+  template <class Other>
+  void take(Other&& other) {
+    if (has_value_)
+      std::construct_at(&value_, std::forward<Other>(other).value_);
+    else
+      std::construct_at(&error_, std::forward<Other>(other).error_);
+  }
+  template <class Other>
+  void take_instead(Other&& other) {
+    destroy();
+    has_value_ = other.has_value_;
+    take(std::forward<Other>(other));
+  }
+  void destroy() {
+    if (has_value_)
+      value_.~T();
+    else
+      error_.~Error();
   }
 
-  std::variant<T, Error> state_;
+  bool has_value_;
+  union {
+    T value_;
+    Error error_;
+  };
 };
 
 template <>
