@@ -1,5 +1,6 @@
 #include "text/convert.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
@@ -16,6 +17,12 @@ std::string escaped(std::string_view key) {
 
 Error expected(std::string_view what, const Json& json, const Place& place) {
   return place.error(format("expected {}, got {}", what, brief(json)));
+}
+
+std::vector<std::string_view> names_of(std::span<const convert_detail::AnyField> fields) {
+  std::vector<std::string_view> names;
+  for (const auto& field : fields) names.push_back(field.name);
+  return names;
 }
 
 }  // namespace
@@ -153,6 +160,68 @@ void narrow_schema(Json& schema, const Range& range) {
 std::string_view duration_pattern() { return R"(^-?([0-9]+(\.[0-9]+)? *(d|h|m|s|ms|us) *)+$)"; }
 
 std::string_view amount_pattern() { return R"(^-?[0-9]+(\.[0-9]+)? *[A-Za-z/]+$)"; }
+
+Result<void> read_fields(std::span<const AnyField> fields, const Json& json, const Place& place,
+                         void* record) {
+  TRY(expect_object(json, place));
+  std::vector<bool> seen(fields.size());
+  for (const auto& [key, item] : json.get_ref<const Json::object_t&>()) {
+    const auto field = std::ranges::find(fields, key, &AnyField::name);
+    if (field == fields.end()) return unknown_field(key, names_of(fields), place);
+    TRY(field->read(item, place.at(key), field->range, field->value_in(record)));
+    seen[static_cast<std::size_t>(field - fields.begin())] = true;
+  }
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].is_required && !seen[i])
+      return missing_field(fields[i].name, fields[i].help, place);
+  return {};
+}
+
+Json write_fields(std::span<const AnyField> fields, const void* record) {
+  Json result = Json::object();
+  for (const AnyField& field : fields)
+    result[std::string(field.name)] = field.write(field.value_in(const_cast<void*>(record)));
+  return result;
+}
+
+Json schema_of_fields(std::span<const AnyField> fields) {
+  Json properties = Json::object(), needed = Json::array();
+  for (const AnyField& field : fields) {
+    properties[std::string(field.name)] = schema_of_field(field.schema(), field.help, field.range);
+    if (field.is_required) needed.push_back(std::string(field.name));
+  }
+  Json result = {{"type", "object"}, {"properties", std::move(properties)}};
+  if (!needed.empty()) result["required"] = std::move(needed);
+  result["additionalProperties"] = false;
+  return result;
+}
+
+Json schema_of_field(Json value, std::string_view help, const std::optional<Range>& range) {
+  if (range) narrow_schema(value, *range);
+  value["description"] = std::string(help);
+  return value;
+}
+
+Json json_of_query(std::span<const AnyField> fields,
+                   const std::map<std::string, std::string>& words) {
+  Json json = Json::object();
+  for (const auto& [name, value] : words) {
+    const auto field = std::ranges::find(fields, name, &AnyField::name);
+    json[name] = field == fields.end() ? Json(value) : field->of_words(value);
+  }
+  return json;
+}
+
+std::vector<std::pair<std::string, std::string>> words_of_fields(std::span<const AnyField> fields,
+                                                                 const void* record) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const AnyField& field : fields) {
+    const Json word = field.write(field.value_in(const_cast<void*>(record)));
+    if (word.is_null()) continue;
+    words.emplace_back(field.name, word.is_string() ? word.get<std::string>() : dump_json(word));
+  }
+  return words;
+}
 
 }  // namespace convert_detail
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -219,44 +220,87 @@ constexpr bool is_within(const T& value, const Range& range) {
   return !value || is_within(*value, range);
 }
 
-template <class T, class Value>
-Result<Value> read_field(const Field<T, Value>& field, const Json& json, const Place& place) {
-  auto value = read<Value>(json, place);
+// A field whose types are forgotten, so that what is done with a record's fields is compiled once,
+// and what is done with a value once for its type: for each field it would take seconds a record.
+struct AnyField {
+  std::string_view name;
+  std::string_view help;
+  bool is_required;
+  std::optional<Range> range;
+  void* (*value_in)(void* record);
+  Result<void> (*read)(const Json&, const Place&, const std::optional<Range>&, void* value);
+  Json (*write)(const void* value);
+  Json (*schema)();
+  Json (*of_words)(const std::string&);
+};
+
+template <Record T>
+inline constexpr auto kFields = T::fields();
+
+template <Record T, std::size_t index>
+void* value_in(void* record) {
+  return &(static_cast<T*>(record)->*field_at<index>(kFields<T>).member);
+}
+
+template <class Value>
+Result<void> read_into(const Json& json, const Place& place, const std::optional<Range>& range,
+                       void* value) {
+  Value found = TRY(read<Value>(json, place));
   if constexpr (Number<Value> || OptionalNumber<Value>)
-    if (value && field.range && !is_within(*value, *field.range))
-      return out_of_range(json, *field.range, place);
-  return value;
+    if (range && !is_within(found, *range)) return out_of_range(json, *range, place);
+  *static_cast<Value*>(value) = std::move(found);
+  return {};
+}
+
+template <class Value>
+Json write_from(const void* value) {
+  return to_json(*static_cast<const Value*>(value));
+}
+
+// Text stays text, whatever it looks like.
+template <class T>
+Json json_of_words_for(const std::string& words) {
+  if constexpr (Optional<T>)
+    return json_of_words_for<Inner<T>>(words);
+  else if constexpr (Number<T> || std::same_as<T, bool>)
+    return json_of_words(words);
+  else
+    return words;
+}
+
+template <Record T, std::size_t index>
+constexpr AnyField any_field() {
+  const auto& field = field_at<index>(kFields<T>);
+  using Value = typename std::remove_cvref_t<decltype(field)>::value_type;
+  return {field.name,        field.help,         field.is_required,
+          field.range,       value_in<T, index>, read_into<Value>,
+          write_from<Value>, json_schema<Value>, json_of_words_for<Value>};
 }
 
 template <Record T>
+std::span<const AnyField> any_fields() {
+  static constexpr auto all = []<std::size_t... index>(std::index_sequence<index...>) {
+    return std::array<AnyField, sizeof...(index)>{any_field<T, index>()...};
+  }(std::make_index_sequence<kFields<T>.size>());
+  return all;
+}
+
+Result<void> read_fields(std::span<const AnyField> fields, const Json& json, const Place& place,
+                         void* record);
+Json write_fields(std::span<const AnyField> fields, const void* record);
+Json schema_of_fields(std::span<const AnyField> fields);
+// Of one field, whose value's schema it is.
+Json schema_of_field(Json value, std::string_view help, const std::optional<Range>& range);
+// What a URL's query says, each word as its field reads it.
+Json json_of_query(std::span<const AnyField> fields,
+                   const std::map<std::string, std::string>& words);
+std::vector<std::pair<std::string, std::string>> words_of_fields(std::span<const AnyField> fields,
+                                                                 const void* record);
+
+template <Record T>
 Result<T> read_record(const Json& json, const Place& place) {
-  TRY(expect_object(json, place));
   T result{};
-  std::array<bool, std::tuple_size_v<decltype(T::fields())>> seen{};
-  for (const auto& [key, item] : json.get_ref<const Json::object_t&>()) {
-    bool is_known = false;
-    std::size_t index = 0;
-    std::optional<Error> error;
-    for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
-      if (std::size_t i = index++; !is_known && field.name == key) {
-        is_known = seen[i] = true;
-        auto value = read_field(field, item, place.at(key));
-        if (value)
-          result.*field.member = *std::move(value);
-        else
-          error = std::move(value).error();
-      }
-    });
-    if (error) return *std::move(error);
-    if (!is_known) return unknown_field(key, field_names<T>(), place);
-  }
-  std::size_t index = 0;
-  std::optional<Error> error;
-  for_each_field<T>([&](const auto& field) {
-    if (!seen[index++] && field.is_required && !error)
-      error = missing_field(field.name, field.help, place);
-  });
-  if (error) return *std::move(error);
+  TRY(read_fields(any_fields<T>(), json, place, &result));
   return result;
 }
 
@@ -293,30 +337,6 @@ Result<T> read(const Json& json, const Place& place) {
   }
 }
 
-// Text stays text, whatever it looks like.
-template <class T>
-Json json_of_words_for(const std::string& words) {
-  if constexpr (Optional<T>)
-    return json_of_words_for<Inner<T>>(words);
-  else if constexpr (Number<T> || std::same_as<T, bool>)
-    return json_of_words(words);
-  else
-    return words;
-}
-
-template <Record T>
-Json record_schema() {
-  Json properties = Json::object(), needed = Json::array();
-  for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
-    properties[std::string(field.name)] = json_schema(field);
-    if (field.is_required) needed.push_back(std::string(field.name));
-  });
-  Json result = {{"type", "object"}, {"properties", std::move(properties)}};
-  if (!needed.empty()) result["required"] = std::move(needed);
-  result["additionalProperties"] = false;
-  return result;
-}
-
 }  // namespace convert_detail
 
 template <class T>
@@ -347,10 +367,7 @@ Json to_json(const T& value) {
     return to_json(value.form());
   } else {
     static_assert(Record<T>, "a record holds the types that text/record.h lists");
-    Json result = Json::object();
-    for_each_field<T>(
-        [&](const auto& field) { result[std::string(field.name)] = to_json(value.*field.member); });
-    return result;
+    return write_fields(any_fields<T>(), &value);
   }
 }
 
@@ -366,33 +383,19 @@ Result<T> from_document(const Document& document) {
 
 template <Record T>
 Result<T> from_words(const std::map<std::string, std::string>& words) {
-  Json json = Json::object();
-  for (const auto& [name, value] : words) json[name] = value;
-  for_each_field<T>([&]<class Value>(const Field<T, Value>& field) {
-    if (const auto word = words.find(std::string(field.name)); word != words.end())
-      json[word->first] = convert_detail::json_of_words_for<Value>(word->second);
-  });
-  return from_json<T>(json);
+  using namespace convert_detail;
+  return from_json<T>(json_of_query(any_fields<T>(), words));
 }
 
 template <Record T>
 std::vector<std::pair<std::string, std::string>> to_words(const T& value) {
-  std::vector<std::pair<std::string, std::string>> words;
-  for_each_field<T>([&](const auto& field) {
-    const Json word = to_json(value.*field.member);
-    if (word.is_null()) return;
-    words.emplace_back(field.name,
-                       word.is_string() ? word.template get<std::string>() : dump_json(word));
-  });
-  return words;
+  using namespace convert_detail;
+  return words_of_fields(any_fields<T>(), &value);
 }
 
 template <class T, class Value>
 Json json_schema(const Field<T, Value>& field) {
-  Json schema = json_schema<Value>();
-  if (field.range) convert_detail::narrow_schema(schema, *field.range);
-  schema["description"] = std::string(field.help);
-  return schema;
+  return convert_detail::schema_of_field(json_schema<Value>(), field.help, field.range);
 }
 
 template <class T>
@@ -431,7 +434,7 @@ Json json_schema() {
     return json_schema<typename T::Form>();
   } else {
     static_assert(Record<T>, "a record holds the types that text/record.h lists");
-    return record_schema<T>();
+    return schema_of_fields(any_fields<T>());
   }
 }
 

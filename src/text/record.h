@@ -25,7 +25,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -75,9 +74,27 @@ constexpr Field<T, Value> between(std::int64_t least, std::int64_t most, Field<T
   return field;
 }
 
+// What record() makes: all fields, to be had by their index. Not std::tuple, which every source
+// that includes a record would spend its time on.
+template <std::size_t index, class F>
+struct FieldAt {
+  F field;
+};
+template <class Indices, class... F>
+struct Fields;
+template <std::size_t... index, class... F>
+struct Fields<std::index_sequence<index...>, F...> : FieldAt<index, F>... {
+  static constexpr std::size_t size = sizeof...(F);
+};
+template <std::size_t index, class F>
+constexpr const F& field_at(const FieldAt<index, F>& fields) {
+  return fields.field;
+}
+
 template <class T, class... Values>
-constexpr std::tuple<Field<T, Values>...> record(Field<T, Values>... fields) {
-  return {fields...};
+constexpr Fields<std::index_sequence_for<Values...>, Field<T, Values>...> record(
+    Field<T, Values>... fields) {
+  return {{fields}...};
 }
 
 template <class T>
@@ -88,19 +105,6 @@ concept Formed = requires(const T& value, typename T::Form form) {
   { value.form() } -> std::same_as<typename T::Form>;
   { T::from_form(std::move(form)) } -> std::same_as<Result<T>>;
 };
-
-// Calls visit(field) for each field in order.
-template <Record T, class Visit>
-constexpr void for_each_field(Visit&& visit) {
-  std::apply([&](const auto&... fields) { (visit(fields), ...); }, T::fields());
-}
-
-template <Record T>
-std::vector<std::string_view> field_names() {
-  std::vector<std::string_view> names;
-  for_each_field<T>([&](const auto& field) { names.push_back(field.name); });
-  return names;
-}
 
 // The names of an enum's values, found by argument-dependent lookup:
 //   constexpr auto enum_names(Color) {
