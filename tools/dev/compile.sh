@@ -4,6 +4,8 @@
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
 # Without this it does not cache what uses a precompiled header.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
+# Headers are known from the compiler's own list, instead of from running the preprocessor before.
+export CCACHE_DEPEND=true
 
 # CI compiles everything, once; a developer compiles again what changed.
 batches() { [[ ${CI:-} == true ]] && echo ON || echo OFF; }
