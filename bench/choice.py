@@ -63,7 +63,7 @@ def read_arguments() -> tuple[argparse.Namespace, Grid]:
 def hold(layout: Layout, grid: Grid, starts: int, folder: Path) -> Iterator[dict[str, Any]]:
     sizes = list(grid.sizes)
     costs = probe(layout, BUILD, folder)
-    say(f"{layout.hosts} hosts x {layout.ranks_a_host}, {layout.rate}: {costs.words}")
+    say(f"{layout.hosts} hosts x {layout.ranks_a_host}, {layout.rate}: {costs.text()}")
     tuned = tune(layout, costs, sizes, BUILD, folder)
     by_model = predicted(layout, costs, sizes, BUILD)
     by_tuning = predicted(layout, tuned, sizes, BUILD)

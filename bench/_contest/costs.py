@@ -34,6 +34,17 @@ class Costs:
     map: Path
     words: str
 
+    def text(self) -> str:
+        """The constants, for people."""
+        numbers = [float(word) for word in self.words.partition(";")[0].split()]
+        levels = (("within a host", numbers[0:3]), ("between hosts", numbers[3:6]))
+        said = [
+            f"{name} {1e6 * latency:.1f} us, {1e6 * overhead:.1f} us of it overhead, "
+            f"{8e-9 / max(per_byte, 1e-15):.3g} Gbit/s"
+            for name, (latency, overhead, per_byte) in levels
+        ]
+        return "; ".join([*said, f"additions {1e-9 / max(numbers[6], 1e-15):.3g} GB/s"])
+
 
 def probe(layout: Layout, build: Path, folder: Path) -> Costs:
     """By `lockstep probe --write MAP`, as the ranks of all hosts."""
