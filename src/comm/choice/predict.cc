@@ -142,8 +142,10 @@ class Model {
     const double far = hosts_ > 1 ? static_cast<double>(hosts_) / n_ : 0;
     const double lap = far * lone(between_, piece, 0) + (1 - far) * lone(within_, piece, 0) +
                        reducing * piece * gamma_;
-    const double paced = depth * pace(slowest(), piece, reducing > 0 ? 1 : 0);
-    return std::max(turns * steps * lap, turns * steps * paced + slowest().latency);
+    // Of the pieces that are under way the last comes after the first by their pace.
+    const double each = pace(slowest(), piece, reducing > 0 ? 1 : 0);
+    return std::max(turns * steps * lap + (depth - 1) * each,
+                    turns * steps * depth * each + slowest().latency);
   }
   double ring(Operation operation, double bytes) const {
     if (operation == Operation::all_reduce) return ring_steps(2.0 * (n_ - 1), bytes / n_, 0.5);

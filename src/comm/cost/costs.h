@@ -21,7 +21,8 @@ namespace lockstep {
 struct LevelCost {
   double latency = 0;  // alpha: seconds, both ends' work for the message included
   // Of the latency, the seconds for which each end can do nothing else. Two messages that are sent
-  // one after the other come that much apart.
+  // one after the other come that much apart, and who has messages to and from several others at
+  // the same time is busy for so long with each.
   double overhead = 0;
   double per_byte = 0;  // beta: seconds a byte
   bool operator==(const LevelCost&) const = default;
@@ -30,7 +31,7 @@ struct LevelCost {
 struct Costs {
   // Between ranks that share memory, and between hosts, whose ranks share their host's wire.
   LevelCost within_host{1e-6, 0.3e-6, 1 / 10e9};
-  LevelCost between_hosts{25e-6, 4e-6, 1 / 1.18e9};  // 10 Gbit/s, less what headers take
+  LevelCost between_hosts{25e-6, 7e-6, 1 / 1.18e9};  // TCP; 10 Gbit/s, less what headers take
   double reduction = 1 / 8e9;                        // gamma: seconds a byte reduced
   std::vector<TunedRange> tuned = {};                // comm/choice/tuned.h understands the names
   bool operator==(const Costs&) const = default;
