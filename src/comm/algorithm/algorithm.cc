@@ -40,16 +40,15 @@ bool can(Algorithm algorithm, Operation operation, std::size_t bytes) {
   return false;
 }
 
-bool can_be_hierarchical(Algorithm between, Operation operation, const GroupShape& group) {
+bool can_be_hierarchical(Operation operation, const GroupShape& group) {
   switch (operation) {
     case Operation::all_reduce:
     case Operation::broadcast:
     case Operation::all_gather:
     case Operation::reduce_scatter:
     case Operation::barrier:
+    case Operation::reduce:
       return has_hierarchy(group);
-    case Operation::reduce:  // of a tree each rank would have to keep what its host has reduced
-      return has_hierarchy(group) && between == Algorithm::ring;
     default:
       return false;
   }
@@ -107,7 +106,7 @@ GroupShape shape_of(std::span<const std::vector<int>> hosts) {
 
 bool fits(const CallPlan& plan, Operation operation, std::size_t bytes, const GroupShape& group) {
   return can(plan.algorithm, operation, bytes) &&
-         (!plan.hierarchical || can_be_hierarchical(plan.algorithm, operation, group));
+         (!plan.hierarchical || can_be_hierarchical(operation, group));
 }
 
 std::vector<CallPlan> fitting_plans(Operation operation, std::size_t bytes,

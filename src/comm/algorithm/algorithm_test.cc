@@ -60,7 +60,8 @@ TEST(CallPlan, HierarchyNeedsHostsWithSeveralRanks) {
   EXPECT_TRUE(fits(plan, Operation::all_gather, 8, uneven));
   EXPECT_TRUE(fits(plan, Operation::reduce_scatter, 8, uneven));
   EXPECT_TRUE(fits(plan, Operation::reduce, 8, uneven));
-  EXPECT_FALSE(fits({Algorithm::double_tree, true}, Operation::reduce, 8, even));
+  EXPECT_TRUE(fits({Algorithm::double_tree, true}, Operation::reduce, 8, even));
+  EXPECT_FALSE(fits({Algorithm::halving_doubling, true}, Operation::reduce, 8, even));
 }
 
 TEST(CallPlan, FlatIsForWhatOneMessageHolds) {

@@ -27,7 +27,7 @@ Result<void> carry_out_hierarchically(Algorithm between, Exchange& exchange, con
     case Operation::broadcast:
       return hierarchical_broadcast(exchange, call, between);
     case Operation::reduce:
-      return hierarchical_reduce(exchange, call);
+      return hierarchical_reduce(exchange, call, between);
     case Operation::all_gather:
       return hierarchical_all_gather(exchange, call);
     case Operation::reduce_scatter:
@@ -37,9 +37,11 @@ Result<void> carry_out_hierarchically(Algorithm between, Exchange& exchange, con
   }
 }
 
-Result<void> reduce_over_links(Algorithm algorithm, Exchange& exchange, const Call& call) {
-  const auto carry_out = algorithm == Algorithm::double_tree ? double_tree_reduce : ring_reduce;
-  return carry_out(exchange, call.output, call.type(), call.reduce(), call.root());
+Result<void> reduce_over_links(Algorithm algorithm, Exchange& exchange, Parts& whole,
+                               const Call& call) {
+  if (algorithm == Algorithm::double_tree)
+    return double_tree_reduce(exchange, whole, call.type(), call.reduce(), call.root());
+  return ring_reduce(exchange, call.output, call.type(), call.reduce(), call.root());
 }
 
 Result<void> carry_out_among_all(Algorithm algorithm, Exchange& exchange, const Call& call) {
@@ -54,7 +56,7 @@ Result<void> carry_out_among_all(Algorithm algorithm, Exchange& exchange, const 
     case Operation::broadcast:
       return broadcast_over_links(algorithm, exchange, whole, call.root());
     case Operation::reduce:
-      return reduce_over_links(algorithm, exchange, call);
+      return reduce_over_links(algorithm, exchange, whole, call);
     case Operation::gather:
       return pairwise_gather(exchange, call.input, call.output, call.root());
     case Operation::scatter:

@@ -346,6 +346,8 @@ TEST(LargeBuffers, GoInPartsToTheSerialAnswer) {
     check_all_reduce(ranks, plans, kCount, DataType::float32, ReduceOp::average);
     for (const auto& plan : fitting_plans(Operation::broadcast, kCount * 4, shape(ranks)))
       if (plan.hierarchical) check_broadcast(ranks, plan, kCount * 4, 1);
+    for (const auto& plan : fitting_plans(Operation::reduce, kCount * 4, shape(ranks)))
+      if (plan.hierarchical) check_reduce(ranks, plan, kCount, 1);
   }
 }
 
@@ -504,8 +506,8 @@ TEST(BytesSent, ByBroadcastAndReduceReachEverybodyOnce) {
         for (const auto one : all) EXPECT_LE(one, kBytes);
       }
   for (const auto algorithm : {Algorithm::ring, Algorithm::double_tree})
-    EXPECT_EQ(sum(sent(hosts_of({2, 3, 2}), {algorithm, true}, Operation::broadcast, kBytes)),
-              2 * kBytes);
+    for (const auto operation : {Operation::broadcast, Operation::reduce})
+      EXPECT_EQ(sum(sent(hosts_of({2, 3, 2}), {algorithm, true}, operation, kBytes)), 2 * kBytes);
   for (const auto& hosts : {hosts_of({2, 3, 2}), hosts_of({1, 2, 1})})
     EXPECT_EQ(sent(hosts, {Algorithm::ring, true}, Operation::reduce, kBytes),
               (std::vector<std::size_t>{0, kBytes, kBytes}));

@@ -233,9 +233,8 @@ Result<void> double_tree_broadcast(Exchange& exchange, Parts& parts, int root) {
   return DoubleTree(exchange, parts, root).down().run();
 }
 
-Result<void> double_tree_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
-                                ReduceOp op, int root) {
-  Parts parts(buffer, size_of(type));
+Result<void> double_tree_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op,
+                                int root) {
   return DoubleTree(exchange, parts, root).up(type, op).run();
 }
 

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 
 #include "base/result.h"
 #include "comm/algorithm/exchange.h"
@@ -30,8 +29,8 @@ namespace lockstep {
 Result<void> double_tree_all_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op);
 // Parts are filled at the root only.
 Result<void> double_tree_broadcast(Exchange& exchange, Parts& parts, int root);
-Result<void> double_tree_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
-                                ReduceOp op, int root);
+Result<void> double_tree_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op,
+                                int root);
 
 // One number's place in the tree over 1 to m; 0 where there is no such relative.
 struct TreePlace {

@@ -1,10 +1,15 @@
 #include "comm/algorithm/hierarchical_reduce.h"
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
+#include "base/check.h"
+#include "comm/algorithm/copy.h"
+#include "comm/algorithm/double_tree.h"
 #include "comm/algorithm/host_slices.h"
 #include "comm/algorithm/lane.h"
+#include "comm/algorithm/parts.h"
 #include "comm/algorithm/ring_reduce.h"
 #include "comm/algorithm/slice.h"
 #include "comm/algorithm/sub_exchange.h"
@@ -85,9 +90,90 @@ class SliceInPieces : public ReducedPieces {
   std::vector<std::byte> scratch_;  // of a piece
 };
 
+// The same by trees, to which a piece's sum comes back once more: a leader keeps its slice.
+class SliceByTrees {
+ public:
+  SliceByTrees(Exchange& exchange, const Call& call)
+      : call_(call),
+        ranks_(exchange.size()),
+        element_(size_of(call.type())),
+        root_(where_is(exchange.hosts(), call.root())),
+        at_root_(where_is(exchange.hosts(), exchange.rank()).host == root_.host),
+        slicing_(slicing_for(call.output.size(), shape_of(exchange.hosts()))),
+        slices_(exchange.host(), call.header, call.output, element_, slicing_,
+                at_root_ ? root_.place : 0) {}
+
+  Result<void> run(Exchange& exchange) {
+    TRY(slices_.enter());
+    if (slices_.leads())
+      TRY(lead(exchange));
+    else
+      for (std::size_t part = 0; part < slicing_.parts; ++part) TRY(share(part, nullptr));
+    for (std::size_t part = 0; at_root_ && part < slicing_.parts; ++part) TRY(hand(part));
+    return slices_.leave();
+  }
+
+ private:
+  // What its host has reduced of a leader's slice.
+  class KeptSlice : public Parts {
+   public:
+    KeptSlice(SliceByTrees& by_trees, std::span<std::byte> kept, std::size_t longest)
+        : Parts(kept, by_trees.element_, by_trees.slicing_.parts, longest), by_trees_(by_trees) {}
+    Result<void> fill(std::size_t part) override {
+      return by_trees_.share(part, at(range(part).begin));
+    }
+
+   private:
+    SliceByTrees& by_trees_;
+  };
+
+  Result<void> share(std::size_t part, std::byte* to) {
+    TRY(slices_.reduce_aside(part, call_.type(), call_.reduce(), to));
+    return {};
+  }
+
+  Result<void> lead(Exchange& exchange) {
+    const auto own = slices_.own_slice();
+    kept_ = call_.output.subspan(own.begin, own.count());
+    if (exchange.host() != nullptr) {
+      scratch_.resize(own.count());
+      kept_ = scratch_;
+    }
+    const auto leaders = lane_from(exchange, root_, slices_.leader());
+    SubExchange others(exchange, leaders);
+    KeptSlice slice(*this, kept_,
+                    lockstep::slice(call_.output.size(), slicing_.leaders, 0).count());
+    return double_tree_reduce(others, slice, call_.type(), partial(call_.reduce()),
+                              leaders[root_.host]);
+  }
+
+  // To the root, when its host's leaders have all of it.
+  Result<void> hand(std::size_t part) {
+    if (!slices_.leads()) return slices_.hand(part, root_.place, nullptr);
+    const auto range = cut(kept_.size() / element_, slicing_.parts, part);
+    auto* const kept = kept_.data() + range.begin * element_;
+    auto* const made = slices_.room_for(part, root_.place, kept);
+    if (made != kept) copy_bytes(made, kept, range.count() * element_);
+    finish(made, range.count(), call_.type(), call_.reduce(), ranks_);
+    return slices_.hand(part, root_.place, made);
+  }
+
+  const Call& call_;
+  const int ranks_;  // of the group
+  const std::size_t element_;
+  const HostPlace root_;
+  const bool at_root_;  // this rank is on the root's host
+  const Slicing slicing_;
+  HostSlices slices_;
+  std::vector<std::byte> scratch_;
+  std::span<std::byte> kept_;  // that, or where this rank is alone its own slice
+};
+
 }  // namespace
 
-Result<void> hierarchical_reduce(Exchange& exchange, const Call& call) {
+Result<void> hierarchical_reduce(Exchange& exchange, const Call& call, Algorithm between) {
+  if (between == Algorithm::double_tree) return SliceByTrees(exchange, call).run(exchange);
+  LS_CHECK(between == Algorithm::ring);
   return SliceInPieces(exchange, call).run(exchange);
 }
 
