@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "comm/algorithm/double_tree.h"
 #include "comm/algorithm/over_links.h"
 #include "comm/algorithm/ring_all_gather.h"
+#include "comm/algorithm/ring_reduce.h"
 #include "comm/algorithm/ring_reduce_scatter.h"
 #include "comm/choice/predict.h"
 #include "comm/reduction/types.h"
@@ -66,6 +68,28 @@ Result<SimulatedRun> broadcast(const SimulatedShape& shape, Algorithm algorithm,
     Parts parts(values);
     TRY(broadcast_over_links(algorithm, exchange, parts, root));
     if (values != expected) return Error{Code::corrupt, "other bytes"};
+    return {};
+  });
+}
+
+Result<SimulatedRun> reduce_to_a_root(const SimulatedShape& shape, Algorithm algorithm,
+                                      std::size_t bytes) {
+  const int n = shape.hosts * shape.ranks_per_host, root = n / 3;
+  const std::size_t count = bytes / sizeof(std::int32_t);
+  std::vector<std::int32_t> expected(count, 0);
+  for (std::size_t i = 0; i < count; ++i)
+    for (int rank = 0; rank < n; ++rank) expected[i] += share(rank, i);
+  return simulate(shape, [&, count, root](Exchange& exchange) -> Result<void> {
+    std::vector<std::int32_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = share(exchange.rank(), i);
+    const auto own = values;
+    Parts parts(bytes_of(values), sizeof(std::int32_t));
+    constexpr auto kType = DataType::int32;
+    TRY(algorithm == Algorithm::ring
+            ? ring_reduce(exchange, bytes_of(values), kType, ReduceOp::sum, root)
+            : double_tree_reduce(exchange, parts, kType, ReduceOp::sum, root));
+    if (values != (exchange.rank() == root ? expected : own))
+      return Error{Code::corrupt, "a wrong sum"};
     return {};
   });
 }
@@ -146,6 +170,17 @@ TEST(SimulatedAlgorithms, BroadcastsTakeWhatIsPredictedWithinAQuarter) {
         const auto shape = a_host_each(hosts, 64 * 1024);
         expect_near(broadcast(shape, algorithm, bytes),
                     predicted(shape, algorithm, Operation::broadcast, bytes), 0.25,
+                    named(algorithm, bytes, hosts, 1));
+      }
+}
+
+TEST(SimulatedAlgorithms, ReducesTakeWhatIsPredictedWithinAQuarter) {
+  for (const int hosts : {2, 5, 16, 100})
+    for (const std::size_t bytes : {8u, 64u << 10, 1u << 20})
+      for (const auto algorithm : {Algorithm::ring, Algorithm::double_tree}) {
+        const auto shape = a_host_each(hosts, 64 * 1024);
+        expect_near(reduce_to_a_root(shape, algorithm, bytes),
+                    predicted(shape, algorithm, Operation::reduce, bytes), 0.25,
                     named(algorithm, bytes, hosts, 1));
       }
 }
