@@ -3,11 +3,14 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "comm/flight/log.h"
 #include "comm/flight/report/report.h"
@@ -15,8 +18,11 @@
 #include "comm/flight/report/trace.h"
 #include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
+#include "platform/api/messages.h"
+#include "platform/client/client.h"
 #include "platform/host/home.h"
 #include "platform/host/node_files.h"
+#include "text/base64.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -47,7 +53,65 @@ std::string as_json(const std::vector<FlightGroup>& groups, const std::vector<Er
   return dump_json(to_json(report), Indent::two);
 }
 
-// Of the newest attempt, as far as its nodes were on this machine.
+void add(FlightFolder more, FlightFolder& all) {
+  std::ranges::move(more.logs, std::back_inserter(all.logs));
+  std::ranges::move(more.refused, std::back_inserter(all.refused));
+}
+
+Result<FlightLog> log_of(const api::FlightRecord& record, const api::NodeView& node) {
+  const auto bytes = from_base64(record.bytes);
+  if (!bytes) return Error{Code::corrupt, "a record did not come as base64"};
+  FlightLog log = TRY(parse_flight(*bytes));
+  const bool is_gone = node.state == NodeState::released || node.state == NodeState::lost;
+  log.process = record.ended || is_gone ? ProcessState::ended : ProcessState::runs;
+  return log;
+}
+
+// What nodes on other machines recorded, as their agents deliver it to the daemon.
+class Deliveries {
+ public:
+  Deliveries(Client& client, const RunId& id) : client_(client), id_(id) {}
+
+  FlightFolder of_node(const api::NodeView& node) {
+    const auto where = format("node {} on {}", node.index, node.host);
+    FlightFolder folder;
+    auto came = client_.flight(id_, {node.index, asked_, in_seconds(deadline_.left())});
+    if (!came) {
+      folder.refused.push_back(std::move(came).error().within(where));
+      return folder;
+    }
+    asked_ = came->asked;  // all its nodes were asked with the first
+    if (came->records.empty())
+      missing_.push_back({Code::not_found, format("{} has delivered no records", where)});
+    for (const auto& record : came->records) {
+      auto log = log_of(record, node);
+      if (log)
+        folder.logs.push_back(*std::move(log));
+      else
+        folder.refused.push_back(std::move(log).error().within(where));
+    }
+    if (came->left_out > 0)
+      folder.refused.push_back({Code::exhausted, format("{}: {} records more than its agent "
+                                                        "delivers at once",
+                                                        where, came->left_out)});
+    return folder;
+  }
+
+  // Nodes of which nothing came.
+  const std::vector<Error>& missing() const { return missing_; }
+
+ private:
+  static constexpr Duration kPatience = std::chrono::seconds(5);  // in all
+
+  Client& client_;
+  const RunId id_;
+  const Deadline deadline_ = Deadline::after(kPatience);
+  std::optional<Time> asked_;
+  std::vector<Error> missing_;
+};
+
+// Of the newest attempt: the records themselves of nodes whose files are on this machine, of others
+// what their agents deliver.
 Result<FlightFolder> records_of(const RunId& id) {
   Client client = TRY(connect());
   const api::RunView run = TRY(client.run(id));
@@ -55,19 +119,21 @@ Result<FlightFolder> records_of(const RunId& id) {
     return Error{Code::not_found, format("{} has not started yet", text(id))};
   const auto& attempt = run.attempts.back();
   const auto home = TRY(Home::find()).folder;
+  Deliveries deliveries(client, id);
   FlightFolder all;
   for (const auto& node : attempt.nodes) {
     const NodeFiles files{node_folder(home, {{id, attempt.epoch}, node.index})};
-    auto one = read_flight_folder(files.flight());
-    if (!one && one.error().code == Code::not_found) continue;
-    FlightFolder found = TRY(std::move(one));
-    std::ranges::move(found.logs, std::back_inserter(all.logs));
-    std::ranges::move(found.refused, std::back_inserter(all.refused));
+    auto here = read_flight_folder(files.flight());
+    if (!here && here.error().code != Code::not_found) return std::move(here).error();
+    add(here ? *std::move(here) : deliveries.of_node(node), all);
   }
-  if (!all.logs.empty() || !all.refused.empty()) return all;
+  if (!all.logs.empty() || !all.refused.empty()) {
+    add({.logs = {}, .refused = deliveries.missing()}, all);
+    return all;
+  }
   return Error{Code::not_found,
-               format("on this machine {} left no records of collectives: its ranks made none with "
-                      "Lockstep, or ran elsewhere; there they are in {}",
+               format("{} left no records of collectives: its ranks made none with Lockstep, or "
+                      "their machines were lost with them, in {}",
                       text(id), (run_folder(home, id) / "attempt-N/node-N/flight").string())};
 }
 

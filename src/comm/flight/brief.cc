@@ -20,9 +20,9 @@ static_assert(kHeaderBytes +
 
 // In the order of submission, without those that were being written.
 std::vector<PlainSlot> slots_of(std::span<const std::byte> record) {
-  std::vector<PlainSlot> slots(kSlots);
+  std::vector<PlainSlot> slots((record.size() - kHeaderBytes) / sizeof(PlainSlot));
   std::memcpy(static_cast<void*>(slots.data()), record.data() + kHeaderBytes,
-              kSlots * sizeof(PlainSlot));
+              slots.size() * sizeof(PlainSlot));
   std::erase_if(slots,
                 [](const PlainSlot& slot) { return slot.version % 2 == 1 || slot.number == 0; });
   std::ranges::sort(slots, {}, &PlainSlot::number);
@@ -62,11 +62,21 @@ std::vector<PlainSlot> choose(const std::vector<PlainSlot>& slots) {
   return chosen;
 }
 
-}  // namespace
+std::vector<PlainSlot> choose_newest(const std::vector<PlainSlot>& slots, std::size_t most) {
+  std::vector<PlainSlot> chosen;
+  add(
+      slots.begin(), slots.end(), most / 2, [](const PlainSlot& slot) { return !ended_well(slot); },
+      chosen);
+  const std::uint64_t last_open = chosen.empty() ? 0 : chosen.back().number;
+  add(
+      slots.rbegin(), slots.rend(), most - chosen.size(),
+      [&](const PlainSlot& slot) { return ended_well(slot) || slot.number > last_open; }, chosen);
+  return chosen;
+}
 
-std::vector<std::byte> brief_flight(std::span<const std::byte> record) {
-  LS_CHECK(record.size() == kFileBytes, "{} bytes", record.size());
-  const auto chosen = choose(slots_of(record));
+// The record with these operations instead of its own.
+std::vector<std::byte> record_of(std::span<const std::byte> record,
+                                 const std::vector<PlainSlot>& chosen) {
   std::vector<std::byte> brief(kHeaderBytes + chosen.size() * sizeof(PlainSlot));
   std::memcpy(brief.data(), record.data(), kHeaderBytes);
   const auto slots = static_cast<std::uint32_t>(chosen.size());
@@ -74,6 +84,22 @@ std::vector<std::byte> brief_flight(std::span<const std::byte> record) {
   for (std::size_t i = 0; i < chosen.size(); ++i)
     std::memcpy(brief.data() + kHeaderBytes + i * sizeof(PlainSlot), &chosen[i], sizeof(PlainSlot));
   return brief;
+}
+
+}  // namespace
+
+std::vector<std::byte> brief_flight(std::span<const std::byte> record) {
+  LS_CHECK(record.size() == kFileBytes, "{} bytes", record.size());
+  return record_of(record, choose(slots_of(record)));
+}
+
+std::vector<std::byte> flight_excerpt(std::span<const std::byte> record, std::size_t most) {
+  LS_CHECK(record.size() >= kHeaderBytes, "{} bytes", record.size());
+  return record_of(record, choose_newest(slots_of(record), most));
+}
+
+std::size_t operations_in_excerpt(std::size_t bytes) {
+  return bytes < kHeaderBytes ? 0 : (bytes - kHeaderBytes) / sizeof(PlainSlot);
 }
 
 }  // namespace lockstep

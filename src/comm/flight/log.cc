@@ -228,17 +228,29 @@ Result<std::string> read_steadily(int fd) {
   return kept;
 }
 
-Result<FlightLog> read_opened(int fd) {
+Result<std::string> read_opened(int fd) {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return os_error("looking at it", errno);
   if (!S_ISREG(status.st_mode)) return Error{Code::corrupt, "it is no file"};
-  const std::string bytes = TRY(read_steadily(fd));
-  return parse_flight(std::as_bytes(std::span(bytes)));
+  return read_steadily(fd);
 }
 
-ProcessState state_of_process(const FlightLog& log) {
-  if (log.pid_space.empty() || log.pid_space != pid_space()) return ProcessState::unknown;
-  return process_start(log.pid) == log.process_start ? ProcessState::runs : ProcessState::ended;
+struct Copied {
+  std::string bytes;
+  FlightLog log;
+};
+
+Result<Copied> copy_record(const fs::path& path) {
+  // Not blocking, lest a pipe in its place keep us for ever.
+  const Fd fd = TRY(open_file(path, O_RDONLY | O_NONBLOCK));
+  const auto refused = [&](Error error) {
+    return std::move(error).within(format("{} is no flight record", path.string()));
+  };
+  auto bytes = read_opened(fd.get());
+  if (!bytes) return refused(std::move(bytes).error());
+  auto log = parse_flight(std::as_bytes(std::span(*bytes)));
+  if (!log) return refused(std::move(log).error());
+  return Copied{*std::move(bytes), *std::move(log)};
 }
 
 }  // namespace
@@ -278,20 +290,32 @@ Result<FlightLog> parse_flight(std::span<const std::byte> bytes) {
   return log;
 }
 
+Result<std::vector<std::byte>> copy_flight_file(const fs::path& path) {
+  const Copied copied = TRY(copy_record(path));
+  const auto bytes = std::as_bytes(std::span(copied.bytes));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
 Result<FlightLog> read_flight_file(const fs::path& path) {
-  // Not blocking, lest a pipe in its place keep us for ever.
-  const Fd fd = TRY(open_file(path, O_RDONLY | O_NONBLOCK));
-  auto log = read_opened(fd.get());
-  if (!log) return std::move(log).error().within(format("{} is no flight record", path.string()));
-  log->process = state_of_process(*log);
+  FlightLog log = TRY(copy_record(path)).log;
+  log.process = state_of_process(log);
   return log;
+}
+
+ProcessState state_of_process(const FlightLog& log) {
+  if (log.pid_space.empty() || log.pid_space != pid_space()) return ProcessState::unknown;
+  return process_start(log.pid) == log.process_start ? ProcessState::runs : ProcessState::ended;
+}
+
+bool is_flight_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(kFlightEnding) && !name.starts_with('.');
 }
 
 Result<FlightFolder> read_flight_folder(const fs::path& folder) {
   FlightFolder read;
   for (const fs::path& path : TRY(list_folder(folder))) {
-    const std::string name = path.filename().string();
-    if (!name.ends_with(kFlightEnding) || name.starts_with('.')) continue;
+    if (!is_flight_file(path)) continue;
     auto log = read_flight_file(path);
     if (log)
       read.logs.push_back(*std::move(log));

@@ -70,8 +70,16 @@ struct FlightLog {
 
 // Code::corrupt with the reason when it is no flight record, whole or brief.
 Result<FlightLog> parse_flight(std::span<const std::byte> bytes);
-// Also of a rank that goes on writing. Errors name the file.
+// The bytes of a record of which a rank may go on writing; what it wrote to meanwhile is marked as
+// half-written. Refuses what parse_flight() refuses. Errors name the file.
+Result<std::vector<std::byte>> copy_flight_file(const std::filesystem::path& path);
+// The same read. Errors name the file.
 Result<FlightLog> read_flight_file(const std::filesystem::path& path);
+
+// Its process, as seen from this machine; unknown where it ran on another.
+ProcessState state_of_process(const FlightLog& log);
+// Whether a file of that name in a folder of records is one.
+bool is_flight_file(const std::filesystem::path& path);
 
 struct FlightFolder {
   std::vector<FlightLog> logs;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -97,6 +98,20 @@ class FakeDaemon {
     Lock lock(mutex_);
     whole_ = whole;
   }
+  // In its next answer, until it has come.
+  void want_flight() {
+    Lock lock(mutex_);
+    flight_.reset();
+    flight_wanted_ = true;
+  }
+  void want_flight_at_end() {  // with the leave to go
+    Lock lock(mutex_);
+    flight_at_end_ = true;
+  }
+  std::optional<api::FlightDelivery> flight() {
+    Lock lock(mutex_);
+    return flight_;
+  }
   void set_grace(double grace_seconds) {
     Lock lock(mutex_);
     grace_ = grace_seconds;
@@ -176,6 +191,10 @@ class FakeDaemon {
     answer.master_port = heartbeat->master_port;
     answer.rendezvous = format("127.0.0.1:{}", heartbeat->rendezvous_port);
     answer.grace_seconds = grace_;
+    if (heartbeat->flight) flight_wanted_ = false;
+    if (heartbeat->flight) flight_ = heartbeat->flight;
+    const bool at_end = flight_at_end_ && answer.command == CommandKind::leave && !flight_;
+    answer.flight_wanted = flight_wanted_ || at_end;
     return dump_json(to_json(answer));
   }
 
@@ -214,6 +233,9 @@ class FakeDaemon {
   bool keep_ LS_GUARDED_BY(mutex_) = false;
   bool whole_ LS_GUARDED_BY(mutex_) = true;
   double grace_ LS_GUARDED_BY(mutex_) = 5;
+  bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
+  bool flight_at_end_ LS_GUARDED_BY(mutex_) = false;
+  std::optional<api::FlightDelivery> flight_ LS_GUARDED_BY(mutex_);
   int calls_ LS_GUARDED_BY(mutex_) = 0;
   int calls_away_ LS_GUARDED_BY(mutex_) = 0;
   int refusals_ LS_GUARDED_BY(mutex_) = 0;

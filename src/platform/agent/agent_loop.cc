@@ -18,6 +18,7 @@
 #include "comm/flight/memory.h"
 #include "comm/flight/verdict/straggler.h"
 #include "net/crypto.h"
+#include "platform/agent/flight_parcel.h"
 #include "platform/host/own_log.h"
 
 namespace lockstep {
@@ -74,6 +75,14 @@ std::vector<std::filesystem::path> flight_folders(const Launch& launch) {
   return folders;
 }
 
+FlightPlace flight_place(const Launch& launch) {
+  return {.folder = flight_folders(launch).front(),
+          .is_shared = launch.env.contains(std::string(kFlightFolder)),
+          .first_rank = launch.first_rank,
+          .ranks = static_cast<int>(launch.devices.size()),
+          .since = SystemClock().now()};
+}
+
 Duration pace(int nodes) { return std::min(kPaceMost, kPace * std::max(1, nodes / kNodesAtPace)); }
 
 }  // namespace
@@ -92,7 +101,8 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const Launch& launch, const N
   TRY(loop->open_sources());
   auto spool = TRY(Spool::open(loop->files_.spool(), {}));
   loop->messenger_ =
-      TRY(Messenger::start(link, std::move(spool), loop->status(), pace(launch.nodes)));
+      TRY(Messenger::start(link, std::move(spool), loop->status(), pace(launch.nodes),
+                           [place = flight_place(launch)] { return pack_flight(place); }));
   return loop;
 }
 

@@ -42,19 +42,21 @@ bool is_refusal(const Error& error) {
 }  // namespace
 
 Result<std::unique_ptr<Messenger>> Messenger::start(DaemonLink& link, Spool spool,
-                                                    const api::Heartbeat& status, Duration pace) {
+                                                    const api::Heartbeat& status, Duration pace,
+                                                    PackFlight pack_flight) {
   Fd woken(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!woken) return os_error("making an eventfd", errno);
-  std::unique_ptr<Messenger> messenger(
-      new Messenger(link, std::move(spool), status, pace, std::move(woken)));
+  std::unique_ptr<Messenger> messenger(new Messenger(link, std::move(spool), status, pace,
+                                                     std::move(pack_flight), std::move(woken)));
   messenger->thread_ = std::thread([raw = messenger.get()] { raw->talk(); });
   return messenger;
 }
 
 Messenger::Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace,
-                     Fd woken)
+                     PackFlight pack_flight, Fd woken)
     : link_(link),
       pace_(pace),
+      pack_flight_(std::move(pack_flight)),
       woken_(std::move(woken)),
       spool_(std::move(spool)),
       status_(status) {}
@@ -90,7 +92,7 @@ Orders Messenger::orders() const {
 
 bool Messenger::delivered() const {
   Lock lock(mutex_);
-  return spool_.empty() && known_ == version_;
+  return spool_.empty() && known_ == version_ && !flight_wanted_;
 }
 
 Duration Messenger::silence() const {
@@ -112,14 +114,17 @@ void Messenger::talk() {
   while (true) {
     const auto begun = Deadline::after(pace_);
     api::Heartbeat call;
+    bool with_flight = false;
     {
       Lock lock(mutex_);
       if (ending_ || orders_.refused) return;
       call = next_call();
+      with_flight = flight_wanted_ && suspects_ == 0;
     }
+    if (with_flight) call.flight = pack_flight_();
     auto answer = link_.heartbeat(call, Deadline::after(pace_ + kCallMax));
     if (answer)
-      hear(*answer);
+      hear(*answer, with_flight);
     else
       hear_failure(answer.error());
     if (!pause(begun.left())) return;
@@ -134,12 +139,12 @@ api::Heartbeat Messenger::next_call() {
   if (items_sent_ > 0) oldest_ = call.items.front().sequence;
   more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = orders_.command.kind;
-  call.wait_seconds = more_ || suspects_ > 0 ? 0 : in_seconds(pace_);
+  call.wait_seconds = more_ || suspects_ > 0 || flight_wanted_ ? 0 : in_seconds(pace_);
   sent_ = version_;
   return call;
 }
 
-void Messenger::hear(const api::HeartbeatAnswer& answer) {
+void Messenger::hear(const api::HeartbeatAnswer& answer, bool brought_flight) {
   Lock lock(mutex_);
   if (failures_ > 0) LS_LOG(info, "the daemon answers again");
   failures_ = refusals_ = 0;
@@ -149,6 +154,8 @@ void Messenger::hear(const api::HeartbeatAnswer& answer) {
   acknowledged_ = answer.acknowledged;
   spool_.acknowledge(answer.acknowledged);
   if (suspects_ > 0) narrow_down();
+  flight_wanted_ = answer.flight_wanted;
+  if (flight_wanted_ && !brought_flight) more_ = true;
   Command command{.kind = answer.command,
                   .master_address = answer.master_address,
                   .master_port = answer.master_port,

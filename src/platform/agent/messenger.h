@@ -9,6 +9,9 @@
 // wait in the spool. A refusal (the node is fenced, or its run is forgotten) counts only when it is
 // given several times: after a crash another program may for a moment answer on the daemon's port.
 //
+// What ranks recorded of their collectives goes with the next call whenever the daemon's answer
+// wants it, at once and once a call; it is packed by this thread, which nobody waits for.
+//
 // A call that the daemon finds invalid would hold up all that stands behind it, were it repeated.
 // So the status is sent alone, and once that is taken, ever smaller halves of the refused items,
 // until one item is alone: it gives way to a line that says so. A status that is refused alone is
@@ -17,6 +20,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -40,9 +44,13 @@ struct Orders {
 
 class Messenger {
  public:
-  // `pace` is the time between calls; `link` is used by the messenger's thread alone.
+  using PackFlight = std::function<api::FlightDelivery()>;
+
+  // `pace` is the time between calls; `link` and `pack_flight` are used by the messenger's thread
+  // alone.
   static Result<std::unique_ptr<Messenger>> start(DaemonLink& link, Spool spool,
-                                                  const api::Heartbeat& status, Duration pace);
+                                                  const api::Heartbeat& status, Duration pace,
+                                                  PackFlight pack_flight);
   // Ends the thread, which may take as long as a call that is under way.
   ~Messenger();
 
@@ -51,7 +59,7 @@ class Messenger {
   void add(Item item);
 
   Orders orders() const;
-  // Everything told and added before has been acknowledged.
+  // Everything told and added before has been acknowledged, and all that was wanted was brought.
   bool delivered() const;
   // How long the daemon has not answered.
   Duration silence() const;
@@ -60,10 +68,11 @@ class Messenger {
   void clear_woken();
 
  private:
-  Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace, Fd woken);
+  Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace,
+            PackFlight pack_flight, Fd woken);
   void talk();
   api::Heartbeat next_call() LS_REQUIRES(mutex_);
-  void hear(const api::HeartbeatAnswer& answer);
+  void hear(const api::HeartbeatAnswer& answer, bool brought_flight);
   void hear_failure(const Error& error);
   bool suspect_items(const Error& error) LS_REQUIRES(mutex_);
   void narrow_down() LS_REQUIRES(mutex_);
@@ -73,6 +82,7 @@ class Messenger {
   // Constant after construction.
   DaemonLink& link_;
   const Duration pace_;
+  const PackFlight pack_flight_;
   Fd woken_;
 
   mutable Mutex mutex_;  // guards what follows
@@ -87,8 +97,9 @@ class Messenger {
   bool obeying_ LS_GUARDED_BY(mutex_) = false;  // the last answer brought a new command
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   bool more_ LS_GUARDED_BY(mutex_) = false;  // items wait that did not fit into the call
-  int failures_ LS_GUARDED_BY(mutex_) = 0;   // in a row
-  int refusals_ LS_GUARDED_BY(mutex_) = 0;   // in a row
+  bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
+  int failures_ LS_GUARDED_BY(mutex_) = 0;  // in a row
+  int refusals_ LS_GUARDED_BY(mutex_) = 0;  // in a row
   std::chrono::steady_clock::time_point heard_ LS_GUARDED_BY(mutex_) =
       std::chrono::steady_clock::now();
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;

@@ -5,17 +5,11 @@
 
 #include "base/files.h"
 #include "comm/flight/log.h"
-#include "comm/flight/memory.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kToldMost = 3;  // of a rank; who is late by turns would fill the run's events
-
-bool is_record(const std::filesystem::path& path) {
-  const auto name = path.filename().string();
-  return name.ends_with(kFlightEnding) && !name.starts_with('.');
-}
 
 }  // namespace
 
@@ -34,7 +28,7 @@ void StragglerWatch::begin_look() {
   due_ = Deadline::after(Duration(0));
   for (const auto& folder : folders_)
     if (const auto files = list_folder(folder))
-      std::ranges::copy_if(*files, std::back_inserter(unread_), is_record);
+      std::ranges::copy_if(*files, std::back_inserter(unread_), is_flight_file);
 }
 
 // Of a process that has ended nobody waits for anything more. What cannot be read is left out, and

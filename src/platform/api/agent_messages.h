@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,34 @@
 #include "text/record.h"
 
 namespace lockstep::api {
+
+// What a rank recorded of the collectives of one group (comm/flight), shortened to what travels.
+struct FlightRecord {
+  std::string bytes;
+  bool ended = false;
+
+  bool operator==(const FlightRecord&) const = default;
+
+  static constexpr auto fields() {
+    return record<FlightRecord>(
+        required(field("bytes", &FlightRecord::bytes, "of a flight record, in base64")),
+        field("ended", &FlightRecord::ended, "its process had ended"));
+  }
+};
+
+// Of all ranks of a node.
+struct FlightDelivery {
+  std::vector<FlightRecord> records;
+  int left_out = 0;
+
+  bool operator==(const FlightDelivery&) const = default;
+
+  static constexpr auto fields() {
+    return record<FlightDelivery>(
+        required(field("records", &FlightDelivery::records, "one for each rank and group")),
+        field("left_out", &FlightDelivery::left_out, "records for which there was no room"));
+  }
+};
 
 struct Heartbeat {
   std::string node;  // demo/42.2/0
@@ -22,6 +51,7 @@ struct Heartbeat {
   std::string message;
   std::vector<Rank> ranks;
   std::vector<Item> items;
+  std::optional<FlightDelivery> flight;  // in the call after an answer that wanted it
   // What the agent already acts on: the answer waits until there is another, at most this long.
   CommandKind known_command = CommandKind::none;
   double wait_seconds = 0;
@@ -39,6 +69,7 @@ struct Heartbeat {
         field("message", &Heartbeat::message, "what went wrong, if anything"),
         field("ranks", &Heartbeat::ranks, "the node's ranks"),
         field("items", &Heartbeat::items, "collected since the last answer"),
+        field("flight", &Heartbeat::flight, "what its ranks recorded of their collectives"),
         field("known_command", &Heartbeat::known_command, "the command it acts on already"),
         between(0, 30,
                 field("wait_seconds", &Heartbeat::wait_seconds, "how long the answer may wait")));
@@ -52,6 +83,7 @@ struct HeartbeatAnswer {
   int master_port = 0;
   std::string rendezvous;
   double grace_seconds = 0;
+  bool flight_wanted = false;
 
   static constexpr auto fields() {
     return record<HeartbeatAnswer>(
@@ -60,7 +92,9 @@ struct HeartbeatAnswer {
         field("master_address", &HeartbeatAnswer::master_address, "MASTER_ADDR"),
         field("master_port", &HeartbeatAnswer::master_port, "MASTER_PORT"),
         field("rendezvous", &HeartbeatAnswer::rendezvous, "host:port of the meeting place"),
-        field("grace_seconds", &HeartbeatAnswer::grace_seconds, "between signal and kill"));
+        field("grace_seconds", &HeartbeatAnswer::grace_seconds, "between signal and kill"),
+        field("flight_wanted", &HeartbeatAnswer::flight_wanted,
+              "the next call is to bring what the ranks recorded of their collectives"));
   }
 };
 

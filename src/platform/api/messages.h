@@ -97,6 +97,42 @@ struct LogsQuery {
   }
 };
 
+// Without `after` the agents are asked anew; with an earlier answer's `asked`, what has come since
+// will do. So one asks once and reads node by node.
+struct FlightQuery {
+  int node = 0;
+  std::optional<Time> after;
+  double wait_seconds = 0;
+
+  static constexpr auto fields() {
+    return record<FlightQuery>(
+        between(0, kRankMost, field("node", &FlightQuery::node, "its number in the attempt")),
+        field("after", &FlightQuery::after, "what was delivered since then will do"),
+        between(0, kWaitMost,
+                field("wait", &FlightQuery::wait_seconds, "seconds to wait for its agent")));
+  }
+};
+
+// Of one node of a run's newest attempt.
+struct FlightView {
+  int node = 0;
+  std::string host;
+  Time asked{};
+  std::optional<Time> delivered;
+  int left_out = 0;
+  std::vector<FlightRecord> records;
+
+  static constexpr auto fields() {
+    return record<FlightView>(
+        field("node", &FlightView::node, "its number in the attempt"),
+        field("host", &FlightView::host, "where it ran or runs"),
+        field("asked", &FlightView::asked, "when the agents were asked; `after` of the next call"),
+        field("delivered", &FlightView::delivered, "when the records came; null: none came yet"),
+        field("left_out", &FlightView::left_out, "records for which there was no room"),
+        field("records", &FlightView::records, "one for each rank and group"));
+  }
+};
+
 struct MetricsQuery {
   std::optional<std::string> name;
   std::optional<int> rank;

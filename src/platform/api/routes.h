@@ -194,6 +194,14 @@ inline constexpr Call<LogsQuery, None, LogPage> kLogs{
     "",
     "LogPage",
     "lines that the ranks wrote, now or when some come"};
+inline constexpr Call<FlightQuery, None, FlightView> kFlight{
+    "GET",
+    "/api/v1/runs/{project}/{number}/flight",
+    Caller::user,
+    Refusals::unknown,
+    "",
+    "FlightView",
+    "what the ranks of a node recorded of their collectives, as its agent delivered it"};
 inline constexpr Call<MetricsQuery, None, SeriesList> kMetrics{
     "GET",
     "/api/v1/runs/{project}/{number}/metrics",
@@ -212,9 +220,9 @@ inline constexpr Call<None, Heartbeat, HeartbeatAnswer> kHeartbeat{
     "HeartbeatAnswer",
     "an agent reports, and hears what to do"};
 
-inline constexpr std::array<const Route*, 21> kRoutes = {
-    &kHealth,  &kOpenapi, &kVersion, &kMap,     &kSubmit,  &kPlan,     &kRuns,
-    &kRun,     &kStop,    &kResume,  &kHold,    &kRelease, &kPriority, &kLogs,
-    &kMetrics, &kQueue,   &kHosts,   &kSetHost, &kLimits,  &kSetLimit, &kHeartbeat};
+inline constexpr std::array<const Route*, 22> kRoutes = {
+    &kHealth, &kOpenapi, &kVersion, &kMap,     &kSubmit,   &kPlan,     &kRuns,   &kRun,
+    &kStop,   &kResume,  &kHold,    &kRelease, &kPriority, &kLogs,     &kFlight, &kMetrics,
+    &kQueue,  &kHosts,   &kSetHost, &kLimits,  &kSetLimit, &kHeartbeat};
 
 }  // namespace lockstep::api

@@ -201,6 +201,10 @@ Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) 
   return connection_->ask(api::kLogs, words_of(id), query, {}, from_seconds(query.wait_seconds));
 }
 
+Result<api::FlightView> Client::flight(const RunId& id, const api::FlightQuery& query) {
+  return connection_->ask(api::kFlight, words_of(id), query, {}, from_seconds(query.wait_seconds));
+}
+
 Result<api::SeriesList> Client::metrics(const RunId& id, const api::MetricsQuery& query) {
   return connection_->ask(api::kMetrics, words_of(id), query);
 }

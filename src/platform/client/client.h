@@ -54,6 +54,7 @@ class Client {
   Result<api::LimitList> limits();
   Result<api::LimitList> set_limit(const api::LimitRequest& request);
   Result<api::LogPage> logs(const RunId& id, const api::LogsQuery& query);
+  Result<api::FlightView> flight(const RunId& id, const api::FlightQuery& query);
   Result<api::SeriesList> metrics(const RunId& id, const api::MetricsQuery& query);
   // Answers, or fails by the deadline, which leaves room for heartbeat.wait_seconds.
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);

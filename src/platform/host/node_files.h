@@ -32,6 +32,8 @@ struct NodeFiles {
   std::filesystem::path rank_log(int rank) const;
   // A folder: what the ranks recorded of their collectives (comm/flight).
   std::filesystem::path flight() const { return folder / "flight"; }
+  // The daemon's: what the agent delivered of such records where they are on another machine.
+  std::filesystem::path delivered_flight() const { return folder / "flight.json"; }
 };
 
 // Where the sockets of the node with this token may be, best first: in $XDG_RUNTIME_DIR if that is

@@ -69,8 +69,9 @@ class JanitorTest : public ::testing::Test {
     ASSERT_TRUE(write_file(left.flight() / "rank-0.world.flight", "x"));
     for (const auto& file :
          {left.launch_file(), left.secret(), left.lock(), left.agent_log(),
-          fs::path(left.agent_log().string() + ".1"), left.rank_log(0), left.rank_log(17),
-          fs::path(left.rank_log(17).string() + ".1"), fs::path(left.spool().string() + ".tmp")})
+          fs::path(left.agent_log().string() + ".1"), left.delivered_flight(), left.rank_log(0),
+          left.rank_log(17), fs::path(left.rank_log(17).string() + ".1"),
+          fs::path(left.spool().string() + ".tmp")})
       ASSERT_TRUE(write_file(file, "x"));
     ASSERT_TRUE(make_folders(sockets(node)));
     ASSERT_TRUE(write_file(report_socket(sockets(node), 0), ""));
@@ -121,8 +122,8 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("one", "two"));
   EXPECT_THAT(names_in(files().folder),
-              ElementsAre("agent.lock", "agent.log", "agent.log.1", "flight", "rank-0.log",
-                          "rank-17.log", "rank-17.log.1"));
+              ElementsAre("agent.lock", "agent.log", "agent.log.1", "flight", "flight.json",
+                          "rank-0.log", "rank-17.log", "rank-17.log.1"));
   EXPECT_FALSE(fs::exists(sockets()));
 }
 

@@ -56,6 +56,7 @@ Result<void> sweep_logs(const NodeFiles& files) {
   TRY(remove_file(older_log(files.agent_log())));
   TRY(remove_file(files.lock()));
   TRY(remove_folder_of_files(files.flight()));
+  TRY(remove_file(files.delivered_flight()));
   ::rmdir(files.folder.c_str());  // the node's and the attempt's, unless something else is there
   ::rmdir(files.folder.parent_path().c_str());
   return {};

@@ -11,6 +11,14 @@
 #include "platform/server/queue_views.h"
 
 namespace lockstep {
+namespace {
+
+// Nobody is there any more who could deliver something.
+bool has_left(const Node& node) {
+  return node.state == NodeState::released || node.state == NodeState::lost;
+}
+
+}  // namespace
 
 template <const auto& kRoute, auto kMethod>
 void Handlers::handle(const HttpRequest& request, std::vector<std::string> words,
@@ -48,6 +56,7 @@ Handlers::Handler Handlers::of(const api::Route& route) {
       {&api::kLimits, &H::handle<api::kLimits, &H::limits>},
       {&api::kSetLimit, &H::handle<api::kSetLimit, &H::set_limit>},
       {&api::kLogs, &H::handle<api::kLogs, &H::logs>},
+      {&api::kFlight, &H::handle<api::kFlight, &H::flight>},
       {&api::kMetrics, &H::handle<api::kMetrics, &H::metrics>},
       {&api::kHeartbeat, &H::handle<api::kHeartbeat, &H::heartbeat>},
   };
@@ -225,6 +234,36 @@ Result<void> Handlers::logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage
   return {};
 }
 
+Result<Node> Handlers::newest_node(const RunId& run, int index) const {
+  const AttemptId attempt{run, TRY(find_run(run))->epoch};
+  const auto found = state().nodes.find(NodeId{attempt, index});
+  if (found != state().nodes.end()) return found->second;
+  return Error{Code::not_found, format("{} has no node {}", text(attempt), index)};
+}
+
+// An agent that has ended its ranks and was heard delivers no more.
+Result<void> Handlers::flight(const Ask<api::kFlight>& ask, const Reply<api::FlightView>& reply) {
+  const RunId id = TRY(run_of(ask.words));
+  const Node node = TRY(newest_node(id, ask.query.node));
+  const Time asked = ask.query.after ? *ask.query.after : flight_.ask(node.id.attempt);
+  const auto look = [this, node = node.id, asked, reply](Waiting::Turn turn) {
+    const auto known = newest_node(node.attempt.run, node.index);
+    const bool may_come = known && known->id == node && !has_left(*known);
+    if (turn == Waiting::Turn::early && may_come && !flight_.has_since(node, asked))
+      return reply.gone();
+    reply.give(known ? flight_.view(*known, asked) : known.error());
+    return true;
+  };
+  waiting_.wait(id, from_seconds(ask.query.wait_seconds), look);
+  waiting_.wake(id);  // the agents' calls that wait for something to say
+  return {};
+}
+
+bool Handlers::wants_flight(const NodeId& node) {
+  const auto known = state().nodes.find(node);
+  return known != state().nodes.end() && flight_.wants(known->second);
+}
+
 // First its word is heard, so that nobody counts as silent whose lines cannot be stored; then what
 // it brings is made durable; then the answer waits for a command that the agent does not act on
 // yet.
@@ -237,11 +276,20 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
   TRY(setup_.controller.report(node_report(node, heartbeat)));
   const std::int64_t acknowledged = TRY(keep_items(node, heartbeat));
+  if (const auto known = state().nodes.find(node);
+      heartbeat.flight && known != state().nodes.end()) {
+    flight_.take(known->second, *heartbeat.flight);
+    waiting_.wake(node.attempt.run);
+  }
   const auto look = [this, node, acknowledged, reply,
                      known = heartbeat.known_command](Waiting::Turn turn) {
     const Command command = command_for(state(), node);
-    if (turn == Waiting::Turn::early && command.kind == known) return reply.gone();
-    reply.give(heartbeat_answer(command, acknowledged));
+    const bool flight_wanted = wants_flight(node);
+    if (turn == Waiting::Turn::early && command.kind == known && !flight_wanted)
+      return reply.gone();
+    auto answer = heartbeat_answer(command, acknowledged);
+    answer.flight_wanted = flight_wanted;
+    reply.give(answer);
     return true;
   };
   waiting_.wait(node.attempt.run, from_seconds(heartbeat.wait_seconds), look);

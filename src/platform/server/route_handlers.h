@@ -3,6 +3,7 @@
 
 #include "net/http_server.h"
 #include "platform/server/ask.h"
+#include "platform/server/flight_desk.h"
 #include "platform/server/server.h"
 #include "platform/server/views.h"
 #include "platform/server/waiting.h"
@@ -15,7 +16,8 @@ class Handlers {
   // Null only for a route that nobody wrote a handler for.
   static Handler of(const api::Route& route);
 
-  Handlers(const ServerSetup& setup, Waiting& waiting) : setup_(setup), waiting_(waiting) {}
+  Handlers(const ServerSetup& setup, Waiting& waiting)
+      : setup_(setup), waiting_(waiting), flight_(setup.home.folder, setup.clock) {}
 
   // Known once the server listens.
   void listens_at(int port) { port_ = port; }
@@ -46,16 +48,20 @@ class Handlers {
   Result<api::SeriesList> metrics(const Ask<api::kMetrics>& ask);
   Result<void> run(const Ask<api::kRun>& ask, const Reply<api::RunView>& reply);
   Result<void> logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage>& reply);
+  Result<void> flight(const Ask<api::kFlight>& ask, const Reply<api::FlightView>& reply);
   Result<void> heartbeat(const Ask<api::kHeartbeat>& ask, const Reply<api::HeartbeatAnswer>& reply);
 
   const State& state() const { return setup_.controller.state(); }
   Result<const Run*> find_run(const RunId& id) const;
   Result<api::RunView> view(const RunId& id);
   std::vector<const Run*> find_runs(const api::RunsQuery& query) const;
+  Result<Node> newest_node(const RunId& run, int index) const;
+  bool wants_flight(const NodeId& node);
   Result<std::int64_t> keep_items(const NodeId& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // the server's
   Waiting& waiting_;          // the server's
+  FlightDesk flight_;
   int port_ = 0;
 };
 

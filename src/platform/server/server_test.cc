@@ -131,6 +131,17 @@ class ServerTest : public ::testing::Test {
   static std::string heartbeat_target() {
     return api::target_of(api::kHeartbeat.path, {"demo", "1", "1", "0"});
   }
+  // All of the node's ranks are in this state.
+  Json heartbeat_of_ranks(std::string_view ranks_state, const Json& more = Json::object()) {
+    Json body = {{"ranks", Json::array()}};
+    for (int rank : {0, 1})
+      body["ranks"].push_back({{"rank", rank}, {"local_rank", rank}, {"state", ranks_state}});
+    body.update(more);
+    return heartbeat("running", body);
+  }
+  static Json delivery(std::string bytes) {
+    return {{"flight", {{"records", {{{"bytes", std::move(bytes)}, {"ended", true}}}}}}};
+  }
   static Json log(std::int64_t sequence, int rank, std::string text) {
     return {{"sequence", sequence}, {"kind", "log"}, {"rank", rank}, {"text", std::move(text)}};
   }
@@ -361,6 +372,62 @@ TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
   const Json tail = get("/api/v1/runs/demo/1/logs?tail=1&rank=0");
   EXPECT_THAT(lines(tail), ElementsAre("two"));
   EXPECT_EQ(tail["next"], page["next"]);
+}
+
+TEST_F(ServerTest, WhatRanksRecordedIsAskedOfTheirAgentAndKept) {
+  submit();
+  EXPECT_EQ(heartbeat_of_ranks("running")["flight_wanted"], false);
+  const Json before = get("/api/v1/runs/demo/1/flight");
+  EXPECT_TRUE(before["delivered"].is_null());
+  EXPECT_EQ(before["host"], "a");
+  EXPECT_THAT(before["records"], IsEmpty());
+
+  EXPECT_EQ(heartbeat_of_ranks("running")["flight_wanted"], true);
+  EXPECT_EQ(heartbeat_of_ranks("running", delivery("QUJD"))["flight_wanted"], false);
+  const std::string after = "/api/v1/runs/demo/1/flight?wait=20&after=";
+  const Json came = get(after + before["asked"].get<std::string>());
+  EXPECT_FALSE(came["delivered"].is_null());
+  ASSERT_EQ(came["records"].size(), 1u);
+  EXPECT_EQ(came["records"][0]["bytes"], "QUJD");
+  EXPECT_EQ(came["asked"], before["asked"]);
+  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/1/flight?node=1").status, 404);
+  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/2/flight").status, 404);
+}
+
+TEST_F(ServerTest, WhoAsksForRecordsIsAnsweredWhenTheyCome) {
+  submit();
+  heartbeat_of_ranks("running");
+  // Held back, as agents' calls are, until somebody asks.
+  std::thread agent([&] {
+    const Json held = {{"known_command", "none"}, {"wait_seconds", 20}};
+    if (heartbeat_of_ranks("running", held)["flight_wanted"] == true)
+      heartbeat_of_ranks("running", delivery("QUJD"));
+  });
+  const Json came = get("/api/v1/runs/demo/1/flight?wait=20");
+  agent.join();
+  ASSERT_EQ(came["records"].size(), 1u);
+  EXPECT_GE(came["delivered"].get<std::string>(), came["asked"].get<std::string>());
+}
+
+TEST_F(ServerTest, WhenAllRanksHaveEndedTheirRecordsAreWantedOnce) {
+  submit();
+  heartbeat_of_ranks("running");
+  EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], true);
+  EXPECT_EQ(heartbeat_of_ranks("exited", delivery("QUJD"))["flight_wanted"], false);
+  EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], false);
+  EXPECT_EQ(get("/api/v1/runs/demo/1/flight")["records"].size(), 1u);
+  // A delivery without any takes nothing away.
+  heartbeat_of_ranks("exited", {{"flight", {{"records", Json::array()}}}});
+  EXPECT_EQ(get("/api/v1/runs/demo/1/flight")["records"].size(), 1u);
+}
+
+TEST_F(ServerTest, RecordsThatAreOnItsOwnMachineAreNotWantedAtTheEnd) {
+  submit();
+  heartbeat_of_ranks("running");
+  const fs::path folder = home_.folder / "runs/demo/1/attempt-1/node-0/flight";
+  ASSERT_TRUE(make_folders(folder));
+  ASSERT_TRUE(write_file(folder / "rank-0.world.flight", "x"));
+  EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], false);
 }
 
 TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {

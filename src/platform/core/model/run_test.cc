@@ -84,6 +84,8 @@ TEST(RunSpec, CannotSetLockstepsOwnEnvironment) {
   auto spec = good();
   spec.env = {{"LOCKSTEP_SECRET_FILE", "x"}};
   EXPECT_THAT(complaint(spec), HasSubstr("'LOCKSTEP_SECRET_FILE' is Lockstep's own"));
+  spec.env = {{"LOCKSTEP_BIND", "none"}, {"LOCKSTEP_FLIGHT_DIR", "/dev/shm/flight"}};
+  EXPECT_EQ(complaint(spec), "");
   spec.env = {{"A=B", "x"}};
   EXPECT_THAT(complaint(spec), HasSubstr("env: 'A=B'"));
 }

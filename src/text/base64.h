@@ -1,0 +1,17 @@
+// Bytes as text, for JSON: base64 of RFC 4648, section 4, with padding and without line breaks.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+std::string to_base64(std::span<const std::byte> bytes);
+// Nothing unless it is what to_base64 gives: each text has one meaning, each meaning one text.
+std::optional<std::vector<std::byte>> from_base64(std::string_view text);
+
+}  // namespace lockstep
