@@ -6,10 +6,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <string_view>
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-enum class Stage : int { folder, files, fork, program };
+enum class Stage : int { folder, files, processors, fork, program };
 struct Failure {
   Stage stage;
   int error;
@@ -54,6 +56,7 @@ struct Layout {
   std::vector<std::string> command, environment;
   std::vector<char*> argv, envp;
   Fd input, output, failure;
+  std::optional<cpu_set_t> processors;
   pid_t parent = ::getpid();
 };
 
@@ -69,6 +72,13 @@ Result<Layout> lay_out(const Program& program, int failure) {
   layout.input = TRY(clear_copy(TRY(open_file("/dev/null", O_RDONLY)).get()));
   layout.output = TRY(clear_copy(program.output));
   layout.failure = TRY(clear_copy(failure));
+  if (program.processors.empty()) return layout;
+  CPU_ZERO(&layout.processors.emplace());
+  for (const int processor : program.processors) {
+    if (processor < 0 || processor >= CPU_SETSIZE)
+      return Error{Code::invalid, format("there is no processor {}", processor)};
+    CPU_SET(processor, &*layout.processors);
+  }
   return layout;
 }
 
@@ -92,6 +102,9 @@ void reset_signals() {
   if (::dup2(layout.input.get(), 0) < 0 || ::dup2(layout.output.get(), 1) < 0 ||
       ::dup2(layout.output.get(), 2) < 0)
     give_up(layout, Stage::files);
+  if (layout.processors &&
+      ::sched_setaffinity(0, sizeof *layout.processors, &*layout.processors) != 0)
+    give_up(layout, Stage::processors);
   if (::chdir(layout.folder.c_str()) != 0) give_up(layout, Stage::folder);
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files, which are not so by themselves
   ::execve(layout.program.c_str(), layout.argv.data(), layout.envp.data());
@@ -123,6 +136,8 @@ Error explain(const Layout& layout, const Failure& failure) {
   const std::string what = "starting " + layout.program;
   if (failure.stage == Stage::folder)
     return os_error("entering the working folder " + layout.folder, failure.error);
+  if (failure.stage == Stage::processors)
+    return os_error(what + ": binding it to its processors", failure.error);
   if (failure.stage == Stage::program && failure.error == ENOEXEC)
     return Error{Code::invalid, format("{}: not a program of this machine; name its interpreter, "
                                        "as in `python {}`",

@@ -24,6 +24,8 @@ struct Program {
   Environment environment;  // all of it
   std::filesystem::path folder;
   int output = -1;  // where standard output and error go, so that their order is kept; borrowed
+  // On which it runs, as sched_setaffinity counts them; empty: as its starter.
+  std::vector<int> processors{};
 };
 
 // What ties a child to who started it.

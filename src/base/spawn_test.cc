@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,22 @@ std::string said_by(const std::string& script, Bond bond = Bond::thread) {
 
 TEST(Spawn, AProgramHasTheFolderEnvironmentAndOutputThatItWasGiven) {
   EXPECT_EQ(said_by("pwd; echo $COLOR >&2; echo ${HOME-none}; cat"), "/\nblue\nnone\n");
+}
+
+TEST(Spawn, AProgramRunsOnTheProcessorsThatItWasGiven) {
+  cpu_set_t usable;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &usable)) --last;
+  Pipe pipe = make_pipe().value();
+  Program program = shell("grep Cpus_allowed_list /proc/self/status", pipe);
+  program.processors = {last};
+  const pid_t pid = spawn(program, Bond::thread).value();
+  pipe.write.reset();
+  EXPECT_EQ(read_all(pipe.read), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  ::waitpid(pid, nullptr, 0);
+  program.processors = {CPU_SETSIZE};
+  EXPECT_EQ(spawn(program, Bond::thread).error().code, Code::invalid);
 }
 
 TEST(Spawn, AProgramFindsNothingOpenThatItsStarterHas) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -158,6 +159,27 @@ Result<Map> discover_local() {
   Map map{std::move(name), {}, {Pod{"pod-0", {}, {Leaf{"leaf-0", {std::move(host)}}}}}};
   TRY(check(map));
   return map;
+}
+
+Result<std::vector<int>> processors_of(DeviceKind kind, std::span<const int> devices) {
+  const bool gpus = kind == DeviceKind::gpu;
+  Topology topology = TRY(load_topology(gpus ? PciBus::walked : PciBus::left_out));
+  const auto known =
+      gpus ? objects_of(topology.get(), usable_nvidia_gpus()) : usable_cores(topology.get());
+  Bitmap units(hwloc_bitmap_alloc());
+  for (const int device : devices) {
+    if (device < 0 || std::cmp_greater_equal(device, known.size()))
+      return Error{Code::not_found, format("this machine has no {} {}", name_of(kind), device)};
+    const auto object = known[static_cast<std::size_t>(device)];
+    hwloc_bitmap_or(units.get(), units.get(),
+                    hwloc_get_non_io_ancestor_obj(topology.get(), object)->cpuset);
+  }
+  hwloc_bitmap_and(units.get(), units.get(), usable_units(topology.get()).get());
+  std::vector<int> processors;
+  for (int unit = hwloc_bitmap_first(units.get()); unit >= 0;
+       unit = hwloc_bitmap_next(units.get(), unit))
+    processors.push_back(unit);
+  return processors;
 }
 
 }  // namespace lockstep

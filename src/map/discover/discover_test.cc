@@ -1,8 +1,13 @@
 #include "map/discover/discover.h"
 
+#include <numeric>
+#include <span>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "base/format.h"
 #include "map/file.h"
 #include "map/grid.h"
 #include "map/query.h"
@@ -35,6 +40,24 @@ TEST(Discover, NoMoreCoresAreOfferedThanThisProcessMayUse) {
   auto map = discover_local();
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
   EXPECT_EQ(hosts(map.value()).front()->cores, 1);
+}
+
+TEST(Discover, TheProcessorsOfAllCoresAreThoseThatThisProcessMayUse) {
+  const Map map = discover_local().value();
+  const int cores = hosts(map).front()->cores.value();
+  std::vector<int> all(static_cast<std::size_t>(cores));
+  std::iota(all.begin(), all.end(), 0);
+  cpu_set_t usable;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+  const auto processors = processors_of(DeviceKind::core, all).value();
+  EXPECT_EQ(static_cast<int>(processors.size()), CPU_COUNT(&usable));
+  for (const int processor : processors) EXPECT_TRUE(CPU_ISSET(processor, &usable)) << processor;
+  const auto first = processors_of(DeviceKind::core, std::span(all).first(1)).value();
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first.size() < processors.size(), cores > 1);
+  all.push_back(cores);
+  EXPECT_EQ(processors_of(DeviceKind::core, all).error().message,
+            format("this machine has no core {}", cores));
 }
 
 TEST(Discover, WhatIsFoundSurvivesItsFileAndCanBePresentedAsSeveralHosts) {

@@ -19,6 +19,7 @@
 #include "comm/flight/verdict/straggler.h"
 #include "net/crypto.h"
 #include "platform/agent/flight_parcel.h"
+#include "platform/agent/rank_binding.h"
 #include "platform/host/own_log.h"
 
 namespace lockstep {
@@ -345,11 +346,13 @@ Program AgentLoop::program_of(int local_rank, bool replaces) const {
                         .replaces = replaces};
   return {.command = launch_.command,
           .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),
-          .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder};
+          .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder,
+          .processors = processors_->at(static_cast<std::size_t>(local_rank))};
 }
 
 Result<void> AgentLoop::start_rank(Source& source, int local_rank) {
   TRY(make_folders(files_.flight()));
+  if (!processors_) processors_ = TRY(rank_processors(launch_));
   source.pipe = TRY(ranks_.start(program_of(local_rank, /*replaces=*/false)));
   return {};
 }

@@ -105,7 +105,8 @@ class AgentLoop {
   std::vector<Source> sources_;                   // by local rank
   Ranks ranks_;
   std::unique_ptr<Messenger> messenger_;
-  std::optional<StragglerWatch> stragglers_;  // while ranks run, on node 0
+  std::optional<std::vector<std::vector<int>>> processors_;  // by local rank, once they start
+  std::optional<StragglerWatch> stragglers_;                 // while ranks run, on node 0
 
   Phase phase_ = Phase::waiting;
   NodeState state_ = NodeState::ready;

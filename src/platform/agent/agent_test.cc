@@ -3,7 +3,10 @@
 #include <netinet/in.h>
 
 #include "base/files.h"
+#include "base/format.h"
+#include "map/discover/discover.h"
 #include "platform/agent/agent_for_test.h"
+#include "platform/agent/rank_binding.h"
 
 namespace lockstep {
 namespace {
@@ -75,6 +78,44 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"LOCKSTEP_ADDRESS", "127.0.0.1"},
                        {"LOCKSTEP_FLIGHT_DIR", (root_ / "node/flight").string()},
                        {"LOCKSTEP_NODE_TOKEN", token_}}));
+}
+
+std::string processors_allowed() {
+  std::string said = read_file("/proc/self/status").value();
+  said.erase(0, said.find("Cpus_allowed_list"));
+  return said.substr(0, said.find('\n') + 1);
+}
+
+TEST_F(AgentTest, RanksRunOnTheProcessorsOfTheirIslands) {
+  const auto first = processors_of(DeviceKind::core, std::vector{0});
+  const auto second = processors_of(DeviceKind::core, std::vector{1});
+  if (!second) GTEST_SKIP() << second.error().message;
+  launch_.devices = {0, 1};
+  launch_.islands = {{0}, {1}};
+  shell("grep Cpus_allowed_list /proc/self/status");
+  start();
+  ASSERT_EQ(finish(), 0) << agent_log();
+  EXPECT_NE(daemon_.lines(0), processors_allowed());
+  EXPECT_NE(daemon_.lines(0), daemon_.lines(1));
+  EXPECT_NE(agent_log().find(format("rank 0 runs on processors {}\n", joined(*first, ","))),
+            std::string::npos)
+      << agent_log();
+}
+
+TEST_F(AgentTest, RanksRunAnywhereWhereTheUserSaysSoOrTheMapKnowsAnotherMachine) {
+  launch_.islands = {{0}};
+  launch_.env["LOCKSTEP_BIND"] = "none";
+  shell("grep Cpus_allowed_list /proc/self/status");
+  start();
+  ASSERT_EQ(finish(), 0) << agent_log();
+  EXPECT_EQ(daemon_.lines(0), processors_allowed());
+  launch_.islands = {{100'000}};
+  EXPECT_EQ(rank_processors(launch_).value(), std::vector<std::vector<int>>(1));
+  launch_.env.clear();
+  EXPECT_EQ(rank_processors(launch_).value(), std::vector<std::vector<int>>(1));
+  launch_.env["LOCKSTEP_BIND"] = "socket";
+  EXPECT_EQ(rank_processors(launch_).error().message,
+            "LOCKSTEP_BIND is 'socket'; write island or none");
 }
 
 TEST_F(AgentTest, TheMeetingPlaceIsOnAPortOfTheRunsRange) {

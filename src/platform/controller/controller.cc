@@ -1,6 +1,8 @@
 #include "platform/controller/controller.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/log.h"
@@ -55,6 +57,25 @@ void for_each_live_node(const State& state, Visit&& visit) {
 std::string costs_words(const Map& map) {
   const Costs costs = costs_of(map);
   return costs == Costs{} ? "" : to_words(costs);
+}
+
+// Of each of these devices all of its island, by their numbers on the machine.
+std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int>& indices) {
+  std::vector<std::vector<int>> by_device;
+  for (const Island& island : host.islands) {
+    std::vector<int> numbers;
+    for (const Device& device : island.devices) {
+      if (device.shared) return {};
+      numbers.push_back(device.number);
+    }
+    by_device.resize(by_device.size() + numbers.size(), numbers);
+  }
+  if (host.islands.size() < 2) return {};
+  std::vector<std::vector<int>> found;
+  for (const int index : indices)
+    if (std::cmp_less(index, by_device.size()))
+      found.push_back(by_device[static_cast<std::size_t>(index)]);
+  return found;
 }
 
 }  // namespace
@@ -332,6 +353,7 @@ Launch Controller::launch_of(const Node& node) const {
     launch.devices.push_back(i < all.size() ? all[i]->number : index);
     launch.gpus = i < all.size() && all[i]->kind == DeviceKind::gpu;
   }
+  if (host) launch.islands = islands_of(*host, node.devices);
   launch.first_rank = node.id.index * run.spec.devices;
   launch.world_size = rank_count(run.spec);
   launch.nodes = node_count(run.spec);

@@ -153,6 +153,19 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   EXPECT_EQ(engine_.launches.back().env, spec.env);
 }
 
+TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
+  Map map = two_hosts();
+  for (Host& host : map.pods[0].leaves[0].hosts) {
+    host.islands[0].devices.push_back(host.islands[1].devices[0]);
+    host.islands.pop_back();
+  }
+  controller_.reset();
+  controller_ =
+      Controller::open({store_, engine_, clock_, Keys::open(home_).value(), map, home_}).value();
+  ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
+  EXPECT_TRUE(engine_.launches.back().islands.empty());
+}
+
 TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   auto spec = spec_of(2, 2);
   spec.env = {{"A", "b"}};
@@ -164,6 +177,7 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   EXPECT_EQ(launch.host, "b");
   EXPECT_EQ(launch.address, "10.0.0.b");
   EXPECT_THAT(launch.devices, ElementsAre(4, 5));
+  EXPECT_THAT(launch.islands, ElementsAre(ElementsAre(4), ElementsAre(5)));
   EXPECT_TRUE(launch.gpus);
   EXPECT_EQ(launch.first_rank, 2);
   EXPECT_EQ(launch.world_size, 4);

@@ -20,6 +20,9 @@ struct Launch {
   std::vector<int>
       devices;        // their numbers on the machine, as CUDA_VISIBLE_DEVICES counts; one rank each
   bool gpus = false;  // the devices are GPUs: set CUDA_VISIBLE_DEVICES
+  // Of each device all of its island; empty where the host has one island only, or devices that
+  // share a core.
+  std::vector<std::vector<int>> islands;
   int first_rank = 0;
   int world_size = 1;
   int nodes = 1;
@@ -44,6 +47,8 @@ struct Launch {
         field("address", &Launch::address, "where other nodes reach it"),
         field("devices", &Launch::devices, "device numbers on the machine"),
         field("gpus", &Launch::gpus, "the devices are GPUs"),
+        field("islands", &Launch::islands,
+              "of each device all of its island, if there are several"),
         field("first_rank", &Launch::first_rank, "global rank of local rank 0"),
         field("world_size", &Launch::world_size, "ranks in all"),
         field("nodes", &Launch::nodes, "nodes in all"),
