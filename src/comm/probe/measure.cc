@@ -18,8 +18,9 @@ namespace {
 constexpr std::array<std::size_t, 7> kSizes = {8,         1 << 10, 8 << 10, 64 << 10,
                                                256 << 10, 1 << 20, 4 << 20};
 constexpr double kSecondsForSize = 0.1;
-constexpr int kRoundsLeast = 5, kRoundsMost = 200;
-constexpr int kSeries = 30, kSeriesMessages = 32;
+// So many that ranks which share processors have had their turns, which take milliseconds.
+constexpr int kRoundsLeast = 5, kRoundsMost = 2000;
+constexpr int kSeries = 30, kSeriesMessages = 32, kSeriesCalls = 20;
 constexpr std::size_t kReducedBytes = 4 << 20;
 constexpr int kReductions = 15;
 
@@ -116,6 +117,25 @@ Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& prog
   if (pair.rank() != 0) cost = {};
   TRY(share_greatest(pair, cost));
   return LevelCost{cost[0], cost[1], cost[2]};
+}
+
+Result<double> measure_overhead_among(Communicator& group, double latency,
+                                      const ProbeProgress& progress) {
+  LS_CHECK(group.size() > 2);
+  progress("measuring messages from several hosts at once");
+  auto buffer = TRY(group.allocate(Bytes(kSizes.front())));
+  std::vector<double> seconds;
+  for (int i = 0; i < kSeries; ++i) {
+    const StopWatch watch;  // no call ends before all ranks have begun it
+    for (int call = 0; call < kSeriesCalls; ++call)
+      TRY(group.all_reduce(buffer.span(), DataType::float64, ReduceOp::max, CallMode::blocking)
+              .wait());
+    seconds.push_back(watch.seconds() / kSeriesCalls);
+  }
+  std::array<double, 1> overhead = {std::max(0.0, median(seconds) - latency) /
+                                    (2 * (group.size() - 2))};
+  TRY(share_greatest(group, overhead));
+  return std::min(overhead[0], latency / 2);
 }
 
 Result<double> measure_reduction(Communicator& group) {

@@ -19,6 +19,14 @@ using ProbeProgress = std::function<void(std::string_view)>;
 // second, at most about two seconds on 1 Gbit/s.
 Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress);
 
+// What each end of a message can do nothing else for when a rank has messages to and from several
+// others at the same time: series to one of them (measure_messages) come cheaper, as a stream does.
+// By all-reduces of 8 bytes in one step, of which all but one message are on top of a lone one's
+// latency. All ranks of the group, three at least, whose plan is "flat"; the result is the slowest
+// rank's, on all.
+Result<double> measure_overhead_among(Communicator& group, double latency,
+                                      const ProbeProgress& progress);
+
 // Seconds a byte that is reduced (float32, sum of two), while all ranks of the
 // group do. The result is the slowest rank's, on all.
 Result<double> measure_reduction(Communicator& group);

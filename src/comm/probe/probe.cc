@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "base/format.h"
+#include "comm/algorithm/algorithm.h"
 #include "comm/rendezvous/local.h"
 #include "net/crypto.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kWaysMost = 4;
+constexpr std::size_t kWaysMost = 4, kHostsAtOnce = 4;
 constexpr auto kAloneTimeout = std::chrono::seconds(20);
 
 MeasuredLevel measured_level(const LevelCost& cost) {
@@ -96,7 +97,28 @@ class Probing {
                          TRY(pair_cost(world_.rank(), hosts[other].front())));
       TRY(world_.barrier().wait());
     }
-    return shared(world_, slowest);
+    auto cost = TRY(shared(world_, slowest));
+    if (cost && hosts.size() > 2) TRY(take_overhead_among(hosts, *cost));
+    return cost;
+  }
+
+  // Of up to four hosts the first ranks all at once.
+  Result<void> take_overhead_among(Hosts hosts, MeasuredLevel& cost) {
+    std::vector<int> firsts;
+    for (const auto& ranks : hosts.first(std::min(hosts.size(), kHostsAtOnce)))
+      firsts.push_back(ranks.front());
+    std::array<double, 1> overhead = {cost.overhead_us * 1e-6};
+    if (std::ranges::find(firsts, world_.rank()) != firsts.end()) {
+      const auto group = TRY(joined_.group("probe-flat", firsts, text(CallPlan{Algorithm::flat})));
+      const double among = TRY(measure_overhead_among(*group, cost.latency_us * 1e-6, progress_));
+      overhead[0] = std::max(overhead[0], among);
+    }
+    TRY(world_
+            .all_reduce(std::as_writable_bytes(std::span(overhead)), DataType::float64,
+                        ReduceOp::max, CallMode::blocking)
+            .wait());
+    cost.overhead_us = overhead[0] * 1e6;
+    return {};
   }
 
   const Joined& joined_;

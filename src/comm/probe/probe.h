@@ -17,7 +17,8 @@ struct Probed {
 
 // Called by all ranks that joined; the result is the same on all. Between hosts
 // the first ranks of all of them measure in pairs, at the same time, in up to
-// four rounds of other pairs, and the slowest way counts; within a host, two
+// four rounds of other pairs, and the slowest way counts; then those of up to
+// four hosts all at once, for the overhead. Within a host, two
 // ranks of the first host that has them.
 Result<Probed> probe(const Joined& joined, const ProbeProgress& progress);
 
