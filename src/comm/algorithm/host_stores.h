@@ -23,7 +23,7 @@ inline Stores stores_into_own(std::size_t traffic) {
 // Into the memory of others, who would have to fetch them from this rank's cache: that takes longer
 // than from memory.
 inline Stores stores_into_others(std::size_t traffic) {
-  constexpr std::size_t kCached = std::size_t{4} << 20;
+  constexpr std::size_t kCached = std::size_t{2} << 20;
   return traffic > kCached ? Stores::past_cache : Stores::cached;
 }
 
