@@ -18,8 +18,9 @@ namespace {
 constexpr std::array<std::size_t, 7> kSizes = {8,         1 << 10, 8 << 10, 64 << 10,
                                                256 << 10, 1 << 20, 4 << 20};
 constexpr double kSecondsForSize = 0.1;
+constexpr int kRoundsLeast = 5, kRoundsAtOnce = 200;
 // So many that ranks which share processors have had their turns, which take milliseconds.
-constexpr int kRoundsLeast = 5, kRoundsMost = 2000;
+constexpr std::size_t kRoundsMost = 2000;
 constexpr int kSeries = 30, kSeriesMessages = 32, kSeriesCalls = 20;
 constexpr std::size_t kReducedBytes = 4 << 20;
 constexpr int kReductions = 15;
@@ -40,15 +41,19 @@ class Exchanges {
  public:
   Exchanges(Communicator& pair, Buffer& buffer) : pair_(pair), buffer_(buffer) {}
 
-  // As many as are worth their time; rank 0 says how many.
+  // As many as are worth their time; rank 0 says how many, and after each lot whether it was long.
   Result<Timings> timed(std::size_t bytes) {
     TRY(exchange(bytes));  // pages and routes are found
     const double first = TRY(exchange(bytes));
     const double wanted = kSecondsForSize / std::max(first, 1e-9);
-    const int rounds =
-        TRY(agree(static_cast<int>(std::clamp<double>(wanted, kRoundsLeast, kRoundsMost))));
+    const int lot =
+        TRY(agree(static_cast<int>(std::clamp<double>(wanted, kRoundsLeast, kRoundsAtOnce))));
     Timings timings{static_cast<double>(bytes), {}};
-    for (int i = 0; i < rounds; ++i) timings.seconds.push_back(TRY(exchange(bytes)));
+    const StopWatch watch;
+    do {
+      for (int i = 0; i < lot; ++i) timings.seconds.push_back(TRY(exchange(bytes)));
+    } while (timings.seconds.size() < kRoundsMost &&
+             TRY(agree(watch.seconds() < kSecondsForSize ? 1 : 0)) == 1);
     return timings;
   }
 
