@@ -242,7 +242,7 @@ void Agent::end_at(Duration moment) {
   later(moment - world_.scene.timeline.now(), [planned = ++time_outs_](Agent& agent) {
     if (agent.phase_ != Phase::running || agent.time_outs_ != planned) return;
     if (!agent.running_end_) agent.world_.truth.gives_up(agent.launch_);
-    agent.begin_stop("time-out");
+    agent.begin_stop(std::string(kTimeIsUp));
   });
 }
 

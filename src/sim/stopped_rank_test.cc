@@ -98,6 +98,34 @@ INSTANTIATE_TEST_SUITE_P(AndItsPeers, ARankThatWasFoundStopped, testing::Bool(),
                            return std::string(peers.param ? "Notice" : "DoNotNotice");
                          });
 
+// Its attempt is older than its time-out by then, by the clock. The rank goes on when it has been
+// asked to end, so that nothing is left to see of the hang.
+TEST(ANodeThatEndsItsRanksForAHang, HasNotTimedOutThoughTheClockWasSetForwardAsTheyStarted) {
+  Story story([] { return minutes(4); });
+  World& world = story.world();
+  RunSpec spec = Story::spec_of("run", 1, 1);
+  spec.hang_after = seconds(30);
+  spec.timeout = minutes(10);
+  world.begin();
+  story.submit(spec, {.steps = 40, .stop_time = seconds(3)});
+  world.truth().touch_all();
+  world.scene().clock.jump(minutes(20));
+  story.stop_rank("run", 0, [&](Agent& agent) {
+    world.daemon().die("while a rank hangs");
+    story.until_done([kept = agent.shared_from_this()] {
+      if (!kept->stops()) return false;
+      kept->continue_rank(0);
+      return true;
+    });
+  });
+  world.pass_time(minutes(20), [&] { return story.is("run", RunState::succeeded); });
+  world.settle();
+  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  EXPECT_EQ(text(story.attempt("run", 1).cause), "node_lost");
+  EXPECT_THAT(story.attempt("run", 1).reason, HasSubstr("a rank hangs, and the daemon does not"));
+  EXPECT_EQ(story.run("run").epoch, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Hangs, AStoppedRank,
     testing::Values(Hang{.name = "IsFoundByTheClock"},

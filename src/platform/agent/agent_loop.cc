@@ -246,7 +246,7 @@ void AgentLoop::follow_orders() {
 void AgentLoop::mind_time() {
   if (log_look_.passed()) bound_log();
   if (passed(flush_)) flush();
-  if (passed(time_out_)) begin_stop("time-out", Signaller::agent);
+  if (passed(time_out_)) begin_stop(std::string(kTimeIsUp), Signaller::agent);
   if (passed(stop_alone_)) begin_stop("", Signaller::agent);
   if (phase_ == Phase::stopping && passed(force_)) make_end();
   if (phase_ == Phase::clearing && passed(clear_look_)) clear();
@@ -468,8 +468,9 @@ void AgentLoop::clear() {
     return;
   }
   if (!left.empty()) {
-    message_ = "processes do not end: " + joined(left, " ");
-    LS_LOG(error, "{}", message_);
+    const std::string words = "processes do not end: " + joined(left, " ");
+    LS_LOG(error, "{}", words);
+    message_ += (message_.empty() ? "" : "; ") + words;
   }
   finish();
 }

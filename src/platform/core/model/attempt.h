@@ -148,6 +148,9 @@ struct Rank {
 // Ended other than by exit(0), and not because its agent signalled it.
 bool ended_badly(const Rank& rank);
 
+// What an agent says first of ranks that it ends because their time is up, by its own clock.
+inline constexpr std::string_view kTimeIsUp = "time-out";
+
 struct Node {
   NodeId id;
   std::string host;          // the map's host id

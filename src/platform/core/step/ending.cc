@@ -33,6 +33,14 @@ bool time_is_up(const Run& run, Time since, Time until) {
   return run.charged + (until - since) + kTimeoutSlack >= run.spec.timeout;
 }
 
+// Some attempt of it did. The newest are asked first.
+bool has_saved(const Draft& draft, const Run& run) {
+  for (std::int64_t epoch = run.epoch; epoch > 0; --epoch)
+    if (const Attempt* attempt = draft.attempts.find({run.id, epoch}); attempt && attempt->saved)
+      return true;
+  return false;
+}
+
 // It obeys `stop`, and had never started its ranks.
 bool never_will_begin(const Node& node) {
   return node.state == NodeState::stopping && !all_ranks_began(node);
@@ -44,8 +52,8 @@ void acquit_ranks(Draft& draft, const AttemptId& id) {
   const Run& run = *draft.runs.find(id.run);
   const auto nodes = draft.nodes_of(id);
   const auto end = first_end_by_agent(nodes);
-  const bool failed = attempt.cause == Cause::user_exit || attempt.cause == Cause::rank_lost;
-  if (!failed || !end || !time_was_up(run, attempt, *end)) return;
+  const auto time_up = [](const Node* node) { return found_time_up(*node); };
+  if (!is_verdict(attempt.cause) || !end || std::ranges::none_of(nodes, time_up)) return;
   if (gang_ran(run, attempt, nodes, *end))
     return set_cause(draft, id, Cause::timeout, time_out_of(run));
   for (const Node* node : nodes)
@@ -70,12 +78,13 @@ void go_on(Draft& draft, Run& run, const Attempt& attempt) {
   if (run.charged >= run.spec.timeout)
     return end_run(run, RunState::timed_out, time_out_of(run), draft.now());
   run.state = RunState::queued;
-  run.reason = format("{}; {}", attempt.reason, what_follows(run, attempt.cause, {}));
+  run.reason = format("{}; {}", attempt.reason, what_follows(draft, run, attempt.cause, {}));
   if (takes_runs(draft, attempt.moves_to)) start_attempt(draft, {run.id, attempt.moves_to});
 }
 
 // Queues the run again, or ends it when what it may use up is used up.
-void retry_or_fail(Run& run, const Attempt& attempt, Time now) {
+void retry_or_fail(const Draft& draft, Run& run, const Attempt& attempt) {
+  const Time now = draft.now();
   const auto [used, allowed] = allowance_of(run, attempt.cause);
   if (run.charged >= run.spec.timeout)
     return end_run(
@@ -91,7 +100,7 @@ void retry_or_fail(Run& run, const Attempt& attempt, Time now) {
   const Duration pause = back_off(used + 1);
   run.state = RunState::queued;
   if (pause > Duration(0)) run.not_before = now + pause;
-  run.reason = format("{}; {}", attempt.reason, what_follows(run, attempt.cause, pause));
+  run.reason = format("{}; {}", attempt.reason, what_follows(draft, run, attempt.cause, pause));
 }
 
 void settle(Draft& draft, Attempt& attempt, const std::vector<const Node*>& nodes) {
@@ -108,7 +117,7 @@ void settle(Draft& draft, Attempt& attempt, const std::vector<const Node*>& node
   if (attempt.cause == Cause::timeout)
     return end_run(run, RunState::timed_out, attempt.reason, now);
   if (makes_room(attempt.cause)) return go_on(draft, run, attempt);
-  retry_or_fail(run, attempt, now);
+  retry_or_fail(draft, run, attempt);
 }
 
 }  // namespace
@@ -136,9 +145,7 @@ void judge_ranks(Draft& draft, const AttemptId& id) {
     set_cause(draft, id, verdict->cause, verdict->reason);
 }
 
-bool time_was_up(const Run& run, const Attempt& attempt, Time until) {
-  return time_is_up(run, attempt.created, until);
-}
+bool found_time_up(const Node& node) { return node.message.starts_with(kTimeIsUp); }
 
 std::string time_out_of(const Run& run) {
   return format("reached its time-out of {}", text(run.spec.timeout));
@@ -172,11 +179,11 @@ std::string did_not_start(const Node& node) {
 }
 
 // A node that was lost before the attempt's end began may be why ranks of others failed; but for
-// one that crashed.
+// one that crashed, or was stopped.
 bool explains_verdict(const Draft& draft, const Attempt& attempt, const Node& node) {
   if (!is_verdict(attempt.cause) || node.last_heard >= *attempt.draining) return false;
   const auto verdict = verdict_of(draft, attempt.id);
-  return !verdict || !verdict->crashed;
+  return !verdict || !verdict->by_itself;
 }
 
 void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) {
@@ -213,13 +220,14 @@ void release_node(Draft& draft, const NodeId& id) {
   settle(draft, attempt, nodes);
 }
 
-std::string what_follows(const Run& run, Cause cause, Duration pause) {
+std::string what_follows(const Draft& draft, const Run& run, Cause cause, Duration pause) {
   const bool pauses = pause > Duration(0);
+  const bool saved = has_saved(draft, run);
   auto words = format("attempt {}", run.epoch + 1);
-  if (pauses || !run.started) words += " follows";
+  if (pauses || !saved) words += " follows";
   if (pauses) words += " after " + short_text(pause);
-  if (pauses && run.started) words += " and";
-  if (run.started) words += " goes on from the last checkpoint";
+  if (pauses && saved) words += " and";
+  if (saved) words += " goes on from the last checkpoint";
   const auto [used, allowed] = allowance_of(run, cause);
   if (used > 0) words += format(" (retry {} of {})", used, allowed);
   return words;

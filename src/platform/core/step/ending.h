@@ -29,10 +29,10 @@ void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::st
 // of the gang.
 void judge_ranks(Draft& draft, const AttemptId& attempt);
 
-// Whether an agent, which counts by its own clock from the start of its ranks, may have found the
-// attempt's time used up at `until`. Of that start we may have heard late, when the daemon was away
-// or its disk full, so the attempt's age is what bounds it.
-bool time_was_up(const Run& run, const Attempt& attempt, Time until);
+// Whether the node's agent ended its ranks because their time was up. It counts from their start by
+// a clock that nobody sets. We cannot know that ourselves: of their start we may have heard late,
+// and the attempt's age has in it how long they took to start, and what our clock was set forward.
+bool found_time_up(const Node& node);
 // The reason then.
 std::string time_out_of(const Run& run);
 
@@ -62,7 +62,8 @@ void release_node(Draft& draft, const NodeId& node);
 void end_run(Run& run, RunState state, std::string reason, Time now);
 
 // The run's next attempt, after one with this cause: "attempt 3 follows after 2s and goes on from
-// the last checkpoint (retry 2 of 3)". Of one that was resumed no retry is used yet.
-std::string what_follows(const Run& run, Cause cause, Duration pause);
+// the last checkpoint (retry 2 of 3)"; of a checkpoint nothing is said unless one was reported. Of
+// one that was resumed no retry is used yet.
+std::string what_follows(const Draft& draft, const Run& run, Cause cause, Duration pause);
 
 }  // namespace lockstep

@@ -115,7 +115,6 @@ void judge_own_time_out(Draft& draft, const Attempt& attempt, const Node& report
 }
 
 void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node, const Node& reporter) {
-  const Run& run = *draft.runs.find(attempt.id.run);
   const auto with_message = [&](std::string words) {
     return node.message.empty() ? words : format("{}: {}", words, node.message);
   };
@@ -124,7 +123,7 @@ void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node, cons
                           with_message(place_of(node) + " could not start its ranks"));
   // Its ranks' end, too, we may hear of late.
   const Time until = std::min(draft.now(), last_end(node).value_or(draft.now()));
-  if (time_was_up(run, attempt, until)) return judge_own_time_out(draft, attempt, reporter, until);
+  if (found_time_up(node)) return judge_own_time_out(draft, attempt, reporter, until);
   begin_draining(draft, attempt.id, Cause::node_lost,
                  with_message(place_of(node) + " stopped its ranks on its own"));
 }

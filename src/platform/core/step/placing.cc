@@ -37,7 +37,8 @@ void start_attempt(Draft& draft, Placement placement) {
   // Of a run that goes on, the reason stays to be seen: "rank 3 ... was killed ...; attempt 2 goes
   // on".
   const Attempt* before = draft.attempts.find({run.id, run.epoch});
-  run.reason = before ? format("{}; {}", before->reason, what_follows(run, before->cause, {})) : "";
+  run.reason =
+      before ? format("{}; {}", before->reason, what_follows(draft, run, before->cause, {})) : "";
   ++run.epoch;
   run.state = RunState::starting;
   Attempt attempt;

@@ -134,8 +134,7 @@ TEST_F(StepDepartureTest, APreemptibleRunIsEvictedForAnyOtherAndGoesOnLater) {
   EXPECT_THAT(world.run(preemptible).reason, HasSubstr("waits for demo/2"));
   stop(other);
   EXPECT_EQ(world.run(preemptible).state, RunState::starting);
-  EXPECT_EQ(world.run(preemptible).reason,
-            "evicted to make room for demo/2; attempt 2 goes on from the last checkpoint");
+  EXPECT_EQ(world.run(preemptible).reason, "evicted to make room for demo/2; attempt 2 follows");
   EXPECT_EQ(world.run(preemptible).losses, 0);
 }
 

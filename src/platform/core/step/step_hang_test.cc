@@ -67,6 +67,45 @@ TEST_F(StepHangTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaited
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
+// As long as it stands still nobody's loss explains that: here nobody could be heard in the end,
+// and the nodes were killed.
+TEST_F(StepHangTest, ARankThatSomebodyStoppedIsToBlameThoughItsPeersNodeWasLostToo) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += seconds(20);
+  auto stopped = world.running(world.node(run, 1));
+  stopped.ranks[0].activity = Activity::stopped;
+  stopped.ranks[0].stalled_since = world.now - seconds(10);
+  world.must(stopped);
+  ASSERT_EQ(world.attempt(run).cause, Cause::hung);
+  world.now += seconds(20);
+  world.must(NodeGone{world.node(run, 0)});
+  EXPECT_EQ(world.attempt(run).cause, Cause::hung);
+}
+
+// Its peers did not give up on it: the agent of node 0 had ended its ranks by then, as was heard
+// last.
+TEST_F(StepHangTest, AStoppedRankIsNotToBlameForPeersThatFailedOfTheTimeOut) {
+  auto spec = spec_of(2, 2);
+  spec.timeout = seconds(60);
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.now += seconds(60);
+  auto ended = world.ended(world.node(run, 0), RankState::killed, 15, true);
+  ended.state = NodeState::stopping;
+  ended.message = "time-out";
+  world.now += seconds(1);
+  auto failed = world.running(world.node(run, 1));
+  failed.ranks[0].activity = Activity::stopped;
+  failed.ranks[1].state = RankState::exited;
+  failed.ranks[1].code = 1;
+  failed.ranks[1].ended = world.now;
+  world.must(failed);
+  ASSERT_EQ(world.attempt(run).cause, Cause::hung);
+  world.must(ended);
+  EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
+}
+
 // It was there when it told of the hang, and died of it or with it.
 TEST_F(StepHangTest, ANodeThatToldOfAHangAndThenNothingLeavesTheHangToBlame) {
   const RunId run = world.submit(spec_of(1, 1));

@@ -110,8 +110,32 @@ TEST(ANodeLeftAlone, HasTimedOutAtOnceThoughItsRanksTakeTheirTimeToEnd) {
   one.now += minutes(10);
   auto word = one.running(one.node(run, 0));
   word.state = NodeState::stopping;
+  word.message = "time-out";
   one.must(word);
   EXPECT_EQ(one.attempt(run).cause, Cause::timeout);
+}
+
+// Its ranks took eight minutes to start, or the daemon's clock was set forward meanwhile; and an
+// administrator ended its agent.
+TEST(ANodeLeftAlone, HasNotTimedOutIfItStoppedForAnotherReasonHoweverOldItsAttemptIs) {
+  testing_world::World one(testing_world::map_of(1, 1));
+  auto spec = spec_of(1, 1);
+  spec.timeout = minutes(10);
+  const RunId run = one.submit(spec);
+  one.all_ready(run);
+  one.now += minutes(8);
+  one.must(one.running(one.node(run, 0)));
+  one.now += minutes(3);
+  auto word = one.ended(one.node(run, 0), RankState::killed, 15, true);
+  word.state = NodeState::stopping;
+  word.message = "somebody ended the agent by signal 15";
+  one.must(word);
+  EXPECT_EQ(one.attempt(run).cause, Cause::node_lost);
+  EXPECT_EQ(one.attempt(run).reason,
+            "node 0 on host a stopped its ranks on its own: somebody ended the agent by signal 15");
+  one.all_gone(run);
+  EXPECT_EQ(one.run(run).charged, Duration(minutes(3)));
+  EXPECT_EQ(one.run(run).state, RunState::starting);
 }
 
 TEST(AGangOfThreeLeftAlone, BlamesTheNodeThatNeverBeganAndNotThePeerThatFailedOfIt) {
@@ -123,6 +147,7 @@ TEST(AGangOfThreeLeftAlone, BlamesTheNodeThatNeverBeganAndNotThePeerThatFailedOf
   three.now += minutes(15);
   auto stopped = three.ended(three.node(run, 0), RankState::killed, 15, true);
   stopped.state = NodeState::stopping;
+  stopped.message = "time-out";
   three.now += seconds(1);
   const auto echo = three.ended(three.node(run, 1), RankState::exited, 1);
   three.now += hours(2);

@@ -40,8 +40,23 @@ TEST_F(StepResumeTest, AResumedRunStandsLastAndHasItsTimeAndItsRetriesAnew) {
   EXPECT_EQ(world.run(run).state, RunState::starting);
   EXPECT_EQ(world.run(run).epoch, 3);
   EXPECT_EQ(world.run(run).reason,
-            "rank 0 on host a was killed by signal 9 (SIGKILL); attempt 3 goes on from the last "
-            "checkpoint");
+            "rank 0 on host a was killed by signal 9 (SIGKILL); attempt 3 follows");
+}
+
+TEST_F(StepResumeTest, ARunIsSaidToGoOnFromACheckpointOnceOneIsThereWhicheverAttemptWroteIt) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  auto word = world.running(world.node(run, 0));
+  word.saved = world.now;
+  world.must(word);
+  const std::string loss = "rank 0 on host a was killed by signal 9 (SIGKILL); ";
+  lose_a_rank(run);
+  EXPECT_EQ(world.run(run).reason,
+            loss + "attempt 2 goes on from the last checkpoint (retry 1 of 3)");
+  lose_a_rank(run);
+  EXPECT_EQ(
+      world.run(run).reason,
+      loss + "attempt 3 follows after 2s and goes on from the last checkpoint (retry 2 of 3)");
 }
 
 TEST_F(StepResumeTest, AStoppedRunThatIsResumedGoesOnUntilItsEnd) {

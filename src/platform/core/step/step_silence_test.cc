@@ -119,6 +119,7 @@ TEST_F(StepSilenceTest,
   world.must(DaemonStarted{});
   auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
   word.state = NodeState::stopping;
+  word.message = "time-out";
   world.must(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }

@@ -140,8 +140,7 @@ TEST_F(StepTest, ALostRankIsTriedAgainAndSaysSo) {
   EXPECT_EQ(world.run(run).state, RunState::starting);
   EXPECT_EQ(world.run(run).losses, 1);
   EXPECT_EQ(world.run(run).reason,
-            "rank 3 on host b was killed by signal 9 (SIGKILL); attempt 2 goes on from the last "
-            "checkpoint (retry 1 of 3)");
+            "rank 3 on host b was killed by signal 9 (SIGKILL); attempt 2 follows (retry 1 of 3)");
   EXPECT_EQ(world.state.attempts.at({run, 1}).cause, Cause::rank_lost);
   EXPECT_EQ(world.count<LaunchNode>(), 4);
 }
@@ -187,10 +186,7 @@ TEST_F(StepTest, LossesAreRetriedAtOnceThenWithGrowingPauses) {
   EXPECT_EQ(world.run(run).state, RunState::starting);
   lose_a_rank(run);
   EXPECT_EQ(world.run(run).state, RunState::queued);
-  EXPECT_THAT(
-      world.run(run).reason,
-      HasSubstr("attempt 3 follows after 2s and goes on from the last checkpoint (retry 2 of "
-                "3)"));
+  EXPECT_THAT(world.run(run).reason, HasSubstr("attempt 3 follows after 2s (retry 2 of 3)"));
   world.pass_time(seconds(1));
   EXPECT_EQ(world.run(run).state, RunState::queued);
   world.pass_time(seconds(1));
@@ -275,6 +271,7 @@ TEST_F(StepTest, AnAgentThatEnforcesTheTimeOutItselfIsBelieved) {
   world.now += seconds(19);
   auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
   word.state = NodeState::stopping;
+  word.message = "time-out";
   world.must(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }

@@ -114,7 +114,8 @@ Verdict hang_of(const Suspect& suspect, bool stalled, Duration hang_after) {
   const auto activity = doing(suspect.rank->activity);
   if (!signs.empty() && !activity.empty()) signs += "; ";
   signs += activity;
-  return {Cause::hung, format("{} hangs: {}", place_of(*suspect.node, *suspect.rank), signs)};
+  return {Cause::hung, format("{} hangs: {}", place_of(*suspect.node, *suspect.rank), signs),
+          suspect.rank->activity == Activity::stopped};
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ namespace lockstep {
 struct Verdict {
   Cause cause = Cause::none;  // user_exit, rank_lost or hung
   std::string reason;
-  bool crashed = false;  // by a signal that no loss of others brings about
+  // By what no loss of others brings about: a signal, or a process that somebody has stopped.
+  bool by_itself = false;
 };
 
 // Nothing while no rank has failed. hang_after is told in the reason of a hang.
