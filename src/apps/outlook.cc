@@ -63,6 +63,16 @@ std::string when_text(const std::optional<Time>& moment, Time now) {
   return *moment <= now ? "any moment" : "in " + rounded(*moment - now);
 }
 
+std::string start_text(Time moment, Time now) {
+  if (moment <= now) return "at any moment";
+  return when_text(moment, now) + " at the latest";
+}
+
+std::string ahead_text(std::int64_t ahead) {
+  if (ahead == 0) return "nobody stands before it";
+  return ahead == 1 ? "1 run stands before it" : format("{} runs stand before it", ahead);
+}
+
 std::string moment_text(Time moment) {
   return text(Time(std::chrono::floor<std::chrono::seconds>(moment)));
 }

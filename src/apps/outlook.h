@@ -1,6 +1,7 @@
 // When what waits will start, as people read it: in words, and as a time line.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@ namespace lockstep {
 
 // "in 1h 3m", "any moment" for a moment that has come, "-" for none.
 std::string when_text(const std::optional<Time>& moment, Time now);
+// The same within a sentence: "in 1h 3m at the latest", "at any moment".
+std::string start_text(Time moment, Time now);
+// "nobody stands before it", "2 runs stand before it".
+std::string ahead_text(std::int64_t ahead);
 // "2026-11-22T12:00:00Z".
 std::string moment_text(Time moment);
 

@@ -141,8 +141,8 @@ std::string run_details(const api::RunView& run) {
   if (run.share != 100)
     lines += format("share       {} % of its project's fair share when it came\n", run.share);
   if (run.expected_start)
-    lines += format("starts      {}{}\n", when_text(run.expected_start, SystemClock().now()),
-                    run.blocker ? format(" at the latest, behind {}", *run.blocker) : "");
+    lines += format("starts      {}{}\n", start_text(*run.expected_start, SystemClock().now()),
+                    run.blocker ? format(", behind {}", *run.blocker) : "");
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
                   run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
   if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, kMovesMost);

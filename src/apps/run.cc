@@ -48,8 +48,11 @@ std::string displaced_text(const api::DisplacedView& one) {
   std::vector<std::string> hosts;
   for (const api::PlaceView& place : one.to) hosts.push_back(place.host);
   const std::string where = hosts.empty() ? "" : " to " + joined(hosts, ", ");
-  return format("\n{} would be {} from {}{}, and go on from its last checkpoint", one.run,
-                name_of(one.cause), one.from, where);
+  // Of those that are evicted some have none.
+  const bool saved = one.cause != Cause::evicted;
+  return format(
+      "\n{} would be {} from {}{}, and go on {}", one.run, name_of(one.cause), one.from, where,
+      saved ? "from its last checkpoint" : "later, from its last checkpoint if it has written one");
 }
 
 std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
@@ -58,8 +61,8 @@ std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
       plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
                   : format("{} would wait: it {}", size_text(spec), plan.reason);
   if (!plan.starts && plan.expected_start)
-    lines += format("\nIt would start {} at the latest, with {} before it",
-                    when_text(plan.expected_start, now), plan.ahead);
+    lines += format("\nIt would start {}; {}", start_text(*plan.expected_start, now),
+                    ahead_text(plan.ahead));
   for (const api::DisplacedView& one : plan.displaced) lines += displaced_text(one);
   return lines + "\nNothing was submitted";
 }

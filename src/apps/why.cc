@@ -45,8 +45,7 @@ std::string of_one_that_waits(const api::RunView& run, std::int64_t ahead, Time 
                          ? std::string("at any moment")
                          : format("{}, at {}, at the latest", when_text(run.expected_start, now),
                                   moment_text(*run.expected_start)));
-  return sentence + format(" if all run as long as they may; {} stand{} before it", ahead,
-                           ahead == 1 ? "s" : "");
+  return sentence + " if all run as long as they may; " + ahead_text(ahead);
 }
 
 std::string sentence_of(const api::RunView& run, const api::HolderView* holds, std::int64_t ahead,

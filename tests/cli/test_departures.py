@@ -30,7 +30,8 @@ def test_a_preemptible_run_gives_its_devices_back_and_goes_on_later(idle: Cluste
     first = idle.submit("--class", "preemptible", *SLEEP)
     idle.running_ranks(first)
     plan = idle.ok("run", "--plan", *SLEEP)
-    assert f"{first} would be evicted from " in plan
+    assert "It would start at any moment; nobody stands before it\n" in plan
+    assert f"{first} would be evicted from {host_of(idle.show(first))}, and go on later, " in plan
     assert causes(idle.show(first)) == ["none"], "a plan changes nothing"
     second = idle.submit("--", "true")
     assert idle.ended(second)["state"] == "succeeded"
@@ -38,6 +39,7 @@ def test_a_preemptible_run_gives_its_devices_back_and_goes_on_later(idle: Cluste
     shown = idle.show(first)
     assert causes(shown) == ["evicted", "none"] and shown["losses"] == 0
     assert shown["events"][0]["what"] == f"evicted to make room for {second}"
+    assert shown["reason"] == f"evicted to make room for {second}; attempt 2 follows"
 
 
 def test_a_run_that_writes_checkpoints_is_moved_so_that_a_larger_one_fits(idle: Cluster) -> None:

@@ -51,7 +51,7 @@ def test_nobody_waits(cluster: Cluster) -> None:
 def test_why_says_it_in_a_sentence_and_draws_who_ends_when(busy: Cluster) -> None:
     sentence, blank, scale, holder, waits = busy.ok("why", "2").splitlines()
     assert sentence.startswith("default/2 waits for default/1: needs 2 hosts")
-    assert "It starts in " in sentence and "0 stand before it" in sentence
+    assert "It starts in " in sentence and "; nobody stands before it" in sentence
     assert blank == "" and scale.split()[0] == "now"
     assert holder.startswith("default/1  █") and holder.endswith(", the blocker")
     assert waits.startswith("default/2 ") and "░" in waits
@@ -70,7 +70,7 @@ def test_the_run_starts_when_its_blocker_ends(busy: Cluster) -> None:
 def test_a_plan_says_where_and_when_and_submits_nothing(busy: Cluster, tmp_path: Path) -> None:
     waits = busy.ok("run", "--plan", *SLEEP)
     assert waits.startswith("1 node x 1 device would wait: it waits behind default/2")
-    assert waits.endswith("with 1 before it\nNothing was submitted\n")
+    assert waits.endswith(" at the latest; 1 run stands before it\nNothing was submitted\n")
     busy.ok("stop", "2")
     busy.ok("stop", "1")
     busy.ended("default/1")
