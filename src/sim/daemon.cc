@@ -4,20 +4,26 @@ namespace lockstep::sim {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
-// After a tick that took long: all who called in vain meanwhile call again within that time.
+// After a tick that took long: users who called in vain meanwhile may call again.
 constexpr Duration kCatchUp = std::chrono::seconds(2);
 constexpr Duration kStartAgain = std::chrono::seconds(5);  // after a start that failed
 
 // Sets the mark for as long as it lives.
 class Busy {
  public:
-  explicit Busy(bool& mark) : mark_(mark) { mark_ = true; }
-  ~Busy() { mark_ = false; }
+  Busy(bool& mark, std::function<void()> over) : mark_(mark), over_(std::move(over)) {
+    mark_ = true;
+  }
+  ~Busy() {
+    mark_ = false;
+    over_();
+  }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 
  private:
   bool& mark_;
+  const std::function<void()> over_;
 };
 
 }  // namespace
@@ -56,8 +62,19 @@ void Daemon::die(const std::string& where) {
 
 template <class Act>
 auto Daemon::keep_busy(Act act) -> decltype(act()) {
-  const Busy busy(busy_);
+  const Busy busy(busy_, [this] { let_in(); });
   return act();
+}
+
+// In turns, before anything else that is done at this moment: the first may keep it busy again.
+void Daemon::let_in() {
+  for (auto& act : std::exchange(waiting_, {}))
+    scene_.timeline.after(Duration(0), [this, act = std::move(act)] { when_free(act); });
+}
+
+void Daemon::when_free(std::function<void()> act) {
+  if (!busy_) return act();
+  waiting_.push_back(std::move(act));
 }
 
 void Daemon::stand_still(Duration duration) { awake_ = scene_.timeline.now() + duration; }

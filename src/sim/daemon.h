@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "platform/controller/controller.h"
 #include "sim/dice.h"
@@ -33,6 +34,9 @@ class Daemon {
   const State* state() const { return controller_ ? &controller_->state() : nullptr; }
   const Queue* queue() const { return controller_ ? &controller_->queue() : nullptr; }
 
+  // At once, or when a call that is under way has returned: so long an agent that has connected
+  // waits for its answer.
+  void when_free(std::function<void()> act);
   // As a client calls them: while nobody serves, or when the daemon dies over it, an error comes
   // back, and whether it was done is open.
   Result<Command> report(const NodeReport& report);
@@ -52,6 +56,7 @@ class Daemon {
   // A call into the controller, during which nobody else is served.
   template <class Act>
   auto keep_busy(Act act) -> decltype(act());
+  void let_in();
   bool buried();
   void tick(std::int64_t life);
   void go_on(std::int64_t life);
@@ -62,8 +67,9 @@ class Daemon {
   const Absence absence_;
   std::function<void()> look_;
   std::unique_ptr<Controller> controller_;
-  Duration awake_{};        // from this moment on
-  bool busy_ = false;       // a call into the controller has not returned
+  Duration awake_{};   // from this moment on
+  bool busy_ = false;  // a call into the controller has not returned
+  std::vector<std::function<void()>> waiting_;
   std::int64_t lives_ = 0;  // ticks of earlier ones are void
 };
 

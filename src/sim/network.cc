@@ -61,10 +61,15 @@ void Network::call(const std::string& host, const NodeReport& report, Hear hear)
 void Network::deliver(CallId call, const std::string& host, const NodeReport& report) {
   const Cut cut = cut_of(host);
   if (cut == Cut::words || cut == Cut::both) return lose(report, "a word of");
+  daemon_.when_free([=, this] { hand_over(call, host, report); });
+}
+
+void Network::hand_over(CallId call, const std::string& host, const NodeReport& report) {
   truth_.said(report);
   const Time arrived = scene_.clock.now();
-  auto answer = daemon_(report);  // which may take its time
+  auto answer = daemon_.report(report);  // which may take its time
   if (answer) truth_.taken(report, arrived);
+  const Cut cut = cut_of(host);
   if (cut == Cut::answers || dice_.percent(weather_.lost)) return lose(report, "the answer to");
   if (mute_) return scene_.tell("network", "the answer to {} is lost", text(report.node));
   answer_later(call, delay(report), std::move(answer));

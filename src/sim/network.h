@@ -31,7 +31,11 @@ constexpr auto enum_names(Cut) {
 
 class Network {
  public:
-  using Daemon = std::function<Result<Command>(const NodeReport&)>;
+  struct Daemon {
+    std::function<Result<Command>(const NodeReport&)> report;
+    // The act comes once the daemon is not busy.
+    std::function<void(std::function<void()> act)> when_free;
+  };
   using Hear = std::function<void(Result<Command>)>;
 
   Network(Scene& scene, Truth& truth, std::uint64_t seed, Daemon daemon)
@@ -58,6 +62,7 @@ class Network {
   Duration straggle(Duration delay);
   void lose(const NodeReport& report, std::string_view what);
   void deliver(CallId call, const std::string& host, const NodeReport& report);
+  void hand_over(CallId call, const std::string& host, const NodeReport& report);
   void answer_later(CallId call, Duration delay, Result<Command> answer);
 
   Scene& scene_;

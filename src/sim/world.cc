@@ -56,7 +56,8 @@ World::World(const WorldSetup& setup)
       truth_(scene_, durable_, map_, simulated_policy().checkpoint_interval),
       training_(scene_, truth_, setup.seed),
       network_(scene_, truth_, setup.seed,
-               [this](const NodeReport& report) { return daemon_.report(report); }),
+               {[this](const NodeReport& report) { return daemon_.report(report); },
+                [this](auto act) { daemon_.when_free(std::move(act)); }}),
       hosts_(map_, {scene_, network_, training_, truth_}, setup.seed),
       engine_({scene_, life_, hosts_, network_, truth_}, setup.seed),
       daemon_(
