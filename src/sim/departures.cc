@@ -9,10 +9,10 @@ namespace {
 
 constexpr int kMovesPromised = 3;  // of one run, at most
 
-bool is_drained(const Rows& rows, const std::string& host) {
+HostState state_of(const Rows& rows, const std::string& host) {
   const auto hosts = rows.hosts();
   const auto found = hosts.find(host);
-  return found != hosts.end() && found->second == HostState::drained;
+  return found == hosts.end() ? HostState::open : found->second;
 }
 
 // "moved from host a to make room for demo/7": demo/7; nothing if no run is named.
@@ -38,13 +38,15 @@ void Departures::check_attempt(const Commit& commit, const Attempt& after) {
   const Run& run = *Rows(durable_, commit).find(after.id.run);
   const auto found = durable_.attempts.find(after.id);
   const Attempt* before = found == durable_.attempts.end() ? nullptr : &found->second;
-  if (!before) return check_next(commit, after);
+  if (!before) return;
   if (before->saved && (!after.saved || *after.saved < *before->saved))
     scene_.violate(text(after.id) + " forgets its newest checkpoint");
   const bool leaves = makes_room(after.cause) && !before->draining;
   if (leaves) return check_leaving(commit, run, after);
   if (before->moves_to != after.moves_to)
     scene_.violate(text(after.id) + " is to go somewhere else");
+  const bool ends = after.state == AttemptState::ended && before->state != AttemptState::ended;
+  if (ends && after.cause == Cause::moved && !is_final(run.state)) check_next(commit, after);
 }
 
 // Normal and debug runs that stand on one host and have written a checkpoint there; preemptible
@@ -76,10 +78,8 @@ void Departures::check_move(const Commit& commit, const Run& run, const Attempt&
       std::ssize(attempt.moves_to.front().devices) != run.spec.devices)
     return refuse(run, attempt, "and has not the devices that it needs where it goes");
   const std::string& host = attempt.moves_to.front().host;
-  const auto hosts = Rows(durable_, commit).hosts();
-  if (const auto found = hosts.find(host);
-      found != hosts.end() && found->second >= HostState::closed)
-    refuse(run, attempt, format("to {}, which is {}", host, text(found->second)));
+  if (const HostState state = state_of(Rows(durable_, commit), host); state >= HostState::closed)
+    refuse(run, attempt, format("to {}, which is {}", host, text(state)));
 }
 
 // Somebody waits for the devices, or the host is drained.
@@ -89,20 +89,23 @@ void Departures::check_beneficiary(const Commit& commit, const Run& run, const A
   const Run* other = id ? rows.find(*id) : nullptr;
   const bool waits = other && other->id != run.id && waits_for_devices(*other);
   const Node* node = rows.find(NodeId{attempt.id, 0});
-  const bool driven_out = attempt.cause == Cause::moved && node && is_drained(rows, node->host);
+  const bool driven_out =
+      attempt.cause == Cause::moved && node && state_of(rows, node->host) == HostState::drained;
   if (!waits && !driven_out) refuse(run, attempt, "and nobody waits for that: " + attempt.reason);
 }
 
-// Who moves begins again where devices were kept for it, and at once.
-void Departures::check_next(const Commit& commit, const Attempt& attempt) {
+// Who moves begins again at once where devices were kept for it; unless the host has been closed
+// since, then it waits as others do, and may begin elsewhere.
+void Departures::check_next(const Commit& commit, const Attempt& ended) {
   const Rows rows(durable_, commit);
-  const Attempt* former = rows.find(AttemptId{attempt.id.run, attempt.id.epoch - 1});
-  if (!former || former->cause != Cause::moved || former->moves_to.empty()) return;
-  if (former->ended != attempt.created) return;  // its place was closed meanwhile
-  const Node* node = rows.find(NodeId{attempt.id, 0});
-  if (!node || node->host != former->moves_to.front().host ||
-      node->devices != former->moves_to.front().devices)
-    scene_.violate(text(attempt.id) + " does not begin where its run was moved to");
+  const Slice& kept = ended.moves_to.front();
+  const Node* node = rows.find(NodeId{{ended.id.run, ended.id.epoch + 1}, 0});
+  const bool there = node && node->host == kept.host && node->devices == kept.devices;
+  const bool open = state_of(rows, kept.host) < HostState::closed;
+  if (open != there)
+    scene_.violate(format("{} {} where it was moved to, on {}, which is {}", text(ended.id.run),
+                          there ? "begins" : "does not begin", kept.host,
+                          text(state_of(rows, kept.host))));
 }
 
 }  // namespace lockstep::sim

@@ -24,7 +24,7 @@ class Departures {
   void check_leaving(const Commit& commit, const Run& run, const Attempt& attempt);
   void check_move(const Commit& commit, const Run& run, const Attempt& attempt);
   void check_beneficiary(const Commit& commit, const Run& run, const Attempt& attempt);
-  void check_next(const Commit& commit, const Attempt& attempt);
+  void check_next(const Commit& commit, const Attempt& ended);
   void refuse(const Run& run, const Attempt& attempt, std::string_view why);
 
   Scene& scene_;

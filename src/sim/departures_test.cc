@@ -19,16 +19,18 @@ RunSpec spec_of(const std::string& name, int nodes, int devices, Duration timeou
 
 // Two runs of one device, one on each host, once a third has ended; then one that wants a whole
 // host.
-void cast_a_move(Story& story) {
+void cast_a_move(Story& story, Duration stop_time) {
   story.submit(spec_of("short", 1, 1, minutes(10)), {.steps = 5});
-  story.submit(spec_of("one", 1, 1, minutes(10)), {.steps = 40});
-  story.submit(spec_of("two", 1, 1, minutes(10)), {.steps = 40});
+  for (const char* name : {"one", "two"})
+    story.submit(spec_of(name, 1, 1, minutes(10)), {.steps = 40, .stop_time = stop_time});
   story.until_done([&story] {
     if (!story.is("short", RunState::succeeded)) return false;
     story.submit(spec_of("whole", 1, 2, minutes(10)), {.steps = 5});
     return true;
   });
 }
+
+void cast_a_quick_move(Story& story) { cast_a_move(story, milliseconds(100)); }
 
 // Two runs that fill both hosts, and one that stands ahead of them.
 void cast_a_pause(Story& story) {
@@ -83,6 +85,31 @@ void expect_departure(Story& story, Cause cause) {
   for (const auto& [id, one] : state.runs) EXPECT_EQ(text(one.state), "succeeded") << one.reason;
 }
 
+// Where it stood: it stands ahead of whom it was to make room for.
+TEST(ARunThatMoves, BeginsElsewhereIfItsNextHostIsClosedMeanwhile) {
+  Story story([] { return milliseconds(100); });
+  World& world = story.world();
+  world.begin();
+  cast_a_move(story, seconds(3));
+  std::string closed;
+  story.until_done([&] {
+    for (const Attempt* attempt : displaced(world.durable())) {
+      closed = attempt->moves_to.front().host;
+      return world.daemon().change(SetHost{closed, HostState::closed, "ann", ""}).has_value();
+    }
+    return false;
+  });
+  world.pass_time(minutes(1), [&] { return !closed.empty(); });
+  ASSERT_EQ(displaced(world.durable()).size(), 1u);
+  const RunId moved = displaced(world.durable()).front()->id.run;
+  const auto has_moved = [&] { return world.durable().runs.at(moved).epoch == 2; };
+  ASSERT_TRUE(world.pass_time(minutes(1), has_moved));
+  EXPECT_NE(world.durable().nodes.at({{moved, 2}, 0}).host, closed);
+  ASSERT_TRUE(world.daemon().change(SetHost{closed, HostState::open, "ann", ""}));
+  world.settle();
+  EXPECT_FALSE(world.verdict().violation) << *world.verdict().violation;
+}
+
 TEST_P(Departure, CostsNoRetryThoughTheDaemonDies) {
   const Play& play = GetParam();
   bool died = true;
@@ -105,8 +132,8 @@ TEST_P(Departure, CostsNoRetryThoughTheDaemonDies) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Plays, Departure,
-    testing::Values(Play{"AMove", Cause::moved, cast_a_move, 4, milliseconds(100)},
-                    Play{"AMoveAmidAnAbsence", Cause::moved, cast_a_move, 4, seconds(5)},
+    testing::Values(Play{"AMove", Cause::moved, cast_a_quick_move, 4, milliseconds(100)},
+                    Play{"AMoveAmidAnAbsence", Cause::moved, cast_a_quick_move, 4, seconds(5)},
                     Play{"APause", Cause::paused, cast_a_pause, 3, milliseconds(100)},
                     Play{"AnEviction", Cause::evicted, cast_an_eviction, 2, milliseconds(100)}),
     [](const auto& play) { return std::string(play.param.name); });

@@ -32,15 +32,22 @@ Time end_of(const Claim& claim) {
   return claim.attempt->draining.value_or(claim.attempt->created + time_left(*claim.run));
 }
 
-bool wants_a_place(const Claim& claim) {
-  return (claim.starts && !claim.moves) || waits_for_devices(*claim.run);
+// It starts in this commit, and its turn has not come.
+bool is_about_to_start(const Claim& claim) { return claim.starts && !claim.attempt; }
+
+bool stands_in_queue(const Claim& claim) {
+  return is_about_to_start(claim) || waits_for_devices(*claim.run);
 }
 
 bool leaves(const Claim& claim) { return claim.attempt && claim.attempt->draining; }
 
-// Where devices were kept for it.
-bool is_where_it_moves(const Attempt& former, const std::vector<const Node*>& nodes) {
-  return former.cause == Cause::moved && !nodes.empty() &&
+// Where devices were kept for it until now.
+bool is_where_it_moves(const State& durable, const AttemptId& id,
+                       const std::vector<const Node*>& nodes) {
+  const auto found = durable.attempts.find(id);
+  if (found == durable.attempts.end()) return false;
+  const Attempt& former = found->second;
+  return former.state != AttemptState::ended && former.cause == Cause::moved && !nodes.empty() &&
          std::ranges::equal(former.moves_to, nodes, {}, &Slice::host, &Node::host);
 }
 
@@ -53,8 +60,7 @@ Claim claim_of(const Rows& rows, const State& durable, const RunId& id) {
   claim.starts = !durable.attempts.contains(newest);
   for (int index = 0; index < node_count(claim.run->spec); ++index)
     if (const Node* node = rows.find(NodeId{newest, index})) claim.nodes.push_back(node);
-  const Attempt* former = rows.find(AttemptId{id, claim.run->epoch - 1});
-  claim.moves = claim.starts && former && is_where_it_moves(*former, claim.nodes);
+  claim.moves = claim.starts && is_where_it_moves(durable, {id, newest.epoch - 1}, claim.nodes);
   return claim;
 }
 
@@ -77,12 +83,24 @@ const LimitId* passed_limit(const Standing& standing, const std::vector<const Cl
   return nullptr;
 }
 
-// For the head itself, or because its host is drained.
-bool begins_to_move(const Standing& before, const Claim& claim) {
-  const bool moves = leaves(claim) && claim.attempt->cause == Cause::moved;
-  const auto was = std::ranges::find(before.claims, claim.run->id,
-                                     [](const Claim& other) { return other.run->id; });
-  return moves && was != before.claims.end() && !leaves(*was);
+// Before anybody starts, but for those whose devices were kept for them.
+Standing before_starts(Standing standing) {
+  for (Claim& claim : standing.claims) {
+    if (!claim.starts || claim.moves) continue;
+    claim.attempt = nullptr;
+    claim.nodes.clear();
+  }
+  return standing;
+}
+
+// From now on it is moved off a drained host, to wherever there is room.
+bool is_driven_out(const Standing& before, const Standing& after, const Claim& claim) {
+  if (!leaves(claim) || claim.attempt->cause != Cause::moved) return false;
+  const auto host = after.hosts.find(claim.nodes.front()->host);
+  if (host == after.hosts.end() || host->second != HostState::drained) return false;
+  return std::ranges::none_of(before.claims, [&](const Claim& former) {
+    return former.run->id == claim.run->id && leaves(former);
+  });
 }
 
 std::vector<const Claim*> holders_of(const Standing& standing) {
@@ -103,30 +121,20 @@ Standing standing_of(const State& durable, const Commit& commit) {
 
 // --- The order ---
 
-// Debug runs that stand ahead of everybody: who starts while the lane has room for it, and who
-// waits though it would have.
+// Debug runs that stand ahead of everybody: those who wait while the lane has room for them.
 std::set<RunId> Turns::in_lane(const Standing& standing) const {
-  int held = 0, starting = 0;
-  std::vector<const Run*> starts;
+  int held = 0;
   for (const Claim& claim : standing.claims) {
     if (!is_debug(*claim.run) || !claim.attempt) continue;
-    const bool stood = claim.starts && !claim.moves;
-    (stood ? starting : held) += rank_count(claim.run->spec);
-    if (stood) starts.push_back(claim.run);
-    if (!claim.attempt->moves_to.empty()) held += rank_count(claim.run->spec);
+    const bool twice = !claim.attempt->moves_to.empty();
+    held += rank_count(claim.run->spec) * (twice ? 2 : 1);
   }
-  const auto has_room = [&](int taken, const Run& run) {
-    return (taken + rank_count(run.spec)) * 100 <= ground_.device_count() * kLanePercent;
-  };
   std::set<RunId> lane;
-  for (const Claim& claim : standing.claims)
-    if (is_debug(*claim.run) && !claim.attempt && has_room(held + starting, *claim.run))
+  for (const Claim& claim : standing.claims) {
+    const int then = held + rank_count(claim.run->spec);
+    if (is_debug(*claim.run) && stands_in_queue(claim) &&
+        then * 100 <= ground_.device_count() * kLanePercent)
       lane.insert(claim.run->id);
-  std::ranges::sort(starts, {}, [](const Run* run) { return std::pair(key_of(*run), run->id); });
-  for (const Run* run : starts) {
-    if (!has_room(held, *run)) continue;
-    lane.insert(run->id);
-    held += rank_count(run->spec);
   }
   return lane;
 }
@@ -136,13 +144,11 @@ Turns::Places Turns::places_of(const Standing& standing) const {
   const std::set<RunId> lane = in_lane(standing);
   Places places;
   for (const Claim& claim : standing.claims) {
-    if (!wants_a_place(claim)) continue;
+    if (!stands_in_queue(claim)) continue;
     const Run& run = *claim.run;
     Time key = key_of(run);
-    // Those with a higher priority may have started just before it.
     for (const Claim& other : standing.claims)
-      if (wants_a_place(other) && !(claim.starts && other.starts) &&
-          other.run->spec.project == run.spec.project &&
+      if (stands_in_queue(other) && other.run->spec.project == run.spec.project &&
           other.run->spec.run_class == run.spec.run_class && other.run->priority > run.priority)
         key = std::max(key, key_of(*other.run));
     const int rank = lane.contains(run.id) ? kLane : is_preemptible(run) ? kPreemptible : kOrdinary;
@@ -225,20 +231,18 @@ std::optional<Time> Turns::first_fit(const Standing& standing, const Run& run,
   return std::nullopt;
 }
 
-bool Turns::passes(const Places& places, const Run& head, const Claim& claim) {
-  return claim.starts && !claim.moves && places.at(head.id) < places.at(claim.run->id);
-}
-
-// Whose limit is reached by those who hold devices, or started ahead of it, blocks nobody.
-const Run* Turns::first_waiting(const Standing& standing, const Places& places) const {
+// Of all or of one rank. Whose limit is reached by those who hold devices blocks nobody, and who is
+// about to start keeps nobody waiting.
+const Run* Turns::first_waiting(const Standing& standing, const Places& places,
+                                std::optional<int> rank) const {
+  const Holders holders = holders_of(standing);
   const Run* first = nullptr;
   for (const Claim& claim : standing.claims) {
     const Run& run = *claim.run;
     if (!waits_for_devices(run)) continue;
+    if (rank && std::get<0>(places.at(run.id)) != *rank) continue;
     if (first && places.at(first->id) < places.at(run.id)) continue;
-    Holders ahead = holders_of(standing);
-    std::erase_if(ahead, [&](const Claim* holder) { return passes(places, run, *holder); });
-    if (passed_limit(standing, ahead, run) || !can_be_placed(standing, run.spec)) continue;
+    if (passed_limit(standing, holders, run) || !can_be_placed(standing, run.spec)) continue;
     first = &run;
   }
   return first;
@@ -261,7 +265,7 @@ std::optional<std::string> Turns::wrong_start(const Standing& standing) const {
       return format("{} starts, and the {} holds more than it may", text(claim.run->id),
                     text(*limit));
   }
-  return wrong_turn(standing);
+  return wrong_turns(standing);
 }
 
 // On hosts that take somebody, on avoided ones only if it would fit nowhere else, in one pod.
@@ -291,50 +295,77 @@ std::optional<std::string> Turns::wrong_place(const Standing& standing, const Cl
   return words(format("on {}, which is avoided, though others have room", *avoided));
 }
 
-std::optional<std::string> Turns::wrong_turn(const Standing& standing) const {
-  const Places places = places_of(standing);
-  const Run* head = first_waiting(standing, places);
-  if (!head) return std::nullopt;
-  const Holders holders = holders_of(standing);
-  // Who is preemptible passes any head that is not, since it can have him evicted, and with its
-  // expected start others pass too; but not while somebody leaves for it.
-  const auto passes_any = [](const Claim* holder) {
-    return holder->starts && is_preemptible(*holder->run);
-  };
-  if (!is_preemptible(*head) && std::ranges::none_of(standing.claims, leaves) &&
-      std::ranges::any_of(holders, passes_any))
-    return std::nullopt;
-  Holders passing, rightful;
-  for (const Claim* holder : holders)
-    (passes(places, *head, *holder) ? passing : rightful).push_back(holder);
-  if (passing.empty()) return std::nullopt;
+// Who stands behind others of his project comes forward once those have started, so it matters who
+// does first. Any order will do: the pass goes over the queue several times.
+std::optional<std::string> Turns::wrong_turns(const Standing& standing) const {
+  Standing moment = before_starts(standing);
+  InVain in_vain;
+  return wrong_from(moment, standing, in_vain);
+}
+
+// From this moment on: what is wrong with the first of them, if no order leads to the end.
+std::optional<std::string> Turns::wrong_from(Standing& moment, const Standing& end,
+                                             InVain& in_vain) const {
+  const Places places = places_of(moment);
+  std::map<Place, std::size_t> left;
+  for (std::size_t i = 0; i < moment.claims.size(); ++i)
+    if (is_about_to_start(moment.claims[i])) left.emplace(places.at(moment.claims[i].run->id), i);
+  std::set<std::size_t> names;
+  for (const auto& [place, i] : left) names.insert(i);
+  if (const auto known = in_vain.find(names); known != in_vain.end()) return known->second;
+  std::optional<std::string> first_wrong;
+  for (const auto& [place, i] : left) {
+    auto wrong = wrong_turn(moment, places, end.claims[i]);
+    if (!wrong) {
+      const Claim before = std::exchange(moment.claims[i], end.claims[i]);
+      wrong = wrong_from(moment, end, in_vain);
+      moment.claims[i] = before;
+      if (!wrong) return std::nullopt;
+    }
+    if (!first_wrong) first_wrong = std::move(wrong);
+  }
+  if (first_wrong) in_vain.emplace(std::move(names), *first_wrong);
+  return first_wrong;
+}
+
+// Who is preemptible passes any head that is not, since it can have him evicted, and is judged by
+// the first of his like; but not while somebody leaves for a head.
+std::optional<std::string> Turns::wrong_turn(const Standing& moment, const Places& places,
+                                             const Claim& claim) const {
+  const bool alone = is_preemptible(*claim.run) && std::ranges::none_of(moment.claims, leaves);
+  const Run* head =
+      alone ? first_waiting(moment, places, kPreemptible) : first_waiting(moment, places);
+  if (!head || places.at(claim.run->id) < places.at(head->id)) return std::nullopt;
   const auto words = [&](std::string_view harm) {
-    return format("{} starts before {}, {}", text(passing.front()->run->id), text(head->id), harm);
+    return format("{} starts before {}, {}", text(claim.run->id), text(head->id), harm);
   };
-  const auto before = first_fit(standing, *head, rightful);
+  Holders holders = holders_of(moment);
+  const auto before = first_fit(moment, *head, holders);
   if (before == Time{}) return words("which stands ahead of it and would fit");
-  if (first_fit(standing, *head, holders) != before) return words("which it delays");
+  holders.push_back(&claim);
+  if (first_fit(moment, *head, holders) != before) return words("which it delays");
   return std::nullopt;
 }
 
 // --- Those who wait ---
 
+// Before anybody starts: of those who do, each is judged by himself. A start that is overdue may be
+// at any moment.
 std::optional<std::string> Turns::put_off(const Standing& before, const Standing& after,
                                           Time now) const {
-  const auto was = head(before), is = head(after);
-  if (!was || !is || was->run->id != is->run->id || is->start <= was->start) return std::nullopt;
-  const Places places = places_of(after);
+  const Standing then = before_starts(after);
+  const auto was = head(before), is = head(then);
+  if (!was || !is || was->run->id != is->run->id || is->start <= std::max(was->start, now))
+    return std::nullopt;
   std::map<RunId, Time> ends;
   for (const Claim* holder : holders_of(before)) ends[holder->run->id] = end_of(*holder);
-  for (const Claim* holder : holders_of(after)) {
+  for (const Claim* holder : holders_of(then)) {
     const auto former = ends.find(holder->run->id);
-    const bool is_harmless = is_preemptible(*holder->run) && !is_preemptible(*is->run);
-    if (holder->starts && (is_harmless || !passes(places, *is->run, *holder))) return std::nullopt;
-    if (begins_to_move(before, *holder)) return std::nullopt;
+    if (is_driven_out(before, then, *holder)) return std::nullopt;
     if (former != ends.end() && former->second <= now && former->second < end_of(*holder))
       return std::nullopt;
   }
-  for (const auto& [host, state] : after.hosts) {
+  for (const auto& [host, state] : then.hosts) {
     const auto former = before.hosts.find(host);
     if (takes_nobody(state) && (former == before.hosts.end() || !takes_nobody(former->second)))
       return std::nullopt;
@@ -343,22 +374,35 @@ std::optional<std::string> Turns::put_off(const Standing& before, const Standing
                 text(is->run->id), text(was->start), text(is->start));
 }
 
+// Until when who starts has to end if he is to delay none of the heads that he must not: the first
+// of his rank and of those ahead, but of preemptible runs, which any other has evicted. While
+// somebody leaves for one of them, they keep from what he leaves, too.
+Time Turns::bound_for(const Standing& standing, const Places& places, const Run& run) const {
+  const int own = std::get<0>(places.at(run.id));
+  const bool alone = own == kPreemptible && std::ranges::none_of(standing.claims, leaves);
+  Time bound = Time::max();
+  for (int rank = alone ? own : kLane; rank <= own; ++rank) {
+    const Run* first = first_waiting(standing, places, rank);
+    if (!first || first == &run) continue;
+    const auto start = first_fit(standing, *first, holders_of(standing));
+    bound = std::min(bound, start.value_or(Time::max()));
+  }
+  return bound;
+}
+
 std::optional<std::string> Turns::idle(const Standing& standing, Time now) const {
-  const auto first = head(standing);
-  if (!first) return std::nullopt;
+  const Places places = places_of(standing);
   const Holders holders = holders_of(standing);
   const Ground::Free free = free_of(standing, holders);
-  // What a debug run in the lane keeps free is not the head's alone, and preemptible runs have a
-  // head of their own.
-  const bool lane_waits = !in_lane(standing).empty();
   for (const Claim& claim : standing.claims) {
     const Run& run = *claim.run;
     if (!waits_for_devices(run) || passed_limit(standing, holders, run)) continue;
     if (!can_be_placed(standing, run.spec) || !ground_.fits(run.spec, free)) continue;
-    if (&run == first->run) return format("{} is the first that waits, and fits", text(run.id));
-    if (!lane_waits && !is_preemptible(run) && now + time_left(run) <= first->start)
-      return format("{} waits, though it fits and ends before {} can start", text(run.id),
-                    text(first->run->id));
+    const Time bound = bound_for(standing, places, run);
+    if (bound == Time::max()) return format("{} is the first that waits, and fits", text(run.id));
+    if (now + time_left(run) <= bound)
+      return format("{} waits, though it fits and ends before {}, when those ahead of it can start",
+                    text(run.id), text(bound));
   }
   return std::nullopt;
 }

@@ -4,9 +4,11 @@
 //
 // The head is the first of those who go on waiting, if the map can hold it and no limit keeps it.
 // What starts behind it must not move the first moment at which it fits, if everybody who holds
-// devices uses up his time-out.
+// devices uses up his time-out. Those who start in one commit are judged one after another: there
+// must be an order in which each, at his turn, stands ahead of the head or does not put it off.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,7 +25,7 @@ namespace lockstep::sim {
 // A run, and what it holds if an attempt of it lives.
 struct Claim {
   const Run* run = nullptr;
-  const Attempt* attempt = nullptr;
+  const Attempt* attempt = nullptr;  // of one that starts: null until its turn has come
   std::vector<const Node*> nodes{};
   bool starts = false;  // now
   bool moves = false;   // it does where devices were kept for it, and stood in no queue
@@ -45,8 +47,8 @@ class Turns {
 
   // What is wrong with who starts, if anything is.
   std::optional<std::string> wrong_start(const Standing& standing) const;
-  // Whether the first of those that wait starts later than it would have, and nobody who stands
-  // ahead of it or who outlives his time-out is why.
+  // Whether the first of those that wait starts later than it would have, whoever starts, and
+  // neither who outlives his time-out nor a host that was closed or drained is why.
   std::optional<std::string> put_off(const Standing& before, const Standing& after, Time now) const;
   // When nobody starts any more: who waits though he fits, and would delay nobody.
   std::optional<std::string> idle(const Standing& standing, Time now) const;
@@ -76,16 +78,22 @@ class Turns {
 
   std::set<RunId> in_lane(const Standing& standing) const;
   Places places_of(const Standing& standing) const;
-  // It starts now, and stood behind that one.
-  static bool passes(const Places& places, const Run& head, const Claim& claim);
-  const Run* first_waiting(const Standing& standing, const Places& places) const;
+  const Run* first_waiting(const Standing& standing, const Places& places,
+                           std::optional<int> rank = {}) const;
   bool can_be_placed(const Standing& standing, const RunSpec& spec) const;
   Ground::Free free_of(const Standing& standing, const Holders& holders) const;
   void give(const Standing& standing, const Hold& hold, Ground::Free& free, int sign) const;
   std::optional<Time> first_fit(const Standing& standing, const Run& run, Holders holders) const;
 
   std::optional<std::string> wrong_place(const Standing& standing, const Claim& claim) const;
-  std::optional<std::string> wrong_turn(const Standing& standing) const;
+  // By those of the claims that are left, what is wrong with them: tried before.
+  using InVain = std::map<std::set<std::size_t>, std::string>;
+  std::optional<std::string> wrong_turns(const Standing& standing) const;
+  std::optional<std::string> wrong_from(Standing& moment, const Standing& end,
+                                        InVain& in_vain) const;
+  std::optional<std::string> wrong_turn(const Standing& moment, const Places& places,
+                                        const Claim& claim) const;
+  Time bound_for(const Standing& standing, const Places& places, const Run& run) const;
 
   const Ground ground_;
 };

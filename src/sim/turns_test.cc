@@ -57,6 +57,18 @@ class Cast {
     give(add(asks, RunState::starting), hosts, 60, true);
     return *this;
   }
+  // It is to go, since minute 59: to those other hosts, if there are any.
+  Cast& leaves(const Asks& asks, const std::vector<std::string>& hosts,
+               const std::vector<std::string>& to = {}) {
+    Claim& claim = add(asks, RunState::running);
+    give(claim, hosts, asks.came, false);
+    Attempt& attempt = attempts_.back();
+    attempt.draining = at(59);
+    attempt.cause = to.empty() ? Cause::evicted : Cause::moved;
+    for (const std::string& host : to)
+      attempt.moves_to.push_back({host, std::vector<int>(static_cast<std::size_t>(asks.devices))});
+    return *this;
+  }
   Cast& closes(const std::string& host, HostState state) {
     standing_.hosts[host] = state;
     return *this;
@@ -134,6 +146,57 @@ TEST(Turns, LetPassWhoLeavesTheHeadItsPlace) {
 TEST(Turns, FindWhoDelaysTheHead) {
   EXPECT_EQ(with_a_head().starts({.number = 4, .came = 58, .timeout = 11}, {"b"}).wrong(),
             "demo/4 starts before demo/3, which it delays");
+}
+
+// The head's key is 255. Of another project, x/2 has 220, and x/1, which is to stand before it,
+// 458.
+TEST(Turns, JudgeThoseWhoStartTogetherOneAfterAnother) {
+  const Asks first{.number = 1, .came = 58, .timeout = 20, .priority = 1, .project = "x"};
+  const Asks second{.number = 2, .timeout = 11, .project = "x"};
+  EXPECT_EQ(with_a_head().starts(second, {"b"}).starts(first, {"c"}).wrong(), "nothing");
+  Cast waits = with_a_head();
+  waits.holds({.number = 5, .devices = 20, .came = 50, .timeout = 50}, {"c"});
+  waits.waits(
+      {.number = 1, .devices = 20, .came = 58, .timeout = 20, .priority = 1, .project = "x"});
+  EXPECT_EQ(waits.starts(second, {"b"}).wrong(), "x/2 starts before demo/3, which it delays");
+}
+
+// While x/1 waits x/3 stands behind it, and y/1 is the head; once x/1 has started x/3 is, which y/2
+// delays. So y/2 came first.
+TEST(Turns, FindTheOrderInWhichEachWasRight) {
+  Cast cast;
+  cast.holds({.number = 1, .came = 50, .timeout = 30}, {"a"});
+  cast.holds({.number = 2, .came = 50, .timeout = 12}, {"c"});
+  cast.waits({.number = 1, .nodes = 2, .devices = 2, .timeout = 5, .project = "y"});
+  cast.waits({.number = 3, .devices = 20, .timeout = 2, .project = "x"});
+  cast.starts({.number = 1, .came = 58, .timeout = 5, .priority = 1, .project = "x"}, {"c"});
+  cast.starts({.number = 2, .came = 59, .timeout = 15, .project = "y"}, {"c"});
+  EXPECT_EQ(cast.wrong(), "nothing");
+}
+
+TEST(Turns, LetPreemptibleRunsPassAnyHeadAndNobodyWithThem) {
+  const Asks preemptible{
+      .number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible};
+  EXPECT_EQ(with_a_head().starts(preemptible, {"b"}).wrong(), "nothing");
+  Cast both = with_a_head();
+  both.starts(preemptible, {"c"}).starts({.number = 5, .came = 58, .timeout = 11}, {"b"});
+  EXPECT_EQ(both.wrong(), "demo/5 starts before demo/3, which it delays");
+}
+
+TEST(Turns, FindAPreemptibleRunThatTakesWhatIsVacatedForTheHead) {
+  Cast cast;
+  cast.leaves({.number = 1, .devices = 2, .came = 50, .timeout = 20}, {"a"});
+  cast.waits({.number = 3, .nodes = 2, .devices = 2, .came = 55});
+  cast.starts({.number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible}, {"b"});
+  EXPECT_EQ(cast.wrong(), "demo/4 starts before demo/3, which it delays");
+}
+
+TEST(Turns, FindAPreemptibleRunThatDelaysAnother) {
+  Cast cast;
+  cast.holds({.number = 1, .came = 50, .timeout = 20}, {"a"});
+  cast.waits({.number = 3, .nodes = 2, .devices = 2, .run_class = RunClass::preemptible});
+  cast.starts({.number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible}, {"b"});
+  EXPECT_EQ(cast.wrong(), "demo/4 starts before demo/3, which it delays");
 }
 
 TEST(Turns, FindWhoStartsInstead) {
@@ -222,6 +285,26 @@ TEST(Turns, FindAHeadThatIsPutOff) {
   EXPECT_EQ(with_a_head().put_off_since(with_a_head()), "nothing");
 }
 
+TEST(Turns, FindAHeadThatIsPutOffThoughSomebodyAheadOfItStartsToo) {
+  Cast later;
+  later.holds({.number = 1, .came = 50, .timeout = 30}, {"a"});
+  later.waits({.number = 3, .nodes = 2, .devices = 2, .came = 55});
+  later.starts({.number = 4, .came = 0, .timeout = 11}, {"c"});
+  EXPECT_THAT(later.put_off_since(with_a_head()), HasSubstr("demo/3 was to start at"));
+}
+
+TEST(Turns, PutOffAHeadForWhoIsMovedOffADrainedHostAndForNoOtherMove) {
+  const Asks moved{.number = 5, .came = 50, .timeout = 90};
+  Cast before = with_a_head();
+  before.holds(moved, {"c"});
+  Cast after = with_a_head();
+  after.leaves(moved, {"c"}, {"b"});
+  EXPECT_THAT(after.put_off_since(before), HasSubstr("demo/3 was to start at"));
+  before.closes("c", HostState::drained);
+  after.closes("c", HostState::drained);
+  EXPECT_EQ(after.put_off_since(before), "nothing");
+}
+
 TEST(Turns, PutOffAHeadForWhoStandsAheadOfItAndWhereAHostIsClosed) {
   Cast sooner = with_a_head();
   sooner.starts({.number = 4, .devices = 1, .came = 0, .timeout = 11}, {"b"});
@@ -231,10 +314,32 @@ TEST(Turns, PutOffAHeadForWhoStandsAheadOfItAndWhereAHostIsClosed) {
 TEST(Turns, FindWhoWaitsThoughHeDelaysNobody) {
   Cast cast = with_a_head();
   cast.waits({.number = 4, .devices = 2, .came = 58, .timeout = 10});
-  EXPECT_EQ(cast.idle(), "demo/4 waits, though it fits and ends before demo/3 can start");
+  EXPECT_THAT(cast.idle(), HasSubstr("demo/4 waits, though it fits and ends before "));
   Cast alone;
   EXPECT_EQ(alone.waits({.number = 1}).idle(), "demo/1 is the first that waits, and fits");
   EXPECT_EQ(with_a_head().idle(), "nobody");
+}
+
+TEST(Turns, FindAPreemptibleRunThatWaitsThoughItFitsUnlessSomebodyLeavesForAnother) {
+  const Asks preemptible{
+      .number = 4, .came = 58, .timeout = 90, .run_class = RunClass::preemptible};
+  EXPECT_EQ(with_a_head().waits(preemptible).idle(), "demo/4 is the first that waits, and fits");
+  Cast leaving = with_a_head();
+  leaving.leaves({.number = 5, .came = 50, .timeout = 50}, {"c"});
+  EXPECT_EQ(leaving.waits(preemptible).idle(), "nobody");
+}
+
+// demo/5 stands in the lane, ahead of demo/3.
+TEST(Turns, FindWhoWaitsThoughHeDelaysNeitherTheLaneNorTheHead) {
+  Cast cast = with_a_head();
+  cast.holds({.number = 2, .came = 50, .timeout = 30}, {"b"});
+  cast.holds({.number = 6, .devices = 19, .came = 50, .timeout = 40}, {"c"});
+  cast.waits({.number = 5, .devices = 2, .came = 59, .timeout = 50, .run_class = RunClass::debug});
+  EXPECT_EQ(cast.idle(), "nobody");
+  cast.waits({.number = 4, .came = 58, .timeout = 11});
+  EXPECT_EQ(cast.idle(), "nobody");
+  cast.waits({.number = 7, .came = 58, .timeout = 10});
+  EXPECT_THAT(cast.idle(), HasSubstr("demo/7 waits, though it fits and ends before "));
 }
 
 }  // namespace
