@@ -1,5 +1,7 @@
 #include "text/csv.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 
 namespace lockstep {
@@ -7,7 +9,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-bool ends_field(char c) { return c == ',' || c == '\n' || c == '\r'; }
+constexpr auto kEndsField = [](char c) { return c == ',' || c == '\n' || c == '\r'; };
 
 }  // namespace
 
@@ -35,10 +37,13 @@ Result<bool> CsvReader::read_row() {
   }
   row_.line = line_;
   row_.fields.clear();
-  unquoted_.clear();
+  if (!unquoted_.empty()) unquoted_.clear();
   if (rest_.empty()) return false;
   while (true) {
-    TRY(read_field());
+    if (rest_.starts_with('"'))
+      TRY(read_quoted());
+    else
+      read_plain();
     if (rest_.empty() || end_line()) return true;
     if (!rest_.starts_with(','))
       return error_at(line_,
@@ -48,13 +53,10 @@ Result<bool> CsvReader::read_row() {
   }
 }
 
-Result<void> CsvReader::read_field() {
-  if (rest_.starts_with('"')) return read_quoted();
-  std::size_t end = 0;
-  while (end < rest_.size() && !ends_field(rest_[end])) ++end;
-  row_.fields.push_back(rest_.substr(0, end));
-  rest_.remove_prefix(end);
-  return {};
+void CsvReader::read_plain() {
+  const auto end = std::ranges::find_if(rest_, kEndsField);
+  row_.fields.push_back(rest_.substr(0, static_cast<std::size_t>(end - rest_.begin())));
+  rest_.remove_prefix(row_.fields.back().size());
 }
 
 Result<void> CsvReader::read_quoted() {

@@ -34,7 +34,7 @@ class CsvReader {
   CsvReader(std::string_view words, std::string_view name) : name_(name), rest_(words) {}
 
   Result<bool> read_row();
-  Result<void> read_field();
+  void read_plain();
   Result<void> read_quoted();
   bool end_line();
   Error error_at(int line, std::string_view what) const;

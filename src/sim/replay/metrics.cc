@@ -34,9 +34,11 @@ std::optional<double> mean(const Values& values) {
   return static_cast<double>(sum) / static_cast<double>(values.size());
 }
 
-std::optional<std::int64_t> percentile(const Values& sorted, std::size_t percent) {
-  if (sorted.empty()) return std::nullopt;
-  return sorted[sorted.size() * percent / 100];
+std::optional<std::int64_t> percentile(Values& values, std::size_t percent) {
+  if (values.empty()) return std::nullopt;
+  const std::size_t place = values.size() * percent / 100;
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(place));
+  return values[place];
 }
 
 std::optional<double> ratio(double above, double below) {
@@ -61,7 +63,6 @@ void add_jobs(PartMetrics& metrics, const Part& part, const JobTrace& trace,
     const double length = std::max(kShortest, static_cast<double>(job.duration.count()));
     slowdowns += std::max(1.0, static_cast<double>(stay) / length);
   }
-  for (Values* values : {&waits, &stays, &debug_waits, &gang_waits}) std::ranges::sort(*values);
   metrics.jobs = std::ssize(waits);
   metrics.mean_wait_s = mean(waits);
   metrics.median_wait_s = percentile(waits, 50);

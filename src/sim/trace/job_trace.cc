@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
+#include "base/radix.h"
 #include "text/csv.h"
 
 namespace lockstep::sim {
@@ -172,7 +174,11 @@ class JobReader {
 };
 
 void count_from_the_first(std::vector<Job>& jobs) {
-  std::ranges::stable_sort(jobs, {}, &Job::submitted);
+  const auto earlier = [](const Job& a, const Job& b) {
+    return std::pair(a.submitted, a.line) < std::pair(b.submitted, b.line);
+  };
+  const auto second = [](const Job& job) { return ordered_bits(job.submitted.count()); };
+  sort_by_prefix(jobs, second, earlier);
   const Seconds first = jobs.front().submitted;
   for (Job& job : jobs) job.submitted -= first;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "platform/core/sched/radix.h"
+#include "base/radix.h"
 
 namespace lockstep {
 

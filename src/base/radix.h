@@ -1,7 +1,7 @@
 // sort_by_prefix(): sorts by a number first, which needs no comparison, and what it leaves equal by
 // `less`. Digit by digit, from the lowest (LSD radix sort), over words of 64 bits that hold the
 // number's highest bits that differ, and below them the item's position: each pass reads and writes
-// 8 bytes an item, whatever the items are. Bits for which a word has no room, and those below four
+// 8 bytes an item, whatever the items are. Bits for which a word has no room, and those below three
 // digits, are left to `less`, too.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace lockstep {
 namespace radix {
 
 constexpr int kDigitBits = 11;
-constexpr int kDigits = 4;
+constexpr int kDigits = 3;
 constexpr std::uint64_t kDigitMask = (1u << kDigitBits) - 1;
 constexpr std::size_t kWorthIt = 500;    // items; fewer are sorted sooner by comparing
 constexpr std::size_t kFetchAhead = 16;  // items; while so many are copied, memory answers

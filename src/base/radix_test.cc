@@ -1,4 +1,4 @@
-#include "platform/core/sched/radix.h"
+#include "base/radix.h"
 
 #include <limits>
 #include <tuple>
