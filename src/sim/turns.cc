@@ -210,7 +210,8 @@ bool Turns::can_be_placed(const Standing& standing, const RunSpec& spec) const {
 }
 
 // When the run fits, and no limit keeps it, if all the holders end on time; the beginning of time
-// if that is now, nothing if it never is.
+// if that is now, nothing if it never is. Unless it is preemptible itself, those who are count as
+// gone once those have left who were told to: it has them evicted when its time comes.
 std::optional<Time> Turns::first_fit(const Standing& standing, const Run& run,
                                      Holders holders) const {
   Ground::Free free = free_of(standing, holders);
@@ -219,6 +220,12 @@ std::optional<Time> Turns::first_fit(const Standing& standing, const Run& run,
   };
   if (fits()) return Time{};
   std::vector<Hold> holds = holds_of(holders);
+  Time evicted(Duration(1));
+  for (const Hold& hold : holds)
+    if (leaves(*hold.claim)) evicted = std::max(evicted, hold.end);
+  for (Hold& hold : holds)
+    if (!is_preemptible(run) && is_preemptible(*hold.claim->run) && !leaves(*hold.claim))
+      hold.end = std::min(hold.end, evicted);
   std::ranges::sort(holds, std::greater(), &Hold::end);
   while (!holds.empty()) {
     const Time moment = holds.back().end;

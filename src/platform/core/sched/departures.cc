@@ -22,10 +22,9 @@ Room once_left(const Floor& floor, Holders& holders) {
 // Whether it has its place when the last of those has gone who were asked to leave, and those who
 // are to end before. By this its place is kept, so whoever passes it changes nothing of it.
 bool fits_once_left(const Gang& gang, const Floor& floor, Holders& holders) {
-  std::optional<Time> last;
-  for (const auto& [end, holder] : holders.by_end())
-    if (holder->leaving) last = end;
-  return last && Reservation(floor.room(), gang, Duration(0), holders).start() <= *last;
+  const auto last = holders.last_leaving();
+  return last &&
+         Reservation(floor.room(), gang, Duration(0), holders, std::nullopt).start() <= *last;
 }
 
 bool needs_whole_hosts(const Shape& shape, const HostTable& table) {
@@ -48,7 +47,7 @@ Departures departures_for(const Claim& claim, const Floor& floor, Holders& holde
   const bool anybody = holders.count_of(RunClass::preemptible) > 0 || holders.movable() > 0 ||
                        holders.pausable() > 0;
   if (!anybody) return {};
-  if (holders.leaving() > 0 && fits_once_left(claim.gang, floor, holders)) return {};
+  if (fits_once_left(claim.gang, floor, holders)) return {};
   const Room room = once_left(floor, holders);
   const auto pausing = pausing_for(claim, room.table(), policy.pausing);
   Departures found;

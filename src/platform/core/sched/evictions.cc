@@ -28,10 +28,9 @@ bool has_checkpoint(const SchedulingPolicy& policy, const Holder& holder, Time n
 
 bool is_victim(const SchedulingPolicy& policy, const Holder& holder, const Victims& victims,
                Time now) {
-  if (holder.leaving) return false;
-  if (holder.run_class == RunClass::preemptible) return true;  // also one that came this moment
-  return victims.pausing_behind && holder.run_class == RunClass::normal && holder.may_pause &&
-         holder.taken.size() == 1 && stands_behind(holder, victims) &&
+  if (is_evictable(holder)) return true;  // also one that came this moment
+  return !holder.leaving && victims.pausing_behind && holder.run_class == RunClass::normal &&
+         holder.may_pause && holder.taken.size() == 1 && stands_behind(holder, victims) &&
          has_checkpoint(policy, holder, now);
 }
 

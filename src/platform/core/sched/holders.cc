@@ -58,6 +58,14 @@ Holder Holders::remove(const RunId& run, bool arriving) {
   return std::move(there);
 }
 
+std::optional<Time> Holders::last_leaving() {
+  if (leaving_ == 0) return std::nullopt;
+  std::optional<Time> last;
+  for (const auto& [end, holder] : by_end())
+    if (holder->leaving) last = end;
+  return last;
+}
+
 void Holders::count(const Holder& holder, int sign) {
   Sum& sum = sums_[static_cast<std::size_t>(holder.run_class)];
   sum.devices += sign * device_count(holder);

@@ -30,6 +30,10 @@ struct Holder {
   bool arriving = false;
 };
 std::int64_t device_count(const Holder& holder);
+// Any run that is not preemptible may have it leave.
+inline bool is_evictable(const Holder& holder) {
+  return holder.run_class == RunClass::preemptible && !holder.leaving;
+}
 
 class Holders {
  public:
@@ -54,6 +58,8 @@ class Holders {
   std::int64_t devices_of(RunClass run_class) const { return of(run_class).devices; }
   int count_of(RunClass run_class) const { return of(run_class).runs; }
   int leaving() const { return leaving_; }
+  // When the last of those who were told to leave is expected to have gone.
+  std::optional<Time> last_leaving();
   // How many may be moved, or paused, as far as is told.
   int movable() const { return movable_; }
   int pausable() const { return pausable_; }

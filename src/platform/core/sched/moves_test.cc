@@ -193,6 +193,47 @@ TEST(Evictions, LetPreemptibleRunsPassTheHeadThatCanTakeTheirDevicesBack) {
   EXPECT_THAT(runs_of(plan.placements), ElementsAre(run(2)));
 }
 
+// demo/4 could run beside demo/3 until demo/3 would end, but demo/2 has that evicted at 100.
+TEST(Evictions, LetNobodyPassTheHeadByAPreemptibleRunThatHasPassedIt) {
+  for (const bool vacates_at_once : {true, false}) {
+    SchedulingPolicy policy = policies::kOurs;
+    policy.vacates_at_once = vacates_at_once;
+    Scheduler scheduler(testing_cluster::cluster({{3}}), policy);
+    Holding first = holding(1, "h0", {0});
+    first.expected_end = at_second(100);
+    scheduler.hold(first);
+    scheduler.submit(small(2, 3, 0, 100));
+    scheduler.submit(of_class(RunClass::preemptible, small(3, 1, 1, 900)));
+    scheduler.submit(small(4, 1, 1, 500));
+    EXPECT_THAT(runs_of(scheduler.decide(at_second(10)).placements), ElementsAre(run(3)));
+    EXPECT_EQ(scheduler.waiting().at(0).blocker, run(1));
+    EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(100));
+    scheduler.release(run(1));
+    EXPECT_EQ(evicted(scheduler.decide(at_second(100))), run(3));
+  }
+}
+
+TEST(Evictions, AreNotCountedOnByAHeadThatIsPreemptibleItself) {
+  Scheduler scheduler(testing_cluster::cluster({{1}}), policies::kOurs);
+  scheduler.hold(of_class(RunClass::preemptible, 0, holding(1, "h0", {0})));
+  scheduler.submit(of_class(RunClass::preemptible, small(2, 1, 0, 100)));
+  EXPECT_THAT(scheduler.decide(at_second(10)).evictions, IsEmpty());
+  EXPECT_EQ(scheduler.waiting().at(0).expected_start, at_second(100'000));
+}
+
+// Four devices at once are demo/1's and demo/2's. Beside demo/3 it would be the limit for which
+// demo/2 waits, and nobody is evicted for that.
+TEST(Evictions, AreNotNeededWherePreemptibleRunsLeaveTheHeadItsLimit) {
+  Scheduler scheduler(testing_cluster::cluster({{3, 2}}), policies::kOurs);
+  Limits limits;
+  limits.project_devices["demo"] = 4;
+  scheduler.set_limits(limits);
+  scheduler.hold(holding(1, "h0", {0}));
+  scheduler.submit(small(2, 3, 0, 100));
+  scheduler.submit(of_class(RunClass::preemptible, small(3, 2, 1, 900'000)));
+  EXPECT_THAT(scheduler.decide(at_second(10)).placements, IsEmpty());
+}
+
 Holding pausable(std::int64_t started, Holding holding) {
   holding.may_pause = true;
   holding.started = at_second(started);

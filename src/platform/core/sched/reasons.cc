@@ -59,13 +59,14 @@ std::string need_of(const HostTable& table, const Gang& gang) {
 class Explanation {
  public:
   Explanation(const SchedulingPolicy& policy, const Floor& floor, const Accounts& accounts,
-              WaitingList& waiting, Holders& holders)
+              WaitingList& waiting, Holders& holders, Time now)
       : policy_(policy),
         floor_(floor),
         room_(floor.room()),
         accounts_(accounts),
         waiting_(waiting),
         holders_(holders),
+        now_(now),
         by_shape_(waiting.count_by_shape().size()),
         fits_by_shape_(waiting.count_by_shape().size()) {}
 
@@ -110,6 +111,7 @@ class Explanation {
   const Accounts& accounts_;
   WaitingList& waiting_;
   Holders& holders_;
+  const Time now_;
   std::vector<std::optional<Outlook>> by_shape_;
   std::vector<std::optional<bool>> fits_by_shape_;  // now
   std::optional<RunId> head_;
@@ -215,7 +217,11 @@ const Explanation::Outlook& Explanation::outlook(const Entry& entry) {
     known->reason = Reason("waits for the next pass over the queue");
     return *known;
   }
-  const Reservation reservation(room_, gang, Duration{}, holders_);
+  // Only the first has anybody evicted.
+  const bool evicts =
+      entry.rank != WaitingList::kPreemptible && policy_.passing != Passing::anybody;
+  const Reservation reservation(room_, gang, Duration{}, holders_,
+                                evicts ? std::optional(now_) : std::nullopt);
   known->blocker = reservation.blocker();
   known->start = reservation.start();
   known->reason = Reason(what_it_waits_for(gang, *reservation.blocker()));
@@ -236,8 +242,9 @@ void Explanation::count_in(const Entry& entry) {
 }  // namespace
 
 std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
-                                const Accounts& accounts, WaitingList& waiting, Holders& holders) {
-  return Explanation(policy, floor, accounts, waiting, holders).of_all();
+                                const Accounts& accounts, WaitingList& waiting, Holders& holders,
+                                Time now) {
+  return Explanation(policy, floor, accounts, waiting, holders, now).of_all();
 }
 
 namespace {

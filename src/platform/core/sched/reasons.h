@@ -10,9 +10,10 @@
 namespace lockstep {
 
 // Of everybody who waits, in the order in which they stand; after a decision that started all who
-// could start.
+// could start, at `now`.
 std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
-                                const Accounts& accounts, WaitingList& waiting, Holders& holders);
+                                const Accounts& accounts, WaitingList& waiting, Holders& holders,
+                                Time now);
 
 // That the map is too small for the shape, what it has, and the nearest that would fit.
 Error too_large(const HostTable& table, const Shape& shape);

@@ -26,36 +26,62 @@ struct Reservation::Change {
   std::size_t head = 0;  // of those earlier
 };
 
+// What is still to come, in the order of time.
+struct Reservation::Ahead {
+  const std::vector<Holders::End>& ends;
+  std::span<const Reservation> earlier;
+  std::vector<Change> changes = changes_by(earlier);
+  // Where those earlier are, once they have come.
+  std::vector<std::vector<int>> places = std::vector<std::vector<int>>(earlier.size());
+  std::size_t end = 0, change = 0;
+  bool evicted = false;  // whoever can be evicted has gone
+
+  Time next() const {
+    const Time holder = end < ends.size() ? ends[end].time : Time::max();
+    return change < changes.size() ? std::min(holder, changes[change].at) : holder;
+  }
+};
+
 Reservation::Reservation(const Room& room, const Gang& head, Duration limit, Holders& holders,
-                         std::span<const Reservation> earlier)
+                         std::optional<Time> evicts, std::span<const Reservation> earlier)
     : room_(room), head_(head), limit_(limit) {
   room_.narrow(head.shape.needs);
-  const auto changes = changes_by(earlier);
-  std::vector<std::vector<int>> places(earlier.size());
-  const auto& ends = holders.by_end();
-  std::size_t end = 0, next = 0;
-  do {
-    LS_CHECK(end < ends.size() || next < changes.size());  // it fits when all are gone
-    const bool by_holder =
-        next == changes.size() || (end < ends.size() && ends[end].time <= changes[next].at);
-    start_ = by_holder ? ends[end].time : changes[next].at;
-    blocker_.reset();
-    // All of this moment: who comes then comes after who goes.
-    for (; end < ends.size() && ends[end].time == start_; ++end) {
-      fetch_holders_ahead(ends, end);
-      const bool fitted = head_fits();
-      release(*ends[end].holder);
-      if (!fitted && head_fits()) blocker_ = ends[end].holder->run;
-    }
-    for (; next < changes.size() && changes[next].at <= start_; ++next) {
-      const Gang& gang = earlier[changes[next].head].head_;
-      auto& hosts = places[changes[next].head];
-      if (changes[next].comes)
-        hosts = choose_hosts(seen_by(gang.shape.needs, room_), gang, Fit::best);
-      for (std::size_t i = 0; i < hosts.size(); ++i)
-        change(hosts[i], load_on(gang.shape, i), changes[next].comes ? -1 : 1);
-    }
-  } while (!head_fits());
+  Ahead ahead{.ends = holders.by_end(), .earlier = earlier};
+  if (evicts && holders.count_of(RunClass::preemptible) > 0) {
+    const auto last = holders.last_leaving();
+    while (last && !head_fits() && ahead.next() <= *last) go_on(ahead);
+    if (!head_fits()) evict(ahead, last.value_or(*evicts));
+  }
+  while (!head_fits()) go_on(ahead);
+}
+
+void Reservation::evict(Ahead& ahead, Time when) {
+  start_ = when;
+  blocker_.reset();
+  for (std::size_t i = ahead.end; i < ahead.ends.size(); ++i)
+    if (is_evictable(*ahead.ends[i].holder)) release(*ahead.ends[i].holder);
+  ahead.evicted = true;
+}
+
+// All of the next moment: who comes then comes after who goes.
+void Reservation::go_on(Ahead& ahead) {
+  auto& [ends, earlier, changes, places, end, next, evicted] = ahead;
+  LS_CHECK(end < ends.size() || next < changes.size());  // it fits when all are gone
+  start_ = ahead.next();
+  blocker_.reset();
+  for (; end < ends.size() && ends[end].time == start_; ++end) {
+    fetch_holders_ahead(ends, end);
+    const Holder& holder = *ends[end].holder;
+    if (!evicted || !is_evictable(holder)) release(holder);
+  }
+  for (; next < changes.size() && changes[next].at <= start_; ++next) {
+    const Gang& gang = earlier[changes[next].head].head_;
+    auto& hosts = places[changes[next].head];
+    if (changes[next].comes)
+      hosts = choose_hosts(seen_by(gang.shape.needs, room_), gang, Fit::best);
+    for (std::size_t i = 0; i < hosts.size(); ++i)
+      change(hosts[i], load_on(gang.shape, i), changes[next].comes ? -1 : 1);
+  }
 }
 
 // In the order of time; who goes before who comes.
@@ -99,7 +125,9 @@ bool Reservation::head_fits() const {
 }
 
 void Reservation::release(const Holder& holder) {
+  const bool fitted = head_fits();
   for (const Taken& taken : holder.taken) change(taken.host, load_of(taken), 1);
+  if (!fitted && head_fits()) blocker_ = holder.run;
 }
 
 }  // namespace lockstep

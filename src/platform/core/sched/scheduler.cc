@@ -44,7 +44,7 @@ class Scheduler::State {
 
   Plan decide(Time now);
   std::vector<WaitingRun> waiting() {
-    return explain(policy_, floor_, accounts_, waiting_, holders_);
+    return explain(policy_, floor_, accounts_, waiting_, holders_, decided_);
   }
   std::optional<RunId> head();
 
@@ -88,7 +88,7 @@ class Scheduler::State {
   // Whether the run starts; if it does, it holds devices from here on.
   bool consider(Pass& pass, const Entry& entry, int rank);
   bool may_pass(Pass& pass, const Entry& entry, int rank, std::span<const int> hosts);
-  bool leaves_limits(const Pass& pass, const Entry& entry, int rank) const;
+  bool leaves_limits(const Pass& pass, const Entry& entry) const;
   void meet_full(Pass& pass, const Entry& entry, int rank);
   Reservation keep(const Pass& pass, const Gang& gang, Duration limit, int rank);
   void start(Pass& pass, const Entry& entry, std::span<const int> hosts);
@@ -103,8 +103,8 @@ class Scheduler::State {
   void leave(const RunId& run, Time now);
   void wait_again(Plan& plan, const std::vector<RunId>& taken_back);
   bool ends_in_time(const Pass& pass, const Entry& entry, int rank) const;
-  // Who is preemptible is evicted when a head's time has come; but not while others leave for it:
-  // they would have left in vain.
+  // Who is preemptible is evicted when a head's time has come, which is reckoned without him; but
+  // not while others leave for it: they would have left in vain.
   bool bothers(const Kept& kept, int rank) const {
     return rank != WaitingList::kPreemptible || kept.rank == rank || holders_.leaving() > 0;
   }
@@ -115,6 +115,7 @@ class Scheduler::State {
   Floor floor_;
   WaitingList waiting_;
   Holders holders_;
+  Time decided_{};  // when it last did
   // Of this decision, if devices are not vacated at once: preemptible runs that it has placed.
   // Should one of them have to make room for somebody after all, it has not begun yet.
   std::map<RunId, Want> placed_;
@@ -192,8 +193,12 @@ void Scheduler::State::set_host(const std::string& name, HostState state, std::s
   waiting_.set_open(*host, floor_.is_open(*host));
 }
 
+// It comes to an end: a walk that changes anything starts a run for good, or has one leave, or only
+// places and takes back preemptible runs. Those are taken back for a head that has its place once
+// others have left, and until then none of them takes it again (bothers()).
 Plan Scheduler::State::decide(Time now) {
   Plan plan;
+  decided_ = now;
   placed_.clear();
   for (const Relocation& one : departures_from_drained(floor_, holders_, policy_, now))
     move(plan, one, now);
@@ -321,7 +326,7 @@ bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
   // Nothing has changed since a head could spare its shape no devices.
   if (pass.refused[shape] == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
   if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
-  if (!leaves_limits(pass, entry, rank)) return false;
+  if (!leaves_limits(pass, entry)) return false;
   auto hosts = floor_.choose(gang, policy_.fit);
   if (hosts.empty() && make_room(pass, entry, rank)) hosts = floor_.choose(gang, policy_.fit);
   if (hosts.empty()) {
@@ -342,11 +347,12 @@ bool Scheduler::State::ends_in_time(const Pass& pass, const Entry& entry, int ra
   });
 }
 
-// Whoever would still be there leaves each of them what their project and user may hold.
-bool Scheduler::State::leaves_limits(const Pass& pass, const Entry& entry, int rank) const {
+// Whoever would still be there leaves each of them what their project and user may hold: a head
+// that a limit keeps has nobody evicted.
+bool Scheduler::State::leaves_limits(const Pass& pass, const Entry& entry) const {
   const std::int64_t devices = device_count(waiting_.gang(entry).shape);
   return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
-    return !bothers(kept, rank) || pass.now + entry.limit <= kept.place.start() ||
+    return pass.now + entry.limit <= kept.place.start() ||
            accounts_.allow(kept.account, device_count(kept.gang.shape), entry.account, devices);
   });
 }
@@ -399,7 +405,8 @@ Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration 
   std::vector<Reservation> earlier;
   for (const Kept& kept : pass.kept)
     if (bothers(kept, rank)) earlier.push_back(kept.place);
-  return {floor_.room(), gang, limit, holders_, earlier};
+  const auto evicts = rank == WaitingList::kPreemptible ? std::nullopt : std::optional(pass.now);
+  return {floor_.room(), gang, limit, holders_, evicts, earlier};
 }
 
 void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int> hosts) {

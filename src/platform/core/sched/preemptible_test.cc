@@ -1,0 +1,182 @@
+// Preemptible runs among others, on random loads: whenever they start, no head that can have them
+// evicted starts later by that, and nobody else passes it.
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "platform/core/sched/cluster_for_test.h"
+#include "platform/core/sched/pass.h"
+#include "platform/core/sched/scheduler.h"
+#include "platform/core/sched/waiting_list.h"
+
+namespace lockstep {
+namespace {
+
+using testing_cluster::at_second;
+using testing_cluster::eights;
+
+class MixedLoad {
+ public:
+  MixedLoad(const SchedulingPolicy& policy, std::uint64_t seed)
+      : random_(seed), policy_(policy), scheduler_(map_, policy) {}
+
+  int starts_that_pass() const { return starts_that_pass_; }
+  int evictions() const { return evictions_; }
+  void play() {
+    for (int number = 1; number <= 120; ++number) {
+      now_ += static_cast<std::int64_t>(random_.below(40));
+      release_some();
+      submit(any_want(number));
+      decide();
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+
+ private:
+  Want any_want(int number) {
+    constexpr int kSizes[] = {1, 2, 4, 4, 8, 16, 24};
+    const auto limit = static_cast<std::int64_t>(20 + random_.below(600));
+    Want want =
+        testing_cluster::of_eights(number, kSizes[random_.below(std::size(kSizes))], now_, limit);
+    if (random_.below(2) == 0) want.run_class = RunClass::preemptible;
+    return want;
+  }
+
+  void submit(const Want& want) {
+    scheduler_.submit(want);
+    queue_.emplace(want.run, want);
+    wants_.insert_or_assign(want.run, want);
+  }
+
+  // Those whose time is over, and some others; who was told to leave comes back.
+  void release_some() {
+    const auto held = held_;
+    for (const auto& [run, one] : held) {
+      const bool ends = one.expected_end <= at_second(now_) || random_.below(12) == 0;
+      if (one.leaving ? random_.below(2) == 0 : !ends) continue;
+      scheduler_.release(run);
+      held_.erase(run);
+      if (one.leaving) submit(wants_.at(run));
+    }
+  }
+
+  void decide() {
+    const Time now = at_second(now_);
+    const Plan from_nothing = pass(map_, policy_, wants(), holdings(), now);
+    const Plan plan = scheduler_.decide(now);
+    const auto waiting = scheduler_.waiting();
+    EXPECT_EQ(plan.evictions, from_nothing.evictions);
+    EXPECT_EQ(plan.placements, from_nothing.placements);
+    EXPECT_EQ(waiting, from_nothing.waiting);
+    std::vector<RunId> back;
+    for (const RunId& run : plan.evictions) evict(run, back);
+    for (const Placement& start : plan.placements) begin(start);
+    check_head(plan, waiting);
+    for (const RunId& run : back) submit(wants_.at(run));
+  }
+
+  void evict(const RunId& run, std::vector<RunId>& back) {
+    EXPECT_EQ(wants_.at(run).run_class, RunClass::preemptible);
+    ++evictions_;
+    if (policy_.vacates_at_once) {
+      held_.erase(run);
+      back.push_back(run);
+    } else {
+      held_.at(run).leaving = true;
+      held_.at(run).expected_end = at_second(now_);
+    }
+  }
+
+  void begin(const Placement& start) {
+    const Want& want = wants_.at(start.run);
+    held_[start.run] = {.run = start.run,
+                        .slices = start.slices,
+                        .expected_end = at_second(now_) + want.limit,
+                        .started = at_second(now_),
+                        .run_class = want.run_class,
+                        .arrived = want.arrived,
+                        .timeout = want.limit};
+    queue_.erase(start.run);
+  }
+
+  bool stands_ahead(const RunId& run, const Want& head) const {
+    const Want& want = wants_.at(run);
+    return want.run_class == RunClass::normal &&
+           order_key(policy_, want) < order_key(policy_, head);
+  }
+
+  void check_head(const Plan& plan, const std::vector<WaitingRun>& waiting) {
+    const auto former = std::exchange(head_, std::nullopt);
+    for (const auto& [run, one] : held_)
+      if (one.leaving) return;
+    if (waiting.empty() || wants_.at(waiting[0].run).run_class != RunClass::normal) return;
+    const Want& head = wants_.at(waiting[0].run);
+    head_ = waiting[0];
+    // As if those who are preemptible and those who pass it now held nothing.
+    std::vector<Holding> others;
+    for (const auto& [run, one] : held_)
+      if (one.run_class == RunClass::normal) others.push_back(one);
+    bool was_passed = false;
+    for (const Placement& start : plan.placements) {
+      if (stands_ahead(start.run, head)) continue;
+      was_passed = true;
+      std::erase_if(others, [&](const Holding& one) { return one.run == start.run; });
+    }
+    const Plan alone = pass(map_, policy_, std::vector{head}, others, at_second(now_));
+    ASSERT_EQ(alone.waiting.size(), 1u) << text(head.run) << " could have had them evicted";
+    EXPECT_EQ(head_->expected_start, alone.waiting[0].expected_start) << text(head.run);
+    starts_that_pass_ += int{was_passed};
+    if (!former || former->run != head.run) return;
+    for (const Placement& start : plan.placements)
+      if (stands_ahead(start.run, head)) return;
+    EXPECT_LE(head_->expected_start, former->expected_start) << text(head.run) << " is put off";
+  }
+
+  std::vector<Want> wants() const {
+    std::vector<Want> all;
+    for (const auto& [run, want] : queue_) all.push_back(want);
+    return all;
+  }
+  std::vector<Holding> holdings() const {
+    std::vector<Holding> all;
+    for (const auto& [run, one] : held_) all.push_back(one);
+    return all;
+  }
+
+  Random random_;
+  const Map map_ = eights(2, 3);
+  const SchedulingPolicy policy_;
+  Scheduler scheduler_;
+  std::map<RunId, Want> queue_;
+  std::map<RunId, Want> wants_;  // all there were
+  std::map<RunId, Holding> held_;
+  std::optional<WaitingRun> head_;  // as it was told, if nobody was leaving
+  std::int64_t now_ = 0;
+  int starts_that_pass_ = 0;
+  int evictions_ = 0;
+};
+
+TEST(Preemptible, RunsNeverPutOffAHeadThatCanHaveThemEvicted) {
+  for (const bool vacates_at_once : {true, false}) {
+    SchedulingPolicy policy = policies::kOurs;
+    policy.vacates_at_once = vacates_at_once;
+    int passes = 0, evictions = 0;
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      SCOPED_TRACE(seed);
+      MixedLoad load(policy, seed);
+      load.play();
+      passes += load.starts_that_pass();
+      evictions += load.evictions();
+      if (::testing::Test::HasFailure()) return;
+    }
+    EXPECT_GT(passes, 100);
+    EXPECT_GT(evictions, 100);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
