@@ -44,8 +44,9 @@ std::optional<Victims> pausing_for(const Claim& claim, const HostTable& table, P
 
 Departures departures_for(const Claim& claim, const Floor& floor, Holders& holders,
                           const SchedulingPolicy& policy, Time now) {
-  const bool anybody = holders.count_of(RunClass::preemptible) > 0 || holders.movable() > 0 ||
-                       holders.pausable() > 0;
+  const bool anybody = holders.count_of(RunClass::preemptible) > 0 ||
+                       (policy.moves && holders.movable() > 0) ||
+                       (policy.pausing != Pausing::nobody && holders.pausable() > 0);
   if (!anybody) return {};
   if (fits_once_left(claim.gang, floor, holders)) return {};
   const Room room = once_left(floor, holders);

@@ -44,16 +44,16 @@ std::vector<int> Floor::choose(const Gang& gang, Fit fit) const {
   return hosts.empty() ? choose_hosts(any, gang, fit) : hosts;
 }
 
-std::vector<Taken> Floor::take(const Shape& shape, std::span<const int> hosts) {
-  std::vector<Taken> taken;
+TakenList Floor::take(const Shape& shape, std::span<const int> hosts) {
+  TakenList taken;
   taken.reserve(hosts.size());
   for (std::size_t i = 0; i < hosts.size(); ++i)
     taken.push_back(take_lowest(hosts[i], load_on(shape, i)));
   return taken;
 }
 
-std::vector<Taken> Floor::take(std::span<const Slice> slices, const Needs& needs) {
-  std::vector<Taken> taken;
+TakenList Floor::take(std::span<const Slice> slices, const Needs& needs) {
+  TakenList taken;
   taken.reserve(slices.size());
   for (const Slice& slice : slices) {
     const auto host = table_.find(slice.host);
@@ -77,14 +77,14 @@ void Floor::fetch(std::span<const Slice> slices) const {
   }
 }
 
-void Floor::give(std::span<const Taken> taken) {
+void Floor::give(const TakenList& taken) {
   for (const Taken& part : taken) {
     part.devices.for_each([&](int device) { busy_[place_of(part.host, device)] = false; });
     room_.give(part.host, load_of(part));
   }
 }
 
-std::vector<Slice> Floor::named(std::span<const Taken> taken) const {
+std::vector<Slice> Floor::named(const TakenList& taken) const {
   std::vector<Slice> slices;
   slices.reserve(taken.size());
   for (const Taken& part : taken)
@@ -104,7 +104,7 @@ void Floor::set(int host, HostState state, std::string why) {
 }
 
 Taken Floor::take_lowest(int host, const Load& load) {
-  Taken taken{host, {}, load.cores, load.memory};
+  Taken taken{.host = host, .cores = load.cores, .memory = load.memory};
   int missing = load.devices;
   for (int device = 0; missing > 0; ++device) {
     if (busy_[place_of(host, device)]) continue;
@@ -118,7 +118,7 @@ Taken Floor::take_lowest(int host, const Load& load) {
 
 // Their bits alone.
 Taken Floor::take_these(int host, std::span<const int> devices) {
-  Taken taken{.host = host, .devices = {}};
+  Taken taken{.host = host};
   const int capacity = spans_[as_index(host)].capacity;
   for (int device : devices) {
     if (device < 0 || device >= capacity || busy_[place_of(host, device)]) continue;

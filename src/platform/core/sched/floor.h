@@ -8,22 +8,11 @@
 #include <vector>
 
 #include "platform/core/model/host_state.h"
-#include "platform/core/sched/device_set.h"
 #include "platform/core/sched/policy.h"
 #include "platform/core/sched/room.h"
+#include "platform/core/sched/taken_list.h"
 
 namespace lockstep {
-
-// Devices of one host, by its position in the map, and what goes with them.
-struct Taken {
-  int host = 0;
-  DeviceSet devices{};
-  int cores = 0;
-  Bytes memory{};
-};
-inline Load load_of(const Taken& taken) {
-  return {static_cast<int>(taken.devices.size()), taken.cores, taken.memory};
-}
 
 class Floor {
  public:
@@ -37,13 +26,13 @@ class Floor {
   std::vector<int> choose(const Gang& gang, Fit fit) const;
 
   // The lowest free ones of each host: as many as the shape needs of the i-th.
-  std::vector<Taken> take(const Shape& shape, std::span<const int> hosts);
+  TakenList take(const Shape& shape, std::span<const int> hosts);
   // These, as far as the map has them and they are free.
-  std::vector<Taken> take(std::span<const Slice> slices, const Needs& needs);
-  void give(std::span<const Taken> taken);
+  TakenList take(std::span<const Slice> slices, const Needs& needs);
+  void give(const TakenList& taken);
   // These will be taken soon: what is known of their hosts lies anywhere in memory.
   void fetch(std::span<const Slice> slices) const;
-  std::vector<Slice> named(std::span<const Taken> taken) const;
+  std::vector<Slice> named(const TakenList& taken) const;
 
   // Why: one clause for people.
   void set(int host, HostState state, std::string why);

@@ -22,26 +22,32 @@ std::uint64_t Holders::Sooner::prefix(const End& end) {
 
 std::optional<int> Holders::find(const RunId& run, bool arriving) const {
   return by_run_.find(hash_of(run), [&](int slot) {
-    const Holder& holder = holders_[as_index(slot)];
+    const Holder& holder = at(slot);
     return holder.run == run && holder.arriving == arriving;
   });
 }
 
-int Holders::take_slot(Holder holder) {
-  if (free_slots_.empty()) {
-    holders_.push_back(std::move(holder));
-    return static_cast<int>(holders_.size()) - 1;
-  }
-  const int slot = free_slots_.back();
-  free_slots_.pop_back();
-  holders_[as_index(slot)] = std::move(holder);
-  return slot;
+void Holders::reserve(std::size_t count) {
+  by_run_.reserve(count);
+  ends_.reserve(count);
 }
 
-void Holders::add(Holder holder) {
+int Holders::take_slot(Holder&& holder) {
+  if (!free_slots_.empty()) {
+    const int slot = free_slots_.back();
+    free_slots_.pop_back();
+    at(slot) = std::move(holder);
+    return slot;
+  }
+  if (blocks_.empty() || blocks_.back().size() == kBlock) blocks_.emplace_back().reserve(kBlock);
+  blocks_.back().push_back(std::move(holder));
+  return static_cast<int>((blocks_.size() - 1) * kBlock + blocks_.back().size()) - 1;
+}
+
+void Holders::add(Holder&& holder) {
   LS_CHECK(!contains(holder.run, holder.arriving));
   const int slot = take_slot(std::move(holder));
-  const Holder& there = holders_[as_index(slot)];
+  const Holder& there = at(slot);
   by_run_.add(hash_of(there.run), slot);
   count(there, 1);
   ends_.add({there.expected_end, &there});
@@ -50,7 +56,7 @@ void Holders::add(Holder holder) {
 Holder Holders::remove(const RunId& run, bool arriving) {
   const auto slot = find(run, arriving);
   LS_CHECK(slot.has_value());
-  Holder& there = holders_[as_index(*slot)];
+  Holder& there = at(*slot);
   count(there, -1);
   ends_.remove({there.expected_end, &there});
   by_run_.remove(hash_of(run), *slot);

@@ -1,8 +1,8 @@
 // Holders: who holds which devices, in the order in which they are expected to end.
 #pragma once
 
-#include <deque>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "platform/core/sched/accounts.h"
@@ -13,8 +13,8 @@
 namespace lockstep {
 
 struct Holder {
+  TakenList taken;  // first: what a reservation reads
   RunId run;
-  std::vector<Taken> taken;
   Time expected_end{};
   int moves_left = 0;
   Time started{};
@@ -45,14 +45,16 @@ class Holders {
 
   Holders() : ends_(Sooner{}) {}
 
-  void add(Holder holder);
+  void add(Holder&& holder);
+  // So many will be added.
+  void reserve(std::size_t count);
   // It holds devices.
   Holder remove(const RunId& run, bool arriving = false);
   bool contains(const RunId& run, bool arriving = false) const {
     return find(run, arriving).has_value();
   }
   // By their end, then by their run.
-  const std::vector<End>& by_end() { return ends_.items(); }
+  std::span<const End> by_end() { return ends_.items(); }
 
   // Of those of a class: what they hold together, and how many they are.
   std::int64_t devices_of(RunClass run_class) const { return of(run_class).devices; }
@@ -76,10 +78,17 @@ class Holders {
   const Sum& of(RunClass run_class) const { return sums_[static_cast<std::size_t>(run_class)]; }
   void count(const Holder& holder, int sign);
 
-  std::optional<int> find(const RunId& run, bool arriving) const;
-  int take_slot(Holder holder);
+  static constexpr std::size_t kBlock = 256;  // holders
 
-  std::deque<Holder> holders_;  // by slot; they stay where they are
+  Holder& at(int slot) { return blocks_[as_index(slot) / kBlock][as_index(slot) % kBlock]; }
+  const Holder& at(int slot) const {
+    return blocks_[as_index(slot) / kBlock][as_index(slot) % kBlock];
+  }
+  std::optional<int> find(const RunId& run, bool arriving) const;
+  int take_slot(Holder&& holder);
+
+  // By slot; each block has room for kBlock from the first on, so they stay where they are.
+  std::vector<std::vector<Holder>> blocks_;
   std::vector<int> free_slots_;
   SlotIndex by_run_;
   SortedItems<End, Sooner> ends_;

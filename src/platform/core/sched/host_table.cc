@@ -26,22 +26,38 @@ HostTable::Traits traits_of(const Host& host) {
   return traits;
 }
 
+constexpr std::size_t kLine = 64;  // bytes of a cache's
+
 // What is read of a host lies in three places.
 void fetch_hosts_ahead(const std::vector<const Host*>& hosts, std::size_t i) {
   constexpr std::size_t kNear = 6, kFar = 12, kFarthest = 18;
   if (i + kFarthest >= hosts.size()) return;
-  __builtin_prefetch(&hosts[i + kFarthest]->islands);
+  const auto* far = reinterpret_cast<const char*>(hosts[i + kFarthest]);
+  for (std::size_t at = 0; at < sizeof(Host); at += kLine) __builtin_prefetch(far + at);
   __builtin_prefetch(hosts[i + kFar]->islands.data());
-  constexpr std::size_t kOfALine = std::max<std::size_t>(1, 64 / sizeof(Device));
+  constexpr std::size_t kOfALine = std::max<std::size_t>(1, kLine / sizeof(Device));
   for (const Island& island : hosts[i + kNear]->islands)
     for (std::size_t d = 0; d < island.devices.size(); d += kOfALine)
       __builtin_prefetch(&island.devices[d]);
 }
 
+// In the map's order.
+std::vector<const Host*> all_hosts(const Map& map) {
+  std::size_t count = 0;
+  for (const Pod& pod : map.pods)
+    for (const Leaf& leaf : pod.leaves) count += leaf.hosts.size();
+  std::vector<const Host*> all;
+  all.reserve(count);
+  for (const Pod& pod : map.pods)
+    for (const Leaf& leaf : pod.leaves)
+      for (const Host& host : leaf.hosts) all.push_back(&host);
+  return all;
+}
+
 }  // namespace
 
 HostTable::HostTable(const Map& map) {
-  const auto all = hosts(map);
+  const auto all = all_hosts(map);
   names.reserve(all.size());
   capacity.reserve(all.size());
   traits.reserve(all.size());

@@ -2,6 +2,7 @@
 // share of the devices. Those beyond it stand among the normal runs by their keys, behind equals.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "platform/core/sched/holders.h"
@@ -18,7 +19,7 @@ inline bool lane_has_room(const SchedulingPolicy& policy, const HostTable& table
 // Looks at entries, which are sorted by rank and key, in the order in which they stand, until
 // `look` is false. has_room: whether the lane has, for an entry of a debug run.
 template <class HasRoom, class Look>
-void in_turn(const std::vector<WaitingList::Entry>& entries, const HasRoom& has_room,
+void in_turn(std::span<const WaitingList::Entry> entries, const HasRoom& has_room,
              const Look& look) {
   std::vector<const WaitingList::Entry*> beyond;
   auto next = entries.begin();

@@ -59,7 +59,8 @@ std::string need_of(const HostTable& table, const Gang& gang) {
 class Explanation {
  public:
   Explanation(const SchedulingPolicy& policy, const Floor& floor, const Accounts& accounts,
-              WaitingList& waiting, Holders& holders, Time now)
+              WaitingList& waiting, Holders& holders, Time now,
+              const std::optional<HeadStart>& first)
       : policy_(policy),
         floor_(floor),
         room_(floor.room()),
@@ -67,12 +68,13 @@ class Explanation {
         waiting_(waiting),
         holders_(holders),
         now_(now),
+        first_(first),
         by_shape_(waiting.count_by_shape().size()),
         fits_by_shape_(waiting.count_by_shape().size()) {}
 
   std::vector<WaitingRun> of_all() {
     std::vector<WaitingRun> all;
-    const auto& entries = waiting_.entries();
+    const auto entries = waiting_.entries();
     all.reserve(entries.size());
     const auto look = [&](const Entry& entry) {
       explain(entry, all.emplace_back());
@@ -102,6 +104,7 @@ class Explanation {
   const Reason& could_delay(Duration limit);
   bool fits(const Entry& entry);
   const Outlook& outlook(const Entry& entry);
+  HeadStart start_of(const Entry& entry) const;
   std::string what_it_waits_for(const Gang& gang, const RunId& blocker) const;
   void count_in(const Entry& entry);
 
@@ -112,6 +115,7 @@ class Explanation {
   WaitingList& waiting_;
   Holders& holders_;
   const Time now_;
+  const std::optional<HeadStart>& first_;
   std::vector<std::optional<Outlook>> by_shape_;
   std::vector<std::optional<bool>> fits_by_shape_;  // now
   std::optional<RunId> head_;
@@ -217,15 +221,22 @@ const Explanation::Outlook& Explanation::outlook(const Entry& entry) {
     known->reason = Reason("waits for the next pass over the queue");
     return *known;
   }
+  const HeadStart found = start_of(entry);
+  known->blocker = found.blocker;
+  known->start = found.start;
+  known->reason = Reason(what_it_waits_for(gang, *found.blocker));
+  return *known;
+}
+
+HeadStart Explanation::start_of(const Entry& entry) const {
+  RunId run = waiting_.run(entry);
+  if (first_ && first_->run == run) return *first_;
   // Only the first has anybody evicted.
   const bool evicts =
       entry.rank != WaitingList::kPreemptible && policy_.passing != Passing::anybody;
-  const Reservation reservation(room_, gang, Duration{}, holders_,
+  const Reservation reservation(room_, waiting_.gang(entry), Duration{}, holders_,
                                 evicts ? std::optional(now_) : std::nullopt);
-  known->blocker = reservation.blocker();
-  known->start = reservation.start();
-  known->reason = Reason(what_it_waits_for(gang, *reservation.blocker()));
-  return *known;
+  return {std::move(run), reservation.start(), reservation.blocker()};
 }
 
 std::string Explanation::what_it_waits_for(const Gang& gang, const RunId& blocker) const {
@@ -243,8 +254,8 @@ void Explanation::count_in(const Entry& entry) {
 
 std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
                                 const Accounts& accounts, WaitingList& waiting, Holders& holders,
-                                Time now) {
-  return Explanation(policy, floor, accounts, waiting, holders, now).of_all();
+                                Time now, const std::optional<HeadStart>& first) {
+  return Explanation(policy, floor, accounts, waiting, holders, now, first).of_all();
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // Why runs wait, for whom, and until when.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -9,11 +10,18 @@
 
 namespace lockstep {
 
+// When a head starts, and by whose end (Reservation).
+struct HeadStart {
+  RunId run;
+  Time start{};
+  std::optional<RunId> blocker;
+};
+
 // Of everybody who waits, in the order in which they stand; after a decision that started all who
-// could start, at `now`.
+// could start, at `now`. first: what is known already of the first head.
 std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
                                 const Accounts& accounts, WaitingList& waiting, Holders& holders,
-                                Time now);
+                                Time now, const std::optional<HeadStart>& first);
 
 // That the map is too small for the shape, what it has, and the nearest that would fit.
 Error too_large(const HostTable& table, const Shape& shape);

@@ -10,11 +10,12 @@ namespace lockstep {
 namespace {
 
 // Holders lie anywhere in memory: while some are released, those behind them are fetched.
-void fetch_holders_ahead(const std::vector<Holders::End>& ends, std::size_t i) {
+void fetch_holders_ahead(std::span<const Holders::End> ends, std::size_t i) {
   constexpr std::size_t kNear = 4, kFar = 8;
   if (i + kFar >= ends.size()) return;
   __builtin_prefetch(&ends[i + kFar].holder->taken);
-  __builtin_prefetch(ends[i + kNear].holder->taken.data());
+  const TakenList& taken = ends[i + kNear].holder->taken;
+  if (taken.size() > 1) __builtin_prefetch(taken.data());
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ struct Reservation::Change {
 
 // What is still to come, in the order of time.
 struct Reservation::Ahead {
-  const std::vector<Holders::End>& ends;
+  std::span<const Holders::End> ends;
   std::span<const Reservation> earlier;
   std::vector<Change> changes = changes_by(earlier);
   // Where those earlier are, once they have come.

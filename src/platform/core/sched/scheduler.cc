@@ -33,8 +33,14 @@ class Scheduler::State {
   void submit(const Want& want) {
     waiting_.add(want, accounts_.number_of(want.run.project, want.user));
   }
-  void expect_more(std::size_t runs) { waiting_.reserve(runs); }
-  void withdraw(const RunId& run) { waiting_.remove(run); }
+  void expect_more(std::size_t waiting, std::size_t holding) {
+    waiting_.reserve(waiting);
+    holders_.reserve(holding);
+  }
+  void withdraw(const RunId& run) {
+    first_.reset();
+    waiting_.remove(run);
+  }
   void hold(const Holding& holding);
   void fetch(const Holding& holding, bool far) const;
   void expect(const RunId& run, Time expected_end);
@@ -44,33 +50,39 @@ class Scheduler::State {
 
   Plan decide(Time now);
   std::vector<WaitingRun> waiting() {
-    return explain(policy_, floor_, accounts_, waiting_, holders_, decided_);
+    std::optional<HeadStart> first;
+    if (first_)
+      first = {waiting_.run(first_->entry), first_->place.start(), first_->place.blocker()};
+    return explain(policy_, floor_, accounts_, waiting_, holders_, decided_, first);
   }
   std::optional<RunId> head();
 
  private:
   using Entry = WaitingList::Entry;
+  static constexpr std::size_t kNeverRefused = static_cast<std::size_t>(-1);
 
   // Of one that has to wait.
   struct Kept {
     Reservation place;
     int rank = 0;
     Gang gang;
-    Duration limit{};
-    Accounts::Number account = 0;
+    Entry entry;
+  };
+  // Of the runs of one shape.
+  struct OfShape {
+    int left = 0;       // how many may still start
+    bool full = false;  // it fits nowhere
+    // How many runs had started when its next would have delayed a head.
+    std::size_t refused = kNeverRefused;
+    // And behind the heads: who runs longer than this has not to be looked at, see skim().
+    Duration longest = Duration::max();
   };
   // What one walk over the queue has found so far.
   struct Pass {
     Time now;
     std::vector<Kept> kept{};
     std::array<int, WaitingList::kRanks> heads{};  // by rank: those that did not fit and may block
-    // By shape: how many of its runs may still start; whether it fits nowhere; how many runs had
-    // started when its next would have delayed a head.
-    std::vector<int> left{};
-    std::vector<char> full{};
-    std::vector<std::size_t> refused{};
-    // And behind the heads: who runs longer than this has not to be looked at, see skim().
-    std::vector<Duration> longest{};
+    std::vector<OfShape> shapes{};                 // by number
     std::size_t shapes_left = 0;
     std::vector<std::size_t> started{};  // positions in the order
     std::vector<RunId> taken_back{};     // were placed by this decision, and make room now
@@ -90,6 +102,7 @@ class Scheduler::State {
   bool may_pass(Pass& pass, const Entry& entry, int rank, std::span<const int> hosts);
   bool leaves_limits(const Pass& pass, const Entry& entry) const;
   void meet_full(Pass& pass, const Entry& entry, int rank);
+  bool known_head(const Pass& pass, const Entry& entry, int rank) const;
   Reservation keep(const Pass& pass, const Gang& gang, Duration limit, int rank);
   void start(Pass& pass, const Entry& entry, std::span<const int> hosts);
   bool has_room_in_lane(const Entry& entry) const;
@@ -116,14 +129,15 @@ class Scheduler::State {
   WaitingList waiting_;
   Holders holders_;
   Time decided_{};  // when it last did
+  // The first head, as the last walk has found it; none once devices have changed hands since.
+  std::optional<Kept> first_;
+  std::vector<OfShape> shapes_;  // a walk's, kept for its memory alone
   // Of this decision, if devices are not vacated at once: preemptible runs that it has placed.
   // Should one of them have to make room for somebody after all, it has not begun yet.
   std::map<RunId, Want> placed_;
 };
 
 namespace {
-
-constexpr std::size_t kNeverRefused = static_cast<std::size_t>(-1);
 
 void append(Plan& plan, Plan more) {
   std::ranges::move(more.evictions, std::back_inserter(plan.evictions));
@@ -133,9 +147,9 @@ void append(Plan& plan, Plan more) {
 }
 
 // Devices where it goes. They count to no limit: it holds as many already.
-Holder kept_for(const Holder& holder, std::vector<Taken> taken, Time until) {
-  return {.run = holder.run,
-          .taken = std::move(taken),
+Holder kept_for(const Holder& holder, TakenList taken, Time until) {
+  return {.taken = std::move(taken),
+          .run = holder.run,
           .expected_end = until,
           .run_class = holder.run_class,
           .account = holder.account,
@@ -147,9 +161,10 @@ Holder kept_for(const Holder& holder, std::vector<Taken> taken, Time until) {
 
 void Scheduler::State::hold(const Holding& holding) {
   LS_CHECK(!waiting_.contains(holding.run));
+  first_.reset();
   const auto account = accounts_.number_of(holding.run.project, holding.user);
-  Holder holder{.run = holding.run,
-                .taken = floor_.take(holding.slices, holding.needs),
+  Holder holder{.taken = floor_.take(holding.slices, holding.needs),
+                .run = holding.run,
                 .expected_end = holding.expected_end,
                 .moves_left = holding.moves_left,
                 .started = holding.started,
@@ -174,12 +189,14 @@ void Scheduler::State::fetch(const Holding& holding, bool far) const {
 }
 
 void Scheduler::State::expect(const RunId& run, Time expected_end) {
+  first_.reset();
   Holder holder = holders_.remove(run);
   holder.expected_end = expected_end;
   holders_.add(std::move(holder));
 }
 
 void Scheduler::State::release(const RunId& run) {
+  first_.reset();
   const Holder holder = holders_.remove(run);
   accounts_.give(holder.account, device_count(holder));
   floor_.give(holder.taken);
@@ -189,6 +206,7 @@ void Scheduler::State::release(const RunId& run) {
 void Scheduler::State::set_host(const std::string& name, HostState state, std::string why) {
   const auto host = table_.find(name);
   if (!host) return;
+  first_.reset();
   floor_.set(*host, state, std::move(why));
   waiting_.set_open(*host, floor_.is_open(*host));
 }
@@ -222,7 +240,7 @@ void Scheduler::State::wait_again(Plan& plan, const std::vector<RunId>& taken_ba
 }
 
 Plan Scheduler::State::walk(Time now, std::vector<RunId>& taken_back) {
-  const auto& entries = waiting_.entries();
+  const auto entries = waiting_.entries();
   Pass pass = begin(now);
   // The lane; whoever is beyond it stands among the others by its key.
   std::vector<std::size_t> beyond;
@@ -254,16 +272,21 @@ Plan Scheduler::State::walk(Time now, std::vector<RunId>& taken_back) {
   std::ranges::sort(pass.started);
   waiting_.remove_at(pass.started);
   taken_back = std::move(pass.taken_back);
+  shapes_ = std::move(pass.shapes);
+  // Whoever started after it was reckoned may have changed it.
+  if (pass.started.empty() && taken_back.empty() && !pass.kept.empty())
+    first_ = std::move(pass.kept.front());
   return std::move(pass.plan);
 }
 
 Scheduler::State::Pass Scheduler::State::begin(Time now) {
   Pass pass{.now = now};
-  pass.left = waiting_.count_by_shape();
-  pass.full.resize(pass.left.size(), 0);
-  pass.refused.resize(pass.left.size(), kNeverRefused);
-  pass.longest.resize(pass.left.size(), Duration::max());
-  pass.shapes_left = pass.left.size() - static_cast<std::size_t>(std::ranges::count(pass.left, 0));
+  pass.shapes = std::move(shapes_);
+  pass.shapes.clear();
+  for (const int count : waiting_.count_by_shape()) {
+    pass.shapes.push_back({.left = count});
+    pass.shapes_left += static_cast<std::size_t>(count > 0);
+  }
   return pass;
 }
 
@@ -278,10 +301,10 @@ void Scheduler::State::look_at(Pass& pass, std::size_t position, int rank) {
 // From there on the first for whom consider() may do anything. Most of those who wait behind the
 // heads are passed over here, at a nanosecond each.
 std::size_t Scheduler::State::skim(const Pass& pass, std::size_t next) {
-  const auto& entries = waiting_.entries();
+  const auto entries = waiting_.entries();
   if (pass.heads[WaitingList::kOrdinary] < policy_.reservations) return next;
   while (next < entries.size() && entries[next].rank == WaitingList::kOrdinary &&
-         entries[next].limit > pass.longest[as_index(entries[next].shape)])
+         entries[next].limit > pass.shapes[as_index(entries[next].shape)].longest)
     ++next;
   return next;
 }
@@ -289,21 +312,21 @@ std::size_t Scheduler::State::skim(const Pass& pass, std::size_t next) {
 // What consider() has found of a shape: it fits nowhere, or only who ends before every head starts.
 void Scheduler::State::note(Pass& pass, int shape, bool starts) const {
   if (starts) {  // what the heads can spare is another now
-    for (std::size_t i = 0; i < pass.longest.size(); ++i)
-      if (!pass.full[i]) pass.longest[i] = Duration::max();
+    for (OfShape& one : pass.shapes)
+      if (!one.full) one.longest = Duration::max();
     return;
   }
-  const std::size_t i = as_index(shape);
-  if (pass.full[i]) {
-    pass.longest[i] = Duration::min();
-  } else if (pass.refused[i] == pass.started.size()) {
+  OfShape& found = pass.shapes[as_index(shape)];
+  if (found.full) {
+    found.longest = Duration::min();
+  } else if (found.refused == pass.started.size()) {
     for (const Kept& kept : pass.kept)
-      pass.longest[i] = std::min(pass.longest[i], kept.place.start() - pass.now);
+      found.longest = std::min(found.longest, kept.place.start() - pass.now);
   }
 }
 
 void Scheduler::State::pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates) {
-  const auto& entries = waiting_.entries();
+  const auto entries = waiting_.entries();
   std::ranges::stable_sort(candidates, {}, [&](std::size_t i) { return entries[i].limit; });
   for (auto next = candidates.begin(); next != candidates.end() && pass.shapes_left > 0;) {
     const std::size_t starts = pass.started.size();
@@ -318,13 +341,13 @@ void Scheduler::State::pass_shortest_first(Pass& pass, std::vector<std::size_t> 
 }
 
 bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
-  const std::size_t shape = as_index(entry.shape);
+  OfShape& shape = pass.shapes[as_index(entry.shape)];
   const Gang& gang = waiting_.gang(entry);
   const bool may_be_head =
       can_be_placed(gang.reach) && pass.heads[as_index(rank)] < policy_.reservations;
-  if (pass.full[shape] && !may_be_head) return false;
+  if (shape.full && !may_be_head) return false;
   // Nothing has changed since a head could spare its shape no devices.
-  if (pass.refused[shape] == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
+  if (shape.refused == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
   if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
   if (!leaves_limits(pass, entry)) return false;
   auto hosts = floor_.choose(gang, policy_.fit);
@@ -334,7 +357,7 @@ bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
     return false;
   }
   if (!may_pass(pass, entry, rank, hosts)) {
-    pass.refused[shape] = pass.started.size();
+    shape.refused = pass.started.size();
     return false;
   }
   start(pass, entry, hosts);
@@ -353,7 +376,8 @@ bool Scheduler::State::leaves_limits(const Pass& pass, const Entry& entry) const
   const std::int64_t devices = device_count(waiting_.gang(entry).shape);
   return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
     return pass.now + entry.limit <= kept.place.start() ||
-           accounts_.allow(kept.account, device_count(kept.gang.shape), entry.account, devices);
+           accounts_.allow(kept.entry.account, device_count(kept.gang.shape), entry.account,
+                           devices);
   });
 }
 
@@ -388,8 +412,7 @@ std::optional<RunId> Scheduler::State::head() {
 
 // The first of a rank that do not fit are its heads. One that cannot be placed blocks nobody.
 void Scheduler::State::meet_full(Pass& pass, const Entry& entry, int rank) {
-  if (!pass.full[as_index(entry.shape)]) --pass.shapes_left;
-  pass.full[as_index(entry.shape)] = 1;
+  if (!std::exchange(pass.shapes[as_index(entry.shape)].full, true)) --pass.shapes_left;
   const Gang& gang = waiting_.gang(entry);
   int& heads = pass.heads[as_index(rank)];
   if (!can_be_placed(gang.reach) || heads == policy_.reservations) return;
@@ -397,8 +420,15 @@ void Scheduler::State::meet_full(Pass& pass, const Entry& entry, int rank) {
   // Where nobody behind fits either, nobody has to be held back.
   const bool is_last = rank == WaitingList::kOrdinary && pass.shapes_left == 0;
   if (policy_.passing != Passing::backfill || is_last) return;
-  pass.kept.push_back(
-      {keep(pass, gang, entry.limit, rank), rank, gang, entry.limit, entry.account});
+  pass.kept.push_back(known_head(pass, entry, rank)
+                          ? *std::exchange(first_, std::nullopt)
+                          : Kept{keep(pass, gang, entry.limit, rank), rank, gang, entry});
+}
+
+// Whether it is as the last walk has found it. Nobody whom it could have evicted has a say in that.
+bool Scheduler::State::known_head(const Pass& pass, const Entry& entry, int rank) const {
+  return first_ && pass.kept.empty() && first_->rank == rank && first_->entry.slot == entry.slot &&
+         holders_.count_of(RunClass::preemptible) == 0;
 }
 
 Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration limit, int rank) {
@@ -410,11 +440,12 @@ Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration 
 }
 
 void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int> hosts) {
-  if (--pass.left[as_index(entry.shape)] == 0) --pass.shapes_left;
+  first_.reset();
+  if (--pass.shapes[as_index(entry.shape)].left == 0) --pass.shapes_left;
   const Want want = waiting_.want(entry);
   const Shape& shape = waiting_.gang(entry).shape;
-  Holder holder{.run = want.run,
-                .taken = floor_.take(shape, hosts),
+  Holder holder{.taken = floor_.take(shape, hosts),
+                .run = want.run,
                 .expected_end = pass.now + want.limit,
                 .moves_left = want.moves_left,
                 .started = pass.now,
@@ -458,20 +489,16 @@ bool Scheduler::State::make_room(Pass& pass, const Entry& head, int rank) {
   return true;
 }
 
-// Devices have become free: what did not fit may, and heads have their places elsewhere.
+// Devices have become free, and no head had a place yet: what did not fit may.
 void Scheduler::State::look_anew(Pass& pass) {
-  for (std::size_t shape = 0; shape < pass.full.size(); ++shape) {
-    pass.shapes_left += static_cast<std::size_t>(pass.full[shape] && pass.left[shape] > 0);
-    pass.full[shape] = 0;
+  for (OfShape& shape : pass.shapes) {
+    pass.shapes_left += static_cast<std::size_t>(shape.full && shape.left > 0);
+    shape = {.left = shape.left};
   }
-  std::ranges::fill(pass.refused, kNeverRefused);
-  std::ranges::fill(pass.longest, Duration::max());
-  for (Kept& kept : std::exchange(pass.kept, {}))
-    pass.kept.push_back({keep(pass, kept.gang, kept.limit, kept.rank), kept.rank, kept.gang,
-                         kept.limit, kept.account});
 }
 
 void Scheduler::State::move(Plan& plan, const Relocation& relocation, Time now) {
+  first_.reset();
   if (policy_.vacates_at_once)
     relocate(plan, relocation, now);
   else
@@ -513,6 +540,7 @@ void Scheduler::State::evict(Pass& pass, const RunId& run) {
 }
 
 void Scheduler::State::leave(const RunId& run, Time now) {
+  first_.reset();
   Holder holder = holders_.remove(run);
   holder.leaving = true;
   holder.expected_end = now;
@@ -526,7 +554,9 @@ Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 
 void Scheduler::submit(const Want& want) { state_->submit(want); }
-void Scheduler::expect_more(std::size_t runs) { state_->expect_more(runs); }
+void Scheduler::expect_more(std::size_t waiting, std::size_t holding) {
+  state_->expect_more(waiting, holding);
+}
 void Scheduler::withdraw(const RunId& run) { state_->withdraw(run); }
 void Scheduler::hold(const Holding& holding) { state_->hold(holding); }
 void Scheduler::fetch(const Holding& holding, bool far) const { state_->fetch(holding, far); }

@@ -36,8 +36,8 @@ class Scheduler {
   // A run comes to wait; it neither waits nor holds devices. One that the map can never hold is
   // welcome: it blocks nobody, and waiting() says so.
   void submit(const Want& want);
-  // So many runs are about to be submitted: spares work when they are many.
-  void expect_more(std::size_t runs);
+  // So many runs are about to be submitted, and to hold devices: spares work when they are many.
+  void expect_more(std::size_t waiting, std::size_t holding);
   // It waits no longer, without having started (stopped by its user).
   void withdraw(const RunId& run);
   // A run that was not placed by decide() holds devices (after a restart). It does not wait.

@@ -163,7 +163,7 @@ void WaitingList::remove(const RunId& run) {
   forget(entry);
 }
 
-const std::vector<WaitingList::Entry>& WaitingList::entries() {
+std::span<const WaitingList::Entry> WaitingList::entries() {
   if (!rearranged_) stand_behind_priorities();
   rearranged_ = true;
   return entries_.items();

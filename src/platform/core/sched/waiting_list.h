@@ -3,6 +3,7 @@
 // once, by accounts: a hundred thousand runs take thirteen megabytes.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "platform/core/sched/accounts.h"
@@ -44,7 +45,7 @@ class WaitingList {
   void reserve(std::size_t count);
   void remove(const RunId& run);
   bool contains(const RunId& run) const { return find(run).has_value(); }
-  const std::vector<Entry>& entries();
+  std::span<const Entry> entries();
   // Takes out those at these positions of entries(), ascending.
   void remove_at(const std::vector<std::size_t>& positions);
 
