@@ -18,7 +18,8 @@
 // over the global batch.
 //
 // Method: units (unit.h), whose parameters come and go (gather.h) and whose gradients are reduced
-// (reduce.h) while autograd computes others, started by hooks on parameters and blocks' outputs.
+// (reduce.h) while autograd computes others, started by hooks on blocks' outputs and by gradients
+// that arrive (arrivals.h).
 // After Li et al., "PyTorch Distributed", VLDB 2020; Rajbhandari et al., "ZeRO", SC 2020; Zhang et
 // al., "MiCS", VLDB 2022.
 #pragma once
@@ -34,13 +35,16 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
+#include "train/arrivals.h"
 #include "train/blocks.h"
 #include "train/buffers.h"
 #include "train/finite_looks.h"
 #include "train/first_error.h"
 #include "train/gather.h"
+#include "train/gradient_hooks.h"
 #include "train/layout.h"
 #include "train/mesh.h"
+#include "train/module_tensors.h"
 #include "train/owned.h"
 #include "train/policy.h"
 #include "train/recompute.h"
@@ -49,11 +53,6 @@
 #include "train/unit.h"
 
 namespace lockstep {
-
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
 
 enum class Sync {
   later,  // more micro-steps of this step follow
@@ -122,7 +121,7 @@ class ShardedModel {
   // Around a backward: before the first gradient is added to a parameter, and after the last.
   Result<void> begin_backward(Sync sync, MicroSteps micro_steps = MicroSteps::mean);
   Result<void> end_backward();
-  bool in_backward() const { return in_backward_; }
+  bool in_backward() const { return arrivals_->in_backward(); }
   // The next backward starts from zero, whatever micro-steps came before.
   void forget_gradients();
   // Goes on in other groups, in which this rank has the same place of a shard group as large as
@@ -150,11 +149,11 @@ class ShardedModel {
   Result<void> status() const { return error_.outcome(); }
 
   // Trainable parameters and buffers under the module's names; a shared one once, under its first.
-  const std::vector<NamedTensor>& parameters() const { return parameters_; }
-  const std::vector<NamedTensor>& buffers() const { return buffers_; }
+  const std::vector<NamedTensor>& parameters() const { return tensors_.trainable; }
+  const std::vector<NamedTensor>& buffers() const { return tensors_.buffers; }
   // Of the parameters that do not require a gradient those that are whole on every rank: all but
   // those of blocks that come and go.
-  const std::vector<NamedTensor>& frozen() const { return frozen_; }
+  const std::vector<NamedTensor>& frozen() const { return tensors_.frozen; }
   // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean"; parameters
   // of 16-bit floats in the 32 bits of their masters. After writing to them: spread().
   std::vector<OwnedTensor> state() const;
@@ -172,26 +171,13 @@ class ShardedModel {
   friend Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module&, Mesh, const Policy&,
                                                      const std::vector<torch::nn::Module*>&,
                                                      Values);
-  struct Hooks;
-  struct Home {  // of a parameter
-    int unit = 0;
-    std::size_t member = 0;
-  };
-
   ShardedModel(Mesh mesh, Blocks blocks);
-  Result<void> take_tensors(torch::nn::Module& module);
   Result<void> decide(const Policy& asked);
   Result<Policy> choose(const Policy& asked);
-  void divide_frozen();
-  std::vector<ParameterSpec> specs(const std::vector<NamedTensor>& frozen) const;
   Result<void> build(Values values);
   void start_engine();
   Result<void> build_layout(Values values);
   Result<void> equalize();
-  std::vector<std::string> unit_names() const;
-  std::string unit_words(std::size_t unit) const;
-  std::string words_of(const FiniteLooks::Place& place) const;
-  void install_hooks();
   static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {
     if (input.defined()) tensors.push_back(input);
   }
@@ -206,9 +192,6 @@ class ShardedModel {
   at::Tensor recompute(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs,
                        BlockForward forward);
   void watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs);
-  void gradient_arrived(std::size_t parameter);
-  void gradient_ready(std::size_t parameter);
-  void close(int block);
   Result<void> run_backward(const at::Tensor& loss);
 
   enum class Phase { finished, accumulating, reducing };
@@ -216,31 +199,21 @@ class ShardedModel {
   Mesh mesh_;
   Blocks blocks_;
   std::vector<Stage> stages_;
-  std::vector<NamedTensor> parameters_;
-  std::vector<NamedTensor> buffers_;
-  std::vector<NamedTensor> frozen_;
-  std::vector<NamedTensor> divided_frozen_;  // in the layout behind parameters_
+  ModuleTensors tensors_;
   Policy policy_;
   Layout layout_;
   std::vector<Unit> units_;
-  std::vector<Home> homes_;                        // by parameter
-  std::vector<std::vector<std::size_t>> members_;  // by block: its divided parameters
   FirstError error_;
   FiniteLooks looks_;
   std::unique_ptr<Buffers> wholes_, frozen_wholes_;
   std::unique_ptr<RollCall> roll_call_;
   std::shared_ptr<Gathers> gathers_;  // blocks' outputs point to it weakly: a graph may outlive it
   std::unique_ptr<Reductions> reductions_;
-  std::unique_ptr<Hooks> hooks_;
+  std::shared_ptr<Arrivals> arrivals_;  // graphs point to it weakly, too
+  GradientHooks hooks_;
 
   Phase phase_ = Phase::finished;
   int micro_steps_ = 0;
-  bool in_backward_ = false;
-  bool counting_ = false;      // whether this backward's gradients are reduced
-  std::vector<bool> ready_;    // by parameter, in this backward
-  std::vector<int> open_;      // by block: inputs whose gradients this backward has yet to compute
-  std::vector<int> again_;     // by block: forwards that have yet to be recomputed
-  std::string arrived_twice_;  // name of a parameter, if it happened
 };
 
 // Rank 0's parameters and buffers become everybody's. blocks: what is gathered one at a time where
