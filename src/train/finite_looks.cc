@@ -9,12 +9,10 @@
 #include <ATen/ops/sum.h>
 
 #include "base/format.h"
+#include "train/moves.h"
 
 namespace lockstep {
 namespace {
-
-// Within the cache of a core.
-constexpr std::int64_t kElements = 1 << 15;
 
 // As one number, of which the least is the first: its place in the program, then what it was.
 constexpr int kIndexBits = 20;
@@ -68,17 +66,15 @@ void FiniteLooks::look(Place place, const at::Tensor& tensor) {
     looks_.push_back({place, 0, std::move(sum)});
 }
 
-void FiniteLooks::divide(Place place, const at::Tensor& flat, int divisor) {
-  if (!flat.is_cpu()) {
-    flat.div_(divisor);
-    return look(place, flat);
+void FiniteLooks::divide(Place place, const at::Tensor& to, const at::Tensor& from, int divisor) {
+  if (to.is_cpu()) {
+    const double sum = move_share(to, from, divisor);
+    if (looks_.size() < kMost) looks_.push_back({place, sum, {}});
+    return;
   }
-  double sum = 0;
-  for (const auto& piece : flat.split(kElements)) {
-    piece.div_(divisor);
-    sum += sum_of(piece).item<double>();
-  }
-  if (looks_.size() < kMost) looks_.push_back({place, sum, {}});
+  move_gradient(to, from);
+  to.div_(divisor);
+  look(place, to);
 }
 
 std::int64_t FiniteLooks::own_first() const {

@@ -57,8 +57,8 @@ class FiniteLooks {
 
   // Tensors that are not floats are passed over.
   void look(Place place, const at::Tensor& tensor);
-  // Divides a unit's flat gradients, and looks at them meanwhile.
-  void divide(Place place, const at::Tensor& flat, int divisor);
+  // to = from / divisor (moves.h), and a look at it meanwhile.
+  void divide(Place place, const at::Tensor& to, const at::Tensor& from, int divisor);
   // A step is over, whatever became of it.
   void forget() { looks_.clear(); }
 

@@ -1,10 +1,13 @@
 #include "train/reduce.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 
 #include "base/format.h"
+#include "train/moves.h"
 
 namespace lockstep {
 namespace {
@@ -36,11 +39,48 @@ void Reductions::arrived(Unit& unit, std::size_t member) {
   const at::NoGradGuard no_grad;
   if (hop1_ && hop1_->transfer.done()) end_hop1();  // so that hop 2 need not wait for a whole unit
   if (mesh_.shard().size() > 1 && !unit.collecting()) unit.collect_into(wholes_.take());
-  unit.take_gradient(member);
+  take(unit, member);
   unit.arrived();
   // Frozen units stand behind all others.
   while (begun_ < units_.size() && units_[begun_].trainable() && units_[begun_].complete())
     start(units_[begun_++]);
+}
+
+void Reductions::take(Unit& unit, std::size_t member) {
+  if (mesh_.shard().size() > 1) {
+    unit.take_gradient(member, [&](const at::Tensor& to, const at::Tensor& from) {
+      if (micro_step_ == 1) return move_gradient(to, from);
+      add_to_sum(unit, to, from);
+    });
+  } else if (const int parts = mesh_.world_size() * divisor_; last_ && parts > 1) {
+    unit.take_gradient(member, [&](const at::Tensor& to, const at::Tensor& from) {
+      looks_.divide({FiniteLooks::Kind::gradients, unit.index(), micro_step_}, to, from, parts);
+    });
+  } else {
+    unit.take_gradient(member, move_gradient);
+  }
+}
+
+// What of it is this rank's shard is added to the sum of the micro-steps before on its way.
+void Reductions::add_to_sum(const Unit& unit, const at::Tensor& to, const at::Tensor& from) {
+  const auto& sum = unit.gradient_shard();
+  const auto shard_begin = mesh_.shard().rank() * sum.numel();
+  const auto offset = to.storage_offset() - unit.gradients().storage_offset();
+  const auto inside = [&](std::int64_t element) {
+    return std::clamp(element - offset, std::int64_t{0}, to.numel());
+  };
+  const auto begin = inside(shard_begin);
+  const auto end = inside(shard_begin + sum.numel());
+  const auto flat_to = to.view(-1);
+  const auto flat_from = from.defined() ? dense_form(from).reshape(-1) : from;
+  const auto part = [](const at::Tensor& flat, std::int64_t first, std::int64_t last) {
+    return flat.defined() ? flat.narrow(0, first, last - first) : flat;
+  };
+  move_gradient(part(flat_to, 0, begin), part(flat_from, 0, begin));
+  move_gradient(part(flat_to, end, to.numel()), part(flat_from, end, to.numel()));
+  if (begin == end) return;
+  move_sum(part(flat_to, begin, end), part(flat_from, begin, end),
+           part(sum, offset + begin - shard_begin, offset + end - shard_begin));
 }
 
 void Reductions::start(Unit& unit) {
@@ -56,8 +96,6 @@ void Reductions::start_hop1(Unit& unit) {
   if (error_.happened()) return wholes_.give_back(unit.end_collecting());
   const auto& sum = unit.gradient_shard();
   auto& group = mesh_.shard();
-  if (micro_step_ > 1)
-    unit.gradients().narrow(0, group.rank() * sum.numel(), sum.numel()).add_(sum);
   hop1_ = Hop1{&unit, group.reduce_scatter(sum, unit.gradients(), gradients_label(unit))};
 }
 
@@ -69,12 +107,13 @@ void Reductions::end_hop1() {
   if (last_) start_hop2(*unit);
 }
 
-// Divided here and nowhere else: of a shard, once a step. Sums are of 32 bits at least. It is the
-// last that is seen of this replica's own gradients.
+// Divided here, or on their way into the flat ones, and nowhere else: once a step, where they are
+// smallest. Sums are of 32 bits at least. It is the last that is seen of this replica's own.
 void Reductions::start_hop2(Unit& unit) {
   auto shard = unit.gradient_shard();
-  if (const int parts = mesh_.world_size() * divisor_; parts > 1)
-    looks_.divide({FiniteLooks::Kind::gradients, unit.index(), micro_step_}, shard, parts);
+  if (mesh_.shard().size() > 1)
+    looks_.divide({FiniteLooks::Kind::gradients, unit.index(), micro_step_}, shard, shard,
+                  mesh_.world_size() * divisor_);
   if (mesh_.replicate().size() == 1 || error_.happened()) return;
   const auto& slice = unit.gradient_slice();
   hop2_.push_back(slice.numel() < shard.numel()

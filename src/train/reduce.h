@@ -18,6 +18,8 @@
 #include <optional>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "base/result.h"
 #include "train/buffers.h"
 #include "train/finite_looks.h"
@@ -53,6 +55,8 @@ class Reductions {
     Transfer transfer;
   };
 
+  void take(Unit& unit, std::size_t member);
+  void add_to_sum(const Unit& unit, const at::Tensor& to, const at::Tensor& from);
   void start(Unit& unit);
   void start_hop1(Unit& unit);
   void end_hop1();

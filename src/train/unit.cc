@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "train/moves.h"
 
 namespace lockstep {
 namespace {
@@ -141,7 +142,7 @@ void Unit::attach_gradients(bool anew) {
     if (anew || shard_group_)
       members_[i].parameter.mutable_grad().reset();
     else
-      take_gradient(i);
+      take_gradient(i, move_gradient);
   }
 }
 
@@ -160,16 +161,10 @@ void Unit::zero_padding() {
   }
 }
 
-void Unit::take_gradient(std::size_t member) {
+void Unit::take_gradient(std::size_t member, const Move& move) {
   const auto& [parameter, view, offset, next] = members_[member];
   auto& gradient = parameter.mutable_grad();
-  if (shard_group_ || !gradient.is_same(view)) {
-    const auto home = gradients_.narrow(0, offset, parameter.numel()).view(parameter.sizes());
-    if (gradient.defined())
-      home.copy_(gradient.is_sparse() ? gradient.to_dense() : gradient);
-    else
-      home.zero_();
-  }
+  move(gradients_.narrow(0, offset, parameter.numel()).view(parameter.sizes()), gradient);
   gradient = view;
 }
 

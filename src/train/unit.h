@@ -19,7 +19,9 @@
 // of them, to which micro-steps add.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -80,8 +82,10 @@ class Unit {
   // With a shard group: memory for whole gradients, and that memory back.
   void collect_into(at::Tensor buffer);
   bool collecting() const { return gradient_buffer_.defined(); }
-  // A parameter's gradient of this backward, zero if it has none, into the whole ones.
-  void take_gradient(std::size_t member);
+  // A parameter's gradient of this backward to its place among the whole ones, by move(to, from);
+  // `from` is undefined where there is none, and may be `to`. `to` is of gradients().
+  using Move = std::function<void(const at::Tensor& to, const at::Tensor& from)>;
+  void take_gradient(std::size_t member, const Move& move);
   at::Tensor end_collecting();
 
   // Counts the parameters whose gradient is complete in this backward.
