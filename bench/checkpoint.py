@@ -87,8 +87,11 @@ class Side:
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         os.sync()  # what others left is not ours to write
         said = numbers(self.contestant.ask(f"save {step}"))
+        stall = max(held - begin for begin, held, _ in said)
+        if self.name == OURS:  # which goes on copying: how long a step of training is held up
+            stall = max(seconds for _, seconds in numbers(self.contestant.ask(f"stall {step + 1}")))
         if step > 0:
-            self.stalls.append(max(held - begin for begin, held, _ in said))
+            self.stalls.append(stall)
             self.persists.append(max(end for *_, end in said) - min(held for _, held, _ in said))
 
     @property
@@ -141,7 +144,7 @@ def hold_saves(plan: Plan, folder: Path) -> list[Row]:
         for side in sides:
             side.save(0)
         for number, side in enumerate(turns(sides, plan.rounds)):
-            side.save(1 + number)
+            side.save(2 + 2 * number)
             say(f"{side.name}: held up {side.stalls[-1]:.3f} s, then {side.persists[-1]:.3f} s")
         return rows({side.name: side for side in sides}, plan)
 

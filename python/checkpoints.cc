@@ -84,6 +84,7 @@ double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step
   state.sampler = sampler.state();
   state.notes = notes;
   state.tensors = model.hooked->model().state();
+  state.readers = model.hooked->model().readers();
   for (auto& tensor : owned(model, slots)) state.tensors.push_back(std::move(tensor));
   return std::chrono::duration<double>(value_of(bound.checkpointer->save(state))).count();
 }

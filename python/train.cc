@@ -1,5 +1,6 @@
 #include "train.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -154,6 +155,11 @@ void bind_train(py::module& module) {
              const bool before = bound.hooked->sync() == Sync::now;
              bound.hooked->set_sync(sync ? Sync::now : Sync::later);
              return before;
+           })
+      .def("take_waited",
+           [](BoundModel& bound) {
+             const auto waited = bound.hooked->model().readers()->take_waited();
+             return std::chrono::duration<double>(waited).count();
            })
       .def("begin_step", &begin_step, py::arg("clip_norm") = py::none(), GiveUpLock())
       .def("not_finite",

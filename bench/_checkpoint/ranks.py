@@ -3,6 +3,7 @@
     python -m _checkpoint.ranks NAME SIZE RANKS FOLDER SOCKET
 
     save STEP            when it began, when the training could have gone on, when all was durable
+    stall STEP           when it began, and the seconds that it held a step of training up; of ours
     train STEPS ROWS     when the first step began and the last ended; of who trains
     train STEPS ROWS N   the same with a save N after the first step
 
@@ -37,6 +38,8 @@ class Rank:
         begin = time.monotonic()
         if what == "save":
             moments = [*self._saver.save(int(numbers[0]))]
+        elif what == "stall" and isinstance(self._saver, Engine):
+            moments = [self._saver.stall(int(numbers[0]))]
         elif what == "train" and isinstance(self._saver, Engine):
             moments = [_train(self._saver, *map(int, numbers))]
         else:

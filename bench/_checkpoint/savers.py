@@ -5,7 +5,12 @@ Each has `trainer`, if it can also train, and
     def save(self, step: int) -> tuple[float, float]
 
 which returns when the training could have gone on, and when all was durable, in seconds of
-CLOCK_MONOTONIC.
+CLOCK_MONOTONIC. Who goes on copying while the training goes on has
+
+    def stall(self, step: int) -> float
+
+which takes a step of training behind the save: the seconds of the call, and those that the
+optimizer then waited.
 """
 
 from __future__ import annotations
@@ -28,9 +33,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import lockstep
+from lockstep._shard import sharded_of
 
 PIECE = 4 << 20  # of what is written at once
 PAGE = 4096
+
+
+ROWS = 4  # of a rank's batch in the step behind a save
 
 
 class Saver(Protocol):
@@ -82,6 +91,17 @@ class Engine:
         held = time.monotonic()
         self.finish()
         return held, time.monotonic()
+
+    def stall(self, step: int) -> float:
+        core = sharded_of(self.training.model).core
+        core.take_waited()
+        begin = time.monotonic()
+        self.begin(step)
+        held = time.monotonic() - begin
+        self.training.steps(1, ROWS)
+        waited = float(core.take_waited())
+        self.finish()
+        return held + waited
 
 
 class Dcp:

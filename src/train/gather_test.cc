@@ -70,7 +70,7 @@ TEST(Gather, FrozenParametersOfBlocksComeAndGoToo) {
     EXPECT_EQ(frozen.storage().nbytes(), 0u);
     EXPECT_TRUE(training->model->frozen().empty());
     double held = 0;
-    for (const auto& [name, shape, owned, tensor, equal] : training->state()) {
+    for (const auto& [name, shape, owned, tensor, equal, steady] : training->state()) {
       if (name.find("layer1.frozen") == std::string::npos) continue;
       EXPECT_EQ(name, "parameter/layer1.frozen") << "no state of the optimizer";
       EXPECT_EQ(difference(tensor, wave({7}, 1.5).narrow(0, owned.begin, owned.size())), 0);

@@ -196,6 +196,7 @@ Result<void> HookedModel::check_gradients() const {
 }
 
 Result<Step> HookedModel::begin_step(std::optional<double> clip_norm) {
+  model_->readers()->await();
   const bool agreed = stage_ == Stage::agreed || stage_ == Stage::stepped;
   if (agreed && !clip_norm && (!agreed_.taken || !gradients_were_dropped())) return agreed_;
   TRY(check_gradients());
@@ -245,7 +246,8 @@ OwnedTensor HookedModel::owned_like(const std::string& name, std::size_t paramet
                                     at::Tensor tensor) const {
   const auto& place = model_->layout().parameters[parameter];
   LS_CHECK(tensor.numel() == place.owned.size());
-  return {name, place.spec.shape, place.owned, std::move(tensor)};
+  return {name,           place.spec.shape, place.owned, std::move(tensor), /*copies_equal=*/true,
+          /*steady=*/true};
 }
 
 }  // namespace lockstep

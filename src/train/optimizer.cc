@@ -126,7 +126,8 @@ std::vector<OwnedTensor> Optimizer::state() const {
       if (!place.spec.trainable) continue;
       const auto& flat = slot.flat[static_cast<std::size_t>(place.unit)];
       owned.push_back({format("{}/{}", slot.name, place.spec.name), place.spec.shape, place.owned,
-                       Unit::owned(flat, layout, static_cast<int>(i))});
+                       Unit::owned(flat, layout, static_cast<int>(i)), /*copies_equal=*/true,
+                       /*steady=*/true});
     }
   return owned;
 }
@@ -159,6 +160,7 @@ Result<Step> Optimizer::catch_up(double norm) {
 
 Result<Step> Optimizer::take(double norm) {
   const at::NoGradGuard no_grad;
+  model_.readers()->await();
   undecided_ = false;
   ++decided_;
   last_norm_ = norm;

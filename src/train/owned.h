@@ -24,6 +24,8 @@ struct OwnedTensor {
   // Whether ranks that hold the same elements hold equal values. Where not, as of running
   // statistics, those of the lowest rank are the ones to save.
   bool copies_equal = true;
+  // Whether it changes in an optimizer's step only, which waits for readers (readers.h).
+  bool steady = false;
 };
 
 }  // namespace lockstep

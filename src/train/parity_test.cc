@@ -93,7 +93,7 @@ TEST(Optimizer, StepsTooSmallForSixteenBitsAddUpInTheMasters) {
       for (const auto& one : begin) before.push_back(one.tensor.clone());
       for (int step = 0; step < 8; ++step) TRY(training->step(step, 3));
       for (std::size_t i = 0; i < begin.size(); ++i) {
-        const auto& [name, shape, owned, tensor, equal] = begin[i];
+        const auto& [name, shape, owned, tensor, equal, steady] = begin[i];
         if (!is_divided(name)) continue;
         EXPECT_EQ(tensor.scalar_type(), at::kFloat);
         const auto moved = (tensor - before[i]).to(at::kDouble);

@@ -150,12 +150,16 @@ Result<void> ShardedModel::equalize() {
 }
 
 std::vector<OwnedTensor> ShardedModel::state() const {
+  readers_->await();
   std::vector<OwnedTensor> state;
   for (std::size_t i = 0; i < layout_.parameters.size(); ++i) {
     const auto& place = layout_.parameters[i];
-    const auto& master = units_[static_cast<std::size_t>(place.unit)].master();
+    const auto& unit = units_[static_cast<std::size_t>(place.unit)];
+    // What is whole between steps the program may change at any time.
+    const bool steady = unit.divided() || !unit.master().is_same(unit.slice());
     state.push_back({"parameter/" + place.spec.name, place.spec.shape, place.owned,
-                     Unit::owned(master, layout_, static_cast<int>(i))});
+                     Unit::owned(unit.master(), layout_, static_cast<int>(i)),
+                     /*copies_equal=*/true, steady});
   }
   for (const auto& [name, tensor] : tensors_.frozen)
     state.push_back(whole("parameter/" + name, tensor, /*copies_equal=*/true));

@@ -47,6 +47,7 @@
 #include "train/module_tensors.h"
 #include "train/owned.h"
 #include "train/policy.h"
+#include "train/readers.h"
 #include "train/recompute.h"
 #include "train/reduce.h"
 #include "train/roll_call.h"
@@ -155,8 +156,12 @@ class ShardedModel {
   // those of blocks that come and go.
   const std::vector<NamedTensor>& frozen() const { return tensors_.frozen; }
   // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean"; parameters
-  // of 16-bit floats in the 32 bits of their masters. After writing to them: spread().
+  // of 16-bit floats in the 32 bits of their masters. After writing to them: spread(). Waits for
+  // readers.
   std::vector<OwnedTensor> state() const;
+
+  // Of what state() gave as steady. To be awaited before it changes.
+  const std::shared_ptr<Readers>& readers() const { return readers_; }
 
   // As asked for, or as it was chosen.
   const Policy& policy() const { return policy_; }
@@ -203,6 +208,8 @@ class ShardedModel {
   Policy policy_;
   Layout layout_;
   std::vector<Unit> units_;
+  // Of which a save in flight may be the last to know.
+  std::shared_ptr<Readers> readers_ = std::make_shared<Readers>();
   FirstError error_;
   FiniteLooks looks_;
   std::unique_ptr<Buffers> wholes_, frozen_wholes_;

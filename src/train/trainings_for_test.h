@@ -164,7 +164,7 @@ inline State alone(const OptimizerOptions& options, int steps) {
   auto training = Training::start(Mesh::single(), "ddp", options).value();
   for (int step = 0; step < steps; ++step) EXPECT_TRUE(training->step(step, 1));
   State state;
-  for (const auto& [name, shape, owned, tensor, equal] : training->state())
+  for (const auto& [name, shape, owned, tensor, equal, steady] : training->state())
     state[name] = tensor.clone();
   return state;
 }
@@ -194,7 +194,7 @@ inline std::int64_t elements_of(const State& state) {
 inline std::pair<double, std::int64_t> compare(const Training& training, const State& expected) {
   double most = 0;
   std::int64_t held = 0;
-  for (const auto& [name, shape, owned, tensor, equal] : training.state()) {
+  for (const auto& [name, shape, owned, tensor, equal, steady] : training.state()) {
     const auto& whole = expected.at(name);
     EXPECT_EQ(tensor.numel(), owned.size()) << name;
     EXPECT_EQ(c10::multiply_integers(shape), whole.numel()) << name;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <future>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
@@ -230,6 +232,57 @@ TEST(Checkpoint, TheSnapshotIsOfTheMomentOfTheCall) {
   auto saved = at::zeros({5, 3});
   ASSERT_TRUE(load(newest_checkpoint(folder).value(), {whole("parameter/first", saved).value()}));
   EXPECT_TRUE(saved.equal(before));
+}
+
+TEST(Checkpoint, OfTheMomentOfTheCallAreMomentsAndMastersThoughTheyAreCopiedBehind) {
+  Folder folder;
+  Training run(Mesh::single(), 1 << 16);
+  ASSERT_TRUE(run.train_step());
+  const auto tensors = run.state().tensors;
+  const auto moment = std::ranges::find(tensors, "exp_avg/first", &OwnedTensor::name);
+  ASSERT_NE(moment, tensors.end());
+  EXPECT_TRUE(moment->steady);
+  const auto before = moment->tensor.clone();
+  auto checkpoints = Checkpointer::open({.folder = folder}).value();
+  ASSERT_TRUE(checkpoints->save(run.state()));
+  ASSERT_TRUE(run.train_step());  // at once, and as many as fit into the copy and the writing
+  ASSERT_TRUE(run.train_step());
+  ASSERT_TRUE(checkpoints->finish());
+  EXPECT_FALSE(moment->tensor.equal(before)) << "the steps changed it";
+  auto saved = at::zeros({1 << 16, 3});
+  ASSERT_TRUE(load(newest_checkpoint(folder).value(), {whole("exp_avg/first", saved).value()}));
+  EXPECT_TRUE(saved.view(-1).equal(before));
+}
+
+TEST(Checkpoint, TheOptimizersStepWaitsForTheCopyAndIsToldToHaveHeldUp) {
+  Training run;
+  ASSERT_TRUE(run.train_step());
+  std::promise<void> copying;
+  run.model->readers()->add(copying.get_future().share());
+  auto step = std::async(std::launch::async, [&] { return run.train_step().has_value(); });
+  EXPECT_EQ(step.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  copying.set_value();
+  EXPECT_TRUE(step.get());
+  EXPECT_GT(run.model->readers()->take_waited().count(), 0);
+}
+
+TEST(Checkpoint, WhatIsChangedBesidesTheOptimizersStepWhileItIsCopiedFailsTheSaveByName) {
+  Folder folder;
+  Training run(Mesh::single(), 1 << 18);
+  ASSERT_TRUE(run.train_step());
+  auto checkpoints = Checkpointer::open({.folder = folder}).value();
+  const auto state = run.state();
+  const auto moment = std::ranges::find(state.tensors, "exp_avg/first", &OwnedTensor::name);
+  Result<void> outcome;
+  for (int attempt = 0; attempt < 100 && outcome; ++attempt) {  // the copy may be faster
+    ASSERT_TRUE(checkpoints->save(run.state()));
+    moment->tensor.narrow(0, 0, 1).add_(1);  // without waiting for readers
+    outcome = checkpoints->finish();
+  }
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message.find("exp_avg/first was changed while it was copied"),
+            std::string::npos)
+      << outcome.error().message;
 }
 
 TEST(Checkpoint, AStateOfAnotherFormFailsAtTheNextCall) {

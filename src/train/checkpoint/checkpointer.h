@@ -1,6 +1,8 @@
 // Checkpointer: saves a run's state while it goes on. Every rank has one, and all call it alike.
-// The training thread only copies what this rank is to write; a thread in the background writes it,
-// and when all ranks have, rank 0 makes the checkpoint visible. One save is in flight at a time.
+// Of what this rank is to write the training thread copies only what may change at any time. A
+// thread in the background copies the rest, for which the optimizer's next step waits, while
+// forward and backward go on (Mohan et al., "CheckFreq", FAST 2021); and it writes the copy. When
+// all ranks have, rank 0 makes the checkpoint visible. One save is in flight at a time.
 //
 //   auto checkpoints = TRY(Checkpointer::open({.folder = folder, .epoch = epoch}, group));
 //   const auto step = TRY(resume(folder, *model, *optimizer, sampler));
@@ -18,6 +20,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -45,9 +48,10 @@ class Checkpointer {
   // Waits for the save in flight; of a file system that hangs, not for ever.
   ~Checkpointer();
 
-  // Copies the state and returns; how long the training was held up. Waits for the save before; if
-  // that failed on any rank, gives every rank its error and begins nothing: the next call tries
-  // again. The state has the same tensors on each call.
+  // How long it held the training up, with what the optimizer's step has waited for the copy of
+  // the save before. Waits for that save; if it failed on any rank, gives every rank its error and
+  // begins nothing: the next call tries again. The state has the same tensors on each call. What is
+  // steady of it must not be changed but by the optimizer's step: the save fails, and names it.
   Result<Duration> save(const TrainingState& state);
   // Waits for the save in flight and gives its outcome.
   Result<void> finish();
@@ -62,11 +66,17 @@ class Checkpointer {
     // The thread's while a save is in flight, the caller's otherwise.
     Comm group;
     std::optional<SavePlan> plan{};
+    std::vector<OwnedTensor> tensors{};
+    std::vector<std::int64_t> versions{};  // of the tensors when the save began
     Snapshot snapshot{};
+    std::future<Result<void>> copied{};
     Manifest manifest{};
   };
   explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
-  static Result<void> persist(Job& job, const Result<void>& taken);
+  static Result<void> begin(Job& job, const TrainingState& state);
+  void copy_behind(Readers* readers);
+  static Result<void> copy_steady(Job& job);
+  static Result<void> persist(Job& job, const Result<void>& begun);
 
   const std::shared_ptr<Job> job_;
   std::future<Result<void>> in_flight_;

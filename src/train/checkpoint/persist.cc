@@ -20,13 +20,18 @@ namespace {
 constexpr std::size_t kPiece = 4 << 20;
 
 // What was written, as words for the others.
-Result<std::string> write_share(const PersistTask& task, const Result<void>& taken, int rank) {
-  if (!taken) return taken.error();
+Result<std::string> write_share(const PersistTask& task, const Result<void>& begun, int rank) {
+  if (!begun) return begun.error();
   const auto folder = unfinished_path(task.folder, task.manifest.step, task.epoch);
   TRY(make_folders(folder));
   auto file = TRY(DataWriter::create_past_cache(folder / data_file_name(rank)));
-  for (std::size_t at = 0; at < task.bytes.size(); at += kPiece)
-    TRY(file.append(task.bytes.substr(at, kPiece)));
+  const auto bytes = task.snapshot.bytes();
+  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+    const auto piece = bytes.substr(at, kPiece);
+    task.snapshot.await(at + piece.size());
+    TRY(file.append(piece));
+  }
+  TRY(task.copied());
   return dump_json(to_json(TRY(std::move(file).finish())));
 }
 
@@ -57,8 +62,8 @@ Error reason(const PersistTask& task, Error failed) {
 
 }  // namespace
 
-Result<void> persist(const PersistTask& task, const Result<void>& taken, Comm& group) {
-  const auto share = write_share(task, taken, group.rank());
+Result<void> persist(const PersistTask& task, const Result<void>& begun, Comm& group) {
+  const auto share = write_share(task, begun, group.rank());
   const auto told = gather(group, share, "which files of a checkpoint are written");
   Result<std::string> outcome = std::string();
   if (group.rank() == 0) {

@@ -157,7 +157,7 @@ using Whole = std::map<std::string, at::Tensor>;  // flat
 
 // What this rank holds, against the whole.
 void expect_same(const TrainingState& state, const Whole& expected, const std::string& who) {
-  for (const auto& [name, shape, owned, tensor, equal] : state.tensors)
+  for (const auto& [name, shape, owned, tensor, equal, steady] : state.tensors)
     EXPECT_TRUE(tensor.equal(expected.at(name).narrow(0, owned.begin, owned.size())))
         << who << ": " << name;
 }

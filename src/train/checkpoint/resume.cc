@@ -129,6 +129,7 @@ Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model, Optimiz
 Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model,
                             const ResumedOptimizer& optimizer, Sampler& sampler) {
   auto& world = model.mesh().world();
+  model.readers()->await();
   Choice choice(folder);
   while (true) {
     const auto chosen = world.rank() == 0 ? choice.next() : Result<std::string>(std::string());

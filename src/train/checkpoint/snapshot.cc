@@ -23,19 +23,40 @@ void copy(char* to, const at::Tensor& from) {
     at::from_blob(to, from.sizes(), from.options().device(at::kCPU)).copy_(from);
 }
 
+void copy_slice(char* file, const PlannedSlice& slice, const std::vector<OwnedTensor>& tensors) {
+  copy(file + slice.offset, tensors[slice.tensor].tensor.narrow(0, slice.begin, slice.elements));
+}
+
 }  // namespace
 
-Result<void> Snapshot::take(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
+void Snapshot::take(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
   const at::NoGradGuard no_grad;
-  if (!memory_) TRY(make(static_cast<std::size_t>(plan.file_size)));
+  there_ = 0;
   for (const auto& slice : plan.slices)
-    copy(memory_.get() + slice.offset,
-         tensors[slice.tensor].tensor.narrow(0, slice.begin, slice.elements));
-  return {};
+    if (!tensors[slice.tensor].steady) copy_slice(memory_.get(), slice, tensors);
+}
+
+// The division gives a file its slices in the order of their offsets.
+void Snapshot::take_steady(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const auto& slice : plan.slices) {
+    if (!tensors[slice.tensor].steady) continue;
+    there_ = static_cast<std::size_t>(slice.offset);
+    there_.notify_all();
+    copy_slice(memory_.get(), slice, tensors);
+  }
+  there_ = size_;
+  there_.notify_all();
+}
+
+void Snapshot::await(std::size_t count) const {
+  for (auto there = there_.load(); there < count; there = there_.load()) there_.wait(there);
 }
 
 // Zeroed once: nobody writes between the slices.
-Result<void> Snapshot::make(std::size_t size) {
+Result<void> Snapshot::make(const SavePlan& plan) {
+  if (memory_) return {};
+  const auto size = static_cast<std::size_t>(plan.file_size);
   const auto pages = (size / DataWriter::kPage + 1) * DataWriter::kPage;
   memory_.reset(static_cast<char*>(std::aligned_alloc(DataWriter::kPage, pages)));
   if (!memory_)

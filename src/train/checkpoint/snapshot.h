@@ -1,7 +1,8 @@
-// Snapshot: a copy in memory of what this rank will write, laid out as its file will be. Taking it
-// is what holds the training up; its memory is used again by the next.
+// Snapshot: a copy in memory of what this rank will write, laid out as its file will be. Its memory
+// is used again by the next.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -15,19 +16,25 @@ namespace lockstep {
 
 class Snapshot {
  public:
-  // The tensors have the plan's form. exhausted: there is no memory for it.
-  Result<void> take(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
+  // exhausted: there is no memory for it.
+  Result<void> make(const SavePlan& plan);
+  // Copies the tensors that are not steady; then, in the order of the file, and while others wait
+  // for the beginning of it, the rest. They have the plan's form.
+  void take(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
+  void take_steady(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
   // Begins at a page, as DataWriter asks for.
   std::string_view bytes() const { return {memory_.get(), size_}; }
+  // Returns when so many of them, from the beginning on, are there: a copy is under way.
+  void await(std::size_t count) const;
 
  private:
   struct Free {
     void operator()(char* memory) const { std::free(memory); }
   };
-  Result<void> make(std::size_t size);
 
   std::unique_ptr<char, Free> memory_;
   std::size_t size_ = 0;
+  std::atomic<std::size_t> there_ = 0;
 };
 
 }  // namespace lockstep

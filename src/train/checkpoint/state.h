@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "train/checkpoint/format/type.h"
 #include "train/optimizer.h"
 #include "train/owned.h"
+#include "train/readers.h"
 #include "train/sampler.h"
 #include "train/shard.h"
 
@@ -25,6 +27,8 @@ struct TrainingState {
   Sampler::State sampler;
   std::map<std::string, std::string> notes;  // the program's own, such as the model's sizes
   std::vector<OwnedTensor> tensors;          // views: writing to them sets the run's state
+  // Of the steady ones; who changes those waits there. Null: they may change at any time.
+  std::shared_ptr<Readers> readers;
 };
 
 // A tensor that this rank holds whole. invalid where it is not contiguous.
