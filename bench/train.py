@@ -21,10 +21,20 @@ from _contest.contestant import Contestant, Entry, Failed
 from _contest.network import RATES, Network, Unavailable
 from _contest.peers import python
 from _contest.wired import SETPRIV
-from _train import inside, slower
+from _train import inside, padded, slower
 from _train.field import POLICIES, SIZES, Job, contestants, jobs
 from _train.packages import install
-from _train.race import Row, Runner, against_the_bound, between_policies, entry, race, rows
+from _train.race import (
+    Row,
+    Runner,
+    against_the_bound,
+    between_policies,
+    entry,
+    groups,
+    race,
+    rows,
+    together,
+)
 
 ROUNDS = {1: 3}
 ROUNDS_OF_MORE = 2  # steps of several micro-steps are long
@@ -73,6 +83,7 @@ def main() -> None:
         parameters = SIZES[given.size].bytes // 4
         say(f"{parameters / 1e6:.1f} M parameters, {given.ranks_per_host} ranks a host")
         held: list[Row] = []
+        others: list[Row] = []
         for hosts in given.hosts:
             with Network(hosts, RATES.get(given.rate)) as network:
                 for micro_steps in given.micro_steps:
@@ -80,10 +91,12 @@ def main() -> None:
                         made = hold(network, policy, micro_steps, given)
                         tell([*made, *against_the_bound(made)])
                         held += made
+                if network.rate and not given.quick:
+                    others += hold_padded(network, network.rate.payload, given)
         tell(between_policies(held))
-        on_slower = list(hold_slower(given))
+        others += (on_slower := list(hold_slower(given)))
         tell(slower.best(on_slower))
-        if not held + on_slower:
+        if not held + others:
             raise Failed(f"no row is called {' or '.join(given.rows)}: try 'ddp/*'")
     except (Failed, Unavailable) as failed:
         sys.exit(str(failed))
@@ -98,8 +111,15 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
     if not chosen:
         return []
     rounds = given.rounds or ROUNDS.get(micro_steps, ROUNDS_OF_MORE)
-    runners = run(chosen, rounds, network, packages)
+    held = groups(chosen, memory_available())
+    runners = together([run(group, rounds, network, packages) for group in held])
     return list(rows(runners, network.rate.payload if network.rate else None))
+
+
+def memory_available() -> int:
+    """Bytes that can be had without swapping."""
+    told = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
 
 
 def run(
@@ -113,6 +133,17 @@ def run(
             return started.enter_context(Contestant(how, job.ranks, folder))
 
         return race(chosen, rounds, network, start, say)
+
+
+def hold_padded(network: Network, payload: float, given: argparse.Namespace) -> list[Row]:
+    """Our engine where computing can cover the wire, policy by policy."""
+    size = (given.size, len(network.hosts), given.ranks_per_host)
+    made: list[Row] = []
+    for job in padded.jobs(*size, payload, given.rows):
+        engine, alone = run([job], given.rounds or ROUNDS_OF_MORE, network)
+        made += padded.rows(engine, alone, payload)
+    tell(made)
+    return made
 
 
 def hold_slower(given: argparse.Namespace) -> Iterator[Row]:

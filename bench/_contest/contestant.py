@@ -22,6 +22,7 @@ from .closing import Closing
 START_SECONDS = 60.0
 ANSWER_SECONDS = 120.0
 END_SECONDS = 10.0
+LAST_WORDS_SECONDS = 0.5
 
 
 class Failed(Exception):
@@ -155,5 +156,8 @@ class Contestant(Closing):
         return line.strip()
 
     def _failed(self, what: str) -> Failed:
+        # What became of a rank is said a moment after it hung up.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(LAST_WORDS_SECONDS)
         said = self._log.read_text(errors="replace").strip().splitlines()[-15:]
         return Failed("\n".join([f"{self.name} {what}; it said:", *(said or ["nothing"])]))

@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import socket
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
@@ -23,15 +24,30 @@ _c = ctypes.CDLL(None, use_errno=True)
 def fork_ranks(ranks: int, hosts: Sequence[str], live: Callable[[int, str], None]) -> int:
     """Calls live(rank, file) in so many processes, on its host; the file is for them to meet at.
 
-    Returns the worst exit code. The ranks end with this process, however it ends.
+    Returns the worst exit code. The ranks end with this process, however it ends; a rank that was
+    killed is told of at once.
     """
     with tempfile.TemporaryDirectory() as folder:
+        rank_of = {}
         for rank in range(ranks):
-            if os.fork() == 0:
+            if (pid := os.fork()) == 0:
                 _c.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
                 place = hosts[rank * len(hosts) // ranks] if hosts else None
                 os._exit(_live(lambda rank=rank: live(rank, f"{folder}/store"), place))
-        return max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(ranks))
+            rank_of[pid] = rank
+        return max(_await_one(rank_of) for _ in range(ranks))
+
+
+def _await_one(rank_of: dict[int, int]) -> int:
+    """The exit code of the next that ends; of one that was killed what a shell makes of it."""
+    pid, status = os.wait()
+    if not os.WIFSIGNALED(status):
+        return os.waitstatus_to_exitcode(status)
+    number = os.WTERMSIG(status)
+    why = ": was there too little memory?" if number == signal.SIGKILL else ""
+    said = f"rank {rank_of[pid]} was killed by {signal.Signals(number).name}{why}"
+    print(said, file=sys.stderr, flush=True)
+    return 128 + number
 
 
 def _live(body: Callable[[], None], host: str | None) -> int:

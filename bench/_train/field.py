@@ -71,11 +71,13 @@ class Job:
     hosts: int
     ranks_a_host: int
     slower: int = 0  # the wire so many times slower than gathers inside a host, where that is set
+    pad: float = 0.0  # seconds that each block sleeps in backward; half as long in forward
 
     @property
     def name(self) -> str:
         name = f"{self.part.policy}/{self.contestant}/{self.backend}/{self.micro_steps}"
-        return f"{name}/{self.slower}x" if self.slower else name
+        name += f"/{self.slower}x" if self.slower else ""
+        return f"{name}/padded" if self.pad else name
 
     @property
     def policy(self) -> str:
@@ -101,6 +103,8 @@ class Trainer(Protocol):
         """
 
 
+# Where the ranks of a job find its pad.
+PAD_SECONDS = "LOCKSTEP_BENCH_PAD_SECONDS"
 # Our own, which is to beat all of them.
 ENGINE = "engine"
 # What everybody computes when nothing is communicated.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from _contest.peers import python
 from _contest.rounds import turns
 from _contest.wired import SETPRIV
 
-from .field import ALONE, ENGINE, SIZES, Job, alone
+from .field import ALONE, ENGINE, PAD_SECONDS, SIZES, Job, alone
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
@@ -36,6 +36,7 @@ def entry(job: Job, network: Network, build: Path, packages: Path | None) -> Ent
     # A namespace of processes would hide them from psutil, which DeepSpeed asks about itself; and
     # every rank would compile for half a minute what it does to its gradients.
     dies_with_us = [*SETPRIV, "env", "DS_ACCELERATOR=cpu", "TORCH_COMPILE_DISABLE=1"]
+    dies_with_us.append(f"{PAD_SECONDS}={job.pad}")
     return Entry(
         job.name.replace("/", "-"),
         [*dies_with_us, *command, *words, *places],
@@ -54,6 +55,7 @@ class Runner:
         self._sent: list[int] = []
         self._parts: list[tuple[float, ...]] = []  # of who tells them: a forward, the update
         self.losses: list[float] = []
+        self.memory = math.nan  # not looked at
 
     def step(self) -> float:
         """Seconds from the first rank's begin to the last one's end."""
@@ -69,6 +71,20 @@ class Runner:
         self._parts.append(tuple(max(each) for each in parts))
         self.losses.append(statistics.fmean(losses))
         return self._seconds[-1]
+
+    def look_at_memory(self) -> None:
+        """In one more step: the bytes that a rank has at its most, beside what it had before."""
+        answers = self._contestant.ask("memory")
+        try:
+            self.memory = statistics.fmean(map(float, answers))
+        except ValueError:
+            raise Failed(f"{self.job.name} answers no bytes: {answers}") from None
+
+    def add(self, other: Runner) -> None:
+        """Takes over what was seen of the same job, started once more."""
+        self._seconds += other._seconds[1:]
+        self._sent += other._sent[1:]
+        self._parts += other._parts[1:]
 
     # The first step sets things up and does not count.
     @property
@@ -98,7 +114,38 @@ def race(
         taken = runner.step()
         say(f"{runner.job.name}: round {number // len(runners) + 1}, {taken:.2f} s")
     check_losses(runners)
+    if runners[0].job.pad:
+        runners[0].look_at_memory()
     return runners
+
+
+# What a rank is reckoned to need at its most: parameters, gradients and what is under way, in
+# models, and the rest of its process.
+MODELS_A_RANK, REST_OF_A_RANK = 2.5, 150 << 20
+
+
+def groups(jobs: Sequence[Job], available: int) -> list[list[Job]]:
+    """Those who are held at a time, so that they and who computes alone fit into so many bytes.
+
+    Our engine, if it takes part, is in each group, so that everybody takes turns with it.
+    """
+    rank = int(MODELS_A_RANK * SIZES[jobs[0].size].bytes) + REST_OF_A_RANK
+    anchors = [job for job in jobs if job.contestant == ENGINE]
+    others = [job for job in jobs if job.contestant != ENGINE]
+    room = max(1, available // (rank * jobs[0].ranks) - 1 - len(anchors))
+    parts = [others[first : first + room] for first in range(0, len(others), room)]
+    return [[*anchors, *part] for part in parts or [[]]]
+
+
+def together(raced: Iterable[Sequence[Runner]]) -> list[Runner]:
+    """One for each job, in which all is that was seen of it."""
+    by_job: dict[Job, Runner] = {}
+    for runner in (each for runners in raced for each in runners):
+        if runner.job in by_job:
+            by_job[runner.job].add(runner)
+        else:
+            by_job[runner.job] = runner
+    return list(by_job.values())
 
 
 def check_losses(runners: Sequence[Runner]) -> None:

@@ -3,7 +3,8 @@
     python -m _train.ranks NAME POLICY BACKEND MICRO_STEPS SIZE RANKS HOST... SOCKET
 
 Each answers "step" with when the step began and ended here, in seconds of CLOCK_MONOTONIC, and with
-its mean loss; who computes alone also with the seconds of a forward and of the update.
+its mean loss; who computes alone also with the seconds of a forward and of the update. "memory" is
+a step, too: the bytes that it has at its most, beside what it had when torch was there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import datetime
 import importlib
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -23,18 +25,27 @@ from _contest.forked import fork_ranks, obey
 from .contestants.alone import Alone
 from .field import ALONE, Job, Trainer, contestant
 from .model import micro_batches
+from .peak import Peak, held_bytes
 
 LIMIT = datetime.timedelta(seconds=300)
 
 
 class Rank:
-    def __init__(self, rank: int, job: Job, trainer: Trainer) -> None:
-        self._rank, self._job, self._trainer = rank, job, trainer
+    def __init__(self, rank: int, job: Job, make_trainer: Callable[[Job], Trainer]) -> None:
+        self._before = held_bytes()
+        self._rank, self._job, self._trainer = rank, job, make_trainer(job)
         self._steps = 0
 
     def answer(self, line: str) -> str:
-        if line.strip() != "step":
+        if line.strip() == "step":
+            return self._step()
+        if line.strip() != "memory":
             raise ValueError(f"told to {line!r}")
+        with Peak() as peak:
+            self._step()
+        return str(peak.bytes - self._before)
+
+    def _step(self) -> str:
         job = self._job
         batches = micro_batches(job.size, self._steps, self._rank, job.micro_steps)
         self._steps += 1
@@ -67,7 +78,7 @@ def main() -> int:
             dist.init_process_group(
                 job.backend, store=store, rank=rank, world_size=job.ranks, timeout=LIMIT
             )
-        obey(rank, socket, Rank(rank, job, make_trainer(job)).answer)
+        obey(rank, socket, Rank(rank, job, make_trainer).answer)
         if job.contestant != ALONE:
             dist.destroy_process_group()
 

@@ -257,6 +257,24 @@ def test_a_rank_that_dies_fails_the_contest_with_its_last_words(tmp_path: Path) 
         contestant.check(WORK)
 
 
+# Two ranks forked as ours are, of which one is killed as the kernel does for want of memory.
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from _contest.forked import fork_ranks, obey
+def answer(line):
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(fork_ranks(2, [], lambda rank, store: obey(rank, sys.argv[2], answer)))
+"""
+
+
+def test_a_rank_that_was_killed_is_named_with_the_signal(tmp_path: Path) -> None:
+    entry = Entry("fake", [sys.executable, "-c", KILLED, str(ROOT / "bench")])
+    expected = r"(?s)fake hung up; it said:.*rank [01] was killed by SIGKILL: .* too little memory"
+    with Contestant(entry, 2, tmp_path) as contestant, pytest.raises(Failed, match=expected):
+        contestant.ask("step")
+
+
 def test_a_contestant_that_does_not_start_is_told_with_its_reason(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"has 0 of 2 ranks at its start; it said:\nno network"):
         Contestant(Entry("fake", [sys.executable, "-c", "exit('no network')"]), 2, tmp_path)

@@ -14,15 +14,17 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from _contest.contestant import Contestant, Failed
 from _contest.network import Host
-from _train import slower
+from _train import padded, slower
 from _train.field import Job, Part, alone, matches
 from _train.race import (
     Runner,
     against_the_bound,
     between_policies,
     check_losses,
+    groups,
     least_bytes,
     rows,
+    together,
 )
 
 BYTES = 67_149_824 * 4  # of the large model
@@ -141,6 +143,27 @@ def test_a_slower_wire_leaves_that_share_of_what_is_gathered_to_tcp() -> None:
     assert (best["ratio"], best["bar"]) == (2.9, 2.8)
 
 
+def test_no_more_are_held_at_a_time_than_fit_and_our_engine_takes_turns_with_all() -> None:
+    peers = [job("mics"), job("mics", backend="lockstep"), job("mics", "other")]
+    engine = job("mics", "engine", "lockstep")
+    a_contestant = 8 * (int(2.5 * BYTES) + (150 << 20))
+    assert groups([peers[0], engine, *peers[1:]], 5 * a_contestant) == [[engine, *peers]]
+    assert groups([engine, *peers], 4 * a_contestant) == [[engine, *peers[:2]], [engine, peers[2]]]
+    assert groups([engine, *peers], 0) == [[engine, each] for each in peers]
+    assert groups([engine], 0) == [[engine]]
+
+
+def test_of_a_job_that_was_started_again_all_steps_count_but_the_first_of_each_start() -> None:
+    engine = job("mics", "engine", "lockstep")
+    raced = [
+        [runner(engine, 2.0, [2, 1]), runner(job("mics"), 4.0, [2, 1])],
+        [runner(engine, 3.0, [2, 1]), runner(job("mics", "other"), 5.0, [2, 1])],
+    ]
+    merged = together(raced)
+    assert [each.job.contestant for each in merged] == ["engine", "fsdp2", "other"]
+    assert [each.seconds for each in merged] == [2.5, 4.0, 5.0]
+
+
 def test_who_trains_something_else_ends_the_race() -> None:
     same = [runner(job("ddp"), 1.0, [2, 1]), runner(alone(job("ddp")), 1.0, [2, 5])]
     check_losses(same)
@@ -161,3 +184,23 @@ def test_ddp_and_our_engine_take_part_and_have_the_loss_of_who_is_alone() -> Non
     assert made[0]["sent"] >= 1
     assert (bound["case"], bound["ours"]) == ("against the bound", made[1]["step_s"])
     assert bound["peer"] > made[1]["wire_bound_s"]
+
+
+def test_of_padded_steps_what_shows_and_the_memory_are_held_against_formulas() -> None:
+    [mics, _] = padded.jobs("large", 4, 2, payload=1.5 * BYTES * 8, rows=["*padded"])
+    assert (mics.name, mics.pad) == ("mics/engine/lockstep/1/padded", pytest.approx(1.5 / 8))
+    assert padded.jobs("large", 4, 2, 1e9, ["*", "-*/padded"]) == []
+    engine, idle = runner(mics, 3.1, [2, 1]), runner(alone(mics), 3.0, [2, 9])
+    engine.memory = BYTES
+    shown, memory = padded.rows(engine, idle, payload=1.5 * BYTES * 8)
+    assert (shown["ours"], shown["peer"]) == (pytest.approx(0.1), pytest.approx(1.25 / 8))
+    # Half of the parameters and gradients; five blocks under way, and one.
+    assert memory["peer"] == pytest.approx(1.75 * BYTES / 1e6)
+    assert memory["ratio"] == pytest.approx(1.75)
+
+
+def test_our_engine_runs_padded_and_tells_its_memory() -> None:
+    words = ["--small", "--hosts", "2", "--rounds", "1", "--rows", "mics/*/padded"]
+    shown, memory = rows_of("train", *words)
+    assert shown["step_s"] >= 6 * shown["pad_s"]  # four blocks, forward and backward
+    assert 0 < memory["ours"] < 10 * memory["peer"]
