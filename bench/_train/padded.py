@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .field import ENGINE, SIZES, Job, contestant, matches
+from .field import ENGINE, ROWS, SIZES, Job, contestant, matches
 from .race import Row, Runner, least_bytes
 
 POLICIES = ("mics", "ddp")
@@ -64,13 +64,16 @@ def rows(engine: Runner, alone: Runner, payload: float) -> Iterator[Row]:
         "unit": "MB",
         "ours": used / 1e6,
         "peer": least / 1e6,
-        "peer_name": "the formula and one unit",
+        "peer_name": "formula and one unit",
         "ratio": least / used,
     }
 
 
 def formula(job: Job) -> int:
-    """Bytes a rank: parameters, gradients, units under way (docs/design/train.md), and one more."""
+    """Bytes a rank: parameters, gradients, units under way (docs/design/train.md), and one more;
+    and what backward needs of forward: the inputs of each layer."""
     size = SIZES[job.size]
     under_way = GATHERED + REDUCED if job.shard_ranks > 1 else 0
-    return 2 * size.bytes // job.shard_ranks + (under_way + 1) * size.bytes // size.blocks
+    units = (under_way + 1) * size.bytes // size.blocks
+    inputs = 4 * ROWS * size.blocks * (size.width + 2 * size.inner)
+    return 2 * size.bytes // job.shard_ranks + units + inputs
