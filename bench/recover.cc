@@ -35,6 +35,7 @@
 #include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/resume.h"
+#include "train/optimizer.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {

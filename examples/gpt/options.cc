@@ -57,6 +57,9 @@ void add_train(CLI::App& command, TrainOptions& options) {
       .add_option("--policy", options.policy,
                   "what is divided among ranks: ddp, zero1, zero2, zero3, mics:2, ...")
       ->capture_default_str();
+  command.add_flag("--rescale-batch", options.rescale_batch,
+                   "when fewer ranks go on after a death: a smaller batch, and learning rate, "
+                   "instead of more windows a rank");
 }
 
 void add_sample(CLI::App& command, SampleOptions& options) {

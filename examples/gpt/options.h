@@ -28,6 +28,7 @@ struct TrainOptions {
   std::filesystem::path checkpoints;  // LOCKSTEP_CHECKPOINT_DIR if not given; empty: none
   std::string backend = "lockstep";
   std::string policy = "ddp";
+  bool rescale_batch = false;  // when ranks die and the others go on
 };
 
 struct SampleOptions {

@@ -28,6 +28,7 @@ Progress::Progress(Reporter& reporter, int rank, std::int64_t first, std::int64_
       bytes_a_step_(bytes_a_step) {}
 
 void Progress::step(std::int64_t step, double loss, double learning_rate, double gradient_norm) {
+  bytes_ += bytes_a_step_;
   if (!speaks_) return;
   const auto now = Clock::now();
   const double speed = static_cast<double>(bytes_a_step_) / seconds(now - last_);
@@ -56,7 +57,7 @@ void Progress::news(const std::string& story) { say(story); }
 void Progress::summary(std::int64_t step) const {
   if (!speaks_) return;
   const double took = seconds(Clock::now() - begun_);
-  const double speed = static_cast<double>((step - first_) * bytes_a_step_) / took;
+  const double speed = static_cast<double>(bytes_) / took;
   say(format("{} at step {} of {}: {} steps in {:.1f} s, {:.0f} tokens/s, loss {:.3f}{}",
              step < steps_ ? "stopped" : "finished", step, steps_, step - first_, took, speed,
              loss_, held_out_ ? format(", held-out loss {:.3f}", *held_out_) : ""));

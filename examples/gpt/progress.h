@@ -21,8 +21,11 @@ class Progress {
   void held_out(std::int64_t step, double loss);
   // What has happened, told by whichever rank is to tell it.
   void news(const std::string& story);
-  // Of the ranks that are left another may speak from now on.
-  void speak(bool speaks) { speaks_ = speaks; }
+  // Of the ranks that are left another may speak from now on, and the batch may be another.
+  void go_on(bool speaks, std::int64_t bytes_a_step) {
+    speaks_ = speaks;
+    bytes_a_step_ = bytes_a_step;
+  }
   // A last line. Says so if the training was stopped before its end.
   void summary(std::int64_t step) const;
 
@@ -34,6 +37,7 @@ class Progress {
   std::int64_t first_;
   std::int64_t steps_;
   std::int64_t bytes_a_step_;
+  std::int64_t bytes_ = 0;  // of all steps
   Clock::time_point begun_ = Clock::now();
   Clock::time_point last_ = begun_;
   double loss_ = 0;

@@ -141,6 +141,7 @@ class Run {
   Result<void> step();
   Result<bool> recover(const Error& cause);
   Training training() { return {*sharded_, *optimizer_, *sampler_}; }
+  std::int64_t bytes_a_step() const { return sampler_->global_batch() * options_.model.context; }
 
   const TrainOptions& options_;
   Gpt model_;
@@ -163,6 +164,7 @@ Result<std::unique_ptr<Run>> Run::start(const TrainOptions& options) {
   std::unique_ptr<Run> run(new Run(options));
   auto recovery = TRY(recovery_options_from_environment());
   recovery.checkpoints = options.checkpoints;
+  recovery.batch = options.rescale_batch ? BatchOfFewer::rescaled : BatchOfFewer::kept;
   run->ranks_ = TRY(Ranks::start(options.backend, recovery));
   auto mesh = TRY(run->ranks_->mesh());
   TRY(check_batch(options, mesh.world_size()));
@@ -192,8 +194,7 @@ Result<Outcome> Run::train() {
   if (joins) step_ = TRY(recovery.complete(training())).step;
   TRY(open_checkpoints());
   if (!joins) step_ = TRY(checkpoints_->resume(*sharded_, *optimizer_, *sampler_));
-  progress_.emplace(*reporter_, sharded_->mesh().rank(), step_, options_.steps,
-                    options_.batch * options_.model.context);
+  progress_.emplace(*reporter_, sharded_->mesh().rank(), step_, options_.steps, bytes_a_step());
   // Not before: only a step looks, and a program that has nothing to save may end at once.
   std::signal(SIGTERM, [](int) { told_to_stop = true; });
   over_ = step_ >= options_.steps;
@@ -222,7 +223,7 @@ Result<void> Run::turn() {
 Result<void> Run::step() {
   auto& mesh = sharded_->mesh();
   const auto parts =
-      TRY(share_of_batch({options_.batch, at_once_}, mesh.rank(), mesh.world_size()));
+      TRY(share_of_batch({sampler_->global_batch(), at_once_}, mesh.rank(), mesh.world_size()));
   auto news = TRY(compute_gradients(model_, *sharded_, corpus_->train, *sampler_, parts,
                                     checkpoints_->due(step_ + 1)));
   optimizer_->set_learning_rate(learning_rate(options_, step_));
@@ -250,7 +251,7 @@ Result<bool> Run::recover(const Error& cause) {
     progress_->news(recovered.story);
     return false;
   }
-  progress_->speak(sharded_->mesh().rank() == 0);
+  progress_->go_on(sharded_->mesh().rank() == 0, bytes_a_step());
   if (recovered.tells) {
     progress_->news(recovered.story);
     reporter_->event(step_, recovered.story);

@@ -38,25 +38,36 @@ Error torch_error(const std::exception& exception) {
 Result<std::unique_ptr<Optimizer>> Optimizer::create(ShardedModel& model,
                                                      const OptimizerOptions& options) {
   TRY(check(options));
+  std::unique_ptr<Optimizer> optimizer(new Optimizer(model, options));
+  TRY(optimizer->remake());
+  return optimizer;
+}
+
+Result<void> Optimizer::remake() {
+  undecided_ = false;
   try {
-    std::unique_ptr<Optimizer> optimizer(new Optimizer(model, options));
-    if (auto* adamw = std::get_if<AdamW>(&options.method)) optimizer->use_adamw(*adamw);
-    if (auto* sgd = std::get_if<Sgd>(&options.method)) optimizer->use_sgd(*sgd);
-    return optimizer;
+    take_slices();
+    if (auto* adamw = std::get_if<AdamW>(&options_.method)) use_adamw(*adamw);
+    if (auto* sgd = std::get_if<Sgd>(&options_.method)) use_sgd(*sgd);
   } catch (const std::exception& exception) {
     return torch_error(exception);
   }
+  return {};
 }
 
-Optimizer::Optimizer(ShardedModel& model, const OptimizerOptions& options)
-    : model_(model), options_(options) {
-  for (const auto& unit : model.units()) {
+void Optimizer::take_slices() {
+  torch_.reset();
+  slots_.clear();
+  flat_.clear();
+  for (const auto& unit : model_.units()) {
     if (!unit.trainable()) break;  // they stand behind all others
     flat_.push_back(unit.master().detach());
     flat_.back().mutable_grad() = unit.gradient_slice();
   }
 }
 
+Optimizer::Optimizer(ShardedModel& model, const OptimizerOptions& options)
+    : model_(model), options_(options) {}
 Optimizer::~Optimizer() = default;
 
 std::vector<at::Tensor> Optimizer::zeros_like_slices() const {
@@ -67,7 +78,7 @@ std::vector<at::Tensor> Optimizer::zeros_like_slices() const {
 
 // State is made here and not in the first step, so that a checkpoint can be loaded before it.
 void Optimizer::use_adamw(const AdamW& method) {
-  auto options = torch::optim::AdamWOptions(options_.learning_rate)
+  auto options = torch::optim::AdamWOptions(learning_rate())
                      .betas({method.beta1, method.beta2})
                      .eps(method.epsilon)
                      .weight_decay(method.weight_decay);
@@ -81,7 +92,7 @@ void Optimizer::use_adamw(const AdamW& method) {
 }
 
 void Optimizer::use_sgd(const Sgd& method) {
-  auto options = torch::optim::SGDOptions(options_.learning_rate)
+  auto options = torch::optim::SGDOptions(learning_rate())
                      .momentum(method.momentum)
                      .weight_decay(method.weight_decay);
   torch_ = std::make_unique<torch::optim::SGD>(flat_, options);
@@ -100,7 +111,17 @@ std::string_view Optimizer::method() const {
 
 void Optimizer::set_learning_rate(double rate) {
   options_.learning_rate = rate;
-  for (auto& group : torch_->param_groups()) group.options().set_lr(rate);
+  for (auto& group : torch_->param_groups()) group.options().set_lr(learning_rate());
+}
+
+void Optimizer::scale_learning_rate(double factor) {
+  scale_ = factor;
+  set_learning_rate(options_.learning_rate);
+}
+
+void Optimizer::set_decided(std::int64_t decided) {
+  decided_ = decided;
+  undecided_ = false;
 }
 
 void Optimizer::set_steps(std::int64_t steps) {
@@ -110,7 +131,7 @@ void Optimizer::set_steps(std::int64_t steps) {
     static_cast<torch::optim::AdamWParamState&>(*state).step(steps);
 }
 
-std::vector<NamedTensor> Optimizer::flat_state() const {
+Result<std::vector<NamedTensor>> Optimizer::flat_state() {
   std::vector<NamedTensor> tensors;
   for (const auto& slot : slots_)
     for (const auto& tensor : slot.flat) tensors.push_back({slot.name, tensor});
@@ -153,9 +174,10 @@ Result<Step> Optimizer::explain(Step step) {
                                      step.not_finite->words())};
 }
 
-Result<Step> Optimizer::catch_up(double norm) {
+Result<void> Optimizer::catch_up(double norm) {
   LS_CHECK(undecided_);
-  return take(norm);
+  TRY(take(norm));
+  return {};
 }
 
 Result<Step> Optimizer::take(double norm) {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "train/finite_looks.h"
 #include "train/shard.h"
+#include "train/stepper.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -49,41 +50,40 @@ struct Step {
   std::optional<NotFinite> not_finite = std::nullopt;
 };
 
-class Optimizer {
+class Optimizer final : public Stepper {
  public:
   // The model must outlive it.
   static Result<std::unique_ptr<Optimizer>> create(ShardedModel& model,
                                                    const OptimizerOptions& options);
-  ~Optimizer();
+  ~Optimizer() override;
 
   // After model.finish_gradients(). Every rank gets the same answer, and whole parameters that are
   // stepped.
   Result<Step> step();
 
-  // A step has two acts: all ranks decide on it by agreeing on the norm, then each takes it. When a
-  // rank dies in the first, some of the others may have the decision and some not; who has it knows
-  // that all had complete gradients.
-  std::int64_t decided() const { return decided_; }
-  // Whether complete gradients wait for the decision that the last step() did not get.
-  bool undecided() const { return undecided_; }
-  double last_norm() const { return last_norm_; }  // of the last decision
-  // Takes the decision that others have got: undecided() must hold. Afterwards model.spread().
-  Result<Step> catch_up(double norm);
-  // Of a rank that comes in place of another.
-  void set_decided(std::int64_t decided) { decided_ = decided; }
+  std::int64_t decided() const override { return decided_; }
+  bool undecided() const override { return undecided_; }
+  double last_norm() const override { return last_norm_; }
+  Result<void> catch_up(double norm) override;
+  void set_decided(std::int64_t decided) override;
 
-  double learning_rate() const { return options_.learning_rate; }
+  // By which it steps: what was set last, times the scale.
+  double learning_rate() const { return options_.learning_rate * scale_; }
   void set_learning_rate(double rate);
+  void scale_learning_rate(double factor) override;
 
   // "adamw" or "sgd".
-  std::string_view method() const;
-  // Steps taken; AdamW's bias correction depends on it.
-  std::int64_t steps() const { return steps_; }
-  void set_steps(std::int64_t steps);
-  // The same flat: of each kind of state a tensor a unit.
-  std::vector<NamedTensor> flat_state() const;
+  std::string_view method() const override;
+  std::int64_t steps() const override { return steps_; }
+  void set_steps(std::int64_t steps) override;
+  // Of each kind of state a tensor a unit.
+  Result<std::vector<NamedTensor>> flat_state() override;
   // The state of each parameter that this rank holds: "exp_avg/head.weight".
   std::vector<OwnedTensor> state() const;
+  Result<std::vector<OwnedTensor>> state_like(const std::vector<std::string>&) override {
+    return state();  // it is there from the beginning
+  }
+  Result<void> remake() override;
 
  private:
   struct Slot {  // one kind of state, flat, for each unit
@@ -92,6 +92,7 @@ class Optimizer {
   };
 
   Optimizer(ShardedModel& model, const OptimizerOptions& options);
+  void take_slices();
   void use_adamw(const AdamW& method);
   void use_sgd(const Sgd& method);
   std::vector<at::Tensor> zeros_like_slices() const;
@@ -100,6 +101,7 @@ class Optimizer {
 
   ShardedModel& model_;
   OptimizerOptions options_;
+  double scale_ = 1;
   std::vector<at::Tensor> flat_;  // what torch::optim sees: a leaf for each unit's master
   std::unique_ptr<torch::optim::Optimizer> torch_;
   std::vector<Slot> slots_;

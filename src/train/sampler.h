@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/result.h"
 
@@ -54,6 +55,11 @@ class Sampler {
   }
   void advance() { state_.cursor += global_batch_; }
   std::int64_t global_batch() const { return global_batch_; }
+  // From the next batch on; every rank alike.
+  void set_global_batch(std::int64_t samples) {
+    LS_CHECK(samples >= 1);
+    global_batch_ = samples;
+  }
 
   const State& state() const { return state_; }
   // Goes on from a saved state; the state is the run's, so the seed comes with it.

@@ -334,17 +334,22 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
                  format("the optimizer's state is divided over all {} ranks: none of them can "
                         "leave or change its place",
                         mesh_.world_size())};
+  leave_groups(std::move(mesh));
+  start_engine();
+  return {};
+}
+
+// With the step that was under way in them.
+void ShardedModel::leave_groups(Mesh next) {
   mesh_.leave();  // then no transfer uses the buffers any more
   for (auto& unit : units_) unit.drop_buffers();
   arrivals_.reset();
   reductions_.reset();
   gathers_.reset();
-  mesh_ = std::move(mesh);
+  mesh_ = std::move(next);
   error_ = {};
   phase_ = Phase::finished;
   looks_.forget();
-  start_engine();
-  return {};
 }
 
 void ShardedModel::forget_gradients() {

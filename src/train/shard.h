@@ -130,6 +130,10 @@ class ShardedModel {
   // under way ends, with the broken step and its error. Masters, and gradients of a step that
   // finish_gradients() completed, stay as they are.
   Result<void> regroup(Mesh mesh);
+  // Goes on in other groups, of another number of ranks, by a policy that fits them: lays all out
+  // anew in place, under the module's same parameters. What they held is gone: all of state() is to
+  // be written, and spread(), before use, and an optimizer's slices are others. Collective.
+  Result<void> reshard(Mesh mesh, const Policy& policy);
   // After this rank's masters of the units were written to: gives every rank what it holds of the
   // others' slices. Collective. begin_spread() does not wait for the parameters of blocks that ran
   // through the model since it was last called: that is done when they run again.
@@ -181,6 +185,7 @@ class ShardedModel {
   Result<Policy> choose(const Policy& asked);
   Result<void> build(Values values);
   void start_engine();
+  void leave_groups(Mesh next);
   Result<void> build_layout(Values values);
   Result<void> equalize();
   static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {

@@ -8,7 +8,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -37,6 +39,7 @@
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/resume.h"
+#include "train/optimizer.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {
@@ -61,6 +64,9 @@ struct Scenario {
   int late = -1;  // at Point::decided: who does not get the decision that all others got
   Point point = Point::gather;
   std::uint64_t seed = 0;  // of a random point
+  BatchOfFewer batch = BatchOfFewer::kept;
+  bool names_folder = true;  // of checkpoints
+  bool saves = true;
 };
 
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -125,7 +131,8 @@ class Program {
     auto options = TRY(recovery_options_from_environment());
     options.patience = kBound;
     options.replacement = kBound;
-    options.checkpoints = folder_;
+    if (scenario_.names_folder) options.checkpoints = folder_;
+    options.batch = scenario_.batch;
     recovery_ = TRY(Recovery::start(options));
     auto mesh = alone() ? Mesh::single() : TRY(recovery_->mesh());
     const auto policy = TRY(parse_policy(alone() ? "ddp" : scenario_.policy, mesh.world_size()));
@@ -139,6 +146,7 @@ class Program {
       step_ = TRY(resume(folder_, *model_, *optimizer_, sampler_));
     TRY(open_checkpoints());
     while (step_ < kSteps) {
+      if (alone() && step_ + 1 == kDeadly && scenario_.batch == BatchOfFewer::rescaled) rescale();
       TRY(recovery_->begin_step(step_, training()));
       const auto done = train_step();
       if (done) continue;
@@ -167,13 +175,19 @@ class Program {
     return {};
   }
 
+  // As three of four ranks go on.
+  void rescale() {
+    sampler_.set_global_batch(kBatch * 3 / 4);
+    optimizer_->scale_learning_rate(0.75);
+  }
+
   Result<void> train_step() {
     auto& mesh = model_->mesh();
     const bool deadly = mortal_ && step_ + 1 == kDeadly;
     if (deadly) arm();
     if (mortal_ && step_ + 1 == kSteps) die_at(Point::random);  // at the latest
-    const auto parts =
-        TRY(share_of_batch({kBatch, kBatch / kRanks}, mesh.rank(), mesh.world_size()));
+    const auto parts = TRY(
+        share_of_batch({sampler_.global_batch(), kBatch / kRanks}, mesh.rank(), mesh.world_size()));
     double sum = 0;
     for (const auto& part : parts) {
       const auto loss = net_.loss(*model_, sampler_.peek(part.begin, part.end)) * part.weight;
@@ -184,13 +198,15 @@ class Program {
     TRY(model_->finish_gradients());
     const double loss = TRY(mesh.world().reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
     if (deadly) die_at(Point::norm);
-    if (scenario_.point == Point::decided && step_ + 1 == kDeadly && !joined_ && !alone())
+    if (scenario_.point == Point::decided && step_ + 1 == kDeadly && !joined_ && !alone() &&
+        !std::exchange(broke_, true))
       return break_after_the_decision();
     TRY(optimizer_->step());
     if (deadly) die_at(Point::behind);
     sampler_.advance();
     ++step_;
     if (mesh.rank() == 0) say(report_, format("step {} {:.17g}", step_, loss));
+    if (!scenario_.saves) return {};
     const auto saved = checkpoints_->save(state_of(step_, *model_, *optimizer_, sampler_));
     if (deadly) die_at(Point::save);
     if (!saved) return saved.error();
@@ -236,7 +252,7 @@ class Program {
     }
     auto& mesh = model_->mesh();
     sum = TRY(mesh.world().reduce(sum, Reduction::sum, "checksum"));
-    return sum * mesh.shard().size() / mesh.world_size();
+    return sum * model_->policy().optimizer / mesh.world_size();
   }
 
   const Scenario scenario_;
@@ -251,6 +267,7 @@ class Program {
   std::unique_ptr<Checkpointer> checkpoints_;
   std::int64_t step_ = 0;
   bool joined_ = false;  // in place of another
+  bool broke_ = false;   // at Point::decided; the step may be done again
 };
 
 // A rank's process and what it says.
@@ -310,15 +327,17 @@ struct Told {
 };
 
 // In a process of its own: this one must not begin any of torch's threads, for it forks.
+Told alone(const Scenario& scenario) {
+  Folder folder;
+  auto process =
+      Process::start([&](int report) { return Program(scenario, folder, report, false).run(); });
+  Told told;
+  told.add("alone", process.read_all(Deadline::after(kBound)));
+  return told;
+}
+
 const Told& undisturbed() {
-  static const Told told = [] {
-    Folder folder;
-    auto process = Process::start(
-        [&](int report) { return Program(Scenario(), folder, report, false).run(); });
-    Told alone;
-    alone.add("alone", process.read_all(Deadline::after(kBound)));
-    return alone;
-  }();
+  static const Told told = alone(Scenario());
   return told;
 }
 
@@ -373,8 +392,7 @@ class Gang {
 };
 
 // `ends`: how many ranks train to the end.
-void expect_undisturbed(const Told& told, std::size_t ends) {
-  const auto& right = undisturbed();
+void expect_undisturbed(const Told& told, std::size_t ends, const Told& right = undisturbed()) {
   ASSERT_EQ(right.losses.size(), std::size_t{kSteps}) << right.all;
   for (const auto& [step, losses] : right.losses) {
     const auto found = told.losses.find(step);
@@ -445,10 +463,55 @@ TEST(Recovery, WhatNobodyElseHoldsComesFromStorage) {
   EXPECT_NE(told.all.find("from a checkpoint"), std::string::npos) << told.all;
 }
 
-TEST(Recovery, WhereNobodyHoldsWhatWasLostTheOthersEnd) {
-  const auto told = Gang({.policy = "zero3", .victim = 3, .point = Point::hop1}).finish();
+// Their processes live on: only the layout is another.
+TEST(Recovery, WhatNobodyElseHoldsFewerRanksReadFromStorage) {
+  for (const char* policy : {"zero1", "zero2", "zero3", "mics:2+opt"}) {
+    SCOPED_TRACE(policy);
+    const auto told = Gang({.policy = policy, .victim = 3, .point = Point::hop1}).finish();
+    const bool of_pairs = std::string_view(policy).starts_with("mics");
+    expect_undisturbed(told, of_pairs ? 2 : 3);
+    EXPECT_NE(told.all.find("from a checkpoint"), std::string::npos) << told.all;
+  }
+}
+
+TEST(Recovery, StepsBehindTheCheckpointAreDoneAgainAndSaidToBe) {
+  // All have decided on step 4 when rank 2 dies, and nobody has saved it.
+  const auto told = Gang({.policy = "zero3", .victim = 2, .point = Point::decided}).finish();
+  expect_undisturbed(told, 3);
+  const bool one = told.all.find("(step 4 is done again)") != std::string::npos;
+  const bool two = told.all.find("(steps 3 to 4 are done again)") != std::string::npos;
+  EXPECT_TRUE(one || two) << told.all;
+}
+
+TEST(Recovery, WithoutAFolderOfCheckpointsTheOthersEnd) {
+  const auto told =
+      Gang({.policy = "zero3", .victim = 3, .point = Point::hop1, .names_folder = false}).finish();
   EXPECT_TRUE(told.ends.empty()) << told.all;
   EXPECT_NE(told.all.find("no living rank holds shard 3 of 4"), std::string::npos) << told.all;
+}
+
+TEST(Recovery, WithoutACheckpointTheOthersEnd) {
+  for (const auto mode : {OnDeath::shrink, OnDeath::wait}) {
+    const auto told = Gang({.policy = "zero3",
+                            .on_failure = mode,
+                            .victim = 3,
+                            .point = Point::hop1,
+                            .saves = false})
+                          .finish();
+    EXPECT_TRUE(told.ends.empty()) << told.all;
+    EXPECT_NE(told.all.find("has no checkpoint yet"), std::string::npos) << told.all;
+  }
+}
+
+// As one process learns by three quarters of the batch and of the rate from that step on.
+TEST(Recovery, FewerRanksTakeASmallerBatchAtASmallerRateIfTheyAreToldTo) {
+  const Scenario scenario{
+      .policy = "ddp", .victim = 1, .point = Point::hop1, .batch = BatchOfFewer::rescaled};
+  const auto told = Gang(scenario).finish();
+  expect_undisturbed(told, 3, alone(scenario));
+  EXPECT_NE(told.all.find("the global batch is 9 samples now, the learning rate 0.75 of what"),
+            std::string::npos)
+      << told.all;
 }
 
 TEST(Recovery, KilledAtAnyMomentTheOthersGoOn) {

@@ -29,7 +29,7 @@ Result<void> find_last_step(const Standings& standings, RecoveryPlan& plan) {
     if (holds(standing) && (!ahead || standing->decided > ahead->decided)) ahead = &*standing;
   LS_CHECK(ahead != nullptr);
   for (const auto& [member, standing] : standings) {
-    if (!holds(standing) || standing->decided == ahead->decided) continue;
+    if (!holds(standing) || standing->unread || standing->decided == ahead->decided) continue;
     if (standing->decided + 1 < ahead->decided || !standing->undecided)
       return Error{Code::internal,
                    format("member {} has decided {} steps, another {}: their states cannot be "
@@ -80,6 +80,15 @@ class Seats {
     return seats;
   }
 
+  // As many as make whole groups, in their order; or one group of all if there are fewer.
+  std::vector<int> filled() const {
+    std::vector<int> living;
+    for (const int member : seats_)
+      if (member != kNobody) living.push_back(member);
+    if (living.size() > shards_) living.resize(living.size() / shards_ * shards_);
+    return living;
+  }
+
   // The first shard that nobody holds.
   std::optional<std::size_t> lost_shard() const {
     for (std::size_t shard = 0; shard < shards_; ++shard) {
@@ -109,6 +118,28 @@ Result<RecoveryPlan> begin_plan(const Standings& standings, const Standing& befo
     if (standing && standing->newcomer) plan.newcomers.push_back(member);
   }
   return plan;
+}
+
+// What nobody has in memory: nothing if all can be had from the living.
+std::optional<std::string> lost(const Standings& standings, const Standing& before,
+                                const Seats& seats) {
+  if (!before.copied)
+    return "every rank had a part of the optimizer's state of its own, and none is left of the "
+           "dead one's";
+  for (const auto& [member, standing] : standings)
+    if (holds(standing) && standing->unread)
+      return "another died while the state was read from storage";
+  if (const auto shard = seats.lost_shard())
+    return format("no living rank holds shard {} of {}", *shard, before.shards);
+  return std::nullopt;
+}
+
+// By a group of all ranks a policy means all, however many they are.
+int group_size(const Standing& before, std::size_t ranks) {
+  const auto before_all = static_cast<std::int64_t>(before.seats.size());
+  const auto all = static_cast<std::int64_t>(ranks);
+  const bool over_all = before.shards == before_all && before.shards > 1;
+  return static_cast<int>(over_all ? all : std::min(before.shards, all));
 }
 
 }  // namespace
@@ -144,16 +175,16 @@ int RecoveryPlan::source_of(int shard) const {
 Result<RecoveryPlan> plan_to_shrink(const Standings& standings) {
   const auto before = TRY(old_member(standings));
   auto plan = TRY(begin_plan(standings, before));
-  if (!before.copied)
-    return Error{Code::not_found,
-                 "every rank had a part of the optimizer's state of its own, and none is left of "
-                 "the dead one's: go on from a checkpoint"};
   const Seats seats(before, standings);
-  if (const auto lost = seats.lost_shard())
-    return Error{Code::not_found, format("no living rank holds shard {} of {}: go on from a "
-                                         "checkpoint",
-                                         *lost, plan.shards)};
-  plan.seats = seats.regrouped();
+  if (const auto what = lost(standings, before, seats)) {
+    if (!before.storage)
+      return Error{Code::not_found, *what + ", and the program names no folder of checkpoints"};
+    plan.from_storage = plan.laid_out_anew = true;
+    plan.seats = seats.filled();
+    plan.shards = group_size(before, plan.seats.size());
+  } else {
+    plan.seats = seats.regrouped();
+  }
   for (const auto& [member, standing] : standings)
     if (standing && !plan.seat_of(member)) plan.leaving.push_back(member);
   return plan;
@@ -164,7 +195,11 @@ Result<RecoveryPlan> plan_to_refill(const Standings& standings) {
   auto plan = TRY(begin_plan(standings, before));
   plan.seats.assign(before.seats.begin(), before.seats.end());
   const Seats seats(before, standings);
-  plan.from_storage = !plan.newcomers.empty() && (!before.copied || seats.lost_shard());
+  const auto what = lost(standings, before, seats);
+  if (!what || plan.newcomers.empty()) return plan;
+  if (!before.storage)
+    return Error{Code::not_found, *what + ", and the program names no folder of checkpoints"};
+  plan.from_storage = true;
   return plan;
 }
 

@@ -26,7 +26,9 @@ struct Standing {
 
   std::vector<std::int64_t> seats = {};  // the member on each seat, before the death
   std::int64_t shards = 1;
-  bool copied = true;  // whether other replicas hold the same of the optimizer's state
+  bool copied = true;    // whether other replicas hold the same of the optimizer's state
+  bool unread = false;   // its state is to come from storage: it may hold anything
+  bool storage = false;  // whether it knows of checkpoints
 
   std::int64_t decided = 0;  // steps
   bool undecided = false;    // complete gradients wait for the next decision
@@ -46,6 +48,8 @@ struct Standing {
         field("seats", &Standing::seats, "the member on each seat before the death"),
         field("shards", &Standing::shards, "ranks of a replica"),
         field("copied", &Standing::copied, "replicas hold equal optimizer state"),
+        field("unread", &Standing::unread, "its state is to come from storage"),
+        field("storage", &Standing::storage, "it knows of checkpoints"),
         field("decided", &Standing::decided, "steps that all have decided"),
         field("undecided", &Standing::undecided, "gradients are complete, the norm is not known"),
         field("norm", &Standing::norm, "of the last decision"),
@@ -70,7 +74,8 @@ struct RecoveryPlan {
   std::vector<int> gone = {};       // members
   std::vector<int> leaving = {};    // members that live, and fit into no replica
   std::vector<int> newcomers = {};  // members
-  bool from_storage = false;        // some shard is held by no living member: all read it
+  bool from_storage = false;        // what some of them lost nobody else holds: all read it
+  bool laid_out_anew = false;       // from storage, for fewer ranks: seats hold other shards
 
   std::int64_t decided = 0;  // the last whole step's
   double norm = 0;           // for who has not taken it yet
@@ -87,7 +92,9 @@ struct RecoveryPlan {
   int source_of(int shard) const;
 };
 
-// Of those who are left. not_found where a shard is held by none of them.
+// Of those who are left. Where none of them holds a shard, or each had optimizer state of its own,
+// from storage: as many as make whole groups of the same size, or one group of all if there are
+// fewer. not_found: that, and they know of no checkpoints.
 Result<RecoveryPlan> plan_to_shrink(const Standings& standings);
 // Everybody is there again, some as newcomers: seats stay as they were.
 Result<RecoveryPlan> plan_to_refill(const Standings& standings);

@@ -68,6 +68,42 @@ TEST(RecoveryPlan, AShardThatNobodyHoldsIsNamed) {
   EXPECT_EQ(plan_to_shrink(divided).error().code, Code::not_found);
 }
 
+TEST(RecoveryPlan, WhatNobodyHoldsComesFromStorageForAsManyAsMakeWholeGroups) {
+  const auto plan_of = [](int members, int shards, bool copied, const std::vector<int>& gone) {
+    auto standings = crew(members, shards, gone);
+    for (auto& [member, standing] : standings)
+      if (standing) {
+        standing->storage = true;
+        standing->copied = copied;
+      }
+    return plan_to_shrink(standings).value();
+  };
+  const auto zero3 = plan_of(4, 4, true, {3});
+  EXPECT_TRUE(zero3.from_storage && zero3.laid_out_anew);
+  EXPECT_EQ(zero3.seats, (std::vector{0, 1, 2}));
+  EXPECT_EQ(zero3.shards, 3);
+  const auto zero1 = plan_of(4, 1, false, {0});
+  EXPECT_EQ(zero1.seats, (std::vector{1, 2, 3}));
+  EXPECT_EQ(zero1.shards, 1);
+  const auto mics = plan_of(6, 2, true, {1, 3, 5});
+  EXPECT_EQ(mics.seats, (std::vector{0, 2}));
+  EXPECT_EQ(mics.shards, 2);
+  EXPECT_EQ(mics.leaving, std::vector{4});
+  EXPECT_EQ(plan_of(8, 4, true, {1, 2, 3, 5, 6}).shards, 3);  // one group of all that are left
+  EXPECT_FALSE(plan_of(6, 2, true, {1}).from_storage);
+}
+
+// Some may have read it, others not.
+TEST(RecoveryPlan, AfterADeathWhileStorageWasReadAllReadItAgain) {
+  auto standings = crew(4, 2, {3});
+  for (auto& [member, standing] : standings)
+    if (standing) standing->storage = true;
+  EXPECT_FALSE(plan_to_shrink(standings)->from_storage);
+  standings[1]->unread = true;
+  standings[1]->decided = 7;
+  EXPECT_TRUE(plan_to_shrink(standings)->from_storage);
+}
+
 TEST(RecoveryPlan, TheLastWholeStepIsTheMostThatAnybodyHasDecided) {
   auto standings = crew(3, 1, {1});
   EXPECT_EQ(plan_to_shrink(standings)->step, 110);
@@ -102,6 +138,8 @@ TEST(RecoveryPlan, NewcomersTakeTheSeatsOfTheGoneAndTheStateOfALivingReplica) {
   EXPECT_EQ(plan.source_of(1), 1);
   EXPECT_EQ(plan.teller(), 0);
   standings[3] = Standing{.newcomer = true};
+  EXPECT_EQ(plan_to_refill(standings).error().code, Code::not_found);
+  for (const int member : {0, 2}) standings[member]->storage = true;
   EXPECT_TRUE(plan_to_refill(standings)->from_storage);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -87,7 +88,16 @@ struct Recovery::Impl {
   std::optional<RecoveryPlan> plan;  // by which the groups were made last
   bool newcomer = false;             // and its state is not there yet
   std::vector<std::int64_t> seats;   // the member on each; empty before the first step
+  bool unread = false;               // the state is to come from storage
   Standing before;                   // of the step that was begun
+  // As the first step found it.
+  struct Beginning {
+    Policy policy;
+    bool copied = true;
+    int shards = 1;
+    std::int64_t batch = 1;
+  };
+  std::optional<Beginning> beginning;
 
   Result<void> join();
   int generation() const { return crew ? crew->generation() : 0; }
@@ -97,8 +107,12 @@ struct Recovery::Impl {
   Result<void> find_seats(const Training& training);
   Standing standing(const Training& training) const;
   Result<RecoveryPlan> meet(const Error& cause, const Training& training);
+  Result<void> enter(Mesh mesh, const Training& training);
+  Policy policy_by_plan() const;
   Result<Recovered> go_on(const Training& training);
   Result<void> take_state(const Training& training);
+  Result<std::int64_t> read_state(const Training& training);
+  std::string rescale(const Training& training) const;
 };
 
 Recovery::Recovery(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -168,6 +182,8 @@ Result<Comm> Recovery::apart(Duration bound) {
 
 bool Recovery::joining() const { return impl_->newcomer; }
 
+RecoveryOptions& Recovery::options() { return impl_->options; }
+
 // Each tells which seat it has: a group may put its ranks in another order than by number.
 Result<void> Recovery::Impl::find_seats(const Training& training) {
   auto& mesh = training.model.mesh();
@@ -182,6 +198,12 @@ Result<void> Recovery::Impl::find_seats(const Training& training) {
 Result<void> Recovery::begin_step(std::int64_t step, const Training& training) {
   if (!impl_->crew) return {};
   if (impl_->seats.empty()) TRY(impl_->find_seats(training));
+  if (!impl_->beginning) {
+    const auto& policy = training.model.policy();
+    impl_->beginning =
+        Impl::Beginning{policy, policy.optimizer == policy.gradients,
+                        training.model.mesh().shard().size(), training.sampler.global_batch()};
+  }
   auto& before = impl_->before;
   before.step = step;
   before.decided_before = training.optimizer.decided();
@@ -195,8 +217,11 @@ Standing Recovery::Impl::standing(const Training& training) const {
   if (newcomer) return {.newcomer = true};
   auto standing = before;
   standing.seats = seats;
-  standing.shards = training.model.mesh().shard().size();
-  standing.copied = training.model.policy().optimizer == training.model.policy().gradients;
+  // As the last plan has it, whether or not this rank came to follow it.
+  standing.shards = plan ? plan->shards : beginning->shards;
+  standing.copied = beginning->copied;
+  standing.unread = unread;
+  standing.storage = !options.checkpoints.empty();
   standing.decided = training.optimizer.decided();
   standing.undecided = training.optimizer.undecided();
   standing.norm = training.optimizer.last_norm();
@@ -226,6 +251,7 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
     // Before the meeting: when all have spoken, nobody writes into anybody's memory any more.
     training.model.mesh().leave();
     self.plan = TRY(self.meet(last, training));
+    self.unread = self.unread || self.plan->from_storage;
     const auto met = since(begin);
     self.seats.assign(self.plan->seats.begin(), self.plan->seats.end());
     if (!self.plan->seat_of(self.member)) {
@@ -236,13 +262,14 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
     }
     auto outcome = self.new_mesh();
     const auto connected = since(begin);
-    auto regrouped = outcome ? training.model.regroup(*std::move(outcome))
-                             : Result<void>(std::move(outcome).error());
-    auto recovered = regrouped ? self.go_on(training) : Result<Recovered>(regrouped.error());
+    auto entered = outcome ? self.enter(*std::move(outcome), training)
+                           : Result<void>(std::move(outcome).error());
+    auto recovered = entered ? self.go_on(training) : Result<Recovered>(entered.error());
     if (recovered) {
       recovered->meeting = met;
       recovered->connecting = connected - met;
-      recovered->story = story_of(*self.plan, recovered->step, since(noticed));
+      recovered->story =
+          story_of(*self.plan, recovered->step, since(noticed)) + self.rescale(training);
       return recovered;
     }
     // Somebody died meanwhile: those who are left meet once more.
@@ -261,24 +288,70 @@ Result<Recovered> Recovery::complete(const Training& training) {
   return recovered;
 }
 
+// Ranks that keep their shards keep what they hold; else all is laid out anew.
+Result<void> Recovery::Impl::enter(Mesh mesh, const Training& training) {
+  if (!plan->laid_out_anew) return training.model.regroup(std::move(mesh));
+  TRY(training.model.reshard(std::move(mesh), policy_by_plan()));
+  return training.optimizer.remake();
+}
+
+Policy Recovery::Impl::policy_by_plan() const {
+  auto policy = beginning->policy;
+  const bool keeps = policy.parameters > 1 && plan->shards > 1;
+  policy.parameters = policy.parameters == 1 ? 1 : plan->shards;
+  policy.gradients = plan->shards;
+  policy.optimizer = beginning->copied ? plan->shards : ranks();
+  policy.keep = policy.keep && keeps;
+  return policy;
+}
+
 // In the new groups, with all ranks.
 Result<Recovered> Recovery::Impl::go_on(const Training& training) {
   Recovered recovered{.step = plan->step, .gone = plan->gone, .tells = plan->teller() == member};
-  if (plan->from_storage) {
-    recovered.step =
-        TRY(resume(options.checkpoints, training.model, training.optimizer, training.sampler));
-    training.optimizer.set_decided(plan->decided);
-  } else {
+  if (plan->from_storage)
+    recovered.step = TRY(read_state(training));
+  else
     TRY(take_state(training));
-  }
-  newcomer = false;
+  recovered.again = plan->step - recovered.step;
+  newcomer = unread = false;
   return recovered;
+}
+
+// The newest whole checkpoint, by all.
+Result<std::int64_t> Recovery::Impl::read_state(const Training& training) {
+  auto& [model, optimizer, sampler] = training;
+  const ResumedOptimizer resumed{std::string(optimizer.method()),
+                                 [&](const Manifest& manifest) {
+                                   std::vector<std::string> names;
+                                   for (const auto& tensor : manifest.tensors)
+                                     names.push_back(tensor.name);
+                                   return optimizer.state_like(names);
+                                 },
+                                 [&](std::int64_t steps) { optimizer.set_steps(steps); }};
+  optimizer.set_decided(plan->decided);
+  const auto step = TRY(resume(options.checkpoints, model, resumed, sampler));
+  if (step > 0) return step;
+  return Error{Code::not_found, format("what was lost nobody else holds, and {} has no checkpoint "
+                                       "yet",
+                                       options.checkpoints.string())};
+}
+
+// What there is to say of it. By the number at the beginning, so that nothing adds up.
+std::string Recovery::Impl::rescale(const Training& training) const {
+  if (options.batch == BatchOfFewer::kept || !beginning || ranks() == members) return "";
+  const auto first = static_cast<double>(beginning->batch);
+  const auto batch = std::max<std::int64_t>(ranks(), std::llround(first * ranks() / members));
+  const double factor = static_cast<double>(batch) / first;
+  training.sampler.set_global_batch(batch);
+  training.optimizer.scale_learning_rate(factor);
+  return format("; the global batch is {} samples now, the learning rate {:.3g} of what it was",
+                batch, factor);
 }
 
 Result<void> Recovery::Impl::take_state(const Training& training) {
   auto& [model, optimizer, sampler] = training;
   if (!newcomer && optimizer.decided() < plan->decided) TRY(optimizer.catch_up(plan->norm));
-  TRY(refill(*plan, training));
+  TRY(refill(*plan, newcomer, training));
   if (newcomer) {
     optimizer.set_steps(plan->optimizer_steps);
     optimizer.set_decided(plan->decided);

@@ -31,10 +31,10 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "train/mesh.h"
-#include "train/optimizer.h"
 #include "train/recovery/plan.h"
 #include "train/sampler.h"
 #include "train/shard.h"
+#include "train/stepper.h"
 
 namespace lockstep {
 
@@ -44,6 +44,13 @@ enum class OnDeath {
   wait,     // all wait for a rank in place of the dead one
 };
 
+// What becomes of the global batch when fewer ranks go on.
+enum class BatchOfFewer {
+  kept,      // each rank computes more samples
+  rescaled,  // each as many as before; the learning rate falls as the batch does (Goyal et al.,
+             // "Accurate, Large Minibatch SGD", 2017)
+};
+
 struct RecoveryOptions {
   OnDeath on_failure = OnDeath::restart;
   bool replaces = false;                           // this process stands in for a rank that died
@@ -51,6 +58,7 @@ struct RecoveryOptions {
   Duration replacement = std::chrono::minutes(2);  // until somebody comes in place of a dead one
   Duration meeting = std::chrono::seconds(20);     // until the living have connected anew
   std::filesystem::path checkpoints = {};          // for shards that nobody living holds
+  BatchOfFewer batch = BatchOfFewer::kept;
 };
 
 // LOCKSTEP_ON_FAILURE and LOCKSTEP_REPLACES, as the agent sets them.
@@ -59,13 +67,14 @@ Result<RecoveryOptions> recovery_options_from_environment();
 // What a death interrupts. Borrowed.
 struct Training {
   ShardedModel& model;
-  Optimizer& optimizer;
+  Stepper& optimizer;
   Sampler& sampler;
 };
 
 struct Recovered {
   bool leaves = false;         // no replica needs this rank: it ends, well
   std::int64_t step = 0;       // that is whole; the sampler stands behind it
+  std::int64_t again = 0;      // steps behind it that were whole, and are done again
   std::string story = {};      // for people: who died, who goes on, how long it took
   std::vector<int> gone = {};  // members: the numbers with which ranks were started
   bool tells = false;          // this rank, and no other, tells the story to the run
@@ -89,6 +98,9 @@ class Recovery {
   bool joining() const;
   Values values() const { return joining() ? Values::to_come : Values::of_rank_0; }
   Result<Recovered> complete(const Training& training);
+
+  // The folder and the batch may be set until the first step begins.
+  RecoveryOptions& options();
 
   // Before each step: what recover() goes back to. The first is collective.
   Result<void> begin_step(std::int64_t step, const Training& training);

@@ -7,7 +7,8 @@
 namespace lockstep {
 
 // Called by all ranks: those of a replicate group that are newcomers take masters, optimizer state,
-// frozen parameters and buffers of one that is not. Afterwards: model.spread().
-Result<void> refill(const RecoveryPlan& plan, const Training& training);
+// frozen parameters and buffers of one that is not. newcomer: this rank is one. Afterwards:
+// model.spread().
+Result<void> refill(const RecoveryPlan& plan, bool newcomer, const Training& training);
 
 }  // namespace lockstep

@@ -34,6 +34,13 @@ std::string who_goes_on(const RecoveryPlan& plan) {
   return words + " as " + ranks_in_words(numbers);
 }
 
+// " (steps 13 to 15 are done again)"
+std::string done_again(std::int64_t step, std::int64_t whole) {
+  if (whole <= step) return "";
+  if (whole == step + 1) return format(" (step {} is done again)", whole);
+  return format(" (steps {} to {} are done again)", step + 1, whole);
+}
+
 }  // namespace
 
 std::string story_of(const RecoveryPlan& plan, std::int64_t step, Duration took) {
@@ -46,8 +53,9 @@ std::string story_of(const RecoveryPlan& plan, std::int64_t step, Duration took)
                     plan.leaving.size() == 1 ? "leaves" : "leave",
                     plan.leaving.size() == 1 ? "it" : "them");
   words += who_goes_on(plan);
-  return words + format(" after step {} from {}, {} after they noticed", step,
-                        plan.from_storage ? "a checkpoint" : "memory", text(took));
+  return words + format(" after step {} from {}{}, {} after they noticed", step,
+                        plan.from_storage ? "a checkpoint" : "memory", done_again(step, plan.step),
+                        text(took));
 }
 
 }  // namespace lockstep

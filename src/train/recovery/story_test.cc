@@ -24,6 +24,16 @@ TEST(RecoveryStory, TellsWhoWasStartedAgainAndWhereTheStateComesFrom) {
             std::string::npos);
 }
 
+TEST(RecoveryStory, TellsWhichStepsAreDoneAgain) {
+  RecoveryPlan plan{.seats = {0, 1, 2}, .gone = {3}, .from_storage = true, .step = 8};
+  EXPECT_EQ(story_of(plan, 5, std::chrono::seconds(1)),
+            "rank 3 died; ranks 0, 1 and 2 go on after step 5 from a checkpoint (steps 6 to 8 are "
+            "done again), 1s after they noticed");
+  plan.step = 6;
+  EXPECT_NE(story_of(plan, 5, std::chrono::seconds(1)).find("(step 6 is done again)"),
+            std::string::npos);
+}
+
 TEST(RecoveryStory, CountsRanksThatAreTooManyToName) {
   RecoveryPlan plan{.gone = {0, 1}, .leaving = {2, 3}};
   plan.seats.resize(60);
