@@ -1,9 +1,10 @@
-// What Python's class ShardedModel is.
+// What Python's classes ShardedModel and Recovery are.
 #pragma once
 
 #include <memory>
 
 #include "train/hooked.h"
+#include "train/recovery/recovery.h"
 
 namespace lockstep {
 
@@ -11,6 +12,10 @@ struct BoundModel {
   std::unique_ptr<HookedModel> hooked;
 
   Mesh& mesh() { return hooked->model().mesh(); }
+};
+
+struct BoundRecovery {
+  std::unique_ptr<Recovery> recovery;
 };
 
 }  // namespace lockstep

@@ -55,10 +55,11 @@ struct BoundCheckpointer {
   }
 };
 
-std::unique_ptr<BoundCheckpointer> open(
-    const std::string& folder, std::optional<std::int64_t> epoch, int keep,
-    const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
-    const std::function<void(std::int64_t, const std::string&)>& saved) {
+using Saved = std::function<void(std::int64_t, const std::string&)>;
+
+std::unique_ptr<BoundCheckpointer> open(const std::string& folder,
+                                        std::optional<std::int64_t> epoch, int keep, Comm group,
+                                        const Saved& saved) {
   const py::gil_scoped_release give_up_lock;
   CheckpointOptions options;
   options.folder = folder;
@@ -67,10 +68,15 @@ std::unique_ptr<BoundCheckpointer> open(
   options.saved = [saved](std::int64_t step, const std::filesystem::path& path) {
     saved(step, path.string());
   };
-  auto checkpointer =
-      value_of(Checkpointer::open(std::move(options), group ? Comm(*group, kSavingBound) : Comm()));
+  auto checkpointer = value_of(Checkpointer::open(std::move(options), std::move(group)));
   // Not before: it could not end without Python's lock.
   return std::make_unique<BoundCheckpointer>(std::move(checkpointer));
+}
+
+std::unique_ptr<BoundCheckpointer> open_over(
+    const std::string& folder, std::optional<std::int64_t> epoch, int keep,
+    const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const Saved& saved) {
+  return open(folder, epoch, keep, group ? Comm(*group, kSavingBound) : Comm(), saved);
 }
 
 double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step,
@@ -130,7 +136,8 @@ void bind_checkpoints(py::module& module) {
       .def(
           "finish", [](BoundCheckpointer& bound) { value_of(bound.checkpointer->finish()); },
           GiveUpLock());
-  module.def("open_checkpointer", &open);
+  module.def("open_checkpointer", &open);  // over connections of our own
+  module.def("open_checkpointer", &open_over);
   module.def("resume", &resume_from, GiveUpLock());
   py::class_<Sampler>(module, "Sampler")
       .def(py::init([](std::int64_t samples, std::int64_t global_batch, std::uint64_t seed) {
@@ -139,6 +146,8 @@ void bind_checkpoints(py::module& module) {
       .def("next", [](Sampler& sampler, int rank,
                       int ranks) { return value_of(sampler.next(rank, ranks)); })
       .def_property_readonly("seed", [](const Sampler& sampler) { return sampler.state().seed; })
+      .def("advance", &Sampler::advance)
+      .def_property_readonly("global_batch", &Sampler::global_batch)
       .def_property_readonly("cursor",
                              [](const Sampler& sampler) { return sampler.state().cursor; });
   module.def("safetensors_header", &safetensors_header);

@@ -44,5 +44,6 @@ PYBIND11_MODULE(_lockstep, module) {
   module.def("set_label", &lockstep::set_label);
   module.def("shutdown_all", &lockstep::Group::leave_all, GiveUpLock());
   lockstep::bind_train(module);
+  lockstep::bind_recovery(module);
   lockstep::bind_checkpoints(module);
 }

@@ -1,6 +1,7 @@
 #include "train.h"
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,14 +60,18 @@ class Mirror {
   std::map<PyObject*, std::shared_ptr<torch::nn::Module>> made_;
 };
 
-Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group) {
+// Of a group of torch's, or of connections of our own.
+Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
+             BoundRecovery* own) {
+  if (own != nullptr) return value_of(own->recovery->mesh());
   if (!group) return Mesh::single();
   return value_of(Mesh::replicas(*group));
 }
 
 std::unique_ptr<BoundModel> create(
     const py::object& module, const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
-    const std::string& policy, const std::vector<py::object>& blocks, bool values_to_come) {
+    BoundRecovery* own, const std::string& policy, const std::vector<py::object>& blocks,
+    bool values_to_come) {
   Mirror mirror;
   auto root = mirror.of(module);
   std::vector<torch::nn::Module*> parts;
@@ -77,7 +82,7 @@ std::unique_ptr<BoundModel> create(
     parts.push_back(kept.back().get());
   }
   const py::gil_scoped_release give_up_lock;
-  auto mesh = mesh_of(group);
+  auto mesh = mesh_of(group, own);
   const auto parsed = value_of(parse_policy(policy, mesh.world_size()));
   auto bound = std::make_unique<BoundModel>();
   bound->hooked =
@@ -114,7 +119,7 @@ std::vector<std::int64_t> owned_sizes(const BoundModel& bound) {
   return sizes;
 }
 
-std::pair<bool, double> begin_step(BoundModel& bound, std::optional<double> clip_norm) {
+std::pair<bool, double> agree_on_step(BoundModel& bound, std::optional<double> clip_norm) {
   const auto step = value_of(bound.hooked->begin_step(clip_norm));
   return {step.taken, step.gradient_norm};
 }
@@ -122,8 +127,8 @@ std::pair<bool, double> begin_step(BoundModel& bound, std::optional<double> clip
 }  // namespace
 
 void bind_train(py::module& module) {
-  module.def("shard", &create, py::arg("module"), py::arg("group"), py::arg("policy"),
-             py::arg("blocks"), py::arg("values_to_come"));
+  module.def("shard", &create, py::arg("module"), py::arg("group"), py::arg("own"),
+             py::arg("policy"), py::arg("blocks"), py::arg("values_to_come"));
   py::class_<BoundModel>(module, "ShardedModel")
       .def_property_readonly("policy", &policy_words)
       .def_property_readonly(
@@ -161,7 +166,7 @@ void bind_train(py::module& module) {
              const auto waited = bound.hooked->model().readers()->take_waited();
              return std::chrono::duration<double>(waited).count();
            })
-      .def("begin_step", &begin_step, py::arg("clip_norm") = py::none(), GiveUpLock())
+      .def("begin_step", &agree_on_step, py::arg("clip_norm") = py::none(), GiveUpLock())
       .def("not_finite",
            [](const BoundModel& bound) {
              const auto& first = bound.hooked->agreed().not_finite;
@@ -171,6 +176,21 @@ void bind_train(py::module& module) {
       .def("drop_gradients", [](BoundModel& bound) { bound.hooked->drop_gradients(); })
       .def(
           "end_step", [](BoundModel& bound) { value_of(bound.hooked->end_step()); }, GiveUpLock())
+      // Whether a transfer has failed since it was sharded, or recovered.
+      .def("broken", [](BoundModel& bound) { return !bound.hooked->model().status(); })
+      .def(
+          "mean",
+          [](BoundModel& bound, double value) {
+            auto& world = bound.mesh().world();
+            return value_of(world.reduce(value, Reduction::sum, "a mean")) / world.size();
+          },
+          GiveUpLock())
+      .def(
+          "of_rank_0",
+          [](BoundModel& bound, std::int64_t value) {
+            return value_of(bound.mesh().world().gather(value, "what rank 0 has")).front();
+          },
+          GiveUpLock())
       .def(
           "average_buffers",
           [](BoundModel& bound) { value_of(bound.hooked->model().average_buffers()); },

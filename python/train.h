@@ -6,6 +6,7 @@
 namespace lockstep {
 
 void bind_train(pybind11::module& module);
+void bind_recovery(pybind11::module& module);
 void bind_checkpoints(pybind11::module& module);
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
     lockstep run -n 2 -g 2 -- python examples/gpt_python/train.py --data FILE --policy mics:2
     torchrun --nproc-per-node 4 examples/gpt_python/train.py --data FILE --policy zero3
 
-The model is made on the meta device: no rank ever has memory for all of it. Its checkpoints
+With `lockstep run --on-failure shrink` or `wait` it goes on when one of its ranks is killed. The
+model is made on the meta device: no rank ever has memory for all of it. Its checkpoints
 are like those of examples/gpt: `gpt sample` writes text with them, `gpt train` goes on from them.
 """
 
@@ -31,6 +32,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=16, help="windows a step, over all ranks")
     parser.add_argument("--micro-steps", type=int, default=1)
+    parser.add_argument(
+        "--rescale-batch",
+        action="store_true",
+        help="when fewer ranks go on after a death: a smaller batch, and learning rate, instead of "
+        "more windows a rank",
+    )
     parser.add_argument("--learning-rate", type=float, default=2e-3, help="at its peak")
     parser.add_argument("--warmup", type=int, default=60, help="steps up to the peak")
     parser.add_argument("--clip-norm", type=float, default=1.0)
@@ -68,38 +75,25 @@ def loss_of(model: Gpt, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def learning_rate(arguments: argparse.Namespace, step: int) -> float:
-    """Linear up to the peak, then a cosine down to a twentieth of it; a factor of the peak."""
+    """Linear up to the peak, then a cosine down to a twentieth of it."""
+    peak: float = arguments.learning_rate
     if step < arguments.warmup:
-        return (step + 1) / arguments.warmup
+        return peak * (step + 1) / arguments.warmup
     done = (step - arguments.warmup) / max(1, arguments.steps - arguments.warmup)
-    return 0.05 + 0.95 * (1 + math.cos(math.pi * min(1.0, done))) / 2
+    return peak * (0.05 + 0.95 * (1 + math.cos(math.pi * min(1.0, done))) / 2)
 
 
-def backward(model: Gpt, batch: tuple[Tensor, Tensor], parts: int) -> Tensor:
-    """The gradient of the mean over equal parts; that mean."""
-    pairs = list(zip(*(each.chunk(parts) for each in batch), strict=True))
-    losses = []
-    for part, pair in enumerate(pairs):
-        loss = loss_of(model, pair) / parts
-        losses.append(loss.detach())
-        if part < parts - 1:
-            with lockstep.no_sync(model):
-                loss.backward()
-        else:
-            loss.backward()
-    return torch.stack(losses).sum()
-
-
-def mean_over_ranks(value: Tensor) -> float:
-    dist.all_reduce(value)
-    return value.item() / dist.get_world_size()
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """By the step's number, not by a scheduler: after a death the number may be a former one."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
 
 
 def held_out_loss(model: Gpt, text: Text) -> float:
     count = (len(text.held_out) - 1) // text.context
     starts = [number * text.context for number in range(count)][:64]
     with torch.no_grad():
-        return mean_over_ranks(loss_of(model, text.batch(text.held_out, starts)))
+        return loss_of(model, text.batch(text.held_out, starts)).item()
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -113,42 +107,50 @@ def train(arguments: argparse.Namespace) -> None:
         model.parameters(), lr=arguments.learning_rate, betas=(0.9, 0.98), weight_decay=0.1
     )
     sampler = lockstep.Sampler(text.windows(), arguments.batch, arguments.seed)
-    speaks = dist.get_rank() == 0
-
-    checkpoints, first = None, 0
-    if arguments.checkpoints:
-        checkpoints = lockstep.Checkpoints(arguments.checkpoints, model, optimizer, sampler)
-        first = checkpoints.resume()
-        if speaks and first:
-            print(f"resuming from step {first}", flush=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: learning_rate(arguments, first + step)
+    training = lockstep.Training(
+        model,
+        optimizer,
+        sampler,
+        checkpoints=arguments.checkpoints,
+        notes=sizes.notes(),
+        parts=arguments.micro_steps,
+        rescale=arguments.rescale_batch,
     )
-    for step in range(first + 1, arguments.steps + 1):
-        batch = text.batch(text.train, sampler.next())
-        loss = mean_over_ranks(backward(model, batch, arguments.micro_steps))
-        lockstep.clip_grad_norm_(model.parameters(), arguments.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-        lockstep.progress(step, arguments.steps)
-        if speaks:
-            lockstep.log({"loss": loss}, step=step)
-        if checkpoints and (step % arguments.checkpoint_every == 0 or step == arguments.steps):
-            checkpoints.save(step, sizes.notes())
-    if checkpoints:
-        checkpoints.finish()
+    first = None
+    for step in training.steps(arguments.steps):
+        first = first or step.number
+        if step.number == first > 1 and training.rank == 0:
+            print(f"resuming from step {first - 1}", flush=True)
+        with step:
+            loss = 0.0
+            for starts, weight in step:
+                part = loss_of(model, text.batch(text.train, starts)) * weight
+                part.backward()
+                loss += part.item()
+            lockstep.clip_grad_norm_(model.parameters(), arguments.clip_norm)
+            set_learning_rate(optimizer, learning_rate(arguments, step.number - 1))
+            optimizer.step()
+            optimizer.zero_grad()
+            loss = training.mean(loss)
+            lockstep.progress(step.number, arguments.steps)
+            if training.rank == 0:
+                lockstep.log({"loss": loss}, step=step.number)
+            due = step.is_last or step.number % arguments.checkpoint_every == 0
+            if arguments.checkpoints and due:
+                step.save()
     held_out = held_out_loss(model, text)
-    if speaks:
+    if training.rank == 0:
         print(f"held-out loss {held_out:.3f} nats a byte", flush=True)
 
 
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)  # ranks share cores
-    dist.init_process_group(arguments.backend)
+    if arguments.backend != "lockstep":  # which lockstep.shard connects by itself
+        dist.init_process_group(arguments.backend)
     train(arguments)
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from lockstep._shard import no_sync, shard
     from lockstep._state import average_buffers, load_state_dict, state_dict
     from lockstep._step import clip_grad_norm_
+    from lockstep._training import Training
 
 __all__ = [
     "Checkpoints",
     "Sampler",
+    "Training",
     "__version__",
     "average_buffers",
     "checkpoint",
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 _NEED_TORCH = {
     "Checkpoints": "lockstep._checkpoints",
     "Sampler": "lockstep._checkpoints",
+    "Training": "lockstep._training",
     "average_buffers": "lockstep._state",
     "clip_grad_norm_": "lockstep._step",
     "load_state_dict": "lockstep._state",

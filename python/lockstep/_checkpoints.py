@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._shard import sharded_of
+from lockstep._shard import rank_of_ranks, sharded_of
 from lockstep.backend import compiled
 
 # What the checkpoint calls an optimizer's state, by what torch calls it: as the C++ optimizer does.
@@ -39,10 +39,7 @@ class Sampler:
 
     def next(self) -> list[int]:
         """This rank's share of the next global batch."""
-        rank, ranks = 0, 1
-        if dist.is_available() and dist.is_initialized():
-            rank, ranks = dist.get_rank(), dist.get_world_size()
-        return list(self._core.next(rank, ranks))
+        return list(self._core.next(*rank_of_ranks()))
 
     def __iter__(self) -> Iterator[list[int]]:
         while True:
@@ -51,6 +48,11 @@ class Sampler:
     @property
     def seed(self) -> int:
         return int(self._core.seed)
+
+    @property
+    def global_batch(self) -> int:
+        """Samples a step, over all ranks."""
+        return int(self._core.global_batch)
 
     @property
     def cursor(self) -> int:
@@ -82,16 +84,34 @@ class Checkpoints:
         """
         self._folder = str(folder)
         self._sharded = sharded_of(model)
-        self._slots = _Slots(self._sharded, optimizer)
+        self._slots = Slots(self._sharded, optimizer)
         self._sampler = sampler or Sampler(1, self._sharded.core.world_size)
-        if group is None and self._sharded.core.world_size > 1:
-            group = dist.new_group(timeout=SAVING_BOUND)
-        epoch = os.environ.get("LOCKSTEP_EPOCH")
-        self._core = compiled().open_checkpointer(
-            self._folder, int(epoch) if epoch else None, keep, group, _report_saved
-        )
+        self._keep, self._group = keep, group
+        self._core: Any = None
+        self.reopen()
         # The thread that saves needs Python to be whole.
         atexit.register(_finish, weakref.ref(self))
+
+    def reopen(self) -> None:
+        """With the ranks as they are now; a save in flight that a death broke is given up."""
+        self._core = None  # waits for what is in flight
+        self._slots.measure()
+        epoch = os.environ.get("LOCKSTEP_EPOCH")
+        self._core = compiled().open_checkpointer(
+            self._folder, int(epoch) if epoch else None, self._keep, self._ranks(), _report_saved
+        )
+
+    def give_up(self) -> None:
+        """Of a rank that leaves: what is in flight is the others'."""
+        self._core = None
+
+    def _ranks(self) -> Any:
+        """A group of its own, since a save goes on beside the training."""
+        if self._sharded.own_ranks is not None:
+            return self._sharded.own_ranks.apart(SAVING_BOUND.total_seconds())
+        if self._group is None and self._sharded.core.world_size > 1:
+            self._group = dist.new_group(timeout=SAVING_BOUND)
+        return self._group
 
     def resume(self) -> int:
         """Goes on from the newest whole checkpoint; the step after which it was taken, 0 if none.
@@ -133,7 +153,7 @@ class Checkpoints:
         self._core.finish()
 
 
-class _Slots:
+class Slots:
     """An optimizer's state, by the names of checkpoints."""
 
     def __init__(self, sharded: Any, optimizer: Optimizer) -> None:
@@ -167,18 +187,35 @@ class _Slots:
 
     def made_for(self, names: list[str]) -> list[tuple[str, int, Tensor]]:
         """New state of the kinds that these names have, to be written to."""
-        kinds = {name.split("/", 1)[0] for name in names}
-        kinds -= {"parameter", "buffer", "random"}
+        # In the order of the names, which is that of tensors() wherever they come from.
+        kinds = dict.fromkeys(name.split("/", 1)[0] for name in names)
+        for other in ("parameter", "buffer", "random"):
+            kinds.pop(other, None)
         keys = {name: key for key, name in SLOTS.get(self.method, {}).items()}
         self._optimizer.state.clear()
         made = []
         for number, parameter in enumerate(self._sharded.parameters):
-            for kind in sorted(kinds):
+            for kind in kinds:
                 value = self._zeros(number, None)
                 if self._sizes[number] > 0:
                     self._optimizer.state[parameter][keys.get(kind, kind)] = value
                 made.append((f"{kind}/{self._sharded.names[number]}", number, value))
         return made
+
+    def step(self) -> None:
+        self._optimizer.step()
+
+    def remake(self) -> None:
+        """For other slices than before, whose state is to come."""
+        self.measure()
+        self._optimizer.state.clear()
+
+    def measure(self) -> None:
+        """The ranks may have become others, and their slices."""
+        self._sizes = self._sharded.core.owned_sizes()
+
+    def scale_learning_rate(self, factor: float) -> None:
+        self._sharded.learning_rate_scale = factor
 
     def set_steps(self, steps: int) -> None:
         if self.method == "sgd":
@@ -222,5 +259,5 @@ def _report_saved(step: int, path: str) -> None:
 
 def _finish(checkpoints: weakref.ref[Checkpoints]) -> None:
     found = checkpoints()
-    if found is not None:
+    if found is not None and found._core is not None:
         found._core.finish()

@@ -44,16 +44,59 @@ class ShardedModel:
     def spread(self) -> None: ...
     def settle(self) -> None: ...
     def average_buffers(self) -> None: ...
+    def broken(self) -> bool:
+        """Whether a transfer has failed, from which nobody has recovered."""
+
+    def mean(self, value: float) -> float: ...
+    def of_rank_0(self, value: int) -> int: ...
 
 def shard(
-    module: Any, group: Any | None, policy: str, blocks: list[Any], values_to_come: bool
+    module: Any,
+    group: Any | None,
+    own: Recovery | None,
+    policy: str,
+    blocks: list[Any],
+    values_to_come: bool,
 ) -> ShardedModel: ...
+
+class Comm:
+    """A group of the ranks, for what is said beside the training."""
+
+class Recovered:
+    leaves: bool
+    step: int
+    story: str
+    tells: bool
+
+class Recovery:
+    """The ranks' own connections. slots: lockstep._checkpoints.Slots of the optimizer."""
+
+    joining: bool
+    def set_up(self, checkpoints: str, rescale: bool) -> None: ...
+    def apart(self, seconds: float) -> Comm: ...
+    def begin_step(self, step: int, model: ShardedModel, sampler: Sampler, slots: Any) -> None: ...
+    def complete(self, model: ShardedModel, sampler: Sampler, slots: Any) -> Recovered: ...
+    def recover(
+        self, model: ShardedModel, sampler: Sampler, slots: Any, message: str
+    ) -> Recovered: ...
+
+class MeetingPlace:
+    """Where ranks meet, as an agent holds it for its attempt; secret: 64 hexadecimal digits."""
+
+    port: int
+    def __init__(self, host: str, secret: str) -> None: ...
+
+def share_of_batch(
+    sampler: Sampler, at_once: int, model: ShardedModel
+) -> list[tuple[list[int], float]]: ...
 
 class Sampler:
     seed: int
     cursor: int
+    global_batch: int
     def __init__(self, samples: int, global_batch: int, seed: int) -> None: ...
     def next(self, rank: int, ranks: int) -> list[int]: ...
+    def advance(self) -> None: ...
 
 class Checkpointer:
     def save(

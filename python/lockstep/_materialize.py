@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from lockstep import _safetensors, _state, _step
@@ -53,19 +52,24 @@ def draw(
     core: Any,
     blocks: Sequence[nn.Module],
     init: Init | None,
-    group: dist.ProcessGroup | None,
+    alone: bool,
 ) -> None:
-    """Draws the values of all parameters, which every rank does alike, and keeps its own."""
+    """Draws the values of all parameters, which every rank does alike, and keeps its own.
+
+    Alone, while the others do something else, for what is no state: the rest is overwritten.
+    """
     fill = init or _reset_parameters
     writer = _state.Writer(model, core)
     inside = {id(module) for block in blocks for module in block.modules()}
     outside = [module for module in _children_first(model) if id(module) not in inside]
     devices = {each.device for each in model.parameters() if each.is_cuda}
     with torch.random.fork_rng(devices=list(devices)), torch.no_grad():
-        torch.manual_seed(_seed_of_rank_0(model, core, group))
+        seed = int(torch.randint(2**62, (1,)).item())
+        torch.manual_seed(seed if alone else core.of_rank_0(seed))
         for modules in (*(list(_children_first(block)) for block in blocks), outside):
             _draw_together(modules, fill, writer)
-    core.spread()
+    if not alone:
+        core.spread()
 
 
 def read(
@@ -157,10 +161,3 @@ def _children_first(module: nn.Module) -> Iterator[nn.Module]:
     for child in module.children():
         yield from _children_first(child)
     yield module
-
-
-def _seed_of_rank_0(model: nn.Module, core: Any, group: dist.ProcessGroup | None) -> int:
-    seed = torch.randint(2**62, (1,)).to(next(model.parameters()).device)
-    if core.world_size > 1:
-        dist.broadcast(seed, group=group, group_src=0)
-    return int(seed.item())

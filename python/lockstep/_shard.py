@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import functools
@@ -37,7 +38,9 @@ def shard(
 ) -> Model:
     """Makes the replicas of a module train as one; returns the same module.
 
-    Every rank calls it alike. Rank 0's parameters and buffers become everybody's.
+    Every rank calls it alike. Rank 0's parameters and buffers become everybody's. Without
+    torch.distributed.init_process_group it connects the ranks that lockstep run or torchrun has
+    started, for one model of a process: as lockstep.Training needs it to outlive a rank's death.
 
     Args:
         policy: what is divided among ranks: "ddp", "zero1", "zero2", "zero3", "mics:P",
@@ -45,7 +48,7 @@ def shard(
             backward, and "+recompute" where blocks keep their inputs alone until then.
         blocks: the modules whose parameters are gathered one at a time, or which says yes to them.
             By default the children of every ModuleList and Sequential.
-        group: the ranks; by default all. Without torch.distributed: this process alone.
+        group: the ranks; by default all.
         device: where a model from the meta device is to live; by default the CPU.
         init: fills a module's own parameters, for a model from the meta device; by default the
             module's reset_parameters(). Of a model in the manner of Hugging Face's, its
@@ -58,19 +61,25 @@ def shard(
     if hasattr(model, MARK):
         raise ValueError("the module is sharded already: call lockstep.shard once")
     units = find_blocks(model, blocks)
+    group = _group(group)
+    own = _connect() if group is None else None
+    joining = own is not None and own.joining  # then another rank's values come later
     from_meta = _materialize.take_from_meta(model, torch.device(device or "cpu"))
     core = compiled().shard(
         model,
-        _group(group),
+        group,
+        own,
         policy,
         units,
-        values_to_come=from_meta is not None or weights is not None,
+        values_to_come=from_meta is not None or weights is not None or joining,
     )
-    sharded = Sharded(model, core, units)
+    sharded = Sharded(model, core, units, own)
     setattr(model, MARK, sharded)
+    if own is not None:
+        _connected.append(core)
     if from_meta is not None and weights is None:
-        _materialize.draw(model, core, units, init, group)
-    if weights is not None:
+        _materialize.draw(model, core, units, init, alone=joining)
+    if weights is not None and not joining:
         _materialize.read(model, core, weights, from_meta)
     _step.watch_optimizers()
     return model
@@ -90,8 +99,12 @@ def no_sync(model: nn.Module) -> Iterator[None]:
 class Sharded:
     """What shard() leaves at a module."""
 
-    def __init__(self, model: nn.Module, core: Any, blocks: Sequence[nn.Module]) -> None:
+    def __init__(
+        self, model: nn.Module, core: Any, blocks: Sequence[nn.Module], own_ranks: Any
+    ) -> None:
         self.core = core
+        self.own_ranks = own_ranks  # connections of our own, which a death may change; or None
+        self.learning_rate_scale = 1.0
         self.blocks = list(blocks)
         self._form = _form_of(model)
         named = dict(model.named_parameters(remove_duplicate=False))
@@ -188,12 +201,39 @@ def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
         return group
     if dist.is_available() and dist.is_initialized():
         return dist.group.WORLD
+    return None
+
+
+# The model whose ranks we have connected, if there is one.
+_connected: list[Any] = []
+
+
+def _connect() -> Any | None:
+    """Connects the ranks of the run by what their environment says; None: there is one only."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return None
+    if _connected:
+        raise ValueError(
+            "lockstep.shard connects the ranks for one model of a process: for more, call "
+            'torch.distributed.init_process_group("lockstep") before'
+        )
+    atexit.unregister(compiled().shutdown_all)
+    atexit.register(compiled().shutdown_all)
+    return compiled().Recovery()
+
+
+def rank_of_ranks() -> tuple[int, int]:
+    """This rank's number, and of how many."""
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size()
+    if _connected:
+        return _connected[0].rank, _connected[0].world_size
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
-            'this is one of several ranks: call torch.distributed.init_process_group("lockstep") '
-            "before lockstep.shard"
+            "the ranks are not connected: call lockstep.shard, or "
+            'torch.distributed.init_process_group("lockstep"), before'
         )
-    return None
+    return 0, 1
 
 
 Form = list[tuple[nn.Module, dict[str, Any], dict[str, Any]]]

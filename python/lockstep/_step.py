@@ -22,6 +22,8 @@ MARK = "_lockstep"
 NOT_BY_ELEMENT = ("Adafactor", "LBFGS", "Muon", "SparseAdam")
 
 _checked: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+# Learning rates as the program has set them, for the time of a step that takes others.
+_unscaled: weakref.WeakKeyDictionary[Optimizer, list[Any]] = weakref.WeakKeyDictionary()
 _watching = False
 
 
@@ -98,6 +100,7 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
                     warn_of(f"a step is not taken: {core.not_finite()}")
                 core.drop_gradients()  # so no optimizer steps them
         _lend(optimizer)
+    _scale_learning_rates(optimizer)
 
 
 def _lend(optimizer: Optimizer) -> None:
@@ -108,8 +111,21 @@ def _lend(optimizer: Optimizer) -> None:
 
 
 def _after_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
+    for group, rate in zip(optimizer.param_groups, _unscaled.pop(optimizer, []), strict=False):
+        group["lr"] = rate
     for core in _cores_of(_parameters_of(optimizer)):
         core.end_step()
+
+
+def _scale_learning_rates(optimizer: Optimizer) -> None:
+    """Of a batch that was rescaled; Goyal et al., "Accurate, Large Minibatch SGD", 2017."""
+    marks = (getattr(parameter, MARK, None) for parameter in _parameters_of(optimizer))
+    scale = next((mark[0].learning_rate_scale for mark in marks if mark is not None), 1.0)
+    if scale == 1.0:
+        return
+    _unscaled[optimizer] = [group["lr"] for group in optimizer.param_groups]
+    for group in optimizer.param_groups:
+        group["lr"] = group["lr"] * scale
 
 
 def _check(optimizer: Optimizer) -> None:

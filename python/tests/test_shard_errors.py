@@ -211,6 +211,8 @@ def test_ranks_that_run_blocks_in_another_order_are_told_which(crew: Crew) -> No
     crew.run(part_ways)
 
 
-def test_a_rank_without_a_group_is_told_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_nothing_connects_is_told_what_starts_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    raises("init_process_group", lambda: lockstep.shard(net(), "ddp"))
+    raises("start ranks by lockstep run, or by torchrun", lambda: lockstep.shard(net(), "ddp"))

@@ -200,13 +200,34 @@ Result<Step> HookedModel::begin_step(std::optional<double> clip_norm) {
   const bool agreed = stage_ == Stage::agreed || stage_ == Stage::stepped;
   if (agreed && !clip_norm && (!agreed_.taken || !gradients_were_dropped())) return agreed_;
   TRY(check_gradients());
-  const double norm = TRY(agree_on_norm(*model_));
-  agreed_ = {.taken = std::isfinite(norm), .gradient_norm = norm};
+  clip_norm_ = clip_norm;
+  come_to(TRY(agree_on_norm(*model_)));
+  // The decision stands, whether or not all ranks live to hear who was to blame.
   if (!agreed_.taken) agreed_.not_finite = TRY(model_->first_not_finite());
   model_->forget_looks();
-  if (agreed_.taken && clip_norm && norm > *clip_norm) scale_gradients(*model_, *clip_norm / norm);
-  stage_ = Stage::agreed;
   return agreed_;
+}
+
+void HookedModel::come_to(double norm) {
+  if (stage_ == Stage::complete) ++decided_;  // and not asked to clip once more
+  agreed_ = {.taken = std::isfinite(norm), .gradient_norm = norm};
+  if (agreed_.taken && clip_norm_ && norm > *clip_norm_)
+    scale_gradients(*model_, *clip_norm_ / norm);
+  stage_ = Stage::agreed;
+}
+
+void HookedModel::decide(double norm) {
+  LS_CHECK(undecided());
+  come_to(norm);
+  alone_ = true;
+}
+
+void HookedModel::forget_step() {
+  std::fill(entered_.begin(), entered_.end(), ParameterSpec::kRoot);
+  drop_gradients();
+  sync_ = Sync::now;
+  stage_ = Stage::none;
+  alone_ = false;
 }
 
 void HookedModel::lend(std::size_t parameter) {
@@ -237,7 +258,7 @@ Result<void> HookedModel::end_step() {
   }
   lent_.clear();
   stage_ = Stage::stepped;
-  if (!agreed_.taken) return {};
+  if (!agreed_.taken || std::exchange(alone_, false)) return {};
   // Nobody reads divided parameters but their blocks, which wait for them.
   return model_->policy().parameters > 1 ? model_->begin_spread() : model_->spread();
 }

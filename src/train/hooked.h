@@ -65,6 +65,20 @@ class HookedModel {
   // From now until end_step() the parameter, by its number in model().parameters(), stands for its
   // slice, and its gradient for that slice's; if nothing of it is this rank's, it has no gradient.
   void lend(std::size_t parameter);
+  // Decisions, as of stepper.h.
+  std::int64_t decided() const { return decided_; }
+  void set_decided(std::int64_t decided) { decided_ = decided; }
+  bool undecided() const { return stage_ == Stage::complete; }
+  double last_norm() const { return agreed_.gradient_norm; }
+  // Whether this rank has a decision that no optimizer has taken.
+  bool untaken() const { return stage_ == Stage::agreed; }
+  // Takes a decision that others have got: the optimizer's next step, with which nobody else keeps
+  // step. Afterwards model().spread().
+  void decide(double norm);
+  void take_alone() { alone_ = true; }
+  // After a death: forgets the step that it broke, whose groups the model has left.
+  void forget_step();
+
   // Instead of lending, where no step is to be taken.
   void drop_gradients();
   Result<void> end_step();
@@ -85,6 +99,7 @@ class HookedModel {
 
   HookedModel() = default;
   void install_hooks();
+  void come_to(double norm);
   void begin_backward();
   void end_backward();
   bool gradients_were_dropped() const;
@@ -101,6 +116,9 @@ class HookedModel {
   Sync sync_ = Sync::now;
   Stage stage_ = Stage::none;
   Step agreed_;
+  std::optional<double> clip_norm_;  // of the decision that is being made
+  std::int64_t decided_ = 0;         // steps
+  bool alone_ = false;               // this rank takes a step without the others
   struct Lent {
     std::size_t parameter;
     at::Tensor before;  // as what it stood
