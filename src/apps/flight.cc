@@ -16,6 +16,7 @@
 #include "comm/flight/report/report.h"
 #include "comm/flight/report/table.h"
 #include "comm/flight/report/trace.h"
+#include "comm/flight/verdict/slow_link.h"
 #include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
 #include "platform/api/messages.h"
@@ -39,6 +40,7 @@ std::string as_text(const FlightGroup& group, std::size_t newest, FlightTime now
   std::string heading = format("group {}, {} {}: {}\n", group.name, group.size,
                                group.size == 1 ? "rank" : "ranks", verdict_of(group, now));
   for (const Straggler& one : stragglers_of(group)) heading += words_of(one) + "\n";
+  for (const SlowLink& one : slow_links_of(group)) heading += words_of(one) + "\n";
   const Table table = flight_table(group, newest, now);
   return table.empty() ? heading : format("{}\n{}", heading, table.text(0));
 }

@@ -409,8 +409,8 @@ Result<std::byte*> ProgressEngine::claim(int peer) {
     slot = link.claim(Lane::collective);
     return slot != nullptr || endpoint_->gone(peer);
   };
-  const bool in_time = TRY(wait_for_peer(peer, "to take data", ready));
-  if (slot == nullptr) return missed(peer, in_time, "to take data");
+  const bool in_time = TRY(wait_for_peer(peer, kToTakeData, ready));
+  if (slot == nullptr) return missed(peer, in_time, kToTakeData);
   return slot;
 }
 
@@ -426,9 +426,9 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
 Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
   auto& link = endpoint_->link(peer);
   const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
-  const bool in_time = TRY(wait_for_peer(peer, "to send data", ready));
+  const bool in_time = TRY(wait_for_peer(peer, kToSendData, ready));
   const auto message = link.front(Lane::collective);
-  if (!message) return missed(peer, in_time, "to send data");
+  if (!message) return missed(peer, in_time, kToSendData);
   TRY(check_message(peer, message->header, piece, bytes));
   received_bytes_ += bytes;
   silence_end_.reset();

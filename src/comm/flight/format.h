@@ -79,6 +79,9 @@ struct Slot {
   Word waiting_since{};
   Word label[kLabelWords]{};
   Word purpose[kPurposeWords]{};  // what is waited for: "to send data"
+  // Of a collective that is done the last three say for whom it waited longest: waiting_since, in
+  // the low half, the peer that was to take data, in the high half the one that was to send some,
+  // each plus one (0: none); the purpose's words for how many ticks.
 };
 static_assert(sizeof(Slot<std::uint64_t>) == 128 && sizeof(Slot<SharedWord>) == 128);
 

@@ -76,6 +76,11 @@ class Timeline {
     if (std::abs(away) > kFarthest) return std::nullopt;
     return FlightTime(Nanoseconds(static_cast<std::int64_t>(anchor_.wall) + std::llround(away)));
   }
+  std::optional<Nanoseconds> span(std::uint64_t ticks) const {
+    const double long_as = static_cast<double>(ticks) * rate_;
+    if (long_as > kFarthest) return std::nullopt;
+    return Nanoseconds(std::llround(long_as));
+  }
 
  private:
   Timeline(const PlainMoment& anchor, double rate) : anchor_(anchor), rate_(rate) {}
@@ -130,6 +135,26 @@ bool read_ranks(const PlainHeader& header, const PlainSlot& slot, const Timeline
   return true;
 }
 
+// Nothing of a peer that is none, or of longer than the operation took.
+std::optional<FlightPeerTime> peer_time(const PlainHeader& header, const Timeline& timeline,
+                                        std::uint64_t peer, std::uint64_t ticks, Nanoseconds took) {
+  if (peer == 0 || peer > static_cast<std::uint64_t>(header.size)) return std::nullopt;
+  const auto span = timeline.span(ticks);
+  if (!span || *span > took) return std::nullopt;
+  return FlightPeerTime{static_cast<int>(peer - 1), *span};
+}
+
+void read_peer_times(const PlainHeader& header, const PlainSlot& slot, const Timeline& timeline,
+                     FlightOperation& operation) {
+  if (operation.state != FlightState::done || !operation.is_collective()) return;
+  const auto took = *operation.ended - *operation.started;
+  const auto time = [&](std::uint64_t peer, std::uint64_t ticks) {
+    return peer_time(header, timeline, peer, ticks, took);
+  };
+  operation.to_take = time(slot.waiting_since & 0xffffffff, slot.purpose[0]);
+  operation.to_send = time(slot.waiting_since >> 32, slot.purpose[1]);
+}
+
 // State and times tell the same.
 bool agrees(const FlightOperation& operation) {
   const bool over = operation.state >= FlightState::done;
@@ -155,6 +180,7 @@ std::optional<FlightOperation> read_slot(const PlainHeader& header, const Timeli
   operation.came = Bytes(static_cast<std::int64_t>(slot.came));
   if (!read_times(timeline, slot, operation) || !agrees(operation)) return std::nullopt;
   if (!read_ranks(header, slot, timeline, operation)) return std::nullopt;
+  read_peer_times(header, slot, timeline, operation);
   return operation;
 }
 

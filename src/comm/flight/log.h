@@ -27,6 +27,11 @@ struct FlightWait {
   FlightTime since;
 };
 
+struct FlightPeerTime {
+  int peer = 0;
+  Nanoseconds span{};
+};
+
 struct FlightOperation {
   std::uint64_t sequence = 0;
   FlightState state = FlightState::queued;
@@ -42,6 +47,9 @@ struct FlightOperation {
   std::optional<FlightTime> started;
   std::optional<FlightTime> ended;
   std::optional<FlightWait> wait;  // now; of one that failed: when it failed
+  // Of one that is done: for whom its slow waits were longest, to take data and to send some.
+  std::optional<FlightPeerTime> to_take;
+  std::optional<FlightPeerTime> to_send;
 
   bool is_collective() const { return !peer; }
   bool under_way() const { return started && !ended; }

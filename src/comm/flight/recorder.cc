@@ -235,6 +235,7 @@ void FlightRecorder::waiting(FlightTicket ticket, int peer, std::string_view pur
                              std::uint64_t came) noexcept {
   if (ticket.slot_ == nullptr) return;
   note_moment();
+  purpose_ = purpose;
   std::uint64_t words[kPurposeWords] = {};
   std::memcpy(words, purpose.data(), std::min(purpose.size(), sizeof words));
   const std::uint64_t now = clock_.now();
@@ -246,8 +247,13 @@ void FlightRecorder::waiting(FlightTicket ticket, int peer, std::string_view pur
 
 void FlightRecorder::resumed(FlightTicket ticket) noexcept {
   if (ticket.slot_ == nullptr) return;
-  const Writing writing(ticket.slot_->version);
-  set_waited_for(*ticket.slot_, -1, 0);
+  Slot& slot = *ticket.slot_;
+  if (waiter_ != &slot) waits_.clear();
+  waiter_ = &slot;
+  waits_.add(static_cast<std::int32_t>(slot.peers.load(kOwn) >> 32), purpose_,
+             clock_.now() - slot.waiting_since.load(kOwn));
+  const Writing writing(slot.version);
+  set_waited_for(slot, -1, 0);
 }
 
 void FlightRecorder::ended(FlightTicket ticket, bool well, std::uint64_t came) noexcept {
@@ -257,7 +263,23 @@ void FlightRecorder::ended(FlightTicket ticket, bool well, std::uint64_t came) n
   const Writing writing(ticket.slot_->version);
   ticket.slot_->ended.store(now, kStored);
   ticket.slot_->came.store(came, kStored);
+  const bool waited = waiter_ == ticket.slot_;
+  if (waited) waiter_ = nullptr;
+  if (well) keep_waits(*ticket.slot_, waited);
   set_state(*ticket.slot_, well ? FlightState::done : FlightState::failed);
+}
+
+// In place of the wait that is over.
+void FlightRecorder::keep_waits(Slot& slot, bool waited) noexcept {
+  if (!waited) {
+    if (slot.waiting_since.load(kOwn) != 0) slot.waiting_since.store(0, kStored);
+    return;
+  }
+  const auto take = waits_.to_take();
+  const auto send = waits_.to_send();
+  slot.purpose[0].store(take.ticks, kStored);
+  slot.purpose[1].store(send.ticks, kStored);
+  slot.waiting_since.store(peers_of(take.peer + 1, send.peer + 1), kStored);
 }
 
 void FlightRecorder::note_moment() noexcept { note(header_.latest, clock_); }

@@ -27,6 +27,7 @@
 
 #include "comm/flight/format.h"
 #include "comm/flight/memory.h"
+#include "comm/flight/peer_waits.h"
 #include "comm/flight/ticks.h"
 
 namespace lockstep {
@@ -90,11 +91,11 @@ class FlightRecorder {
   FlightTicket start(const FlightCall& call) noexcept;
 
   void started(FlightTicket ticket) noexcept;
-  // A wait has turned slow. purpose: what the peer is to do, such as "to send data" (the first 16
-  // bytes are kept). came: bytes that had come by then.
+  // A wait has turned slow. purpose: what the peer is to do, such as kToSendData (the first 16
+  // bytes are kept; it must outlive the wait). came: bytes that had come by then.
   void waiting(FlightTicket ticket, int peer, std::string_view purpose,
                std::uint64_t came) noexcept;
-  // It is over.
+  // It is over. Of each peer these waits add up, for who looks for slow links afterwards.
   void resumed(FlightTicket ticket) noexcept;
   // The ticket is used up.
   void ended(FlightTicket ticket, bool well, std::uint64_t came) noexcept;
@@ -108,6 +109,7 @@ class FlightRecorder {
   FlightTicket enter(const FlightCall& call, FlightState state) noexcept;
   Slot* free_slot() noexcept;
   void note_moment() noexcept;
+  void keep_waits(Slot& slot, bool waited) noexcept;
 
   const TickClock& clock_;
   const FlightMemory memory_;
@@ -119,6 +121,9 @@ class FlightRecorder {
   std::uint64_t number_ = 0;
   // The driver.
   std::uint64_t ends_ = 0;
+  std::string_view purpose_;      // of the slow wait
+  PeerWaits waits_;               // of one operation
+  const Slot* waiter_ = nullptr;  // that one
 };
 
 }  // namespace lockstep

@@ -137,6 +137,34 @@ TEST(FlightRecorder, KeepsWhoWasWaitedForInWhatFailed) {
   EXPECT_EQ(failed.wait->peer, 3);
 }
 
+TEST(FlightRecorder, KeepsForWhomWhatIsDoneWaitedLongest) {
+  auto recorder = recorder_of();
+  const auto ticket = recorder.start(call_number(1));
+  const auto wait = [&](int peer, std::string_view purpose, std::chrono::milliseconds least) {
+    recorder.waiting(ticket, peer, purpose, 0);
+    for (const auto end = now() + least; now() < end;) std::this_thread::yield();
+    recorder.resumed(ticket);
+  };
+  wait(3, kToTakeData, std::chrono::milliseconds(2));
+  wait(0, kToSendData, std::chrono::milliseconds(1));
+  wait(1, kToSendData, std::chrono::milliseconds(4));
+  wait(3, kToTakeData, std::chrono::milliseconds(2));
+  wait(2, "to call it too", std::chrono::milliseconds(9));
+  recorder.ended(ticket, true, 0);
+  recorder.ended(recorder.start(call_number(2)), true, 0);
+  const auto log = log_of(recorder);
+  const auto& first = log.operations.at(0);
+  ASSERT_TRUE(first.to_take && first.to_send);
+  EXPECT_EQ(first.to_take->peer, 3);
+  EXPECT_GE(first.to_take->span, std::chrono::milliseconds(4));
+  EXPECT_EQ(first.to_send->peer, 1);
+  EXPECT_GE(first.to_send->span, std::chrono::milliseconds(4));
+  EXPECT_LT(first.to_take->span + first.to_send->span, *first.ended - *first.started);
+  EXPECT_FALSE(first.wait);
+  const auto& second = log.operations.at(1);
+  EXPECT_FALSE(second.to_take || second.to_send);
+}
+
 TEST(FlightRecorder, TellsRootsTagsAndPeers) {
   auto recorder = recorder_of();
   recorder.begin({.sequence = 1, .root = 3, .operation = 1});

@@ -16,7 +16,6 @@
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/address/port_range.h"
 #include "comm/flight/memory.h"
-#include "comm/flight/verdict/straggler.h"
 #include "net/crypto.h"
 #include "platform/agent/flight_parcel.h"
 #include "platform/agent/rank_binding.h"
@@ -274,9 +273,9 @@ void AgentLoop::mind_progress() {
 // One record a turn: the loop has others to hear.
 void AgentLoop::mind_stragglers() {
   if (!stragglers_ || !stragglers_->due().passed()) return;
-  for (const Straggler& one : stragglers_->turn()) {
-    LS_LOG(warning, "{}", words_of(one));
-    add_event(one.rank, words_of(one));
+  for (const auto& [rank, words] : stragglers_->turn()) {
+    LS_LOG(warning, "{}", words);
+    add_event(rank, words);
   }
 }
 

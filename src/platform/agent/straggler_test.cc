@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -30,6 +32,8 @@ class TwoRanks {
                                            FlightNames{kOneOperation, {}, {}}));
     ::unsetenv(kFlightFolder);
   }
+
+  FlightRecorder& recorder(std::size_t rank) { return *recorders_[rank]; }
 
   void meet(int late_rank) {
     for (int i = 0; i < kCalls; ++i) {
@@ -68,6 +72,42 @@ TEST_F(AgentTest, ARankThatTheOthersWaitForIsAmongTheRunsEvents) {
   ASSERT_TRUE(write_file(root_ / "go", ""));
   ASSERT_EQ(finish(), 0);
   EXPECT_EQ(daemon_.events().size(), 2u);
+}
+
+// Rank 0 cannot get its data out, and rank 1 does not get them; the way back is free.
+void wait_for_the_link(FlightRecorder& sender, FlightRecorder& receiver, std::uint64_t sequence) {
+  const auto sends = sender.start({.sequence = sequence});
+  const auto receives = receiver.start({.sequence = sequence});
+  sender.waiting(sends, 1, kToTakeData, 0);
+  receiver.waiting(receives, 0, kToSendData, 0);
+  const auto later = std::chrono::steady_clock::now() + kLag;
+  while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
+  sender.resumed(sends);
+  receiver.resumed(receives);
+  sender.waiting(sends, 1, kToSendData, 0);
+  sender.resumed(sends);
+  sender.ended(sends, true, 0);
+  receiver.ended(receives, true, 0);
+}
+
+TEST(StragglerWatch, ASlowLinkIsToldOnce) {
+  std::string folder = (std::filesystem::temp_directory_path() / "links-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  {
+    TwoRanks ranks(folder);
+    for (std::uint64_t i = 1; i <= kCalls; ++i)
+      wait_for_the_link(ranks.recorder(0), ranks.recorder(1), i);
+    StragglerWatch watch({folder}, Duration(0));
+    std::vector<StragglerWatch::Finding> found;
+    for (int turns = 0; turns < 6; ++turns)  // three looks at two records
+      for (auto& one : watch.turn()) found.push_back(std::move(one));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].rank, 0);
+    EXPECT_TRUE(found[0].words.starts_with(
+        "the link from rank 0 on host a to rank 1 on host b is slow: both waited for it "))
+        << found[0].words;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(StragglerWatch, WithoutRecordsNothingIsTold) {

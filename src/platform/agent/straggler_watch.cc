@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "comm/flight/log.h"
+#include "comm/flight/verdict/slow_link.h"
+#include "comm/flight/verdict/straggler.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +19,7 @@ constexpr int kToldMost = 3;  // of a rank; who is late by turns would fill the 
 StragglerWatch::StragglerWatch(std::vector<std::filesystem::path> folders, Duration period)
     : folders_(std::move(folders)), period_(period), due_(Deadline::after(period)) {}
 
-std::vector<Straggler> StragglerWatch::turn() {
+std::vector<StragglerWatch::Finding> StragglerWatch::turn() {
   if (!looking_) begin_look();
   if (!unread_.empty()) read_one();
   if (!unread_.empty()) return {};
@@ -39,18 +42,24 @@ void StragglerWatch::read_one() {
   if (log && log->process != ProcessState::ended) logs_.push_back(*std::move(log));
 }
 
-std::vector<Straggler> StragglerWatch::end_look() {
+std::vector<StragglerWatch::Finding> StragglerWatch::end_look() {
   looking_ = false;
   due_ = Deadline::after(period_);
-  auto found = stragglers_of(flight_groups(std::exchange(logs_, {})));
-  std::vector<int> late;
-  for (const Straggler& one : found) late.push_back(one.rank);
-  std::erase_if(found, [this](const Straggler& one) {
-    const bool known = std::ranges::find(late_, one.rank) != late_.end();
-    return known || ++told_[one.rank] > kToldMost;
-  });
-  late_ = std::move(late);
-  return found;
+  const auto groups = flight_groups(std::exchange(logs_, {}));
+  std::vector<Finding> told;
+  for (const Straggler& one : stragglers_of(groups))
+    if (is_new(format("{}", one.rank))) told.push_back({one.rank, words_of(one)});
+  for (const FlightGroup& group : groups)
+    for (const SlowLink& one : slow_links_of(group))
+      if (is_new(format("{} to {}", one.from.rank, one.to.rank)))
+        told.push_back({one.from.rank, words_of(one)});
+  before_ = std::exchange(now_, {});
+  return told;
+}
+
+bool StragglerWatch::is_new(const std::string& what) {
+  const bool seen = !now_.insert(what).second;
+  return !seen && !before_.contains(what) && ++told_[what] <= kToldMost;
 }
 
 }  // namespace lockstep

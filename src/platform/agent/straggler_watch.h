@@ -1,5 +1,5 @@
 // StragglerWatch: looks now and then at what the ranks recorded of their collectives, and tells of
-// ranks that the others wait for (comm/flight/verdict/straggler.h).
+// ranks that the others wait for (comm/flight/verdict/straggler.h) and of slow links (slow_link.h).
 //
 // A look reads one record a turn, so that who calls is never held up for long: a millisecond or two
 // for the half MiB of each. Records are read as the ranks write them, and cost these nothing.
@@ -7,12 +7,13 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "comm/flight/verdict/straggler.h"
+#include "comm/flight/verdict/group.h"
 
 namespace lockstep {
 
@@ -23,14 +24,19 @@ class StragglerWatch {
 
   // When to call turn() next.
   Deadline due() const { return due_; }
-  // Whom to tell of: who was no straggler at the look before, three times each at most. Empty but
-  // at the end of a look.
-  std::vector<Straggler> turn();
+  struct Finding {
+    int rank = 0;  // a straggler, or who sends over a slow link
+    std::string words;
+  };
+  // What to tell: who was no straggler and what no slow link at the look before, three times each
+  // at most. Empty but at the end of a look.
+  std::vector<Finding> turn();
 
  private:
   void begin_look();
   void read_one();
-  std::vector<Straggler> end_look();
+  std::vector<Finding> end_look();
+  bool is_new(const std::string& what);
 
   const std::vector<std::filesystem::path> folders_;
   const Duration period_;
@@ -38,8 +44,8 @@ class StragglerWatch {
   bool looking_ = false;
   std::vector<std::filesystem::path> unread_;
   std::vector<FlightLog> logs_;
-  std::vector<int> late_;    // at the last look
-  std::map<int, int> told_;  // by rank, how often
+  std::set<std::string> before_, now_;  // ranks and links, at the last look and at this one
+  std::map<std::string, int> told_;     // how often
 };
 
 }  // namespace lockstep

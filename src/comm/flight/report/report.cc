@@ -1,5 +1,6 @@
 #include "comm/flight/report/report.h"
 
+#include "comm/flight/verdict/slow_link.h"
 #include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
 
@@ -70,6 +71,16 @@ FlightStraggler straggler_of(const Straggler& one) {
           .collectives = one.collectives};
 }
 
+FlightSlowLink slow_link_of(const SlowLink& one) {
+  return {.from_rank = one.from.rank,
+          .from_host = one.from.host,
+          .to_rank = one.to.rank,
+          .to_host = one.to.host,
+          .cost_share = one.cost,
+          .others_share = one.others,
+          .collectives = one.collectives};
+}
+
 }  // namespace
 
 FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, FlightTime now) {
@@ -78,9 +89,11 @@ FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, Fl
                            .verdict = verdict_of(group, now),
                            .ranks = {},
                            .stragglers = {},
+                           .slow_links = {},
                            .collectives = {}};
   for (const FlightLog& log : group.logs) report.ranks.push_back(rank_of(log));
   for (const Straggler& one : stragglers_of(group)) report.stragglers.push_back(straggler_of(one));
+  for (const SlowLink& one : slow_links_of(group)) report.slow_links.push_back(slow_link_of(one));
   for (const FlightRow& row : flight_rows(group, newest))
     report.collectives.push_back(collective_of(group, row));
   return report;

@@ -114,12 +114,33 @@ struct FlightStraggler {
   }
 };
 
+struct FlightSlowLink {
+  int from_rank = 0;
+  std::string from_host;
+  int to_rank = 0;
+  std::string to_host;
+  double cost_share = 0;
+  double others_share = 0;
+  std::size_t collectives = 0;
+  static constexpr auto fields() {
+    return record<FlightSlowLink>(
+        field("from_rank", &FlightSlowLink::from_rank, "as its process was started, if known"),
+        field("from_host", &FlightSlowLink::from_host, "where it ran"),
+        field("to_rank", &FlightSlowLink::to_rank, "as its process was started, if known"),
+        field("to_host", &FlightSlowLink::to_host, "where it ran"),
+        field("cost_share", &FlightSlowLink::cost_share, "of the time both waited for it"),
+        field("others_share", &FlightSlowLink::others_share, "for links like it, in the median"),
+        field("collectives", &FlightSlowLink::collectives, "that were looked at"));
+  }
+};
+
 struct FlightGroupReport {
   std::string group;
   int size = 1;
   std::string verdict;
   std::vector<FlightRank> ranks;
   std::vector<FlightStraggler> stragglers;
+  std::vector<FlightSlowLink> slow_links;
   std::vector<FlightCollective> collectives;
   static constexpr auto fields() {
     return record<FlightGroupReport>(
@@ -128,6 +149,7 @@ struct FlightGroupReport {
         field("verdict", &FlightGroupReport::verdict, "who holds it up"),
         field("ranks", &FlightGroupReport::ranks, "those with a record"),
         field("stragglers", &FlightGroupReport::stragglers, "the costliest first"),
+        field("slow_links", &FlightGroupReport::slow_links, "the costliest first"),
         field("collectives", &FlightGroupReport::collectives, "the newest, oldest first"));
   }
 };

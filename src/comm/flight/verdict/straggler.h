@@ -13,8 +13,8 @@
 // takes the call up, not from when the program calls, so that a call which waits behind another one
 // of the same rank is not late.
 //
-// Limits: where most ranks are late, they are the norm and nobody is named. A slow link is not told
-// from a long transfer: a record has no times of single peers.
+// Limits: where most ranks are late, they are the norm and nobody is named. Of links slow_link.h
+// tells.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,62 @@
+// PeerWaits: for which peer an operation waited longest, once to take data and once to send some.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+// What a peer is waited for, where that is the link's matter or the peer's.
+inline constexpr std::string_view kToTakeData = "to take data";
+inline constexpr std::string_view kToSendData = "to send data";
+
+// For one thread; nothing is allocated.
+class PeerWaits {
+ public:
+  struct Longest {
+    int peer = -1;  // none
+    std::uint64_t ticks = 0;
+  };
+
+  void clear() { count_ = 0; }
+  void add(int peer, std::string_view purpose, std::uint64_t ticks) {
+    if (purpose == kToTakeData) of(peer).to_take += ticks;
+    if (purpose == kToSendData) of(peer).to_send += ticks;
+  }
+  Longest to_take() const { return longest(&Sums::to_take); }
+  Longest to_send() const { return longest(&Sums::to_send); }
+
+ private:
+  struct Sums {
+    int peer = -1;
+    std::uint64_t to_take = 0;
+    std::uint64_t to_send = 0;
+  };
+  // Of an operation with more peers, those that it waited for first.
+  static constexpr std::size_t kPeers = 8;
+
+  Sums& of(int peer) {
+    const auto end = sums_.begin() + static_cast<std::ptrdiff_t>(count_);
+    const auto found =
+        std::find_if(sums_.begin(), end, [&](auto& sums) { return sums.peer == peer; });
+    if (found != end) return *found;
+    if (count_ == kPeers) return rest_;
+    sums_[count_] = {.peer = peer};
+    return sums_[count_++];
+  }
+  Longest longest(std::uint64_t Sums::* kind) const {
+    Longest longest;
+    for (std::size_t i = 0; i < count_; ++i)
+      if (sums_[i].*kind > longest.ticks) longest = {sums_[i].peer, sums_[i].*kind};
+    return longest;
+  }
+
+  std::array<Sums, kPeers> sums_;
+  std::size_t count_ = 0;
+  Sums rest_;  // never told
+};
+
+}  // namespace lockstep
