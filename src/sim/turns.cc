@@ -397,6 +397,18 @@ Time Turns::bound_for(const Standing& standing, const Places& places, const Run&
   return bound;
 }
 
+// One that is preemptible would hold what the project or user of one ahead of it may hold.
+bool Turns::takes_limit(const Standing& standing, const Places& places, const Claim& claim) const {
+  if (!is_preemptible(*claim.run)) return false;
+  Holders holders = holders_of(standing);
+  holders.push_back(&claim);
+  for (int rank = kLane; rank < kPreemptible; ++rank)
+    if (const Run* first = first_waiting(standing, places, rank);
+        first && passed_limit(standing, holders, *first))
+      return true;
+  return false;
+}
+
 std::optional<std::string> Turns::idle(const Standing& standing, Time now) const {
   const Places places = places_of(standing);
   const Holders holders = holders_of(standing);
@@ -405,6 +417,7 @@ std::optional<std::string> Turns::idle(const Standing& standing, Time now) const
     const Run& run = *claim.run;
     if (!waits_for_devices(run) || passed_limit(standing, holders, run)) continue;
     if (!can_be_placed(standing, run.spec) || !ground_.fits(run.spec, free)) continue;
+    if (takes_limit(standing, places, claim)) continue;
     const Time bound = bound_for(standing, places, run);
     if (bound == Time::max()) return format("{} is the first that waits, and fits", text(run.id));
     if (now + time_left(run) <= bound)

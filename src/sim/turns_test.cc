@@ -311,6 +311,17 @@ TEST(Turns, PutOffAHeadForWhoStandsAheadOfItAndWhereAHostIsClosed) {
   EXPECT_EQ(sooner.put_off_since(with_a_head()), "nothing");
 }
 
+// Until minute 560 by its time-out, but demo/3 has it evicted at minute 70.
+TEST(Turns, LetPreemptibleRunsPassAndNobodyByThat) {
+  const Asks preemptible{
+      .number = 5, .came = 59, .timeout = 500, .run_class = RunClass::preemptible};
+  EXPECT_EQ(with_a_head().starts(preemptible, {"b"}).wrong(), "nothing");
+  EXPECT_EQ(with_a_head().starts(preemptible, {"b"}).put_off_since(with_a_head()), "nothing");
+  Cast both = with_a_head();
+  both.starts(preemptible, {"b"}).starts({.number = 4, .came = 58, .timeout = 11}, {"b"});
+  EXPECT_EQ(both.wrong(), "demo/4 starts before demo/3, which it delays");
+}
+
 TEST(Turns, FindWhoWaitsThoughHeDelaysNobody) {
   Cast cast = with_a_head();
   cast.waits({.number = 4, .devices = 2, .came = 58, .timeout = 10});
