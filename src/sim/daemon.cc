@@ -1,5 +1,7 @@
 #include "sim/daemon.h"
 
+#include <utility>
+
 namespace lockstep::sim {
 namespace {
 
