@@ -1,6 +1,5 @@
 #include "platform/agent/flight_parcel.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "base/files.h"

@@ -1,6 +1,5 @@
 #include "platform/server/flight_desk.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "base/files.h"
