@@ -378,7 +378,10 @@ Result<bool> ProgressEngine::wait_for_peer(int peer, std::string_view what, Read
   peer_wait_ = SlowWait{peer, what};
   const bool in_time = TRY(wait(ready, silence_end()));
   if (!in_time) return false;  // the record goes on telling of the wait
-  if (peer_wait_->recorded) recorder_.resumed(ticket_);
+  if (peer_wait_->recorded) {
+    const bool held_up = sent_to_ >= 0 && endpoint_->link(sent_to_).has_unsent(Lane::collective);
+    recorder_.resumed(ticket_, held_up ? sent_to_ : -1);
+  }
   peer_wait_.reset();
   return true;
 }
@@ -420,6 +423,7 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
   header.payload = static_cast<std::uint32_t>(bytes);
   if (elsewhere_[static_cast<std::size_t>(peer)])
     wire_bytes_.store(wire_bytes() + bytes, std::memory_order_relaxed);
+  sent_to_ = peer;
   endpoint_->link(peer).publish(Lane::collective, header);
 }
 

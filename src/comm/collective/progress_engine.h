@@ -142,6 +142,7 @@ class ProgressEngine : private Exchange {
     bool recorded = false;
   };
   std::optional<SlowWait> peer_wait_;
+  int sent_to_ = -1;  // last, in a collective
   bool stop_seen_ = false;
   bool abort_seen_ = false;
   std::optional<Error> concluded_;

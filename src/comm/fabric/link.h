@@ -71,6 +71,10 @@ class Link {
   virtual std::uint64_t sent(Lane lane) const = 0;
   virtual std::uint64_t arrived(Lane lane) const = 0;
 
+  // Whether messages may still be on their way out, so that the wire keeps the peer waiting. May
+  // cost a system call.
+  virtual bool has_unsent(Lane lane) const = 0;
+
   // The least size of the pieces in which much data should travel.
   virtual std::size_t piece_bytes() const = 0;
 

@@ -245,13 +245,14 @@ void FlightRecorder::waiting(FlightTicket ticket, int peer, std::string_view pur
   ticket.slot_->came.store(came, kStored);
 }
 
-void FlightRecorder::resumed(FlightTicket ticket) noexcept {
+void FlightRecorder::resumed(FlightTicket ticket, int held_up) noexcept {
   if (ticket.slot_ == nullptr) return;
   Slot& slot = *ticket.slot_;
   if (waiter_ != &slot) waits_.clear();
   waiter_ = &slot;
-  waits_.add(static_cast<std::int32_t>(slot.peers.load(kOwn) >> 32), purpose_,
-             clock_.now() - slot.waiting_since.load(kOwn));
+  const auto ticks = clock_.now() - slot.waiting_since.load(kOwn);
+  waits_.add(static_cast<std::int32_t>(slot.peers.load(kOwn) >> 32), purpose_, ticks);
+  if (held_up >= 0 && purpose_ == kToSendData) waits_.add(held_up, kToTakeData, ticks);
   const Writing writing(slot.version);
   set_waited_for(slot, -1, 0);
 }

@@ -95,8 +95,10 @@ class FlightRecorder {
   // bytes are kept; it must outlive the wait). came: bytes that had come by then.
   void waiting(FlightTicket ticket, int peer, std::string_view purpose,
                std::uint64_t came) noexcept;
-  // It is over. Of each peer these waits add up, for who looks for slow links afterwards.
-  void resumed(FlightTicket ticket) noexcept;
+  // It is over. Of each peer these waits add up, for who looks for slow links afterwards. held_up:
+  // the peer to which data are still on their way out; the wait counts as one for it, too, to take
+  // them. -1: none.
+  void resumed(FlightTicket ticket, int held_up = -1) noexcept;
   // The ticket is used up.
   void ended(FlightTicket ticket, bool well, std::uint64_t came) noexcept;
 

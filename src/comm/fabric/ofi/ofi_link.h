@@ -47,6 +47,7 @@ class OfiLink : public Link {
   std::optional<Incoming> front(Lane lane) override;
   void release(Lane lane) override;
   std::uint64_t sent(Lane lane) const override { return at(lane).published; }
+  bool has_unsent(Lane lane) const override { return at(lane).posted < at(lane).published; }
   std::uint64_t arrived(Lane lane) const override { return at(lane).arrived; }
   std::size_t piece_bytes() const override { return kOfiPieceBytes; }
   void set_sleeping(Lane, bool) override {}  // arrivals wake through the completion queue

@@ -83,6 +83,7 @@ class ShmLink : public Link {
   }
 
   std::uint64_t sent(Lane lane) const override { return out(lane).published.load(); }
+  bool has_unsent(Lane) const override { return false; }  // there is no wire
   std::uint64_t arrived(Lane lane) const override { return in(lane).published.load(); }
 
   std::size_t piece_bytes() const override { return kLocalPieceBytes; }

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -25,6 +27,11 @@ std::byte* Stream::receive_slot(std::size_t slot) const {
 
 std::byte* Stream::claim() {
   return unsent_ < kSlots ? send_slot(next_send_) + kPayloadOffset : nullptr;
+}
+
+bool Stream::has_unsent() const {
+  int bytes = 0;
+  return unsent_ > 0 || (::ioctl(fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0);
 }
 
 void Stream::publish(const Header& header) {

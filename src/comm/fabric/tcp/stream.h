@@ -39,6 +39,8 @@ class Stream {
   void release();
   std::uint64_t sent() const { return published_; }
   std::uint64_t arrived() const { return arrived_; }
+  // Also what the kernel has, of which the peer's has not yet said that it has come.
+  bool has_unsent() const;
 
   int fd() const { return socket_.fd(); }
   // What epoll, edge-triggered, says of the connection.

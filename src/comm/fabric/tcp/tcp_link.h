@@ -23,6 +23,7 @@ class TcpLink : public Link {
   void release(Lane lane) override { at(lane).release(); }
   std::uint64_t sent(Lane lane) const override { return at(lane).sent(); }
   std::uint64_t arrived(Lane lane) const override { return at(lane).arrived(); }
+  bool has_unsent(Lane lane) const override { return at(lane).has_unsent(); }
   std::size_t piece_bytes() const override { return kTcpPieceBytes; }
   void set_sleeping(Lane, bool) override {}  // arrivals wake through epoll
   void nudge(Lane) override {}               // nothing is shared beside it

@@ -92,6 +92,7 @@ std::vector<SlowLink> slow_links_of(const FlightGroup& group, const SlowLinkBoun
                      .collectives = rows.size()});
   }
   std::ranges::stable_sort(found, std::ranges::greater(), &SlowLink::cost);
+  if (found.size() > 1) found.erase(found.begin() + 1, found.end());
   return found;
 }
 

@@ -4,17 +4,20 @@
 // waiting, who leaves the next waiting: nearly everybody waits for data in a slow ring. But only in
 // front of a slow link data pile up. So, per collective,
 //
-//   waited for the link = the lesser of: how long the sender waited for the other to take data, and
-//                         how long the receiver waited for this one to send some
+//   waited for the link = the lesser of: how long the sender waited for the other to take data, or
+//                         for a third while what it had sent lay before the wire, and how long the
+//                         receiver waited for this one to send some
+//
+// The third is who matters in a ring, in whose steps nobody is more than a few pieces ahead, so
+// that what may be on the way unacknowledged is never full.
 //
 // which is nothing where one of them waits for the other and not for the wire. A link is slow if
 // that comes to much of the time, and to several times as much as for the links like it: within a
 // host links are compared with links within hosts, between hosts with links between hosts.
 //
 // Limits: only waits of more than about 0.1 ms are recorded, so a link is told by its bandwidth and
-// not by its latency, and by transfers that are larger than what may be on the way unacknowledged;
-// of each collective the longest wait of either kind. Where all links of a kind are slow, or there
-// is one only, none is told.
+// not by its latency; of each collective the longest wait of either kind. Where all links of a kind
+// are slow, or there is one only, none is told.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +49,8 @@ struct SlowLinkBounds {
   double times = 3;  // the others' median
 };
 
-// The costliest first. Nothing of a group of which a record is missing.
+// The costliest, if there is one: what a rank cannot get out holds up its acknowledgements, too, so
+// that the link into it looks slow. Nothing of a group of which a record is missing.
 std::vector<SlowLink> slow_links_of(const FlightGroup& group, const SlowLinkBounds& bounds = {});
 
 // "the link from rank 3 on host a to rank 4 on host b is slow: both waited for it 41 % of the time

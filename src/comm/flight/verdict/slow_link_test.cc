@@ -92,6 +92,16 @@ TEST(SlowLinks, LinksBetweenHostsAreComparedWithTheirLikes) {
   EXPECT_EQ(found[0].to.rank, 0);
 }
 
+// Whose way out is slow acknowledges late.
+TEST(SlowLinks, OfSeveralTheCostliestIsNamed) {
+  const auto found = slow_links_of(group_of(ring([](int rank) {
+    const int to_take = rank == 1 ? 84 : rank == 0 ? 68 : 0;
+    return RingWaits{milliseconds(to_take), milliseconds(85)};
+  })));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].from.rank, 1);
+}
+
 TEST(SlowLinks, RanksAreCalledAsTheirProcessesWereStarted) {
   auto logs =
       ring([](int rank) { return RingWaits{milliseconds(rank == 1 ? 50 : 0), milliseconds(50)}; });
