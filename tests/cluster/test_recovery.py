@@ -6,17 +6,18 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import BUILD, Cluster, wait_until
+from tests.conftest import BUILD, ROOT, Cluster, wait_until
 
 GPT = str(BUILD / "bin" / "gpt")
 STEPS = 400  # so many that the run still goes on when its rank is killed
 SMALL = ["--steps", str(STEPS), "--width", "32", "--layers", "2", "--context", "32"]
-SMALL += ["--checkpoint-every", "1000", "--evaluate-every", "1000", "--policy", "mics:2"]
+SMALL += ["--checkpoint-every", "1000", "--policy", "mics:2"]
 KILLED = 3
 
 
@@ -31,7 +32,8 @@ def text(tmp_path: Path) -> Path:
 
 def train(cluster: Cluster, text: Path, on_failure: str, nodes: int = 2) -> str:
     words = ["-n", str(nodes), "-g", "2", "--on-failure", on_failure]
-    return cluster.submit(*words, "--", GPT, "train", "--data", str(text), *SMALL)
+    program = [GPT, "train", "--evaluate-every", "1000"]
+    return cluster.submit(*words, "--", *program, "--data", str(text), *SMALL)
 
 
 def curve(cluster: Cluster, run: str, untold: int = 0) -> dict[int, float]:
@@ -94,3 +96,15 @@ def test_the_replica_that_is_left_goes_on_or_all_wait_for_the_rank(
     expect_the_same(curve(cluster, run, untold=step), right, step)
     ranks = [rank for node in cluster.show(run)["attempts"][0]["nodes"] for rank in node["ranks"]]
     assert [(rank["state"], rank["code"]) for rank in ranks] == [("exited", 0)] * 4
+
+
+def test_a_python_program_goes_on_too(cluster: Cluster, text: Path) -> None:
+    program = [sys.executable, str(ROOT / "examples/gpt_python/train.py"), "--data", str(text)]
+    words = ["-n", "2", "-g", "2", "--on-failure", "shrink"]
+    words += ["--env", f"PYTHONPATH={BUILD / 'python'}"]
+    run = cluster.submit(*words, "--", *program, *SMALL)
+    kill_a_rank(cluster, run)
+    story = "rank 3 died; rank 2 leaves, no replica needs it; ranks 0 and 1 go on"
+    step = expect_recovery(cluster, run, "rank 3 was killed by signal 9", story)
+    losses = curve(cluster, run, untold=step)
+    assert losses[STEPS] < losses[1] - 1, "it did not learn"
