@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "comm/flight/verdict/words.h"
 
 namespace lockstep {
 namespace {
@@ -68,8 +69,6 @@ std::optional<Nanoseconds> median_of_others(const FlightGroup& group,
 
 LinkEnd end_of(const FlightLog& log) { return {log.started_as.value_or(log.rank), log.host}; }
 
-int percent(double share) { return static_cast<int>(share * 100 + 0.5); }
-
 }  // namespace
 
 std::vector<SlowLink> slow_links_of(const FlightGroup& group, const SlowLinkBounds& bounds) {
@@ -100,8 +99,8 @@ std::string words_of(const SlowLink& link) {
   return format(
       "the link from rank {} on host {} to rank {} on host {} is slow: both waited for it {} % of "
       "the time of the last {} collectives of {}, for links like it {} %",
-      link.from.rank, link.from.host, link.to.rank, link.to.host, percent(link.cost),
-      link.collectives, link.group, percent(link.others));
+      link.from.rank, link.from.host, link.to.rank, link.to.host, percent_of(link.cost),
+      link.collectives, link.group, percent_of(link.others));
 }
 
 }  // namespace lockstep

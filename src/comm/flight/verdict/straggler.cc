@@ -134,8 +134,6 @@ void sort_by_cost(std::vector<Straggler>& found) {
   std::ranges::stable_sort(found, std::ranges::greater(), &Straggler::cost);
 }
 
-int percent(double share) { return static_cast<int>(share * 100 + 0.5); }
-
 }  // namespace
 
 std::vector<Straggler> stragglers_of(const FlightGroup& group, const StragglerBounds& bounds) {
@@ -172,8 +170,8 @@ std::string words_of(const Straggler& straggler) {
   return format(
       "rank {} on host {} entered {} % of the last {} collectives of {} last, {} behind the others "
       "in the median: they waited {} % of the time for it",
-      straggler.rank, straggler.host, percent(straggler.last), straggler.collectives,
-      straggler.group, span_text(straggler.behind), percent(straggler.cost));
+      straggler.rank, straggler.host, percent_of(straggler.last), straggler.collectives,
+      straggler.group, span_text(straggler.behind), percent_of(straggler.cost));
 }
 
 }  // namespace lockstep

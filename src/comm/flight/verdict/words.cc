@@ -52,4 +52,6 @@ std::string span_text(Nanoseconds span) {
   return text(std::chrono::duration_cast<Duration>(span));
 }
 
+int percent_of(double share) { return static_cast<int>(share * 100 + 0.5); }
+
 }  // namespace lockstep

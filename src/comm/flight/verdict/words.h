@@ -16,5 +16,7 @@ std::string exact_call(const FlightOperation& operation);
 std::string ranks_text(const std::vector<int>& ranks);
 // "0s", "740ns", "12.4ms", "31.0s"; never negative: clocks of two hosts differ a little.
 std::string span_text(Nanoseconds span);
+// 84 of 0.844.
+int percent_of(double share);
 
 }  // namespace lockstep
