@@ -1,6 +1,7 @@
 #include "comm/flight/verdict/words.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "base/format.h"
@@ -52,6 +53,6 @@ std::string span_text(Nanoseconds span) {
   return text(std::chrono::duration_cast<Duration>(span));
 }
 
-int percent_of(double share) { return static_cast<int>(share * 100 + 0.5); }
+int percent_of(double share) { return static_cast<int>(std::lround(share * 100)); }
 
 }  // namespace lockstep
