@@ -101,12 +101,13 @@ std::string text(Time time) {
   std::time_t seconds = std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
-  char buffer[32];
-  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%S", &parts);
+  const std::string whole =
+      format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
+             parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
   std::int64_t us =
       (time.time_since_epoch() - std::chrono::floor<std::chrono::seconds>(time).time_since_epoch())
           .count();
-  return us == 0 ? format("{}Z", buffer) : format("{}.{:06}Z", buffer, us);
+  return us == 0 ? format("{}Z", whole) : format("{}.{:06}Z", whole, us);
 }
 
 Result<Bytes> parse_bytes(std::string_view words) {
