@@ -9,6 +9,8 @@
 namespace lockstep::sim {
 namespace {
 
+constexpr Duration kMoment(1);
+
 // As docs/design/scheduler.md promises: a place is lost to runs up to 20 time-outs younger, more or
 // fewer by the project's share.
 constexpr int kAging = 20;
@@ -211,9 +213,9 @@ bool Turns::can_be_placed(const Standing& standing, const RunSpec& spec) const {
 
 // When the run fits, and no limit keeps it, if all the holders end on time; the beginning of time
 // if that is now, nothing if it never is. Unless it is preemptible itself, those who are count as
-// gone once those have left who were told to: it has them evicted when its time comes.
-std::optional<Time> Turns::first_fit(const Standing& standing, const Run& run,
-                                     Holders holders) const {
+// gone so long behind those who were told to leave: it has them evicted when its time comes.
+std::optional<Time> Turns::first_fit(const Standing& standing, const Run& run, Holders holders,
+                                     Duration behind) const {
   Ground::Free free = free_of(standing, holders);
   const auto fits = [&] {
     return ground_.fits(run.spec, free) && !passed_limit(standing, holders, run);
@@ -225,7 +227,7 @@ std::optional<Time> Turns::first_fit(const Standing& standing, const Run& run,
     if (leaves(*hold.claim)) evicted = std::max(evicted, hold.end);
   for (Hold& hold : holds)
     if (!is_preemptible(run) && is_preemptible(*hold.claim->run) && !leaves(*hold.claim))
-      hold.end = std::min(hold.end, evicted);
+      hold.end = std::min(hold.end, evicted + behind);
   std::ranges::sort(holds, std::greater(), &Hold::end);
   while (!holds.empty()) {
     const Time moment = holds.back().end;
@@ -347,10 +349,11 @@ std::optional<std::string> Turns::wrong_turn(const Standing& moment, const Place
     return format("{} starts before {}, {}", text(claim.run->id), text(head->id), harm);
   };
   Holders holders = holders_of(moment);
-  const auto before = first_fit(moment, *head, holders);
+  // Nobody takes a place that it has once those have left, for which others had to be evicted.
+  const auto before = first_fit(moment, *head, holders, kMoment);
   if (before == Time{}) return words("which stands ahead of it and would fit");
   holders.push_back(&claim);
-  if (first_fit(moment, *head, holders) != before) return words("which it delays");
+  if (first_fit(moment, *head, holders, kMoment) != before) return words("which it delays");
   return std::nullopt;
 }
 

@@ -83,7 +83,8 @@ class Turns {
   bool can_be_placed(const Standing& standing, const RunSpec& spec) const;
   Ground::Free free_of(const Standing& standing, const Holders& holders) const;
   void give(const Standing& standing, const Hold& hold, Ground::Free& free, int sign) const;
-  std::optional<Time> first_fit(const Standing& standing, const Run& run, Holders holders) const;
+  std::optional<Time> first_fit(const Standing& standing, const Run& run, Holders holders,
+                                Duration behind = {}) const;
 
   std::optional<std::string> wrong_place(const Standing& standing, const Claim& claim) const;
   // By those of the claims that are left, what is wrong with them: tried before.
