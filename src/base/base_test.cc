@@ -60,8 +60,8 @@ TEST(Units, BytesAndBandwidthsRoundTripThroughText) {
 }
 
 TEST(Units, TimesRoundTripThroughText) {
-  for (const char* words : {"2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000250Z",
-                            "0194-01-22T11:31:57Z"})
+  for (const char* words :
+       {"2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000250Z", "0194-01-22T11:31:57Z"})
     EXPECT_EQ(text(*parse_time(words)), words);
   EXPECT_FALSE(parse_time("yesterday"));
 }

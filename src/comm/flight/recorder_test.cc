@@ -140,15 +140,16 @@ TEST(FlightRecorder, KeepsWhoWasWaitedForInWhatFailed) {
 TEST(FlightRecorder, KeepsForWhomWhatIsDoneWaitedLongest) {
   auto recorder = recorder_of();
   const auto ticket = recorder.start(call_number(1));
-  const auto wait = [&](int peer, std::string_view purpose, std::chrono::milliseconds least,
-                        int held_up = -1) {
+  const auto begin = now();
+  const auto wait = [&](int peer, std::string_view purpose, Nanoseconds least, int held_up = -1) {
     recorder.waiting(ticket, peer, purpose, 0);
     for (const auto end = now() + least; now() < end;) std::this_thread::yield();
     recorder.resumed(ticket, held_up);
   };
   wait(0, kToSendData, std::chrono::milliseconds(2), /*held_up=*/3);
   wait(0, kToSendData, std::chrono::milliseconds(1));
-  wait(1, kToSendData, std::chrono::milliseconds(4));
+  // However long others computed meanwhile, this one is the longest.
+  wait(1, kToSendData, std::chrono::milliseconds(4) + (now() - begin));
   wait(3, kToTakeData, std::chrono::milliseconds(2));
   wait(2, "to call it too", std::chrono::milliseconds(9));
   recorder.ended(ticket, true, 0);
