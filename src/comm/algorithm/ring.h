@@ -39,8 +39,22 @@ inline Neighbours neighbours(const Exchange& exchange) {
   return {static_cast<int>(place), ring[(place + n - 1) % n], ring[(place + 1) % n]};
 }
 
-// Of shorter chunks a turn sends one piece: two messages would cost more than their overlap gains.
-inline constexpr std::size_t kSmallRingChunk = 20 * 1024;
+// How many pieces of each chunk a turn sends. Of shorter chunks one: two messages would cost more
+// than their overlap gains. Of long ones three: while one is on the wire and one is worked on,
+// there is another for the time for which a rank waits for its processor.
+inline std::size_t ring_depth(std::size_t chunk_bytes, std::size_t piece_bytes) {
+  constexpr std::size_t kSmallChunk = 20 * 1024;
+  static_assert(3 < kSlots);
+  if (chunk_bytes < kSmallChunk) return 1;
+  return chunk_bytes <= 2 * piece_bytes ? 2 : 3;
+}
+
+// In pieces of at most which size so many bytes go along a chain of ranks: the last one has nothing
+// to do before the first piece has come all the way, which should not take long beside the rest.
+inline std::size_t chain_piece_bytes(std::size_t bytes, std::size_t ranks, std::size_t most) {
+  constexpr std::size_t kPiecesPerRank = 4, kLeast = 32 * 1024;
+  return std::clamp(bytes / (kPiecesPerRank * ranks), std::min(kLeast, most), most);
+}
 
 class RingOrder {
  public:
@@ -50,7 +64,7 @@ class RingOrder {
       : ranks_(static_cast<std::size_t>(exchange.size())),
         place_(static_cast<std::size_t>(place)),
         steps_(steps),
-        depth_(chunk * element < kSmallRingChunk ? 1 : kDepth),
+        depth_(ring_depth(chunk * element, exchange.piece_bytes())),
         turns_((pieces_of(chunk, exchange.piece_bytes() / element) + depth_ - 1) / depth_),
         parts_(parts) {}
 
@@ -70,15 +84,13 @@ class RingOrder {
   bool ends_turn(std::size_t message) const { return (message + 1) % (depth_ * steps_) == 0; }
   bool ends_part(std::size_t message) const { return begins_part(message + 1); }
 
-  // Which elements a message carries of what its turn holds of its chunk.
+  // Which elements a message carries of what its turn holds of its chunk. Chunks are cut into turns
+  // and not turns into chunks: so each rank sends as much, however many turns there are.
   ElementRange piece(std::size_t message, ElementRange of_turn) const {
     return cut(of_turn, depth_, message % depth_);
   }
 
  private:
-  static constexpr std::size_t kDepth = 2;
-  static_assert(kDepth < kSlots);
-
   const std::size_t ranks_, place_, steps_, depth_, turns_, parts_;
 };
 

@@ -30,9 +30,8 @@ class AllReduce {
 
  private:
   ElementRange range_of(std::size_t chunk, std::size_t message) const {
-    const auto part = parts_.range(order_.part(message));
-    const auto turn = cut(part, order_.turns(), order_.turn(message));
-    return order_.piece(message, cut(turn, ranks_, chunk));
+    const auto whole = cut(parts_.range(order_.part(message)), ranks_, chunk);
+    return order_.piece(message, cut(whole, order_.turns(), order_.turn(message)));
   }
   std::size_t sent_bytes(std::size_t message) const {
     return range_of(order_.sent_chunk(message), message).count() * parts_.element();

@@ -12,7 +12,9 @@ Result<void> ring_broadcast(Exchange& exchange, Parts& parts, int root) {
   const auto at = neighbours(exchange);
   const bool receives = exchange.rank() != root;
   const bool sends = at.right != root;
-  const auto pieces = pieces_of(parts.longest(), exchange.piece_bytes() / parts.element());
+  const auto room = chain_piece_bytes(parts.count() * parts.longest() * parts.element(),
+                                      exchange.ring().size(), exchange.piece_bytes());
+  const auto pieces = pieces_of(parts.longest(), room / parts.element());
   for (std::size_t i = 0; i < pieces * parts.count(); ++i) {
     const auto part = i / pieces;
     if (!receives && i % pieces == 0) TRY(parts.fill(part));

@@ -16,7 +16,9 @@ class BufferInPieces : public ReducedPieces {
         op_(op),
         ranks_(exchange.size()),
         elements_(buffer.size() / size_of(type)),
-        count_(pieces_of(elements_, exchange.piece_bytes() / size_of(type))) {}
+        count_(pieces_of(elements_, chain_piece_bytes(buffer.size(), exchange.ring().size(),
+                                                      exchange.piece_bytes()) /
+                                        size_of(type))) {}
 
   std::size_t count() const override { return count_; }
   std::size_t elements(std::size_t piece) const override { return range(piece).count(); }

@@ -1,11 +1,15 @@
 // piece_bytes_between_hosts: in pieces of which size much data travels between hosts, by what
 // messages cost there; the same on all ranks of a group, as its costs are.
 //
-// Two pieces of a rank are under way at once (ring.h, swap.h), so that the wire never rests if one
-// takes as long to send as a lone message takes to come: latency / per_byte. A larger one only
-// does harm: what lies in the slots of all links and in the kernels between them is out of the
-// processor's caches before it is read. Where processors are the limit and not the wire, pieces of
-// 32 KiB carry up to twice as much as those of 512 KiB, and those of 8 KiB half as much.
+// Two pieces of a rank or three are under way at once (ring.h, swap.h), so that the wire never
+// rests if one takes as long to send as a lone message takes to come: latency / per_byte. A larger
+// one only does harm where processors are the limit: what lies in the slots of all links and in the
+// kernels between them is out of their caches before it is read. There pieces of 60 KiB carry up to
+// twice as much as those of 128 KiB or more.
+//
+// A slow wire leaves the processors time, and is worth more: while other threads compute, who is
+// to send the next piece waits for a processor, up to a tick of the scheduler (4 ms), and the wire
+// must have enough to do meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +21,23 @@
 
 namespace lockstep {
 
-// least: as Link::piece_bytes(). A power of two, so that a little more latency changes nothing.
+// Whether processors fill the wire with ease. On its way through both kernels and the slots a byte
+// costs about eight times what it takes to add it up; and four ranks may share a processor.
+inline bool wire_is_slow(const Costs& costs) {
+  return costs.between_hosts.per_byte > 32 * costs.reduction;
+}
+
+// least: as Link::piece_bytes(), so many times that or twice that and so on, so that a little more
+// latency changes nothing.
 inline std::size_t piece_bytes_between_hosts(const Costs& costs,
                                              std::size_t least = kTcpPieceBytes) {
+  constexpr double kHalfATick = 2e-3;
   const auto& cost = costs.between_hosts;
   const double most = kSlotBytes;
-  const double covering = cost.latency < most * cost.per_byte ? cost.latency / cost.per_byte : most;
-  return std::clamp(std::bit_ceil(static_cast<std::size_t>(covering)), least, kSlotBytes);
+  const double seconds = cost.latency + (wire_is_slow(costs) ? kHalfATick : 0);
+  const double covering = seconds < most * cost.per_byte ? seconds / cost.per_byte : most;
+  const auto times = std::bit_ceil((static_cast<std::size_t>(covering) + least - 1) / least);
+  return std::clamp(times * least, least, kSlotBytes);
 }
 
 }  // namespace lockstep

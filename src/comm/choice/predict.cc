@@ -52,6 +52,12 @@ Way by_slots(const Costs& costs) {
   return way;
 }
 
+double chain_room(double bytes, int ranks, double piece_bytes) {
+  return static_cast<double>(chain_piece_bytes(static_cast<std::size_t>(bytes),
+                                               static_cast<std::size_t>(ranks),
+                                               static_cast<std::size_t>(piece_bytes)));
+}
+
 // Times of messages, rounds and whole algorithms for one group.
 class Model {
  public:
@@ -136,7 +142,8 @@ class Model {
   // ring.h: `steps` around the ring with chunks in pieces, of which `depth` are under way. A share
   // of the steps reduces.
   double ring_steps(double steps, double chunk, double reducing) const {
-    const double depth = chunk < kSmallRingChunk ? 1 : 2;
+    const auto depth = static_cast<double>(
+        ring_depth(static_cast<std::size_t>(chunk), static_cast<std::size_t>(piece_)));
     const double turns = std::max(1.0, pieces_of(chunk) / depth);
     const double piece = chunk / (turns * depth);
     const double far = hosts_ > 1 ? static_cast<double>(hosts_) / n_ : 0;
@@ -154,7 +161,8 @@ class Model {
     return chain(operation == Operation::reduce ? 1 : 0, bytes);
   }
   double chain(int reduced, double bytes) const {
-    const double pieces = pieces_of(bytes), piece = bytes / pieces;
+    const double pieces = std::max(1.0, bytes / chain_room(bytes, n_, piece_));
+    const double piece = bytes / pieces;
     const int far = hosts_ > 1 ? hosts_ - 1 : 0;
     return far * lone(between_, piece, reduced) + (n_ - 1 - far) * lone(within_, piece, reduced) +
            (pieces - 1) * pace(slowest(), piece, reduced);
@@ -260,7 +268,9 @@ double hierarchical(const CallPlan& plan, Operation operation, double bytes,
       operation == Operation::reduce_scatter || operation == Operation::all_gather;
   constexpr double kPartBytes = 2 << 20;
   const double part_bytes =
-      operation == Operation::reduce ? static_cast<double>(piece_bytes) : kPartBytes;
+      operation == Operation::reduce
+          ? chain_room(bytes / group.fewest, group.hosts, static_cast<double>(piece_bytes))
+          : kPartBytes;
   // Of blocks each rank has a lane, and those of small hosts several, one after the other.
   const double rounds = in_blocks ? std::ceil(static_cast<double>(group.most) / group.fewest) : 1;
   const auto [leaders, parts] =

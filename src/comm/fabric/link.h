@@ -27,9 +27,11 @@ inline constexpr std::size_t kSlots = 4;
 // A slot's room, which pieces of much data need not fill. Pages never used cost nothing.
 inline constexpr std::size_t kSlotBytes = 512 * 1024;
 // Within a host, pieces that stay in a core's share of cache; over TCP, pieces that are worth their
-// system calls; over libfabric, the rendezvous which its providers hold for each large message.
+// system calls and, with their headers, go down the kernel's stack as one segment (64 KiB less
+// headers), of which nothing is left to be sent and waited for by itself; over libfabric, the
+// rendezvous which its providers hold for each large message.
 inline constexpr std::size_t kLocalPieceBytes = 128 * 1024;
-inline constexpr std::size_t kTcpPieceBytes = 32 * 1024;
+inline constexpr std::size_t kTcpPieceBytes = 60 * 1024;
 inline constexpr std::size_t kOfiPieceBytes = kSlotBytes;
 // What a TCP connection in use holds beside its slots, in the kernels of both ends; at least, as
 // Linux gives it more where the wire needs more.
