@@ -19,11 +19,11 @@
 #include "comm/flight/verdict/slow_link.h"
 #include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
+#include "net/base64.h"
 #include "platform/api/messages.h"
 #include "platform/client/client.h"
 #include "platform/host/home.h"
 #include "platform/host/node_files.h"
-#include "text/base64.h"
 #include "text/convert.h"
 
 namespace lockstep {

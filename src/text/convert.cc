@@ -167,6 +167,7 @@ Result<void> read_fields(std::span<const AnyField> fields, const Json& json, con
   std::vector<bool> seen(fields.size());
   for (const auto& [key, item] : json.get_ref<const Json::object_t&>()) {
     const auto field = std::ranges::find(fields, key, &AnyField::name);
+    if (field == fields.end() && place.unknown() == Unknown::passed_over) continue;
     if (field == fields.end()) return unknown_field(key, names_of(fields), place);
     TRY(field->read(item, place.at(key), field->range, field->value_in(record)));
     seen[static_cast<std::size_t>(field - fields.begin())] = true;

@@ -6,6 +6,7 @@
 //   enums by name, Id<Tag> as integer, an empty std::optional as null (null or absent when read).
 // Reading refuses unknown fields and wrong types; the error names the file's line or the field's
 // path, what was expected and what was there: "run.yaml:12: nodes: expected an integer, got "two"".
+// What a program of another version of ours has written is read with Unknown::passed_over.
 #pragma once
 
 #include <array>
@@ -31,12 +32,18 @@
 
 namespace lockstep {
 
+// Fields that a record does not know, at any depth of it.
+enum class Unknown {
+  refused,      // what people write: it may be a slip
+  passed_over,  // of a newer version, which says more than this one understands
+};
+
 template <class T>
 Json to_json(const T& value);
 
 // Reads a value that was sent; errors begin with the field's path.
 template <class T>
-Result<T> from_json(const Json& json);
+Result<T> from_json(const Json& json, Unknown unknown = Unknown::refused);
 
 // Reads a file's value; errors begin with the file's name and line.
 template <class T>
@@ -62,9 +69,12 @@ Json json_schema(const Field<T, Value>& field);
 class Place {
  public:
   Place() = default;
+  explicit Place(Unknown unknown) : unknown_(unknown) {}
   explicit Place(const Document& document) : document_(&document) {}
   Place at(std::string_view key) const { return Place(this, key, 0); }
   Place at(std::size_t index) const { return Place(this, {}, index); }
+  // What becomes of unknown fields here.
+  Unknown unknown() const { return unknown_; }
 
   // "pods[0].leaves[1].bandwidth"; empty for the root.
   std::string path() const;
@@ -75,11 +85,16 @@ class Place {
 
  private:
   Place(const Place* parent, std::string_view key, std::size_t index)
-      : document_(parent->document_), parent_(parent), key_(key), index_(index) {}
+      : document_(parent->document_),
+        unknown_(parent->unknown_),
+        parent_(parent),
+        key_(key),
+        index_(index) {}
   bool is_index() const { return key_.data() == nullptr; }
   std::string pointer() const;
 
   const Document* document_ = nullptr;
+  Unknown unknown_ = Unknown::refused;
   const Place* parent_ = nullptr;
   std::string_view key_;  // no data at all: an index
   std::size_t index_ = 0;
@@ -372,8 +387,8 @@ Json to_json(const T& value) {
 }
 
 template <class T>
-Result<T> from_json(const Json& json) {
-  return convert_detail::read<T>(json, Place());
+Result<T> from_json(const Json& json, Unknown unknown) {
+  return convert_detail::read<T>(json, Place(unknown));
 }
 
 template <class T>

@@ -169,6 +169,21 @@ TEST(Convert, AnUnknownNameIsAnsweredWithTheNearest) {
             "color: 'gren' is none of red, green, did you mean 'green'?");
 }
 
+TEST(Convert, WhatANewerVersionSaysMoreIsPassedOverAtAnyDepth) {
+  const auto json =
+      parse_json(R"({"name":"x","new":{"a":[1]},"parts":[{"id":"a","new":2}],"env":{"KEY":"1"}})")
+          .value();
+  EXPECT_FALSE(from_json<Order>(json));
+  const auto order = from_json<Order>(json, Unknown::passed_over);
+  ASSERT_TRUE(order) << order.error().message;
+  EXPECT_EQ(order->parts, std::vector{Part{.id = "a"}});
+  EXPECT_EQ(order->env.at("KEY"), "1");
+  const auto wrong = parse_json(R"({"new":1,"name":"x","parts":[{"id":2}]})").value();
+  EXPECT_EQ(from_json<Order>(wrong, Unknown::passed_over).error().message,
+            "parts[0].id: expected text, got 2; write \"2\"")
+      << "what is known is as strict as ever";
+}
+
 TEST(Convert, ErrorsInAFileNameItsLine) {
   EXPECT_EQ(yaml_error_of("name: x\n\nnodes: many\n"),
             R"(run.yaml:3: nodes: expected an integer, got "many")");

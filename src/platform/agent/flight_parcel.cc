@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "comm/flight/brief.h"
 #include "comm/flight/log.h"
-#include "text/base64.h"
+#include "net/base64.h"
 
 namespace lockstep {
 namespace {

@@ -15,8 +15,8 @@
 #include "comm/flight/log.h"
 #include "comm/flight/memory.h"
 #include "comm/flight/recorder.h"
+#include "net/base64.h"
 #include "platform/agent/agent_for_test.h"
-#include "text/base64.h"
 
 namespace lockstep {
 namespace {

@@ -33,8 +33,9 @@ class ClientTest : public ::testing::Test {
 
   Client client() { return Client(server_.url(), token_); }
   HttpResponse proof(const std::string& nonce) const {
-    const api::Health health{.proof = api::daemon_proof(token_, server_.port(), nonce)};
-    return {.content_type = "application/json", .body = dump_json(to_json(health))};
+    Json health = to_json(api::Health{.proof = api::daemon_proof(token_, server_.port(), nonce)});
+    health.update(says_more_);
+    return {.content_type = "application/json", .body = dump_json(health)};
   }
   HttpResponse next_answer() {
     bodies_.push_back(heard_.body);
@@ -47,6 +48,7 @@ class ClientTest : public ::testing::Test {
   Home home_;
   std::string token_ = "t0ken";
   bool knows_token_ = true;
+  Json says_more_ = Json::object();  // where it proves itself
   HttpResponse answer_{.body = "{}"};
   int refusals_ = 0;                 // so many calls are told 503 first
   HttpRequest heard_;                // the last one; read after its answer came
@@ -166,6 +168,38 @@ TEST_F(ClientTest, AnAnswerWithAWordThatIsNotKnownIsCorruptAndNamed) {
   EXPECT_EQ(heard.error().code, Code::corrupt);
   EXPECT_THAT(heard.error().message, HasSubstr("command: 'stp' is none of none, start, stop, leave,"
                                                " did you mean 'stop'?"));
+}
+
+// Agents, and the command line beside them, outlive the daemon of their version.
+TEST_F(ClientTest, ADaemonThatSaysMoreThanIsKnownIsUnderstood) {
+  const Json more = {{"weather", {{"wind", 3}}}};
+  says_more_ = more;
+  answer({{"command", "start"}, {"acknowledged", 5}, {"weather", "fair"}});
+  api::Heartbeat heartbeat;
+  heartbeat.node = "demo/42.2/1";
+  const auto heard = client().heartbeat(heartbeat, Deadline::after(std::chrono::seconds(5)));
+  ASSERT_TRUE(heard) << heard.error().message;
+  EXPECT_EQ(heard->command, CommandKind::start);
+  EXPECT_EQ(heard->acknowledged, 5);
+
+  api::RunView view;
+  view.id = "demo/42";
+  Json run = to_json(view);
+  run.update(more);
+  answer({{"runs", {run}}});
+  EXPECT_EQ(client().runs({})->runs.at(0).id, "demo/42");
+
+  answer_ = {.status = 404,
+             .body = R"({"error":{"code":"not_found","message":"no run","hint":"?"}})"};
+  EXPECT_EQ(client().run({"demo", 1}).error().message, "no run");
+}
+
+TEST_F(ClientTest, ADaemonFileThatSaysMoreThanIsKnownLeadsToTheDaemon) {
+  const Json file = {{"url", server_.url()}, {"weather", "fair"}};
+  ASSERT_TRUE(write_file(home_.daemon_file(), dump_json(file)));
+  ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
+  answer(to_json(api::Health{}));
+  EXPECT_TRUE(Client::open(home_));
 }
 
 TEST_F(ClientTest, ASubmissionThatMayHaveBeenHeardIsRepeatedOnceUnderTheSameId) {

@@ -28,7 +28,8 @@ bool is_served(const Home& home) { return is_locked(home.lock_file()); }
 
 Result<DaemonFile> read_daemon_file(const std::filesystem::path& path) {
   std::string content = TRY(read_file(path));
-  return from_json<DaemonFile>(TRY(parse_json(content)));
+  // The daemon may be newer than who looks for it.
+  return from_json<DaemonFile>(TRY(parse_json(content)), Unknown::passed_over);
 }
 
 Result<void> write_daemon_file(const std::filesystem::path& path, const DaemonFile& file) {

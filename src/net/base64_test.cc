@@ -1,4 +1,4 @@
-#include "text/base64.h"
+#include "net/base64.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,40 @@
+#include "net/base64.h"
+
+#include <limits>
+
+#include <openssl/evp.h>
+
+#include "base/check.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMost = std::numeric_limits<int>::max() / 2;  // OpenSSL counts in int
+
+}  // namespace
+
+std::string to_base64(std::span<const std::byte> bytes) {
+  LS_CHECK(bytes.size() <= kMost);
+  std::string text((bytes.size() + 2) / 3 * 4, '\0');  // OpenSSL, too, puts a zero behind it
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                  reinterpret_cast<const unsigned char*>(bytes.data()),
+                  static_cast<int>(bytes.size()));
+  return text;
+}
+
+// OpenSSL takes spaces at both ends, and anything behind a padding; so what it found is written
+// again.
+std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0 || text.size() > kMost) return std::nullopt;
+  std::vector<std::byte> bytes(text.size() / 4 * 3);
+  const int found = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                    reinterpret_cast<const unsigned char*>(text.data()),
+                                    static_cast<int>(text.size()));
+  if (found != static_cast<int>(bytes.size())) return std::nullopt;
+  if (text.ends_with("=")) bytes.pop_back();
+  if (text.ends_with("==")) bytes.pop_back();
+  if (to_base64(bytes) != text) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace lockstep
