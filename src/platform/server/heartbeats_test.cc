@@ -1,0 +1,189 @@
+// What agents say and hear, and what of it is seen with their run.
+#include <filesystem>
+#include <future>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "platform/api/error.h"
+#include "platform/server/server_for_test.h"
+#include "text/json.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
+  submit();
+  const Json items = {{"items", {log(1, 0, "one\ntwo"), log(2, 1, "three")}}};
+  const Json answer = heartbeat("ready", items);
+  EXPECT_EQ(answer["command"], "start");
+  EXPECT_EQ(answer["master_address"], "10.0.0.1");
+  EXPECT_EQ(answer["rendezvous"], "10.0.0.1:1001");
+  EXPECT_EQ(answer["acknowledged"], 2);
+  EXPECT_EQ(heartbeat("ready", items)["acknowledged"], 2);
+  const Json page = get("/api/v1/runs/demo/1/logs");
+  EXPECT_THAT(lines(page), ElementsAre("one", "two", "three"));
+  EXPECT_EQ(page["ended"], false);
+  const std::string after = format("/api/v1/runs/demo/1/logs?after={}", page["next"].get<int>());
+  EXPECT_THAT(lines(get(after)), IsEmpty());
+  EXPECT_THAT(lines(get("/api/v1/runs/demo/1/logs?rank=1")), ElementsAre("three"));
+  EXPECT_THAT(lines(get("/api/v1/runs/demo/1/logs?limit=1")), ElementsAre("one"));
+  const Json tail = get("/api/v1/runs/demo/1/logs?tail=1&rank=0");
+  EXPECT_THAT(lines(tail), ElementsAre("two"));
+  EXPECT_EQ(tail["next"], page["next"]);
+}
+
+TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {
+  submit();
+  heartbeat("ready", {{"items",
+                       {{{"sequence", 1},
+                         {"kind", "metrics"},
+                         {"step", 3},
+                         {"values", {{"loss", 2.5}, {"gap", "NaN"}}}},
+                        {{"sequence", 2}, {"kind", "progress"}, {"step", 3}, {"steps", 9}},
+                        {{"sequence", 3}, {"kind", "checkpoint"}, {"step", 3}, {"text", "/c"}}}}});
+  const Json run = get("/api/v1/runs/demo/1");
+  EXPECT_EQ(run["latest"]["loss"], 2.5);
+  EXPECT_EQ(run["progress"]["steps"], 9);
+  EXPECT_EQ(run["checkpoints"][0]["path"], "/c");
+  EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?name=gap")["series"][0]["points"][0]["value"], "NaN");
+  EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?after_step=3")["series"].size(), 0u);
+}
+
+TEST_F(ServerTest, WhatHappenedToItsRanksIsAmongARunsEvents) {
+  submit();
+  const auto event = [](int sequence, const char* time, const char* words) {
+    return Json{{"sequence", sequence}, {"kind", "event"}, {"time", time}, {"text", words}};
+  };
+  heartbeat("ready", {{"items",
+                       {event(1, "2026-01-01T00:00:02Z", "ranks 0 and 1 go on"),
+                        event(2, "2026-01-01T00:00:01Z", "rank 3 was killed by signal 9")}}});
+  const Json events = get("/api/v1/runs/demo/1")["events"];
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["what"], "rank 3 was killed by signal 9");
+  EXPECT_EQ(events[0]["by"], "");
+  EXPECT_EQ(events[1]["what"], "ranks 0 and 1 go on");
+}
+
+TEST_F(ServerTest, AnAgentWaitsForACommandThatItDoesNotActOn) {
+  submit();
+  heartbeat("ready");
+  auto waiting = std::async(std::launch::async, [&] {
+    return heartbeat("ready", {{"known_command", "start"}, {"wait_seconds", 20}});
+  });
+  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/1/stop", R"({"reason":"enough"})").status, 200);
+  EXPECT_THAT(waiting.get()["command"], testing::AnyOf("stop", "leave"));
+}
+
+TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
+  submit();
+  const std::string token = "Bearer " + keys_->agent_token(kNodeId.attempt);
+  const auto heartbeat_with = [](std::string_view fields) {
+    return format(R"({{"node":"demo/1.1/0","state":"ready"{}}})", fields);
+  };
+  for (const auto& [body, named] :
+       {std::pair(std::string(R"({"node":"demo/1.1/1","state":"ready"})"), "node: 'demo/1.1/1'"),
+        std::pair(std::string(R"({"node":"demo/1.1/0","state":"reddy"})"),
+                  "state: 'reddy' is none of allocated, ready, running, stopping, "
+                  "released, lost, did you mean 'ready'?"),
+        std::pair(heartbeat_with(R"(,"items":[{"kind":"metric"}])"),
+                  "items[0].kind: 'metric' is none of log, metrics, progress, checkpoint, event, "
+                  "did you mean 'metrics'?"),
+        std::pair(heartbeat_with(R"(,"ranks":[{"state":"running"},{"state":"dead"}])"),
+                  "ranks[1].state: 'dead' is none of running, exited, killed"),
+        std::pair(heartbeat_with(R"(,"ranks":[{"state":"running","activity":"sleping"}])"),
+                  "ranks[0].activity: 'sleping' is none of"),
+        std::pair(heartbeat_with(R"(,"known_command":"halt")"),
+                  "known_command: 'halt' is none of none, start, stop, leave")}) {
+    const HttpResponse response = call({.method = "POST",
+                                        .target = heartbeat_target(),
+                                        .headers = {{"Content-Type", "application/json"}},
+                                        .body = body},
+                                       token);
+    EXPECT_EQ(response.status, 400) << body;
+    EXPECT_THAT(api::error_of(400, response.body).message, HasSubstr(named));
+  }
+}
+
+TEST_F(ServerTest, AnAgentIsHeardWhoseLinesCannotBeStored) {
+  submit();
+  loop_.post([&] { EXPECT_TRUE(database_->execute("drop table log_chunks")); });
+  Json body = {{"node", text(kNodeId)}, {"state", "ready"},        {"address", "10.0.0.1"},
+               {"master_port", 1000},   {"rendezvous_port", 1001}, {"items", {log(1, 0, "one")}}};
+  const HttpResponse response = call({.method = "POST",
+                                      .target = heartbeat_target(),
+                                      .headers = {{"Content-Type", "application/json"}},
+                                      .body = dump_json(body)},
+                                     "Bearer " + keys_->agent_token(kNodeId.attempt));
+  EXPECT_GE(response.status, 500) << response.body;
+  EXPECT_EQ(get("/api/v1/runs/demo/1")["attempts"][0]["nodes"][0]["state"], "ready");
+}
+
+TEST_F(ServerTest, WhatRanksRecordedIsAskedOfTheirAgentAndKept) {
+  submit();
+  EXPECT_EQ(heartbeat_of_ranks("running")["flight_wanted"], false);
+  const Json before = get("/api/v1/runs/demo/1/flight");
+  EXPECT_TRUE(before["delivered"].is_null());
+  EXPECT_EQ(before["host"], "a");
+  EXPECT_THAT(before["records"], IsEmpty());
+
+  EXPECT_EQ(heartbeat_of_ranks("running")["flight_wanted"], true);
+  EXPECT_EQ(heartbeat_of_ranks("running", delivery("QUJD"))["flight_wanted"], false);
+  const std::string after = "/api/v1/runs/demo/1/flight?wait=20&after=";
+  const Json came = get(after + before["asked"].get<std::string>());
+  EXPECT_FALSE(came["delivered"].is_null());
+  ASSERT_EQ(came["records"].size(), 1u);
+  EXPECT_EQ(came["records"][0]["bytes"], "QUJD");
+  EXPECT_EQ(came["asked"], before["asked"]);
+  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/1/flight?node=1").status, 404);
+  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/2/flight").status, 404);
+}
+
+TEST_F(ServerTest, WhoAsksForRecordsIsAnsweredWhenTheyCome) {
+  submit();
+  heartbeat_of_ranks("running");
+  // Held back, as agents' calls are, until somebody asks.
+  std::thread agent([&] {
+    const Json held = {{"known_command", "none"}, {"wait_seconds", 20}};
+    if (heartbeat_of_ranks("running", held)["flight_wanted"] == true)
+      heartbeat_of_ranks("running", delivery("QUJD"));
+  });
+  const Json came = get("/api/v1/runs/demo/1/flight?wait=20");
+  agent.join();
+  ASSERT_EQ(came["records"].size(), 1u);
+  EXPECT_GE(came["delivered"].get<std::string>(), came["asked"].get<std::string>());
+}
+
+TEST_F(ServerTest, WhenAllRanksHaveEndedTheirRecordsAreWantedOnce) {
+  submit();
+  heartbeat_of_ranks("running");
+  EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], true);
+  EXPECT_EQ(heartbeat_of_ranks("exited", delivery("QUJD"))["flight_wanted"], false);
+  EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], false);
+  EXPECT_EQ(get("/api/v1/runs/demo/1/flight")["records"].size(), 1u);
+  // A delivery without any takes nothing away.
+  heartbeat_of_ranks("exited", {{"flight", {{"records", Json::array()}}}});
+  EXPECT_EQ(get("/api/v1/runs/demo/1/flight")["records"].size(), 1u);
+}
+
+TEST_F(ServerTest, RecordsThatAreOnItsOwnMachineAreNotWantedAtTheEnd) {
+  submit();
+  heartbeat_of_ranks("running");
+  const std::filesystem::path folder = home_.folder / "runs/demo/1/attempt-1/node-0/flight";
+  ASSERT_TRUE(make_folders(folder));
+  ASSERT_TRUE(write_file(folder / "rank-0.world.flight", "x"));
+  EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], false);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,167 @@
+// For the tests of the server: called over HTTP, with a store in memory and an engine that only
+// remembers.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "net/http_client.h"
+#include "platform/api/paths.h"
+#include "platform/api/routes.h"
+#include "platform/server/server.h"
+#include "platform/store/database.h"
+#include "platform/store/memory_store_for_test.h"
+#include "text/json.h"
+
+namespace lockstep {
+
+class FakeEngine : public Engine {
+ public:
+  Result<void> launch(const Launch& launch) override {
+    there.push_back(parse_node_id(launch.node).value());
+    return {};
+  }
+  Result<void> kill(const NodeId& node) override {
+    std::erase(there, node);
+    return {};
+  }
+  Result<std::vector<Present>> list() override {
+    std::vector<Present> present;
+    for (const NodeId& node : there) present.push_back({node});
+    return present;
+  }
+
+  std::vector<NodeId> there;
+};
+
+inline Map one_host() {
+  Map map;
+  Host& host = map.pods.emplace_back().leaves.emplace_back().hosts.emplace_back();
+  host.id = "a";
+  host.address = "10.0.0.1";
+  Island& island = host.islands.emplace_back();
+  for (int number : {0, 1}) island.devices.push_back({DeviceKind::gpu, number, {}, false});
+  return map;
+}
+
+inline const RunId kRunId{"demo", 1};
+inline const NodeId kNodeId{{kRunId, 1}, 0};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "server-XXXXXX").string();
+    home_.folder = ::mkdtemp(pattern.data());
+    keys_.emplace(Keys::open(home_.folder).value());
+    controller_ = Controller::open({.store = store_,
+                                    .engine = engine_,
+                                    .clock = clock_,
+                                    .keys = *keys_,
+                                    .map = one_host(),
+                                    .home = home_.folder})
+                      .value();
+    server_ = Server::start(loop_, {.controller = *controller_,
+                                    .insight = insight_,
+                                    .keys = *keys_,
+                                    .clock = clock_,
+                                    .home = home_,
+                                    .version = "1.2.3",
+                                    .troubles = [] { return std::vector<std::string>{"oh"}; }})
+                  .value();
+    url_ = parse_url(server_->url()).value();
+    user_token_ = read_file(home_.token_file()).value();
+    user_token_.pop_back();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~ServerTest() override {
+    loop_.stop();
+    thread_.join();
+    std::filesystem::remove_all(home_.folder);
+  }
+
+  HttpResponse call(HttpCall call, std::optional<std::string> authorization) {
+    if (authorization) call.headers.add("Authorization", *authorization);
+    return HttpClient(url_).call(call, Deadline::after(std::chrono::seconds(20))).value();
+  }
+  // As the user, who means it to work.
+  HttpResponse ask(std::string method, std::string target, std::string body = "") {
+    return call({.method = std::move(method),
+                 .target = std::move(target),
+                 .headers = {{"Content-Type", "application/json"}},
+                 .body = std::move(body)},
+                "Bearer " + user_token_);
+  }
+  Json get(std::string target) {
+    const HttpResponse response = ask("GET", std::move(target));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return parse_json(response.body).value();
+  }
+  void submit() {
+    const HttpResponse response =
+        ask("POST", "/api/v1/runs",
+            R"({"spec":{"project":"demo","name":"n","command":["train"],"devices":2,)"
+            R"("working_folder":"/"},"origin":{"user":"ann"}})");
+    ASSERT_EQ(response.status, 200) << response.body;
+  }
+  Json heartbeat(std::string_view state, const Json& more = Json::object()) {
+    Json body = {{"node", text(kNodeId)}, {"state", state},          {"address", "10.0.0.1"},
+                 {"master_port", 1000},   {"rendezvous_port", 1001}, {"agent_pid", 7}};
+    body.update(more);
+    const HttpResponse response = call({.method = "POST",
+                                        .target = heartbeat_target(),
+                                        .headers = {{"Content-Type", "application/json"}},
+                                        .body = dump_json(body)},
+                                       "Bearer " + keys_->agent_token(kNodeId.attempt));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return parse_json(response.body).value();
+  }
+  static std::string heartbeat_target() {
+    return api::target_of(api::kHeartbeat.path, {"demo", "1", "1", "0"});
+  }
+  // All of the node's ranks are in this state.
+  Json heartbeat_of_ranks(std::string_view ranks_state, const Json& more = Json::object()) {
+    Json body = {{"ranks", Json::array()}};
+    for (int rank : {0, 1})
+      body["ranks"].push_back({{"rank", rank}, {"local_rank", rank}, {"state", ranks_state}});
+    body.update(more);
+    return heartbeat("running", body);
+  }
+  static Json delivery(std::string bytes) {
+    return {{"flight", {{"records", {{{"bytes", std::move(bytes)}, {"ended", true}}}}}}};
+  }
+  static Json log(std::int64_t sequence, int rank, std::string text) {
+    return {{"sequence", sequence}, {"kind", "log"}, {"rank", rank}, {"text", std::move(text)}};
+  }
+  static std::vector<std::string> lines(const Json& page) {
+    std::vector<std::string> texts;
+    for (const Json& line : page["lines"]) texts.push_back(line["text"]);
+    return texts;
+  }
+
+  Home home_;
+  SystemClock clock_;
+  MemoryStore store_;
+  FakeEngine engine_;
+  std::unique_ptr<Database> database_ = Database::in_memory().value();
+  insight::Insight insight_{*database_};
+  std::optional<Keys> keys_;
+  std::unique_ptr<Controller> controller_;
+  Loop loop_;
+  std::unique_ptr<Server> server_;
+  Url url_;
+  std::string user_token_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep
