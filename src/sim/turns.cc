@@ -338,13 +338,15 @@ std::optional<std::string> Turns::wrong_from(Standing& moment, const Standing& e
 }
 
 // Who is preemptible passes any head that is not, since it can have him evicted, and is judged by
-// the first of his like; but not while somebody leaves for a head.
+// the first of his like; but not while somebody leaves for a head. That first one may wait only to
+// leave what it may hold to somebody ahead (unless it ends in time): it has no place to lose then.
 std::optional<std::string> Turns::wrong_turn(const Standing& moment, const Places& places,
                                              const Claim& claim) const {
   const bool alone = is_preemptible(*claim.run) && std::ranges::none_of(moment.claims, leaves);
   const Run* head =
       alone ? first_waiting(moment, places, kPreemptible) : first_waiting(moment, places);
   if (!head || places.at(claim.run->id) < places.at(head->id)) return std::nullopt;
+  if (takes_limit(moment, places, *head)) return std::nullopt;
   const auto words = [&](std::string_view harm) {
     return format("{} starts before {}, {}", text(claim.run->id), text(head->id), harm);
   };
@@ -401,8 +403,9 @@ Time Turns::bound_for(const Standing& standing, const Places& places, const Run&
 }
 
 // One that is preemptible would hold what the project or user of one ahead of it may hold.
-bool Turns::takes_limit(const Standing& standing, const Places& places, const Claim& claim) const {
-  if (!is_preemptible(*claim.run)) return false;
+bool Turns::takes_limit(const Standing& standing, const Places& places, const Run& run) const {
+  if (!is_preemptible(run)) return false;
+  const Claim claim{&run};
   Holders holders = holders_of(standing);
   holders.push_back(&claim);
   for (int rank = kLane; rank < kPreemptible; ++rank)
@@ -420,7 +423,7 @@ std::optional<std::string> Turns::idle(const Standing& standing, Time now) const
     const Run& run = *claim.run;
     if (!waits_for_devices(run) || passed_limit(standing, holders, run)) continue;
     if (!can_be_placed(standing, run.spec) || !ground_.fits(run.spec, free)) continue;
-    if (takes_limit(standing, places, claim)) continue;
+    if (takes_limit(standing, places, run)) continue;
     const Time bound = bound_for(standing, places, run);
     if (bound == Time::max()) return format("{} is the first that waits, and fits", text(run.id));
     if (now + time_left(run) <= bound)

@@ -94,7 +94,7 @@ class Turns {
                                         InVain& in_vain) const;
   std::optional<std::string> wrong_turn(const Standing& moment, const Places& places,
                                         const Claim& claim) const;
-  bool takes_limit(const Standing& standing, const Places& places, const Claim& claim) const;
+  bool takes_limit(const Standing& standing, const Places& places, const Run& run) const;
   Time bound_for(const Standing& standing, const Places& places, const Run& run) const;
 
   const Ground ground_;

@@ -199,6 +199,23 @@ TEST(Turns, FindAPreemptibleRunThatDelaysAnother) {
   EXPECT_EQ(cast.wrong(), "demo/4 starts before demo/3, which it delays");
 }
 
+// demo/3 may not hold what demo/6 would then not be allowed, until demo/6 has started.
+TEST(Turns, LetAnybodyPassAPreemptibleRunThatLeavesItsLimitToAHead) {
+  Cast cast;
+  cast.holds({.number = 1, .came = 50, .timeout = 20}, {"a"});
+  cast.holds({.number = 7, .devices = 20, .came = 50, .timeout = 200, .project = "other"}, {"c"});
+  cast.waits({.number = 6, .devices = 20, .came = 52});
+  cast.waits({.number = 3, .nodes = 2, .devices = 2, .run_class = RunClass::preemptible});
+  const Asks preemptible{.number = 4,
+                         .came = 58,
+                         .timeout = 90,
+                         .run_class = RunClass::preemptible,
+                         .project = "other"};
+  cast.starts(preemptible, {"b"});
+  EXPECT_EQ(cast.wrong(), "other/4 starts before demo/3, which it delays");
+  EXPECT_EQ(cast.limits({LimitScope::project, "demo"}, 22).wrong(), "nothing");
+}
+
 TEST(Turns, FindWhoStartsInstead) {
   Cast cast;
   cast.waits({.number = 1, .devices = 20}).starts({.number = 2, .came = 1}, {"a"});

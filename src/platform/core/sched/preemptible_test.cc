@@ -17,7 +17,10 @@ namespace lockstep {
 namespace {
 
 using testing_cluster::at_second;
+using testing_cluster::cluster;
 using testing_cluster::eights;
+using testing_cluster::run;
+using testing_cluster::small;
 
 class MixedLoad {
  public:
@@ -176,6 +179,31 @@ TEST(Preemptible, RunsNeverPutOffAHeadThatCanHaveThemEvicted) {
     EXPECT_GT(passes, 100);
     EXPECT_GT(evictions, 100);
   }
+}
+
+// A host of two devices: one is about to be given back, a run waits for both, and a preemptible one
+// for one of them.
+Scheduler while_one_leaves(SchedulingPolicy policy) {
+  policy.settles = true;
+  policy.vacates_at_once = false;
+  Scheduler scheduler(cluster({{2}}), policy);
+  scheduler.hold(
+      {.run = run(1), .slices = {{"h0", {0}}}, .expected_end = at_second(10), .leaving = true});
+  scheduler.submit(small(2, 2, 0, 100));
+  Want preemptible = small(3, 1, 1, 100);
+  preemptible.run_class = RunClass::preemptible;
+  scheduler.submit(preemptible);
+  return scheduler;
+}
+
+TEST(Preemptible, RunsLeaveAHeadTheDevicesThatItHasOnceTheOthersAreGone) {
+  EXPECT_TRUE(while_one_leaves(policies::kOurs).decide(at_second(1)).placements.empty());
+}
+
+// Nobody keeps the head's place: whoever is taken back for it would take it again.
+TEST(PreemptibleDeathTest, RunsThatAPolicyTakesBackAgainAndAgainEndTheDecision) {
+  Scheduler scheduler = while_one_leaves(policies::kFifoGreedy);
+  EXPECT_DEATH(scheduler.decide(at_second(1)), "takes them back without end");
 }
 
 }  // namespace

@@ -213,20 +213,27 @@ void Scheduler::State::set_host(const std::string& name, HostState state, std::s
 
 // It comes to an end: a walk that changes anything starts a run for good, or has one leave, or only
 // places and takes back preemptible runs. Those are taken back for a head that has its place once
-// others have left, and until then none of them takes it again (bothers()).
+// others have left, and until then none of them takes it again (bothers()). So a walk leaves fewer
+// waiting than there were, but for one or two for each head; more of them were our mistake, as are
+// policies that settle, do not vacate at once and keep no place for the head.
 Plan Scheduler::State::decide(Time now) {
   Plan plan;
   decided_ = now;
   placed_.clear();
   for (const Relocation& one : departures_from_drained(floor_, holders_, policy_, now))
     move(plan, one, now);
+  const std::size_t in_vain_most = 2 * (waiting_.size() + 1);
+  std::size_t in_vain = 0;
   bool changed = true;
   do {
+    const std::size_t before = waiting_.size();
     std::vector<RunId> taken_back;
     Plan found = walk(now, taken_back);
     changed = !found.placements.empty() || !taken_back.empty();
     append(plan, std::move(found));
     wait_again(plan, taken_back);
+    if (changed && waiting_.size() >= before) ++in_vain;
+    LS_CHECK(in_vain <= in_vain_most, "a decision places runs and takes them back without end");
   } while (policy_.settles && changed);
   return plan;
 }

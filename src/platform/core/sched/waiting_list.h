@@ -3,6 +3,7 @@
 // once, by accounts: a hundred thousand runs take thirteen megabytes.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,7 @@ class WaitingList {
   void reserve(std::size_t count);
   void remove(const RunId& run);
   bool contains(const RunId& run) const { return find(run).has_value(); }
+  std::size_t size() const { return rows_.size() - free_slots_.size(); }
   std::span<const Entry> entries();
   // Takes out those at these positions of entries(), ascending.
   void remove_at(const std::vector<std::size_t>& positions);
