@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
+from typing import Self
+
+from _contest.closing import Closing
 
 EVERY_SECONDS = 0.02  # a look takes the kernel milliseconds
 
@@ -14,7 +16,7 @@ def held_bytes() -> int:
         return next(int(line.split()[1]) << 10 for line in told if line.startswith("Pss:"))
 
 
-class Peak:
+class Peak(Closing):
     """While it is entered, a thread looks."""
 
     def __init__(self) -> None:
@@ -22,16 +24,11 @@ class Peak:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
-    def __enter__(self) -> Peak:
+    def __enter__(self) -> Self:
         self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._done.set()
         self._thread.join()
 

@@ -4,13 +4,15 @@
     torchrun --nproc-per-node 4 examples/hugging_face/train.py --data FILE --policy zero3
 
 It learns bytes, so that no tokenizer is needed; `pip install transformers` is. With --weights it
-begins with a safetensors file of such a model, or a folder of them.
+begins with what such a model's save_pretrained() wrote. No rank ever has memory for more than a
+block besides its part of the model.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -35,7 +37,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make_model(arguments: argparse.Namespace) -> torch.nn.Module:
+def make_model(arguments: argparse.Namespace) -> Any:
     try:
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError:
@@ -50,9 +52,11 @@ def make_model(arguments: argparse.Namespace) -> torch.nn.Module:
         embd_pdrop=0.0,
         resid_pdrop=0.0,
         use_cache=False,
+        bos_token_id=None,  # no byte is special
+        eos_token_id=None,
     )
-    torch.manual_seed(arguments.seed)
-    model = GPT2LMHeadModel(config)
+    with torch.device("meta"):
+        model = GPT2LMHeadModel(config)
     if arguments.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model.train()
@@ -64,7 +68,9 @@ def windows(data: Tensor, starts: list[int], context: int) -> Tensor:
 
 def train(arguments: argparse.Namespace) -> None:
     data = torch.frombuffer(bytearray(arguments.data.read_bytes()), dtype=torch.uint8).long()
-    model = lockstep.shard(make_model(arguments), arguments.policy, weights=arguments.weights)
+    model = make_model(arguments)
+    torch.manual_seed(arguments.seed)
+    lockstep.shard(model, arguments.policy, weights=arguments.weights, init=model._init_weights)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     sampler = lockstep.Sampler(len(data) - arguments.context, arguments.batch, arguments.seed)
     for step in range(1, arguments.steps + 1):

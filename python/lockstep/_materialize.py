@@ -19,7 +19,7 @@ Init = Callable[[nn.Module], Any]
 class FromMeta:
     """A model that was on the meta device."""
 
-    passing: list[str]  # its buffers there that it does not save
+    passing: dict[str, nn.Module]  # its buffers there that it does not save, and whose they are
 
 
 def take_from_meta(model: nn.Module, device: torch.device) -> FromMeta | None:
@@ -34,7 +34,7 @@ def take_from_meta(model: nn.Module, device: torch.device) -> FromMeta | None:
             "some parameters are on the meta device and some are not: make all of the model there"
         )
     made: dict[int, nn.Parameter] = {}
-    passing: list[str] = []
+    passing: dict[str, nn.Module] = {}
     for path, module in model.named_modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
@@ -43,7 +43,7 @@ def take_from_meta(model: nn.Module, device: torch.device) -> FromMeta | None:
             if buffer is not None and buffer.is_meta:
                 module._buffers[name] = torch.empty_like(buffer, device=device)
                 if name in module._non_persistent_buffers_set:
-                    passing.append(f"{path}.{name}")
+                    passing[f"{path}.{name}"] = module
     return FromMeta(passing)
 
 
@@ -77,13 +77,11 @@ def read(
     core: Any,
     weights: str | Path | Sequence[str | Path],
     from_meta: FromMeta | None,
+    init: Init | None,
 ) -> None:
     """Reads what this rank owns of all parameters and buffers."""
-    if from_meta and from_meta.passing:
-        raise ValueError(
-            f"no weights file has {_state.names_in_words(from_meta.passing)}, which the module "
-            "does not save: make such buffers with device='cpu', or leave weights= away"
-        )
+    if from_meta:
+        _fill_passing(from_meta.passing, init)
     files = _safetensors.SafetensorsFiles(weights)
     aliases = _state.aliases_of(model)
     missing = []
@@ -106,6 +104,25 @@ def read(
             f"{_state.names_in_words(list(files))}: are they of this model?"
         )
     core.spread()
+
+
+def _fill_passing(passing: dict[str, nn.Module], init: Init | None) -> None:
+    """Buffers that no file has, such as the frequencies of rotary embeddings."""
+    unfilled = [
+        name
+        for name, module in passing.items()
+        if init is None or next(module.parameters(), None) is not None
+    ]
+    if unfilled:
+        raise ValueError(
+            f"no weights file has {_state.names_in_words(unfilled)}, which the module does not "
+            "save: make such buffers with device='cpu', give init= if it fills them and they are "
+            "of a module without parameters, or leave weights= away"
+        )
+    if init is not None:
+        with torch.no_grad():
+            for module in dict.fromkeys(passing.values()):
+                init(module)
 
 
 def _replaced(

@@ -51,8 +51,8 @@ def shard(
         group: the ranks; by default all.
         device: where a model from the meta device is to live; by default the CPU.
         init: fills a module's own parameters, for a model from the meta device; by default the
-            module's reset_parameters(). Of a model in the manner of Hugging Face's, its
-            _init_weights.
+            module's reset_parameters(). Of a model of the transformers library, its _init_weights.
+            With weights it fills only what no file has: buffers that are not saved.
         weights: safetensors files, or a folder of them, to begin with.
 
     Raises:
@@ -80,7 +80,7 @@ def shard(
     if from_meta is not None and weights is None:
         _materialize.draw(model, core, units, init, alone=joining)
     if weights is not None and not joining:
-        _materialize.read(model, core, weights, from_meta)
+        _materialize.read(model, core, weights, from_meta, init)
     _step.watch_optimizers()
     return model
 

@@ -118,7 +118,7 @@ class Training:
         if self._recovery is not None and self._recovery.joining:
             recovered = self._recovery.complete(self._core, self._sampler._core, self._slots)
             self._done = recovered.step
-            self._go_on()
+            self._recover_from(self._attempt(self._go_on))
             return
         self._open_checkpoints()
         if self._checkpoints is not None:
@@ -162,6 +162,21 @@ class Training:
             return False
         is_ours = isinstance(error, dist.DistBackendError)
         return is_ours or (isinstance(error, Exception) and self._core.broken())
+
+    def _attempt(self, act: Callable[[], None]) -> BaseException | None:
+        """The error that may be another death; others are raised."""
+        try:
+            act()
+        except Exception as error:
+            if not self._may_be_a_death(error):
+                raise
+            return error
+        return None
+
+    def _recover_from(self, error: BaseException | None) -> None:
+        while error is not None:  # others may die at once; each time there are fewer, or nobody
+            self._recover(error)
+            error = self._attempt(self._go_on)
 
     def _recover(self, error: BaseException) -> None:
         """Returns when the others do; raises if no death was to blame, or nobody can go on."""
@@ -216,25 +231,13 @@ class Step:
     ) -> bool:
         self.is_closed = True
         if error is None:
-            error = self._attempt(self._end)
+            error = self._training._attempt(self._end)
         elif not self._training._may_be_a_death(error):
             return False
-        while error is not None:  # others may die at once; each time there are fewer, or nobody
-            self._training._recover(error)
-            error = self._attempt(self._training._go_on)
+        self._training._recover_from(error)
         return True
 
     def _end(self) -> None:
         if not self._is_computed:
             raise ValueError("a step ended before all parts of its batch were computed")
         self._training._end_step(self.number)
-
-    def _attempt(self, act: Callable[[], None]) -> BaseException | None:
-        """The error that may be another death; others are raised."""
-        try:
-            act()
-        except Exception as error:
-            if not self._training._may_be_a_death(error):
-                raise
-            return error
-        return None

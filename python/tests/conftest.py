@@ -8,6 +8,8 @@ from ranks import Crew
 
 SIZE = 4  # ranks of the crew
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # the transformers library is to fetch nothing
+
 
 @pytest.fixture(scope="session")
 def backend() -> str:

@@ -1,23 +1,26 @@
 """lockstep.Training: a rank is killed, the others go on and learn what one process alone learns."""
 
+import contextlib
 import fcntl
 import functools
+import multiprocessing
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from models import IN, OUT, net, wave
-from ranks import fork_all
+from ranks import OVERALL_TIMEOUT, fork_all
 from torch import Tensor, nn
 
 import lockstep
-from lockstep import _report
+from lockstep import _checkpoints, _report
 from lockstep.backend import compiled
 
 RANKS = 4
@@ -44,8 +47,15 @@ class Case:
     on_failure: str = "shrink"
     victim: int = 1
     point: str = "backward"  # what it has done of the deadly step
+    more: dict[int, str] = field(default_factory=dict)  # others who die, by rank, and where
+    saves: int = STEPS  # so many steps are saved
     make: Make = adamw
     rescale: bool = False
+
+    @property
+    def mortals(self) -> dict[int, str]:
+        """By rank, where it dies."""
+        return {self.victim: self.point} | self.more
 
 
 @dataclass
@@ -62,10 +72,32 @@ def mean_loss(model: nn.Module, samples: list[int]) -> Tensor:
     return nn.functional.mse_loss(model(x), y)
 
 
-def train(case: Case, folder: Path, mortal: bool) -> Told:
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# Where recovery is when a rank dies: it is about to read the state from storage; it has; all have.
+DURING_RECOVERY = {
+    "reading": (_checkpoints.Slots, "made_for"),
+    "read": (_checkpoints.Slots, "set_steps"),
+    "recovered": (_checkpoints.Checkpoints, "_ranks"),
+}
+
+
+def die_behind(owner: Any, name: str) -> None:
+    act = getattr(owner, name)
+
+    def last_act(*arguments: Any) -> None:
+        act(*arguments)
+        die()
+
+    setattr(owner, name, last_act)
+
+
+def train(case: Case, folder: Path, dies_at: str) -> Told:
     def reach(point: str) -> None:
-        if mortal and step.number == DEADLY and point == case.point:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if step.number == DEADLY and point == dies_at:
+            die()
 
     told = Told({}, [], {}, is_whole=False)
     pytest.MonkeyPatch().setattr(_report, "warn_of", told.stories.append)
@@ -77,6 +109,8 @@ def train(case: Case, folder: Path, mortal: bool) -> Told:
     )
     try:
         for step in training.steps(STEPS):
+            if step.number == DEADLY and dies_at in DURING_RECOVERY:
+                die_behind(*DURING_RECOVERY[dies_at])
             with step:
                 loss = 0.0
                 for samples, weight in step:
@@ -90,7 +124,8 @@ def train(case: Case, folder: Path, mortal: bool) -> Told:
                 optimizer.step()
                 optimizer.zero_grad()
                 told.losses[step.number] = training.mean(loss)
-                step.save()
+                if step.number <= case.saves:
+                    step.save()
                 reach("save")
     except SystemExit:
         return told
@@ -139,18 +174,44 @@ class Death:
         return os.open(self._path, os.O_CREAT | os.O_RDWR)
 
 
+@contextlib.contextmanager
+def meeting_place(secret: str) -> Iterator[int]:
+    """The port of one, in a process of its own: ranks are forked, and must not inherit locks that
+    its thread, or OpenSSL in it, holds at that moment."""
+
+    def hold(pipe: Connection) -> None:
+        place = compiled().MeetingPlace("127.0.0.1", secret)
+        pipe.send(place.port)
+        pipe.poll(OVERALL_TIMEOUT * 2)  # until it is killed, or nobody is left to do so
+
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe()
+    process = fork.Process(target=hold, args=(theirs,), daemon=True)
+    process.start()
+    try:
+        assert ours.poll(20), "the meeting place did not start"
+        yield ours.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
 def run(case: Case, folder: Path) -> list[Told]:
     """What those who were not killed tell, by rank; last who came in place of the dead."""
     secret = secrets.token_hex(32)
     (folder / "secret").write_text(secret)
-    place = compiled().MeetingPlace("127.0.0.1", secret)
-    death = Death(folder / "alive")
+    with meeting_place(secret) as port:
+        return run_ranks_at(port, case, folder)
+
+
+def run_ranks_at(port: int, case: Case, folder: Path) -> list[Told]:
+    deaths = {rank: Death(folder / f"alive-{rank}") for rank in case.mortals}
 
     def rank_process(rank: int, replaces: bool = False) -> Told:
         os.environ |= {
             "RANK": str(rank),
             "WORLD_SIZE": str(RANKS),
-            "LOCKSTEP_RENDEZVOUS": f"127.0.0.1:{place.port}",
+            "LOCKSTEP_RENDEZVOUS": f"127.0.0.1:{port}",
             "LOCKSTEP_SECRET_FILE": str(folder / "secret"),
             "LOCKSTEP_HOST_ID": "test",
             "LOCKSTEP_ADDRESS": "127.0.0.1",
@@ -158,25 +219,26 @@ def run(case: Case, folder: Path) -> list[Told]:
             "LOCKSTEP_REPLACES": "1" if replaces else "0",
             "LOCKSTEP_EPOCH": "1",
         }
-        mortal = rank == case.victim and not replaces
-        if mortal:
-            death.hold()
+        dies_at = "" if replaces else case.mortals.get(rank, "")
+        if dies_at:
+            deaths[rank].hold()
         if replaces:
-            death.wait()
-        return train(case, folder, mortal)
+            deaths[rank].wait()
+        return train(case, folder, dies_at)
 
     bodies: list[Callable[[], Any]] = [
         functools.partial(rank_process, rank) for rank in range(RANKS)
     ]
     if case.on_failure == "wait":
-        bodies.append(functools.partial(rank_process, case.victim, replaces=True))
+        bodies += [functools.partial(rank_process, rank, replaces=True) for rank in case.mortals]
     outcomes = fork_all(bodies)
-    killed = outcomes.pop(case.victim)
-    assert killed.exit_code == -signal.SIGKILL, killed.error
-    for outcome in outcomes:
+    for rank in case.mortals:
+        assert outcomes[rank].exit_code == -signal.SIGKILL, outcomes[rank].error
+    others = [each for rank, each in enumerate(outcomes) if rank not in case.mortals]
+    for outcome in others:
         assert outcome.error is None, outcome.error
         assert outcome.exit_code == 0
-    return [outcome.value for outcome in outcomes]
+    return [outcome.value for outcome in others]
 
 
 def expect_the_same(told: list[Told], case: Case) -> str:
@@ -235,6 +297,52 @@ def test_what_nobody_else_holds_comes_from_storage(
     case = Case(policy, on_failure=on_failure, victim=3)
     told = run(case, tmp_path)
     assert "from a checkpoint" in expect_the_same(told, case)
+    assert all(one.is_whole for one in told)
+
+
+@pytest.mark.parametrize(
+    ("case", "story"),
+    [
+        (
+            Case("zero3", victim=3, more={0: "reading"}),
+            "ranks 0 and 3 died; ranks 1 and 2 go on as ranks 0 and 1",
+        ),
+        (
+            Case("zero1", victim=3, more={1: "read"}),
+            "ranks 1 and 3 died; ranks 0 and 2 go on",
+        ),
+        (
+            Case("mics:2+opt", victim=3, more={1: "reading"}),
+            "ranks 1 and 3 died; rank 2 leaves, no replica needs it; rank 0 goes on",
+        ),
+        (
+            Case("zero3", on_failure="wait", victim=3, more={1: "reading"}),
+            "ranks 1 and 3 died and were started again; ranks 0, 1, 2 and 3 go on",
+        ),
+        (
+            Case("zero2", on_failure="wait", victim=3, more={0: "read"}),
+            "ranks 0 and 3 died and were started again; ranks 0, 1, 2 and 3 go on",
+        ),
+    ],
+    ids=["zero3", "zero1", "mics", "zero3-wait", "zero2-wait"],
+)
+def test_if_another_dies_while_the_state_is_read_it_is_read_again(
+    case: Case, story: str, tmp_path: Path
+) -> None:
+    told = run(case, tmp_path)
+    found = expect_the_same(told, case)
+    assert story in found
+    assert "from a checkpoint" in found
+    assert sum(one.is_whole for one in told) == (1 if "leaves" in story else len(told))
+
+
+def test_a_death_behind_what_was_read_goes_back_to_the_checkpoint_too(tmp_path: Path) -> None:
+    # Shard 1 is gone; when all have read, the copy of shard 0 that is left holds a step before.
+    case = Case("mics:2", on_failure="wait", more={3: "backward", 0: "recovered"}, saves=2)
+    told = run(case, tmp_path)
+    story = expect_the_same(told, case)
+    assert "rank 0 died and was started again" in story
+    assert "from memory" in story
     assert all(one.is_whole for one in told)
 
 

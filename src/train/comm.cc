@@ -20,6 +20,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int kTag = 0;  // of what one rank sends another
+
 c10d::ReduceOp::RedOpType c10d_name(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum:
@@ -178,6 +180,22 @@ Transfer Comm::reduce_scatter(at::Tensor part, at::Tensor whole, std::string_vie
   }
   return start("reduce-scatter", label, part,
                [&] { return (*group_)->reduce_scatter_single(part, whole); });
+}
+
+Transfer Comm::send(at::Tensor tensor, int to, std::string_view label) {
+  LS_CHECK(group_ && to != rank_);
+  return start("send", label, tensor, [&] {
+    std::vector<at::Tensor> tensors{std::move(tensor)};
+    return (*group_)->send(tensors, to, kTag);
+  });
+}
+
+Transfer Comm::receive(at::Tensor tensor, int from, std::string_view label) {
+  LS_CHECK(group_ && from != rank_);
+  return start("receive", label, tensor, [&] {
+    std::vector<at::Tensor> tensors{std::move(tensor)};
+    return (*group_)->recv(tensors, from, kTag);
+  });
 }
 
 Result<Comm> Comm::split(const std::vector<int>& ranks, std::string_view name) const {

@@ -70,6 +70,10 @@ class Comm {
   Transfer gather(at::Tensor whole, at::Tensor part, std::string_view label);
   // `part` becomes this rank's piece of the sum of the ranks' `whole`.
   Transfer reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label);
+  // Between two ranks of the group, of which the others know nothing: what one sends the other
+  // receives, as large, in the same order.
+  Transfer send(at::Tensor tensor, int to, std::string_view label);
+  Transfer receive(at::Tensor tensor, int from, std::string_view label);
 
   // One number, reduced and waited for.
   Result<double> reduce(double value, Reduction reduction, std::string_view label);

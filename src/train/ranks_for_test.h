@@ -66,6 +66,14 @@ class RecordingBackend : public c10d::Backend {
                                            const c10d::BroadcastOptions& options) override {
     return inner_->broadcast(tensors, options);
   }
+  c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int peer,
+                                      int tag) override {
+    return inner_->send(tensors, peer, tag);
+  }
+  c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int peer,
+                                      int tag) override {
+    return inner_->recv(tensors, peer, tag);
+  }
 
   // In the order in which they began, in this group and its parts.
   std::vector<Call> calls() const;

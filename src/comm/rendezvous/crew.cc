@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "net/crypto.h"
 
 namespace lockstep {
 namespace {
@@ -24,6 +25,20 @@ std::string fill_key(int generation, int member) {
 std::optional<std::string> words_in(const std::string& value) {
   if (value == kGone) return std::nullopt;
   return value.substr(1);
+}
+
+// Who comes in place of another. Setting a key again to its value is no error, and the next that
+// comes in the same place may say the same: so each says something of its own before its words.
+constexpr std::size_t kOwnDigits = 16;
+
+std::string spoken_by_newcomer(std::string_view words) {
+  return spoken(Secret::random().hex().substr(0, kOwnDigits) + std::string(words));
+}
+
+std::optional<std::string> newcomers_words_in(const std::string& value) {
+  auto words = words_in(value);
+  if (words) words->erase(0, kOwnDigits);
+  return words;
 }
 
 std::vector<int> numbers(int count) {
@@ -84,7 +99,7 @@ Result<Crew::Roll> Crew::with_replacements(Roll roll, Deadline deadline) {
       (void)place_->set(key, kGone);
       value = place_->get(key, Deadline::after(std::chrono::seconds(10)));
     }
-    words = words_in(TRY(std::move(value)));
+    words = newcomers_words_in(TRY(std::move(value)));
     if (!words)
       return Error{Code::timeout, format("nobody came in place of member {} in time", member)};
   }
@@ -101,7 +116,7 @@ Result<Crew::Entered> Crew::enter(std::unique_ptr<RendezvousClient> place, int m
   for (int generation = 1;; ++generation) {
     if (TRY(crew.word_of(generation, member, deadline))) continue;
     TRY(crew.leave_will(generation + 1));
-    const auto came = crew.place_->set(fill_key(generation, member), spoken(words));
+    const auto came = crew.place_->set(fill_key(generation, member), spoken_by_newcomer(words));
     if (!came && came.error().code == Code::already_exists) continue;
     TRY(came);
     crew.generation_ = generation;

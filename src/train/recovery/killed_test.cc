@@ -40,11 +40,13 @@
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/resume.h"
 #include "train/optimizer.h"
+#include "train/recovery/doomed_for_test.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {
 namespace {
 
+using doomed_for_test::Doomed;
 using layouts_for_test::Folder;
 using namespace std::chrono_literals;
 
@@ -67,6 +69,7 @@ struct Scenario {
   BatchOfFewer batch = BatchOfFewer::kept;
   bool names_folder = true;  // of checkpoints
   bool saves = true;
+  bool kills_replacement = false;  // while it gets its state; then another comes
 };
 
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -141,7 +144,7 @@ class Program {
         Optimizer::create(*model_, {.method = AdamW{}, .learning_rate = 0.02, .clip_norm = 0.5}));
     joined_ = recovery_->joining();
     if (joined_)
-      step_ = TRY(recovery_->complete(training())).step;
+      step_ = TRY(complete());
     else
       step_ = TRY(resume(folder_, *model_, *optimizer_, sampler_));
     TRY(open_checkpoints());
@@ -167,6 +170,12 @@ class Program {
  private:
   static bool alone() { return std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr; }
   Training training() { return {*model_, *optimizer_, sampler_}; }
+
+  Result<std::int64_t> complete() {
+    Doomed doomed(*optimizer_);
+    Stepper& optimizer = mortal_ ? static_cast<Stepper&>(doomed) : *optimizer_;
+    return TRY(recovery_->complete({*model_, optimizer, sampler_})).step;
+  }
 
   Result<void> open_checkpoints() {
     checkpoints_.reset();
@@ -349,12 +358,15 @@ class Gang {
   }
 
   Told finish() {
-    for (int rank = 0; rank < kRanks; ++rank) processes_.push_back(start(rank, false));
+    for (int rank = 0; rank < kRanks; ++rank)
+      processes_.push_back(start(rank, false, rank == scenario_.victim));
     std::optional<Process> replacement;
     Told told;
     if (scenario_.on_failure == OnDeath::wait) {
       told.add("victim", process(scenario_.victim).read_all(Deadline::after(kBound)));
-      replacement = start(scenario_.victim, true);
+      if (scenario_.kills_replacement)
+        told.add("doomed", start(scenario_.victim, true, true).read_all(Deadline::after(kBound)));
+      replacement = start(scenario_.victim, true, false);
     }
     const auto deadline = Deadline::after(kBound);
     for (int rank = 0; rank < kRanks; ++rank)
@@ -367,8 +379,8 @@ class Gang {
  private:
   Process& process(int rank) { return processes_[static_cast<std::size_t>(rank)]; }
 
-  Process start(int rank, bool replaces) {
-    return Process::start([&, rank, replaces](int report) {
+  Process start(int rank, bool replaces, bool mortal) {
+    return Process::start([&, rank, replaces, mortal](int report) {
       const std::map<std::string, std::string> environment{
           {"RANK", format("{}", rank)},
           {"WORLD_SIZE", format("{}", kRanks)},
@@ -379,7 +391,6 @@ class Gang {
           {"LOCKSTEP_ON_FAILURE", scenario_.on_failure == OnDeath::wait ? "wait" : "shrink"},
           {"LOCKSTEP_REPLACES", replaces ? "1" : "0"}};
       for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-      const bool mortal = rank == scenario_.victim && !replaces;
       return Program(scenario_, folder_ / "checkpoints", report, mortal).run();
     });
   }
@@ -452,6 +463,21 @@ TEST(Recovery, WhoMissedADecisionThatOthersGotTakesTheStepToo) {
     expect_undisturbed(told, scenario.on_failure == OnDeath::wait ? 4 : 3);
     EXPECT_NE(told.all.find("caught up"), std::string::npos) << told.all;
     EXPECT_NE(told.all.find("after step 4 from memory"), std::string::npos) << told.all;
+  }
+}
+
+// Most of the others have nothing to do with it, and go back with those that have.
+TEST(Recovery, ARankThatDiesWhileItGetsItsStateIsReplacedToo) {
+  for (const char* policy : {"ddp", "mics:2"}) {
+    SCOPED_TRACE(policy);
+    const auto told = Gang({.policy = policy,
+                            .on_failure = OnDeath::wait,
+                            .victim = 2,
+                            .point = Point::hop1,
+                            .kills_replacement = true})
+                          .finish();
+    expect_undisturbed(told, kRanks);
+    EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
   }
 }
 

@@ -113,8 +113,9 @@ Result<RecoveryPlan> begin_plan(const Standings& standings, const Standing& befo
   RecoveryPlan plan;
   plan.shards = static_cast<int>(before.shards);
   TRY(find_last_step(standings, plan));
+  const std::set<std::int64_t> seated(before.seats.begin(), before.seats.end());
   for (const auto& [member, standing] : standings) {
-    if (!standing) plan.gone.push_back(member);
+    if (!standing && seated.contains(member)) plan.gone.push_back(member);
     if (standing && standing->newcomer) plan.newcomers.push_back(member);
   }
   return plan;
@@ -164,12 +165,15 @@ int RecoveryPlan::teller() const {
   return *found;
 }
 
-int RecoveryPlan::source_of(int shard) const {
+RecoveryPlan::Replicas RecoveryPlan::replicas_of(int shard) const {
   const std::set<int> fresh(newcomers.begin(), newcomers.end());
-  int replica = 0;
-  for (int seat = shard; fresh.contains(seats.at(static_cast<std::size_t>(seat))); seat += shards)
-    ++replica;
-  return replica;
+  Replicas replicas;
+  for (int replica = 0, seat = shard; seat < static_cast<int>(seats.size());
+       ++replica, seat += shards) {
+    const bool lacks = fresh.contains(seats[static_cast<std::size_t>(seat)]);
+    (lacks ? replicas.lacking : replicas.holding).push_back(replica);
+  }
+  return replicas;
 }
 
 Result<RecoveryPlan> plan_to_shrink(const Standings& standings) {

@@ -71,7 +71,7 @@ using Standings = std::map<int, std::optional<Standing>>;
 struct RecoveryPlan {
   std::vector<int> seats = {};  // the member on each: its new rank
   int shards = 1;
-  std::vector<int> gone = {};       // members
+  std::vector<int> gone = {};       // members; not those who had left before
   std::vector<int> leaving = {};    // members that live, and fit into no replica
   std::vector<int> newcomers = {};  // members
   bool from_storage = false;        // what some of them lost nobody else holds: all read it
@@ -88,8 +88,12 @@ struct RecoveryPlan {
   std::optional<int> seat_of(int member) const;
   // Who tells others of it: on the lowest seat, of those who were there before.
   int teller() const;
-  // The replica from which newcomers of a shard take its state.
-  int source_of(int shard) const;
+  // The replicas that hold a shard and those that lack it, whose ranks are newcomers; ascending.
+  struct Replicas {
+    std::vector<int> holding = {};
+    std::vector<int> lacking = {};
+  };
+  Replicas replicas_of(int shard) const;
 };
 
 // Of those who are left. Where none of them holds a shard, or each had optimizer state of its own,

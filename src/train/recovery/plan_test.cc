@@ -57,6 +57,16 @@ TEST(RecoveryPlan, WhoFitsIntoNoReplicaHasNoSeat) {
   EXPECT_EQ(plan.teller(), 2);
 }
 
+TEST(RecoveryPlan, WhoLeftBeforeIsNotAmongTheGone) {
+  auto standings = crew(6, 2, {0, 1, 3});
+  for (auto& [member, standing] : standings)
+    if (standing) standing->seats = {2, 3, 4, 5};  // 1 had died, and 0 fitted nowhere
+  const auto plan = plan_to_shrink(standings).value();
+  EXPECT_EQ(plan.gone, std::vector{3});
+  EXPECT_EQ(plan.leaving, std::vector{2});
+  EXPECT_EQ(plan.seats, (std::vector{4, 5}));
+}
+
 TEST(RecoveryPlan, AShardThatNobodyHoldsIsNamed) {
   const auto plan = plan_to_shrink(crew(4, 2, {1, 3}));
   ASSERT_FALSE(plan);
@@ -134,8 +144,10 @@ TEST(RecoveryPlan, NewcomersTakeTheSeatsOfTheGoneAndTheStateOfALivingReplica) {
   EXPECT_EQ(plan.seats, (std::vector{0, 1, 2, 3}));
   EXPECT_EQ(plan.newcomers, std::vector{1});
   EXPECT_FALSE(plan.from_storage);
-  EXPECT_EQ(plan.source_of(0), 0);
-  EXPECT_EQ(plan.source_of(1), 1);
+  EXPECT_EQ(plan.replicas_of(0).holding, (std::vector{0, 1}));
+  EXPECT_TRUE(plan.replicas_of(0).lacking.empty());
+  EXPECT_EQ(plan.replicas_of(1).holding, std::vector{1});
+  EXPECT_EQ(plan.replicas_of(1).lacking, std::vector{0});
   EXPECT_EQ(plan.teller(), 0);
   standings[3] = Standing{.newcomer = true};
   EXPECT_EQ(plan_to_refill(standings).error().code, Code::not_found);

@@ -59,6 +59,16 @@ Result<Standings> standings_in(const Crew::Roll& roll) {
   return standings;
 }
 
+// Of the plan before, which another death broke: nobody has told who was gone then.
+void tell_too(RecoveryPlan& plan, const RecoveryPlan& broken) {
+  const auto add = [](std::vector<int>& to, const std::vector<int>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+    std::sort(to.begin(), to.end());
+  };
+  add(plan.gone, broken.gone);
+  add(plan.leaving, broken.leaving);
+}
+
 }  // namespace
 
 Result<RecoveryOptions> recovery_options_from_environment() {
@@ -105,6 +115,7 @@ struct Recovery::Impl {
   int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
   Result<Mesh> new_mesh() const;
   Result<void> find_seats(const Training& training);
+  void keep_beginning(std::int64_t step, const Training& training);
   Standing standing(const Training& training) const;
   Result<RecoveryPlan> meet(const Error& cause, const Training& training);
   Result<void> enter(Mesh mesh, const Training& training);
@@ -198,19 +209,21 @@ Result<void> Recovery::Impl::find_seats(const Training& training) {
 Result<void> Recovery::begin_step(std::int64_t step, const Training& training) {
   if (!impl_->crew) return {};
   if (impl_->seats.empty()) TRY(impl_->find_seats(training));
-  if (!impl_->beginning) {
+  impl_->keep_beginning(step, training);
+  return {};
+}
+
+void Recovery::Impl::keep_beginning(std::int64_t step, const Training& training) {
+  if (!beginning) {
     const auto& policy = training.model.policy();
-    impl_->beginning =
-        Impl::Beginning{policy, policy.optimizer == policy.gradients,
-                        training.model.mesh().shard().size(), training.sampler.global_batch()};
+    beginning = Beginning{policy, policy.optimizer == policy.gradients,
+                          training.model.mesh().shard().size(), training.sampler.global_batch()};
   }
-  auto& before = impl_->before;
   before.step = step;
   before.decided_before = training.optimizer.decided();
   before.seed = training.sampler.state().seed;
   before.cursor = training.sampler.state().cursor;
   before.batch = training.sampler.global_batch();
-  return {};
 }
 
 Standing Recovery::Impl::standing(const Training& training) const {
@@ -233,8 +246,11 @@ Standing Recovery::Impl::standing(const Training& training) const {
 Result<RecoveryPlan> Recovery::Impl::meet(const Error& cause, const Training& training) {
   const auto words = words_of(standing(training));
   auto roll = TRY(crew->meet(words, Deadline::after(options.patience)));
-  const auto gone = std::count_if(roll.begin(), roll.end(), [](auto& one) { return !one.second; });
-  if (gone == 0) return cause;
+  // Who had left is missed too, but by nobody.
+  const bool all_here = std::all_of(seats.begin(), seats.end(), [&](std::int64_t seat) {
+    return roll.at(static_cast<int>(seat)).has_value();
+  });
+  if (all_here) return cause;
   if (options.on_failure == OnDeath::shrink) return plan_to_shrink(TRY(standings_in(roll)));
   roll = TRY(crew->with_replacements(std::move(roll), Deadline::after(options.replacement)));
   return plan_to_refill(TRY(standings_in(roll)));
@@ -250,7 +266,9 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
     const auto begin = Steady::now();
     // Before the meeting: when all have spoken, nobody writes into anybody's memory any more.
     training.model.mesh().leave();
-    self.plan = TRY(self.meet(last, training));
+    auto plan = TRY(self.meet(last, training));
+    if (tries > 0) tell_too(plan, *self.plan);
+    self.plan = std::move(plan);
     self.unread = self.unread || self.plan->from_storage;
     const auto met = since(begin);
     self.seats.assign(self.plan->seats.begin(), self.plan->seats.end());
@@ -314,6 +332,8 @@ Result<Recovered> Recovery::Impl::go_on(const Training& training) {
     TRY(take_state(training));
   recovered.again = plan->step - recovered.step;
   newcomer = unread = false;
+  // What a death before the next step begins goes back to: of those who read it is the checkpoint.
+  keep_beginning(recovered.step, training);
   return recovered;
 }
 
@@ -351,7 +371,7 @@ std::string Recovery::Impl::rescale(const Training& training) const {
 Result<void> Recovery::Impl::take_state(const Training& training) {
   auto& [model, optimizer, sampler] = training;
   if (!newcomer && optimizer.decided() < plan->decided) TRY(optimizer.catch_up(plan->norm));
-  TRY(refill(*plan, newcomer, training));
+  TRY(refill(*plan, training));
   if (newcomer) {
     optimizer.set_steps(plan->optimizer_steps);
     optimizer.set_decided(plan->decided);

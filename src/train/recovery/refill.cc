@@ -1,7 +1,9 @@
 #include "train/recovery/refill.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,46 @@
 namespace lockstep {
 namespace {
 
+// The way of a shard's state from the replicas that hold it to those that lack it. Each of these
+// has one that sends to it alone, by the one's order and the other's, so that no wire carries more
+// than it must and the rest of the group nothing. Where too few are left for that, the first of
+// them tells all.
+class Handover {
+ public:
+  Handover(Comm& replicas, const RecoveryPlan::Replicas& who) : replicas_(replicas) {
+    const auto place_in = [&](const std::vector<int>& list) -> std::optional<std::size_t> {
+      const auto found = std::find(list.begin(), list.end(), replicas.rank());
+      if (found == list.end()) return std::nullopt;
+      return static_cast<std::size_t>(found - list.begin());
+    };
+    const auto lacks = place_in(who.lacking);
+    takes_ = lacks.has_value();
+    if (who.lacking.size() > who.holding.size()) {
+      teller_ = who.holding.front();
+    } else if (lacks) {
+      other_ = who.holding[*lacks];
+    } else if (const auto holds = place_in(who.holding); holds && *holds < who.lacking.size()) {
+      other_ = who.lacking[*holds];
+    }
+  }
+
+  // Whether this rank has anything to do with it, and whether it is to get the state.
+  bool takes_part() const { return teller_ || other_; }
+  bool takes() const { return takes_; }
+  // One tensor. Every rank that takes part hands over the same ones in the same order.
+  Transfer hand_over(const at::Tensor& tensor, std::string_view name) {
+    if (teller_) return replicas_.broadcast(tensor, *teller_, name);
+    return takes_ ? replicas_.receive(tensor, *other_, name)
+                  : replicas_.send(tensor, *other_, name);
+  }
+
+ private:
+  Comm& replicas_;
+  bool takes_ = false;
+  std::optional<int> teller_;  // to all
+  std::optional<int> other_;   // to or from it
+};
+
 // What a rank's state consists of, in as few tensors as there may be.
 std::vector<NamedTensor> tensors_of(const Training& training, std::vector<NamedTensor> optimizer) {
   std::vector<NamedTensor> tensors;
@@ -26,17 +68,17 @@ std::vector<NamedTensor> tensors_of(const Training& training, std::vector<NamedT
   return tensors;
 }
 
-// What the source says, a name a line.
-Result<std::vector<std::string>> tell_names(Comm& group, int source,
+// What the one that holds them says, a name a line.
+Result<std::vector<std::string>> tell_names(Handover& handover,
                                             const std::vector<NamedTensor>& mine) {
   std::string words;
-  if (group.rank() == source)
+  if (!handover.takes())
     for (const auto& [name, tensor] : mine) words += name + "\n";
   const auto size = at::full({1}, static_cast<std::int64_t>(words.size()), at::kLong);
-  TRY(group.broadcast(size, source, "the size of the optimizer's names").wait());
+  TRY(handover.hand_over(size, "the size of the optimizer's names").wait());
   const auto bytes = at::empty({size.item<std::int64_t>() + 1}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), words.data(), words.size());
-  TRY(group.broadcast(bytes, source, "the optimizer's names").wait());
+  TRY(handover.hand_over(bytes, "the optimizer's names").wait());
   words.assign(static_cast<const char*>(bytes.const_data_ptr()),
                static_cast<std::size_t>(bytes.numel() - 1));
   std::vector<std::string> names;
@@ -48,33 +90,38 @@ Result<std::vector<std::string>> tell_names(Comm& group, int source,
   return names;
 }
 
-// An optimizer may make its state in its first step only: a newcomer's is made as the source's is.
-Result<std::vector<NamedTensor>> optimizer_state(Comm& group, int source, bool newcomer,
-                                                 Stepper& optimizer) {
+// An optimizer may make its state in its first step only: a newcomer's is made as the other's is.
+Result<std::vector<NamedTensor>> optimizer_state(Handover& handover, Stepper& optimizer) {
   auto state = TRY(optimizer.flat_state());
-  const auto names = TRY(tell_names(group, source, state));
-  if (!newcomer) return state;
+  const auto names = TRY(tell_names(handover, state));
+  if (!handover.takes()) return state;
   TRY(optimizer.state_like(names));
   return optimizer.flat_state();
 }
 
-}  // namespace
-
-Result<void> refill(const RecoveryPlan& plan, bool newcomer, const Training& training) {
-  if (plan.newcomers.empty()) return {};
-  const at::NoGradGuard no_grad;
-  auto& mesh = training.model.mesh();
-  auto& replicas = mesh.replicate();
-  const int source = plan.source_of(mesh.shard().rank());
-  auto optimizer = TRY(optimizer_state(replicas, source, newcomer, training.optimizer));
+Result<void> hand_over_all(Handover& handover, const Training& training) {
+  auto optimizer = TRY(optimizer_state(handover, training.optimizer));
   std::vector<Transfer> transfers;
   for (const auto& [name, tensor] : tensors_of(training, std::move(optimizer)))
-    transfers.push_back(replicas.broadcast(tensor, source, name));
+    transfers.push_back(handover.hand_over(tensor, name));
   // All are waited for, so that none still writes when the first error is told.
   Result<void> outcome;
   for (auto& transfer : transfers)
     if (auto done = transfer.wait(); outcome && !done) outcome = std::move(done);
   return outcome;
+}
+
+}  // namespace
+
+Result<void> refill(const RecoveryPlan& plan, const Training& training) {
+  if (plan.newcomers.empty()) return {};
+  const at::NoGradGuard no_grad;
+  auto& mesh = training.model.mesh();
+  Handover handover(mesh.replicate(), plan.replicas_of(mesh.shard().rank()));
+  if (handover.takes_part()) TRY(hand_over_all(handover, training));
+  // Who has nothing to do waits here: what it would begin next has shorter bounds than a refill.
+  TRY(mesh.world().reduce(0, Reduction::maximum, "the newcomers have their state"));
+  return {};
 }
 
 }  // namespace lockstep

@@ -6,9 +6,8 @@
 
 namespace lockstep {
 
-// Called by all ranks: those of a replicate group that are newcomers take masters, optimizer state,
-// frozen parameters and buffers of one that is not. newcomer: this rank is one. Afterwards:
-// model.spread().
-Result<void> refill(const RecoveryPlan& plan, bool newcomer, const Training& training);
+// Called by all ranks, and over for all at once: newcomers take masters, optimizer state, frozen
+// parameters and buffers of ranks that are none. Afterwards: model.spread().
+Result<void> refill(const RecoveryPlan& plan, const Training& training);
 
 }  // namespace lockstep
