@@ -21,10 +21,13 @@
 
 namespace lockstep {
 
-// Whether processors fill the wire with ease. On its way through both kernels and the slots a byte
-// costs about eight times what it takes to add it up; and four ranks may share a processor.
+// What a byte that comes and one that goes cost a processor, through both kernels and the slots, in
+// times of what it takes to add one up. Measured over TCP.
+inline constexpr double kTcpWork = 8;
+
+// Whether processors fill the wire with ease. Four ranks may share one.
 inline bool wire_is_slow(const Costs& costs) {
-  return costs.between_hosts.per_byte > 32 * costs.reduction;
+  return costs.between_hosts.per_byte > 4 * kTcpWork * costs.reduction;
 }
 
 // least: as Link::piece_bytes(), so many times that or twice that and so on, so that a little more

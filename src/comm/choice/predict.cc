@@ -39,9 +39,11 @@ TreeWork tree_work(Operation operation) {
   return {4, 2, 2};
 }
 
-// A level's cost, and what the kernels hold of a connection.
+// A level's cost, what the kernels hold of a connection, and what a processor is busy with each byte
+// that it sends while it receives another.
 struct Way : LevelCost {
   double held_bytes = 0;
+  double work_per_byte = 0;
 };
 
 // Between ranks of a host by messages: each byte is copied into a slot and out of it, either of
@@ -66,7 +68,7 @@ class Model {
         hosts_(group.hosts),
         most_(group.most),
         within_(by_slots(costs)),
-        between_{costs.between_hosts, kHeldBytes},
+        between_{costs.between_hosts, kHeldBytes, kTcpWork * costs.reduction},
         gamma_(costs.reduction),
         piece_(static_cast<double>(piece_bytes)) {}
 
@@ -111,9 +113,10 @@ class Model {
   // Between two pieces of a rank that sends and receives: as the wire, the processor, and the link
   // allow. What kernels hold of a connection is free again after a message and the word that it was
   // read; and where they hold nothing, a slot.
-  double pace(const Way& cost, double bytes, int reduced) const {
+  double pace(const Way& cost, double bytes, double reduced) const {
     const double wire = bytes * cost.per_byte;
-    const double processor = 2 * cost.overhead + bytes * reduced * gamma_;
+    const double processor =
+        2 * cost.overhead + bytes * (cost.work_per_byte + reduced * gamma_);
     const double to_and_fro = 2 * (cost.latency - cost.overhead);
     const double link = cost.held_bytes > 0 ? bytes / cost.held_bytes * to_and_fro
                                             : (to_and_fro + wire) / static_cast<double>(kSlots);
@@ -150,7 +153,7 @@ class Model {
     const double lap = far * lone(between_, piece, 0) + (1 - far) * lone(within_, piece, 0) +
                        reducing * piece * gamma_;
     // Of the pieces that are under way the last comes after the first by their pace.
-    const double each = pace(slowest(), piece, reducing > 0 ? 1 : 0);
+    const double each = pace(slowest(), piece, reducing);
     return std::max(turns * steps * lap + (depth - 1) * each,
                     turns * steps * depth * each + slowest().latency);
   }
@@ -223,7 +226,8 @@ class Model {
     const int messages = std::min(work.messages, n_);
     const int on_wire = most_ > 1 && hosts_ > 1 ? work.messages + 2 : messages;
     const double wire = on_wire * piece * cost.per_byte;
-    const double processor = 2 * messages * cost.overhead + work.reduced * piece * gamma_;
+    const double processor = messages * (2 * cost.overhead + piece * cost.work_per_byte) +
+                             work.reduced * piece * gamma_;
     const double hop = n_ == 2 ? 0 : tree_hop(work, cost, piece);
     return std::max({hop, wire, processor});
   }

@@ -58,7 +58,8 @@ TEST(Predict, IsFiniteAndPositiveForAllThatFits) {
         }
 }
 
-// With one exception: more bytes may be cut into pieces that overlap better. Never by a tenth.
+// With one exception: more bytes may be cut into pieces that overlap better, or shared out among
+// more processors. Never by a sixth.
 TEST(Predict, MoreBytesTakeNoLess) {
   for (const auto& costs : some_costs())
     for (const auto& group : shapes())
@@ -69,7 +70,7 @@ TEST(Predict, MoreBytesTakeNoLess) {
           for (std::size_t bytes = 4; bytes <= 64 << 20; bytes *= 2) {
             if (!fits(plan, operation, bytes, group)) break;
             const double time = predict(plan, operation, bytes, group, costs).count();
-            EXPECT_GE(time, 0.9 * before)
+            EXPECT_GE(time, before * 5 / 6)
                 << text(plan) << " of " << bytes << " among " << group.ranks;
             before = time;
           }
@@ -157,6 +158,22 @@ TEST(Choose, SendsWhatTwoPiecesHoldAtOnceWhereARingWouldWaitForTheSecond) {
   EXPECT_EQ(text(choose(Operation::all_reduce, kBytes, hosts(2), {})), "recursive_doubling");
   EXPECT_GT(all_reduce(Algorithm::ring, kBytes, hosts(2)),
             1.05 * all_reduce(Algorithm::recursive_doubling, kBytes, hosts(2)));
+}
+
+// The same at 10 Gbit/s on other days, as probed: 70 us and 55, 118 and 75. A ring has two pieces
+// under way here, which only helps while processors have time for both.
+TEST(Choose, KnowsThatProcessorsAreBusyWithBytesAsWellAsWithMessages) {
+  constexpr std::size_t kBytes = 64 << 10;
+  Costs fast, slow;
+  fast.between_hosts = {8e-6, 4e-6, 8.3e-10};
+  fast.reduction = 5.9e-11;
+  slow.between_hosts = {14.6e-6, 7.3e-6, 8.6e-10};
+  slow.reduction = 8e-11;
+  for (const auto& costs : {fast, slow})
+    EXPECT_GT(all_reduce(Algorithm::ring, kBytes, hosts(2), costs),
+              1.05 * all_reduce(Algorithm::recursive_doubling, kBytes, hosts(2), costs));
+  const double wire = 64e6 * fast.between_hosts.per_byte;  // which they fill with large pieces
+  EXPECT_LT(all_reduce(Algorithm::ring, 64'000'000, hosts(2), fast), 1.01 * wire);
 }
 
 // Where ranks share a processor, two that send at once take longer than one, which no constant
