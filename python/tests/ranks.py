@@ -50,7 +50,7 @@ def run_ranks(
 
     Args:
         hosts: so many equal hosts are pretended; ranks on different ones share no memory.
-        timeout: seconds that a collective may take.
+        timeout: seconds that a collective may take, and the ranks to meet once all have begun.
     """
     outcomes = run_ranks_to_the_end(
         size, body, *arguments, hosts=hosts, backend=backend, timeout=timeout
@@ -164,9 +164,12 @@ def _join(
         listener.getsockname()[1],
         world_size=size,
         is_master=rank == 0,
-        timeout=datetime.timedelta(seconds=timeout),
+        timeout=datetime.timedelta(seconds=20),
         master_listen_fd=os.dup(listener.fileno()) if rank == 0 else None,
     )
+    # On a busy machine some begin late; TCPStore waits for them only to connect.
+    store.set(f"begun/{rank}", "")
+    store.wait([f"begun/{other}" for other in range(size)])
     dist.init_process_group(
         backend,
         store=store,

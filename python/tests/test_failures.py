@@ -36,7 +36,7 @@ def test_a_rank_that_dies_is_named_within_seconds(hosts: int) -> None:
     assert outcomes[VICTIM].exit_code == -signal.SIGKILL
     for rank in {0, 1, 3}:
         assert outcomes[rank].error is None, outcomes[rank].error
-        assert outcomes[rank].value < 5
+        assert outcomes[rank].value < 10  # a wait would take 20 seconds
 
 
 def wait_for_a_rank_that_never_comes(rank: int) -> float:
@@ -54,7 +54,7 @@ def wait_for_a_rank_that_never_comes(rank: int) -> float:
 
 def test_a_wait_ends_with_the_groups_time_out(hosts: int) -> None:
     waited, _ = run_ranks(2, wait_for_a_rank_that_never_comes, hosts=hosts, timeout=2)
-    assert 1.5 < waited < 5
+    assert 1.5 < waited < 10  # by default it would take 20 seconds
 
 
 def call_what_the_others_do_not(rank: int) -> str:

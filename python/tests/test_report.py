@@ -150,7 +150,8 @@ for step in range(2000):
 print(time.monotonic() - started)
 """
     ended = run_program(program, agent.path)
-    assert 0.9 < float(ended.stdout) < 3
+    # A second for each report would be half an hour; a busy machine takes its time for them, too.
+    assert 0.9 < float(ended.stdout) < 20
     assert "training goes on" in ended.stderr
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE, PROGRAM, Cluster, wait_until
+from tests.conftest import PATIENCE, PROGRAM, Cluster, reserved_port, wait_until
 
 
 def start(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
@@ -170,11 +170,11 @@ def test_output_that_could_not_be_written_is_no_success(cluster: Cluster) -> Non
 
 
 def test_a_command_starts_the_daemon_with_the_hosts_that_it_had(idle: Cluster) -> None:
-    idle.serve("2x3")
-    port = idle.daemon_port()
-    idle.ok("serve", "--stop")
-    idle.serve("2x3", "--port", str(port))
-    idle.kill_daemon()
-    hosts = json.loads(idle.ok("map", "--json"))["pods"][0]["leaves"][0]["hosts"]
-    assert len(hosts) == 2
-    assert idle.daemon_port() == port
+    with reserved_port() as port:
+        idle.serve("2x3")
+        idle.ok("serve", "--stop")
+        idle.serve("2x3", "--port", str(port))
+        idle.kill_daemon()
+        hosts = json.loads(idle.ok("map", "--json"))["pods"][0]["leaves"][0]["hosts"]
+        assert len(hosts) == 2
+        assert idle.daemon_port() == port

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +23,15 @@ METRICS = (
 )
 
 
-def in_terminal(cluster: Cluster, columns: int, *words: str, **environment: str) -> str:
-    """What a command writes to a terminal of this width."""
+def in_terminal(
+    cluster: Cluster,
+    columns: int,
+    *words: str,
+    until: str | None = None,
+    gate: Path | None = None,
+    **environment: str,
+) -> str:
+    """What a command writes to a terminal of this width; the gate opens when `until` is there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -42,6 +50,8 @@ def in_terminal(cluster: Cluster, columns: int, *words: str, **environment: str)
         except OSError:  # the terminal's other end was closed
             break
         said += part
+        if gate and until and until.encode() in said:
+            gate.touch()
     os.close(ours)
     assert process.wait(timeout=PATIENCE) == 0, said
     return said.decode()
@@ -66,21 +76,29 @@ def test_colour_is_for_terminals_that_want_it(cluster: Cluster, finished: str) -
         assert "\x1b" not in cluster.ok(*words), words
 
 
-def test_a_plot_and_a_progress_line_fit_a_narrow_terminal(cluster: Cluster, finished: str) -> None:
+def test_a_plot_and_a_progress_line_fit_a_narrow_terminal(
+    cluster: Cluster, finished: str, tmp_path: Path
+) -> None:
     for columns in (20, 40):
         drawing = without_colour(in_terminal(cluster, columns, "plot", finished)).splitlines()
         assert max(len(line) for line in drawing[:16]) <= columns
-    slow = METRICS.replace("step=50, steps=50)", "step=40, steps=50)\nimport time; time.sleep(2)")
+    gate = tmp_path / "gate"
+    wait = f"import os, time\nwhile not os.path.exists('{gate}'): time.sleep(0.05)\n"
+    slow = METRICS.replace("step=50, steps=50)", "step=40, steps=50)\n" + wait)
     run = cluster.submit("--", "python", "-c", slow)
-    said = in_terminal(cluster, 20, "watch", run)
+    said = in_terminal(cluster, 20, "watch", run, until="\r\x1b[Kstep ", gate=gate)
     drawn = [part.split("\r")[0] for part in said.split("\r\x1b[K") if part.startswith("step ")]
     assert drawn and max(len(line) for line in drawn) < 20
 
 
-def test_a_long_wait_shows_that_it_goes_on_and_leaves_nothing(cluster: Cluster) -> None:
-    holder = cluster.submit("-n", "2", "-g", "2", "--", "sleep", "4")
-    said = in_terminal(cluster, 80, "run", "--", "true")
-    assert "still queued (2s)" in said
+def test_a_long_wait_shows_that_it_goes_on_and_leaves_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    wait = f"while ! test -e {gate}; do sleep 0.05; done"
+    holder = cluster.submit("-n", "2", "-g", "2", "--", "sh", "-c", wait)
+    said = in_terminal(cluster, 80, "run", "--", "true", until="still queued (", gate=gate)
+    assert re.search(r"still queued \(\d+s\)", said)
     assert said.rstrip().endswith("exited with code 0")
     cluster.ended(holder)
 

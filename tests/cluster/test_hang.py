@@ -65,7 +65,9 @@ def test_a_killed_rank_is_lost_and_not_hung_and_seen_at_once(
     wait_until("`lockstep show` says so", lambda: state() == "killed")
     seconds = time.monotonic() - killed
     print(f"{seconds:.3f} s from a rank's death to its state in `lockstep show`")
-    assert seconds < 5, "1 s on a machine that does nothing else; see ./dev bench survive"
+    # 1 s on a machine that does nothing else (see ./dev bench survive); an agent that says nothing
+    # is missed after 30 s.
+    assert seconds < 20
     view = cluster.ended(run)
     assert [attempt["cause"] for attempt in view["attempts"]] == ["rank_lost", "ok"]
     assert "rank 2" in view["attempts"][0]["reason"]

@@ -7,30 +7,24 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tests.conftest import Cluster, wait_until
+from tests.conftest import Cluster, reserved_port, wait_until
 
 RUNS = 10_000
 ANSWER_SECONDS = 2.0 * 5  # five times the bar, for a machine that does other things as well
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 def test_agents_find_a_daemon_that_came_back_at_another_port(idle: Cluster, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    first, second = free_port(), free_port()
-    idle.serve("2x2", "--port", str(first))
-    run = idle.submit(
-        "-n", "2", "--", "sh", "-c",
-        f"echo before; while ! test -e {gate}; do sleep 0.05; done; echo after",
-    )  # fmt: skip
-    idle.running_ranks(run)
-    idle.kill_daemon()
-    idle.serve("2x2", "--port", str(second))
-    assert idle.daemon_port() == second
+    with reserved_port() as first, reserved_port() as second:
+        idle.serve("2x2", "--port", str(first))
+        run = idle.submit(
+            "-n", "2", "--", "sh", "-c",
+            f"echo before; while ! test -e {gate}; do sleep 0.05; done; echo after",
+        )  # fmt: skip
+        idle.running_ranks(run)
+        idle.kill_daemon()
+        idle.serve("2x2", "--port", str(second))
+        assert idle.daemon_port() == second
     gate.touch()
     view = idle.ended(run)
     assert view["state"] == "succeeded" and len(view["attempts"]) == 1

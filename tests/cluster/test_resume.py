@@ -27,7 +27,7 @@ time.sleep(1000 if first else 0)
 def end_badly(cluster: Cluster, folder: Path, how: str) -> str:
     program = folder / "count.py"
     program.write_text(COUNTING)
-    run = cluster.submit("--timeout", "3s" if how == "timed_out" else "10m", "--",
+    run = cluster.submit("--timeout", "6s" if how == "timed_out" else "10m", "--",
                          "python", str(program), "fail" if how == "failed" else "wait")  # fmt: skip
     if how == "cancelled":
         wait_until("it has counted", lambda: "at 5" in cluster.logs(run))
