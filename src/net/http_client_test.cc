@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "net/detail/peer_for_test.h"
+#include "net/reserved_port.h"
 
 namespace lockstep {
 namespace {
@@ -131,14 +132,11 @@ TEST(HttpClient, FindsAServerByName) {
 }
 
 TEST(HttpClient, SaysWhenNobodyListens) {
-  int port = 0;
-  {
-    port = Script({}).port();
-  }
-  auto answer = client_of(port).call({}, soon());
+  const auto port = ReservedPort::open().value();
+  auto answer = client_of(port.number()).call({}, soon());
   EXPECT_EQ(answer.error().code, Code::unavailable);
   EXPECT_EQ(answer.error().message,
-            format("connecting to http://127.0.0.1:{}: Connection refused", port));
+            format("connecting to http://127.0.0.1:{}: Connection refused", port.number()));
 }
 
 TEST(HttpClient, SaysWhenTheConnectionEndsInMidAnswer) {

@@ -38,8 +38,11 @@ TEST(Loop, IsWokenByAnotherThread) {
 TEST(Loop, ATimerRunsOnceItsTimeHasCome) {
   Loop loop;
   std::string order;
-  Timer late = loop.after(milliseconds(20), [&] { loop.stop(); });
-  Timer early = loop.after(milliseconds(1), [&] { order += 'x'; });
+  Timer late;
+  Timer early = loop.after(milliseconds(1), [&] {
+    order += 'x';
+    late = loop.after(milliseconds(20), [&] { loop.stop(); });
+  });
   loop.run();
   EXPECT_EQ(order, "x");
 }

@@ -82,28 +82,30 @@ TEST(Reporter, LinesArriveInOrderAndKeepWhatIsNotANumber) {
   EXPECT_GT(lines[3]["time_us"].get<std::int64_t>(), 1'700'000'000'000'000);
 }
 
+// Far below what waiting at each line would take, and far above what the lines take on a machine
+// that does other things as well.
+constexpr auto kNotHeldUp = std::chrono::seconds(30);
+
 TEST(Reporter, AnAbsentAgentCostsNothingButTheLines) {
-  const auto begun = std::chrono::steady_clock::now();
+  const auto bound = Deadline::after(kNotHeldUp);
   {
     Reporter reporter({.socket = "/nonexistent/report"});
     for (int step = 0; step < 100; ++step) reporter.progress(step, 100);
-    const auto bound = Deadline::after(std::chrono::seconds(5));
     while (reporter.dropped() < 100 && !bound.passed()) std::this_thread::yield();
     EXPECT_EQ(reporter.dropped(), 100);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
+  EXPECT_FALSE(bound.passed());
 }
 
 TEST(Reporter, ASlowAgentNeverHoldsTheRankUp) {
   Agent agent;  // it accepts nothing, so that the socket's buffer fills
-  const auto begun = std::chrono::steady_clock::now();
+  const auto bound = Deadline::after(kNotHeldUp);
   {
     Reporter reporter({.socket = agent.path(), .patience = std::chrono::milliseconds(100)});
     for (int step = 0; step < 3000; ++step) reporter.metrics(step, {{std::string(4000, 'n'), 1.0}});
-    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(2));
     EXPECT_GT(reporter.dropped(), 0);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(3));
+  EXPECT_FALSE(bound.passed());
 }
 
 TEST(Reporter, WithoutAnAgentMetricsArePrinted) {

@@ -1,8 +1,11 @@
 #include "platform/server/waiting.h"
 
+#include <functional>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "base/clock.h"
 
 namespace lockstep {
 namespace {
@@ -23,20 +26,27 @@ class WaitingTest : public ::testing::Test {
       return turns.size() >= answers;
     };
   }
-  void run_for(Duration duration) {
-    Timer timer = loop_.after(duration, [this] { loop_.stop(); });
+  // Until so many turns have been, and for a while in which no more should come.
+  void run_until(std::size_t turns) {
+    Timer timer;
+    const auto bound = Deadline::after(std::chrono::seconds(10));
+    const std::function<void()> look = [&] {
+      const bool over = turns_.size() + inner_.size() >= turns || bound.passed();
+      timer = loop_.after(milliseconds(over ? 5 : 1), [&, over] { over ? loop_.stop() : look(); });
+    };
+    look();
     loop_.run();
   }
 
   Loop loop_;
   Waiting waiting_{loop_};
-  std::string turns_;
+  std::string turns_, inner_;
 };
 
 TEST_F(WaitingTest, WhatCanBeAnsweredDoesNotWait) {
   waiting_.wait(kRun, hours(1), call(turns_, 1));
   waiting_.wake(kRun);
-  run_for(milliseconds(5));
+  run_until(1);
   EXPECT_EQ(turns_, "e");
 }
 
@@ -51,28 +61,27 @@ TEST_F(WaitingTest, WakesOfOneTurnAreOneTryAndOtherRunsAreNone) {
   waiting_.wake(kRun);
   waiting_.wake(kRun);
   EXPECT_EQ(turns_, "e");
-  run_for(milliseconds(5));
+  run_until(2);
   EXPECT_EQ(turns_, "ee");
 }
 
 TEST_F(WaitingTest, PatienceEndsWithALastTry) {
   waiting_.wait(kRun, milliseconds(1), call(turns_, 9));
-  run_for(milliseconds(20));
+  run_until(2);
   EXPECT_EQ(turns_, "eL");
 }
 
 TEST_F(WaitingTest, ATryMayWakeAndWaitItself) {
-  std::string inner;
   waiting_.wait(kRun, hours(1), [&](Turn) {
     turns_ += 'x';
     waiting_.wake(kRun);
     if (turns_.size() < 3) return false;
-    waiting_.wait(kRun, hours(1), call(inner, 2));
+    waiting_.wait(kRun, hours(1), call(inner_, 2));
     return true;
   });
-  run_for(milliseconds(20));
+  run_until(5);
   EXPECT_EQ(turns_, "xxx");
-  EXPECT_EQ(inner, "ee");
+  EXPECT_EQ(inner_, "ee");
 }
 
 TEST_F(WaitingTest, TheEndAnswersAllAndNobodyWaitsAfterIt) {
