@@ -18,8 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/format.h"
 #include "base/mutex.h"
 #include "base/processes.h"
 #include "platform/agent/agent.h"
@@ -28,7 +30,7 @@
 
 namespace lockstep {
 
-inline constexpr Duration kPatience = std::chrono::seconds(10);
+inline constexpr Duration kPatience = std::chrono::seconds(30);
 
 inline bool eventually(const std::function<bool()>& holds) {
   for (auto deadline = Deadline::after(kPatience); !deadline.passed(); ::poll(nullptr, 0, 5))
@@ -152,6 +154,10 @@ class FakeDaemon {
     Lock lock(mutex_);
     return calls_;
   }
+  Time answered() {  // the last time
+    Lock lock(mutex_);
+    return answered_;
+  }
   int calls_while_away() {
     Lock lock(mutex_);
     return calls_away_;
@@ -184,6 +190,7 @@ class FakeDaemon {
       return "away";
     }
     take(*heartbeat);
+    answered_ = SystemClock().now();
     api::HeartbeatAnswer answer;
     answer.command = command();
     answer.acknowledged = static_cast<std::int64_t>(items_.size());
@@ -237,6 +244,7 @@ class FakeDaemon {
   bool flight_at_end_ LS_GUARDED_BY(mutex_) = false;
   std::optional<api::FlightDelivery> flight_ LS_GUARDED_BY(mutex_);
   int calls_ LS_GUARDED_BY(mutex_) = 0;
+  Time answered_ LS_GUARDED_BY(mutex_) = {};
   int calls_away_ LS_GUARDED_BY(mutex_) = 0;
   int refusals_ LS_GUARDED_BY(mutex_) = 0;
   std::string poison_ LS_GUARDED_BY(mutex_);
@@ -326,6 +334,13 @@ class AgentTest : public testing::Test {
     const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ASSERT_TRUE(write_all(socket.get(), words + "\n"));
+  }
+
+  // Once its command is this program, which sleeps: what a shell is on its way to may take a while.
+  bool is_asleep(std::size_t local_rank, std::string_view program) {
+    const auto process = find_process(static_cast<pid_t>(rank(local_rank).pid));
+    if (!process || process->state != 'S') return false;
+    return read_file(format("/proc/{}/comm", process->pid)).value_or("") == format("{}\n", program);
   }
 
   bool has_stopped_process() const {

@@ -1,4 +1,4 @@
-// Waits for what another process does, at most ten seconds.
+// Waits for what another process does, at most half a minute.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 namespace lockstep {
 
 inline bool eventually(const std::function<bool()>& holds) {
-  for (auto deadline = Deadline::after(std::chrono::seconds(10)); !deadline.passed();
+  for (auto deadline = Deadline::after(std::chrono::seconds(30)); !deadline.passed();
        ::poll(nullptr, 0, 10))
     if (holds()) return true;
   return holds();

@@ -23,7 +23,6 @@ namespace {
 
 using std::filesystem::path;
 
-// Tries again until it holds or ten seconds are over.
 // An installation with a shell script in the agent's place.
 class LocalEngineTest : public testing::Test {
  protected:
@@ -65,13 +64,15 @@ class LocalEngineTest : public testing::Test {
   std::deque<LocalEngine> engines_;
 };
 
-// Like the agent: takes the lock, says so, and stays.
+// Like the agent: takes the lock, says so, and stays. Never in the midst of exec from then on,
+// where a process shows nothing.
 constexpr std::string_view kAgent = R"(
 folder=$(dirname "$2")
 exec 9>"$folder/agent.lock"
 flock -n 9 || exit 0
 echo started >> "$folder/starts"
-exec sleep 600
+sleep 600
+exit 0
 )";
 
 NodeId node(const std::string& words) { return *parse_node_id(words); }
@@ -113,8 +114,12 @@ TEST_F(LocalEngineTest, TheLaunchFileIsForItsOwnerOnlyAndReadsBack) {
 }
 
 TEST_F(LocalEngineTest, WhatTheAgentStartedIsListedAndKilledThoughItLeftTheSession) {
-  LocalEngine& local = engine("home", "setsid sleep 600 & setsid setsid sleep 600 & exit 0");
+  const path child = root_ / "child";  // a shell, never in the midst of exec once it has begun
+  ASSERT_TRUE(write_file(child, "#!/bin/sh\necho up >> \"$0.up\"\nsleep 600\nexit 0\n", 0700));
+  LocalEngine& local = engine(
+      "home", format("setsid {} & setsid setsid {} & exit 0", child.string(), child.string()));
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
+  ASSERT_TRUE(eventually([&] { return content(root_ / "child.up") == "up\nup\n"; }));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(local.list()->size(), 1u);
   // Asked for again as the controller does: what is between fork and exec just then is not seen.
   EXPECT_TRUE(eventually(
@@ -163,6 +168,7 @@ TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {
   LocalEngine& one = engine("one", kAgent);
   LocalEngine& two = engine("two", kAgent);
   ASSERT_TRUE(one.launch(launch("demo/1.1/0")));
+  ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
   EXPECT_TRUE(two.list()->empty());
   ASSERT_TRUE(two.kill(node("demo/1.1/0")));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(one.list()->size(), 1u);
