@@ -29,6 +29,9 @@ using SharedMoment = Moment<SharedWord>;
 constexpr int kPassedOver = 16;
 // A moment is noted at every such end, too.
 constexpr std::uint64_t kEndsPerMoment = 256;
+// Reading all clocks takes some 100 ns.
+constexpr double kUnnoticed = 2000;  // ns
+constexpr int kClockTries = 4;
 constexpr auto kStored = std::memory_order_release;
 constexpr auto kOwn = std::memory_order_relaxed;
 
@@ -84,14 +87,23 @@ std::uint64_t nanoseconds(auto time) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
 }
 
+ClockReading read_clocks(const TickClock& clock) {
+  const auto good_enough = static_cast<std::uint64_t>(kUnnoticed / clock.nanoseconds_per_tick());
+  return least_interrupted(kClockTries, good_enough, [&] {
+    const std::uint64_t before = clock.now();
+    const auto steady = std::chrono::steady_clock::now();
+    const auto wall = std::chrono::system_clock::now();
+    const std::uint64_t took = clock.now() - before;
+    return ClockReading{before + took / 2, took, steady, wall};
+  });
+}
+
 void note(SharedMoment& moment, const TickClock& clock) {
-  const std::uint64_t ticks = clock.now();
-  const auto steady = nanoseconds(std::chrono::steady_clock::now());
-  const auto wall = nanoseconds(std::chrono::system_clock::now());
+  const auto now = read_clocks(clock);
   const Writing writing(moment.version);
-  moment.ticks.store(ticks, kStored);
-  moment.steady.store(steady, kStored);
-  moment.wall.store(wall, kStored);
+  moment.ticks.store(now.ticks, kStored);
+  moment.steady.store(nanoseconds(now.steady), kStored);
+  moment.wall.store(nanoseconds(now.wall), kStored);
 }
 
 template <std::size_t N>

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "comm/flight/label.h"
 #include "comm/flight/log.h"
+#include "comm/flight/ticks.h"
 
 namespace lockstep {
 namespace {
@@ -299,6 +300,17 @@ TEST(FlightRecorder, IsWholeForWhoReadsWhileItIsWritten) {
   }
   stop = true;
   rank.join();
+}
+
+TEST(ClockReadings, AreTheOneThatWasInterruptedTheLeast) {
+  const auto best = [](std::vector<std::uint64_t> took) {
+    std::uint64_t tries = 0;
+    const auto read = [&] { return ClockReading{tries, took.at(tries++), {}, {}}; };
+    return least_interrupted(4, /*good_enough=*/200, read).ticks;
+  };
+  EXPECT_EQ(best({90}), 0u);
+  EXPECT_EQ(best({9'000'000, 150}), 1u);
+  EXPECT_EQ(best({9000, 300, 700, 8000}), 1u);
 }
 
 TEST(FlightFileName, IsOneForEachGroup) {

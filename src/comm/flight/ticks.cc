@@ -1,7 +1,5 @@
 #include "comm/flight/ticks.h"
 
-#include <limits>
-
 #include "base/files.h"
 
 namespace lockstep {
@@ -20,31 +18,21 @@ bool kernel_counts() {
 
 #if defined(__x86_64__)
 
-struct Pair {
-  std::uint64_t ticks = 0;
-  steady_clock::time_point time;
-};
-
-// Of several tries the one that was interrupted the least.
-Pair read_both() {
-  Pair best;
-  auto least = std::numeric_limits<std::uint64_t>::max();
-  for (int i = 0; i < kTries; ++i) {
+ClockReading read_both() {
+  return least_interrupted(kTries, /*good_enough=*/0, [] {
     const std::uint64_t before = __rdtsc();
-    const auto time = steady_clock::now();
+    const auto steady = steady_clock::now();
     const std::uint64_t took = __rdtsc() - before;
-    if (took < least) best = {before + took / 2, time};
-    if (took < least) least = took;
-  }
-  return best;
+    return ClockReading{before + took / 2, took, steady, {}};
+  });
 }
 
 double measure_tick() {
-  const Pair begin = read_both();
-  while (steady_clock::now() - begin.time < kMeasured) {
+  const auto begin = read_both();
+  while (steady_clock::now() - begin.steady < kMeasured) {
   }
-  const Pair end = read_both();
-  return std::chrono::duration<double, std::nano>(end.time - begin.time).count() /
+  const auto end = read_both();
+  return std::chrono::duration<double, std::nano>(end.steady - begin.steady).count() /
          static_cast<double>(end.ticks - begin.ticks);
 }
 
