@@ -47,4 +47,9 @@ Line fit_line(std::span<const Timings> sizes) {
   return line;
 }
 
+double latency_of(const Line& line, const Timings& smallest) {
+  const double lone = median(smallest.seconds);
+  return line.at_zero > 0 ? std::min(line.at_zero, lone) : lone;
+}
+
 }  // namespace lockstep

@@ -26,4 +26,8 @@ double median(std::vector<double> values);  // at least one
 // alone the latency is all.
 Line fit_line(std::span<const Timings> sizes);
 
+// What a message takes that has hardly any bytes. A lone small one says more of that than a line
+// that large ones bend: up, or down to zero, as on a busy machine.
+double latency_of(const Line& line, const Timings& smallest);
+
 }  // namespace lockstep

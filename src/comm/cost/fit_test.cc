@@ -45,6 +45,13 @@ TEST(Fit, NeitherConstantIsEverNegative) {
   EXPECT_GT(steep.per_byte, 0);
 }
 
+TEST(Fit, TheLatencyIsThatOfTheSmallestMessageWhereLargeOnesBendTheLine) {
+  const Timings smallest{1000, {2e-6, 1e-6, 9e-6}};
+  EXPECT_EQ(latency_of({1.5e-6, 1e-9}, smallest), 1.5e-6);
+  EXPECT_EQ(latency_of({7e-6, 1e-9}, smallest), 2e-6);
+  EXPECT_EQ(latency_of({0, 1e-9}, smallest), 2e-6) << "no message takes no time";
+}
+
 TEST(Fit, OfOneSizeTheLatencyIsAll) {
   EXPECT_EQ(fit_line(std::vector<Timings>{{8, {3e-6, 1e-6, 2e-6}}}), (Line{2e-6, 0}));
   EXPECT_EQ(fit_line(std::vector<Timings>{{8, {2e-6}}, {8, {2e-6}}}).per_byte, 0);

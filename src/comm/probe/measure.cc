@@ -115,8 +115,7 @@ Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& prog
     sizes.push_back(TRY(exchanges.timed(bytes)));
   }
   const Line line = fit_line(sizes);
-  // A lone small message says more of latency than a line that large ones bend.
-  const double latency = std::min(line.at_zero, median(sizes.front().seconds));
+  const double latency = latency_of(line, sizes.front());
   const double gap = TRY(exchanges.gap(latency));
   std::array<double, 3> cost = {latency, std::min(gap, latency / 2), line.per_byte};
   if (pair.rank() != 0) cost = {};
