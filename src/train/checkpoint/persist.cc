@@ -1,5 +1,6 @@
 #include "train/checkpoint/persist.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,21 +17,14 @@
 namespace lockstep {
 namespace {
 
-// So much is written at once, and then summed: large, since the disk idles in between.
-constexpr std::size_t kPiece = 4 << 20;
-
 // What was written, as words for the others.
 Result<std::string> write_share(const PersistTask& task, const Result<void>& begun, int rank) {
   if (!begun) return begun.error();
   const auto folder = unfinished_path(task.folder, task.manifest.step, task.epoch);
   TRY(make_folders(folder));
   auto file = TRY(DataWriter::create_past_cache(folder / data_file_name(rank)));
-  const auto bytes = task.snapshot.bytes();
-  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-    const auto piece = bytes.substr(at, kPiece);
-    task.snapshot.await(at + piece.size());
-    TRY(file.append(piece));
-  }
+  const auto coming = [&](std::size_t count) { return task.snapshot.await(count); };
+  TRY(file.append(task.snapshot.bytes(), coming));
   TRY(task.copied());
   return dump_json(to_json(TRY(std::move(file).finish())));
 }

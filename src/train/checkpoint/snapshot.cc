@@ -1,10 +1,13 @@
 #include "train/checkpoint/snapshot.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
+#include <sys/mman.h>
 
 #include "base/format.h"
 #include "comm/reduction/reduction.h"
@@ -12,6 +15,11 @@
 
 namespace lockstep {
 namespace {
+
+// For a write past the cache the kernel pins pages, and gives the disk as much at once as lies in
+// few pieces: one such page instead of 512.
+constexpr std::size_t kHugePage = 2 << 20;
+constexpr std::int64_t kPart = 4 << 20;
 
 // Past the cache: nobody reads it before it is written to disk, and the training's own data stays.
 void copy(char* to, const at::Tensor& from) {
@@ -25,6 +33,18 @@ void copy(char* to, const at::Tensor& from) {
 
 void copy_slice(char* file, const PlannedSlice& slice, const std::vector<OwnedTensor>& tensors) {
   copy(file + slice.offset, tensors[slice.tensor].tensor.narrow(0, slice.begin, slice.elements));
+}
+
+// So long that telling who waits costs nothing, and so short that the disk need not wait long.
+std::vector<PlannedSlice> parts(const PlannedSlice& slice, std::int64_t item) {
+  std::vector<PlannedSlice> parts;
+  for (std::int64_t done = 0; done < slice.elements; done += kPart / item) {
+    parts.push_back(slice);
+    parts.back().begin += done;
+    parts.back().elements = std::min(kPart / item, slice.elements - done);
+    parts.back().offset += done * item;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -41,27 +61,33 @@ void Snapshot::take_steady(const SavePlan& plan, const std::vector<OwnedTensor>&
   const at::NoGradGuard no_grad;
   for (const auto& slice : plan.slices) {
     if (!tensors[slice.tensor].steady) continue;
-    there_ = static_cast<std::size_t>(slice.offset);
-    there_.notify_all();
-    copy_slice(memory_.get(), slice, tensors);
+    for (const auto& part : parts(slice, tensors[slice.tensor].tensor.element_size())) {
+      there_ = static_cast<std::size_t>(part.offset);
+      there_.notify_all();
+      copy_slice(memory_.get(), part, tensors);
+    }
   }
   there_ = size_;
   there_.notify_all();
 }
 
-void Snapshot::await(std::size_t count) const {
-  for (auto there = there_.load(); there < count; there = there_.load()) there_.wait(there);
+std::size_t Snapshot::await(std::size_t count) const {
+  auto there = there_.load();
+  for (; there < count; there = there_.load()) there_.wait(there);
+  return there;
 }
 
 // Zeroed once: nobody writes between the slices.
 Result<void> Snapshot::make(const SavePlan& plan) {
   if (memory_) return {};
   const auto size = static_cast<std::size_t>(plan.file_size);
-  const auto pages = (size / DataWriter::kPage + 1) * DataWriter::kPage;
-  memory_.reset(static_cast<char*>(std::aligned_alloc(DataWriter::kPage, pages)));
+  const auto page = size < kHugePage ? DataWriter::kPage : kHugePage;
+  const auto pages = (size / page + 1) * page;
+  memory_.reset(static_cast<char*>(std::aligned_alloc(page, pages)));
   if (!memory_)
     return Error{Code::exhausted, format("there is no memory for a snapshot of {} bytes", size)};
-  std::memset(memory_.get(), 0, pages);
+  if (page == kHugePage) ::madvise(memory_.get(), pages, MADV_HUGEPAGE);  // where it is allowed
+  std::memset(memory_.get(), 0, size);
   size_ = size;
   return {};
 }

@@ -24,8 +24,8 @@ class Snapshot {
   void take_steady(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
   // Begins at a page, as DataWriter asks for.
   std::string_view bytes() const { return {memory_.get(), size_}; }
-  // Returns when so many of them, from the beginning on, are there: a copy is under way.
-  void await(std::size_t count) const;
+  // How many of them, from the beginning on, are there; waits for `count`: a copy is under way.
+  std::size_t await(std::size_t count) const;
 
  private:
   struct Free {

@@ -24,6 +24,10 @@ namespace {
 
 constexpr int kNewFile = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
 constexpr std::size_t kWorthAThread = 1 << 20;
+// So much is written at once: what is there, from the least for which it is worth to wait on. Large,
+// since the disk idles in between, the longer the more the processors have to do.
+constexpr std::size_t kWrittenMin = 4 << 20, kWrittenMax = 16 << 20;
+constexpr std::size_t kSummed = 1 << 20;
 
 // Not valid if there is no thread to be had.
 template <class Work>
@@ -33,6 +37,15 @@ std::future<void> beside(Work work) {
   } catch (const std::system_error&) {
     return {};
   }
+}
+
+// What is there behind `at`; it ends with a page, or with all.
+std::string_view next_to_write(std::string_view bytes, std::size_t at,
+                               const DataWriter::Coming& coming) {
+  const auto there = coming(std::min(at + kWrittenMin, bytes.size()));
+  auto end = std::min(there, at + kWrittenMax);
+  if (end < bytes.size()) end -= end % DataWriter::kPage;
+  return bytes.substr(at, end - at);
 }
 
 }  // namespace
@@ -53,13 +66,34 @@ DataWriter::DataWriter(fs::path path, Fd fd, bool past_cache)
 }
 
 Result<void> DataWriter::append(std::string_view bytes) {
-  // Past the cache a write takes the disk's time and no processor's: the sum is made meanwhile.
+  return append(bytes, [&](std::size_t) { return bytes.size(); });
+}
+
+Result<void> DataWriter::append(std::string_view bytes, const Coming& coming) {
+  // Past the cache a write takes the disk's time and no processor's: the sums are made meanwhile,
+  // and the disk waits for none.
   std::future<void> summed;  // waited for where it ends
-  if (past_cache_ && bytes.size() >= kWorthAThread) summed = beside([&] { sum(bytes); });
+  if (past_cache_ && bytes.size() >= kWorthAThread)
+    summed = beside([&] {
+      for (std::size_t at = 0; at < bytes.size(); at += kSummed) {
+        const auto piece = bytes.substr(at, kSummed);
+        coming(at + piece.size());
+        sum(piece);
+      }
+    });
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto piece = next_to_write(bytes, at, coming);
+    TRY(write(piece));
+    if (!summed.valid()) sum(piece);
+    at += piece.size();
+  }
+  return {};
+}
+
+Result<void> DataWriter::write(std::string_view bytes) {
   const auto done = past_cache_ ? TRY(write_past_cache(bytes)) : 0;
   if (auto written = write_all(fd_.get(), bytes.substr(done)); !written)
     return std::move(written).error().within(path_.string());
-  if (!summed.valid()) sum(bytes);
   return {};
 }
 

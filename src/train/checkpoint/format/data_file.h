@@ -2,8 +2,10 @@
 // manifest keeps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,9 @@ class DataWriter {
   // Of memory that begins here the kernel can write past its cache: no copy, and no work for the
   // processor, while the disk is at work from the first byte on.
   static constexpr std::size_t kPage = 4096;
+  // Of bytes that are still coming, from the beginning on: how many are there, which is told once
+  // there are `count` at least. Two threads ask.
+  using Coming = std::function<std::size_t(std::size_t count)>;
 
   static Result<DataWriter> create(const std::filesystem::path& path);
   // The same past the cache, as long as what is appended begins and ends at pages; from the first
@@ -29,6 +34,7 @@ class DataWriter {
 
   std::int64_t size() const { return file_.size; }
   Result<void> append(std::string_view bytes);
+  Result<void> append(std::string_view bytes, const Coming& coming);
   // Zeros up to the next slice.
   Result<void> align();
   // Durable when it returns, with the file's name in its folder.
@@ -36,6 +42,7 @@ class DataWriter {
 
  private:
   DataWriter(std::filesystem::path path, Fd fd, bool past_cache);
+  Result<void> write(std::string_view bytes);
   Result<std::size_t> write_past_cache(std::string_view bytes);
   void sum(std::string_view bytes);
   void close_block();

@@ -1,10 +1,15 @@
 #include "train/checkpoint/format/data_file.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -53,6 +58,38 @@ TEST(DataWriter, PastTheCacheItWritesTheSameWhereverPiecesBeginAndEnd) {
         EXPECT_TRUE(read_file(path, kMost).value() == bytes)
             << begin << " " << size << " " << piece;
       }
+  std::filesystem::remove(path);
+}
+
+TEST(DataWriter, WhatIsStillComingIsWrittenAsFarAsItIsThere) {
+  const auto path =
+      std::filesystem::path(::testing::TempDir()) / format("lockstep-coming-{}", ::getpid());
+  const auto memory = numbers();
+  const std::string_view bytes(memory.get(), kMost);
+  const auto expected = write(DataWriter::create(path), bytes, kMost).sums;
+  for (const bool past_cache : {false, true})
+    for (const std::size_t step : {std::size_t{100'003}, std::size_t{5} << 20}) {
+      const auto target = numbers();
+      std::memset(target.get(), 0, kMost);
+      std::atomic<std::size_t> there = 0;
+      std::thread copying([&] {
+        for (std::size_t at = 0; at < kMost; at += step) {
+          bytes.copy(target.get() + at, step, at);
+          there = std::min(at + step, kMost);
+          there.notify_all();
+        }
+      });
+      auto file = past_cache ? DataWriter::create_past_cache(path) : DataWriter::create(path);
+      const auto written = file->append({target.get(), kMost}, [&](std::size_t count) {
+        auto now = there.load();
+        for (; now < count; now = there.load()) there.wait(now);
+        return now;
+      });
+      copying.join();
+      EXPECT_TRUE(written);
+      EXPECT_EQ(std::move(*file).finish().value().sums, expected) << past_cache << " " << step;
+      EXPECT_TRUE(read_file(path, kMost).value() == bytes) << past_cache << " " << step;
+    }
   std::filesystem::remove(path);
 }
 
