@@ -5,7 +5,7 @@
     save STEP            when it began, when the training could have gone on, when all was durable
     stall STEP           when it began, and the seconds that it held a step of training up; of ours
     train STEPS ROWS     when the first step began and the last ended; of who trains
-    train STEPS ROWS N   the same with a save N after the first step
+    train STEPS ROWS N   the same with a save N after the first step, which ends too
 
 in seconds of CLOCK_MONOTONIC.
 """
@@ -52,9 +52,8 @@ def _train(saver: Engine, steps: int, rows: int, save: int | None = None) -> flo
     if save is not None:
         saver.begin(save)
     saver.training.steps(steps - 1, rows)
-    end = time.monotonic()
-    saver.finish()
-    return end
+    saver.finish()  # which is done by now
+    return time.monotonic()
 
 
 def main() -> int:

@@ -52,6 +52,19 @@ def best_half(readings: Sequence[float]) -> float:
     return statistics.median(sorted(readings)[: (len(readings) + 1) // 2])
 
 
+def median_between(readings: Sequence[float], chance: float = 0.95) -> tuple[float, float]:
+    """Two of the readings between which the median lies with this chance, or all if they are few.
+
+    Whatever their distribution: each is below the median with a chance of one half (sign test).
+    """
+    ordered = sorted(readings)
+    count, outside, left = len(ordered), 0.0, 0
+    while (outside := outside + 2 * math.comb(count, left) / 2**count) <= 1 - chance:
+        left += 1
+    left = max(left - 1, 0)
+    return ordered[left], ordered[-1 - left]
+
+
 def first_look(side: Side, work: Work, seconds: float, slow: float = SLOW) -> Look | None:
     """Calls that take so long together; None for whom one call takes too long.
 
