@@ -5,6 +5,10 @@ compiled part, ``lockstep._lockstep``, is loaded when the first group is made.
 """
 
 import atexit
+import importlib
+import shlex
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -20,6 +24,32 @@ def register() -> None:
 
     if torch.distributed.is_available() and "LOCKSTEP" not in Backend._plugins:
         Backend.register_backend("lockstep", _create, extended_api=True, devices=["cpu"])
+        _say_how_to_start()
+
+
+def _say_how_to_start() -> None:
+    """Of a process that no launcher has started torch says which variable is not set; from now on
+    the error says first what to type. Torch has no public place for that: where its own is not as
+    expected, its words stay."""
+    rendezvous = importlib.import_module("torch.distributed.rendezvous")
+    handlers = getattr(rendezvous, "_rendezvous_handlers", {})
+    if "env" not in handlers:
+        return
+    by_environment = handlers["env"]
+
+    def explained(url: str, **options: Any) -> Iterator[Any]:
+        try:
+            yield from by_environment(url, **options)
+        except ValueError as error:
+            if "expected, but not set" not in str(error):
+                raise
+            script = shlex.join(sys.argv)
+            raise ValueError(
+                f"no launcher has started this process. Type: torchrun --nproc-per-node 2 {script}"
+                f"   or: lockstep run -g 2 -- python {script}   ({error})"
+            ) from None
+
+    handlers["env"] = explained
 
 
 def compiled() -> Any:

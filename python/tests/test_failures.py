@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -135,6 +136,28 @@ def make_and_destroy(rank: int) -> None:
 
 def test_groups_come_and_go() -> None:
     run_ranks(2, make_and_destroy)
+
+
+@pytest.mark.parametrize("imports", ["import lockstep, torch", "import torch"])
+def test_a_script_that_no_launcher_has_started_is_told_what_to_type(
+    imports: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f'{imports}\ntorch.distributed.init_process_group("lockstep")\n')
+    launched = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    done = subprocess.run(
+        [sys.executable, str(script), "--steps", "3"],
+        env={name: value for name, value in os.environ.items() if name not in launched},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert f"Type: torchrun --nproc-per-node 2 {script} --steps 3 " in last
+    assert f"or: lockstep run -g 2 -- python {script} --steps 3 " in last
+    assert "RANK expected, but not set" in last
 
 
 def test_the_programs_signal_handlers_stay_its_own() -> None:
