@@ -33,6 +33,7 @@ TEST(Places, NeighboursAreOnOneHostHoweverRanksWereDealt) {
   EXPECT_EQ(dealt.group_of(3, 2).index, 1);
   EXPECT_EQ(dealt.group_of(3, 2).number, 1);
   EXPECT_EQ(dealt.hosts(), 3);
+  EXPECT_EQ(dealt.host_of_rank(), (std::vector<int>{0, 1, 0, 1, 2, 2}));
 }
 
 TEST(Places, AGroupLiesWithinAHostOrIsOfWholeHosts) {

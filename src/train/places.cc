@@ -27,6 +27,15 @@ Places::Places(const std::vector<std::int64_t>& host_of_rank) {
 
 int Places::most_on_a_host() const { return *std::max_element(sizes_.begin(), sizes_.end()); }
 
+std::vector<int> Places::host_of_rank() const {
+  std::vector<int> hosts_of(order_.size());
+  auto next = order_.begin();
+  for (int host = 0; host < hosts(); ++host)
+    for (int i = 0; i < sizes_[static_cast<std::size_t>(host)]; ++i)
+      hosts_of[static_cast<std::size_t>(*next++)] = host;
+  return hosts_of;
+}
+
 Places::Group Places::group_of(int rank, int size) const {
   LS_CHECK(size >= 1 && ranks() % size == 0);
   const auto place = std::find(order_.begin(), order_.end(), rank);

@@ -24,6 +24,8 @@ class Places {
   int ranks() const { return static_cast<int>(order_.size()); }
   int hosts() const { return static_cast<int>(sizes_.size()); }
   int most_on_a_host() const;
+  // A number for each rank's host, by rank.
+  std::vector<int> host_of_rank() const;
   // The ranks so that close ones are neighbours.
   const std::vector<int>& order() const { return order_; }
   // The group of that many neighbours that a rank is in, and which of them it is.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -174,6 +175,36 @@ RecoveryPlan::Replicas RecoveryPlan::replicas_of(int shard) const {
     (lacks ? replicas.lacking : replicas.holding).push_back(replica);
   }
   return replicas;
+}
+
+std::map<int, int> RecoveryPlan::senders(const std::vector<int>& host_of_seat) const {
+  std::map<int, int> sender_of, serves, wire;  // by seat, by seat, by host: newcomers
+  const auto host = [&](int seat) { return host_of_seat.at(static_cast<std::size_t>(seat)); };
+  const auto choose = [&](int newcomer, const std::vector<int>& seats_that_hold) {
+    const auto load = [&](int seat) { return std::tuple(wire[host(seat)], serves[seat], seat); };
+    const int sender =
+        *std::min_element(seats_that_hold.begin(), seats_that_hold.end(),
+                          [&](int one, int other) { return load(one) < load(other); });
+    sender_of[newcomer] = sender;
+    ++serves[sender];
+    if (host(sender) != host(newcomer)) ++wire[host(sender)];
+  };
+  // What needs no wire comes first, so that the wires are shared out knowing who is busy.
+  for (const bool within : {true, false})
+    for (int shard = 0; shard < shards; ++shard) {
+      const auto replicas = replicas_of(shard);
+      if (replicas.lacking.size() > replicas.holding.size()) continue;
+      for (const int lacking : replicas.lacking) {
+        const int newcomer = lacking * shards + shard;
+        if (sender_of.contains(newcomer)) continue;
+        std::vector<int> seats_that_hold;
+        for (const int holding : replicas.holding)
+          if (const int seat = holding * shards + shard; !within || host(seat) == host(newcomer))
+            seats_that_hold.push_back(seat);
+        if (!seats_that_hold.empty()) choose(newcomer, seats_that_hold);
+      }
+    }
+  return sender_of;
 }
 
 Result<RecoveryPlan> plan_to_shrink(const Standings& standings) {

@@ -94,6 +94,11 @@ struct RecoveryPlan {
     std::vector<int> lacking = {};
   };
   Replicas replicas_of(int shard) const;
+  // From which seat the newcomer on each gets its state, by the number of each seat's host: from
+  // one of its own host if a rank there holds the same, since that takes no wire; else from the
+  // host whose wire serves the fewest newcomers, of any shard. Of equals the rank that serves the
+  // fewest, then the lowest. Not of a shard that more lack than hold: there one tells all.
+  std::map<int, int> senders(const std::vector<int>& host_of_seat) const;
 };
 
 // Of those who are left. Where none of them holds a shard, or each had optimizer state of its own,

@@ -155,6 +155,48 @@ TEST(RecoveryPlan, NewcomersTakeTheSeatsOfTheGoneAndTheStateOfALivingReplica) {
   EXPECT_TRUE(plan_to_refill(standings)->from_storage);
 }
 
+// As the members on these seats came in place of others.
+RecoveryPlan refilled(int seats, int shards, const std::vector<int>& newcomers) {
+  RecoveryPlan plan;
+  plan.seats.resize(static_cast<std::size_t>(seats));
+  std::iota(plan.seats.begin(), plan.seats.end(), 0);
+  plan.shards = shards;
+  plan.newcomers = newcomers;
+  return plan;
+}
+
+using Senders = std::map<int, int>;
+
+TEST(RecoveryPlan, ANewcomerGetsItsStateWithinItsHostIfSomebodyThereHoldsIt) {
+  const std::vector<int> pairs{0, 0, 1, 1};
+  EXPECT_EQ(refilled(4, 1, {2}).senders(pairs), (Senders{{2, 3}}));
+  EXPECT_EQ(refilled(4, 1, {0, 2}).senders(pairs), (Senders{{0, 1}, {2, 3}}));
+  // Of the two that could, each has one; where only one could, it serves both.
+  EXPECT_EQ(refilled(4, 1, {0, 1}).senders({0, 0, 0, 0}), (Senders{{0, 2}, {1, 3}}));
+  EXPECT_EQ(refilled(4, 1, {0, 1}).senders({0, 0, 0, 1}), (Senders{{0, 2}, {1, 2}}));
+}
+
+TEST(RecoveryPlan, OthersGetItFromTheHostWhoseWireServesTheFewest) {
+  // Both ranks of host 0 are gone: the two that stand in for them get it over two wires.
+  EXPECT_EQ(refilled(6, 1, {0, 1}).senders({0, 0, 1, 1, 2, 2}), (Senders{{0, 2}, {1, 4}}));
+  // Of a host that must serve two, another rank serves the second.
+  EXPECT_EQ(refilled(6, 1, {0, 1, 2}).senders({0, 0, 0, 1, 1, 2}),
+            (Senders{{0, 3}, {1, 5}, {2, 4}}));
+  // Who serves within its host is taken later, of those whose wires are alike.
+  EXPECT_EQ(refilled(5, 1, {0, 1}).senders({0, 1, 1, 1, 1}), (Senders{{0, 3}, {1, 2}}));
+}
+
+TEST(RecoveryPlan, TheWiresAreSharedOutOverAllShards) {
+  // A replica of two shards a host; both ranks of host 0 are gone. Host 1 serves the first.
+  EXPECT_EQ(refilled(6, 2, {0, 1}).senders({0, 0, 1, 1, 2, 2}), (Senders{{0, 2}, {1, 5}}));
+}
+
+TEST(RecoveryPlan, WhatMoreLackThanHoldNobodySendsToOneAlone) {
+  EXPECT_TRUE(refilled(4, 1, {0, 1, 2}).senders({0, 0, 0, 0}).empty());
+  // Of shard 0 all but one; of shard 1 one.
+  EXPECT_EQ(refilled(6, 2, {0, 2, 3}).senders({0, 0, 0, 1, 1, 1}), (Senders{{3, 5}}));
+}
+
 TEST(RecoveryPlan, WhatAMemberTellsIsUnderstoodToTheBit) {
   auto standing = one_of(4, 2);
   standing.norm = 0.1 + 0.2;

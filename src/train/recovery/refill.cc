@@ -18,43 +18,52 @@ namespace lockstep {
 namespace {
 
 // The way of a shard's state from the replicas that hold it to those that lack it. Each of these
-// has one that sends to it alone, by the one's order and the other's, so that no wire carries more
-// than it must and the rest of the group nothing. Where too few are left for that, the first of
-// them tells all.
+// has one that sends to it, as the plan says by their hosts, so that no wire carries more than it
+// must and the rest of the group nothing. Where too few are left for that, the first of them tells
+// all.
 class Handover {
  public:
-  Handover(Comm& replicas, const RecoveryPlan::Replicas& who) : replicas_(replicas) {
-    const auto place_in = [&](const std::vector<int>& list) -> std::optional<std::size_t> {
-      const auto found = std::find(list.begin(), list.end(), replicas.rank());
-      if (found == list.end()) return std::nullopt;
-      return static_cast<std::size_t>(found - list.begin());
-    };
-    const auto lacks = place_in(who.lacking);
-    takes_ = lacks.has_value();
+  Handover(const RecoveryPlan& plan, const std::vector<int>& host_of_seat, Mesh& mesh)
+      : replicas_(mesh.replicate()) {
+    const int shard = mesh.shard().rank();
+    const auto who = plan.replicas_of(shard);
+    takes_ = std::count(who.lacking.begin(), who.lacking.end(), replicas_.rank()) > 0;
     if (who.lacking.size() > who.holding.size()) {
       teller_ = who.holding.front();
-    } else if (lacks) {
-      other_ = who.holding[*lacks];
-    } else if (const auto holds = place_in(who.holding); holds && *holds < who.lacking.size()) {
-      other_ = who.lacking[*holds];
+      return;
+    }
+    const auto senders = plan.senders(host_of_seat);
+    for (const int lacking : who.lacking) {
+      const int sender = senders.at(lacking * plan.shards + shard) / plan.shards;
+      if (lacking == replicas_.rank()) from_ = sender;
+      if (sender == replicas_.rank()) to_.push_back(lacking);
     }
   }
 
   // Whether this rank has anything to do with it, and whether it is to get the state.
-  bool takes_part() const { return teller_ || other_; }
+  bool takes_part() const { return teller_ || from_ || !to_.empty(); }
   bool takes() const { return takes_; }
-  // One tensor. Every rank that takes part hands over the same ones in the same order.
-  Transfer hand_over(const at::Tensor& tensor, std::string_view name) {
-    if (teller_) return replicas_.broadcast(tensor, *teller_, name);
-    return takes_ ? replicas_.receive(tensor, *other_, name)
-                  : replicas_.send(tensor, *other_, name);
+  // Begins with one tensor. Every rank that takes part hands over the same ones in the same order.
+  void hand_over(const at::Tensor& tensor, std::string_view name) {
+    if (teller_) transfers_.push_back(replicas_.broadcast(tensor, *teller_, name));
+    if (from_) transfers_.push_back(replicas_.receive(tensor, *from_, name));
+    for (const int to : to_) transfers_.push_back(replicas_.send(tensor, to, name));
+  }
+  // All are waited for, so that none still writes when the first error is told.
+  Result<void> wait() {
+    Result<void> outcome;
+    for (auto& transfer : std::exchange(transfers_, {}))
+      if (auto done = transfer.wait(); outcome && !done) outcome = std::move(done);
+    return outcome;
   }
 
  private:
   Comm& replicas_;
   bool takes_ = false;
   std::optional<int> teller_;  // to all
-  std::optional<int> other_;   // to or from it
+  std::optional<int> from_;
+  std::vector<int> to_;
+  std::vector<Transfer> transfers_;  // begun
 };
 
 // What a rank's state consists of, in as few tensors as there may be.
@@ -75,10 +84,12 @@ Result<std::vector<std::string>> tell_names(Handover& handover,
   if (!handover.takes())
     for (const auto& [name, tensor] : mine) words += name + "\n";
   const auto size = at::full({1}, static_cast<std::int64_t>(words.size()), at::kLong);
-  TRY(handover.hand_over(size, "the size of the optimizer's names").wait());
+  handover.hand_over(size, "the size of the optimizer's names");
+  TRY(handover.wait());
   const auto bytes = at::empty({size.item<std::int64_t>() + 1}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), words.data(), words.size());
-  TRY(handover.hand_over(bytes, "the optimizer's names").wait());
+  handover.hand_over(bytes, "the optimizer's names");
+  TRY(handover.wait());
   words.assign(static_cast<const char*>(bytes.const_data_ptr()),
                static_cast<std::size_t>(bytes.numel() - 1));
   std::vector<std::string> names;
@@ -101,14 +112,9 @@ Result<std::vector<NamedTensor>> optimizer_state(Handover& handover, Stepper& op
 
 Result<void> hand_over_all(Handover& handover, const Training& training) {
   auto optimizer = TRY(optimizer_state(handover, training.optimizer));
-  std::vector<Transfer> transfers;
   for (const auto& [name, tensor] : tensors_of(training, std::move(optimizer)))
-    transfers.push_back(handover.hand_over(tensor, name));
-  // All are waited for, so that none still writes when the first error is told.
-  Result<void> outcome;
-  for (auto& transfer : transfers)
-    if (auto done = transfer.wait(); outcome && !done) outcome = std::move(done);
-  return outcome;
+    handover.hand_over(tensor, name);
+  return handover.wait();
 }
 
 }  // namespace
@@ -117,7 +123,8 @@ Result<void> refill(const RecoveryPlan& plan, const Training& training) {
   if (plan.newcomers.empty()) return {};
   const at::NoGradGuard no_grad;
   auto& mesh = training.model.mesh();
-  Handover handover(mesh.replicate(), plan.replicas_of(mesh.shard().rank()));
+  const auto places = TRY(mesh.places());
+  Handover handover(plan, places.host_of_rank(), mesh);
   if (handover.takes_part()) TRY(hand_over_all(handover, training));
   // Who has nothing to do waits here: what it would begin next has shorter bounds than a refill.
   TRY(mesh.world().reduce(0, Reduction::maximum, "the newcomers have their state"));

@@ -22,7 +22,8 @@ using trainings_for_test::kRanks;
 struct Case {
   std::string policy;
   std::vector<int> newcomers;
-  std::vector<int> whose;  // by rank: whose state it has afterwards
+  std::vector<int> whose;      // by rank: whose state it has afterwards
+  std::string hosts = "aaaa";  // of the ranks
 };
 
 std::vector<NamedTensor> state_of(const ShardedModel& model, Optimizer& optimizer) {
@@ -36,14 +37,16 @@ std::vector<NamedTensor> state_of(const ShardedModel& model, Optimizer& optimize
 // Each rank's state is its number, also where it is a newcomer.
 TEST(Refill, NewcomersHaveTheStateOfOneThatHoldsItAndNobodyElseIsTouched) {
   const std::vector<Case> cases{
-      {"ddp", {3}, {0, 1, 2, 0}},       {"ddp", {0, 3}, {1, 1, 2, 2}},
+      {"ddp", {3}, {0, 1, 2, 0}},         {"ddp", {0, 3}, {1, 1, 2, 2}},
       {"ddp", {0, 1, 3}, {2, 2, 2, 2}},  // too few are left for one each
-      {"mics:2", {3}, {0, 1, 2, 1}},    {"mics:2", {0, 3}, {2, 1, 2, 1}},
+      {"mics:2", {3}, {0, 1, 2, 1}},      {"mics:2", {0, 3}, {2, 1, 2, 1}},
+      {"ddp", {2}, {0, 1, 3, 3}, "aabb"}, {"ddp", {0, 1}, {2, 2, 2, 3}, "aaab"},
   };
   const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     const at::NoGradGuard no_grad;
-    for (const auto& [policy, newcomers, whose] : cases) {
-      auto training = TRY(trainings_for_test::Training::start(self.mesh, policy, {}));
+    for (const auto& [policy, newcomers, whose, hosts] : cases) {
+      const auto mesh = self.mesh.on({hosts[static_cast<std::size_t>(self.rank)]});
+      auto training = TRY(trainings_for_test::Training::start(mesh, policy, {}));
       auto& model = *training->model;
       const auto state = state_of(model, *training->optimizer);
       for (const auto& [name, tensor] : state) tensor.fill_(self.rank);
