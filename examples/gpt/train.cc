@@ -140,7 +140,9 @@ class Run {
   Result<void> turn();
   Result<void> step();
   Result<bool> recover(const Error& cause);
-  Training training() { return {*sharded_, *optimizer_, *sampler_}; }
+  Training training() {
+    return {*sharded_, *optimizer_, *sampler_, [this] { return open_checkpoints(); }};
+  }
   std::int64_t bytes_a_step() const { return sampler_->global_batch() * options_.model.context; }
 
   const TrainOptions& options_;
@@ -191,9 +193,12 @@ Result<void> Run::open_checkpoints() {
 Result<Outcome> Run::train() {
   auto& recovery = ranks_->recovery();
   const bool joins = recovery.joining();
-  if (joins) step_ = TRY(recovery.complete(training())).step;
-  TRY(open_checkpoints());
-  if (!joins) step_ = TRY(checkpoints_->resume(*sharded_, *optimizer_, *sampler_));
+  if (joins) {
+    step_ = TRY(recovery.complete(training())).step;
+  } else {
+    TRY(open_checkpoints());
+    step_ = TRY(checkpoints_->resume(*sharded_, *optimizer_, *sampler_));
+  }
   progress_.emplace(*reporter_, sharded_->mesh().rank(), step_, options_.steps, bytes_a_step());
   // Not before: only a step looks, and a program that has nothing to save may end at once.
   std::signal(SIGTERM, [](int) { told_to_stop = true; });
@@ -242,7 +247,7 @@ Result<void> Run::step() {
   return {};
 }
 
-// False if no replica needs this rank any more.
+// With its checkpoints open again; false if no replica needs this rank any more.
 Result<bool> Run::recover(const Error& cause) {
   const auto recovered = TRY(ranks_->recovery().recover(cause, training()));
   step_ = recovered.step;
@@ -256,7 +261,6 @@ Result<bool> Run::recover(const Error& cause) {
     progress_->news(recovered.story);
     reporter_->event(step_, recovered.story);
   }
-  TRY(open_checkpoints());
   return true;
 }
 

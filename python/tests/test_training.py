@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -64,6 +65,7 @@ class Told:
     stories: list[str]
     values: dict[str, Any]  # on rank 0
     is_whole: bool  # to the end; or it left, because no replica needed it
+    longest: float = 0  # seconds of a step, with all that befell it
 
 
 def mean_loss(model: nn.Module, samples: list[int]) -> Tensor:
@@ -76,19 +78,23 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# Where recovery is when a rank dies: it is about to read the state from storage; it has; all have.
+# Where recovery is when a rank dies: it is about to read the state from storage; it has; all have;
+# before that, all have met, and nobody has opened the checkpoints.
 DURING_RECOVERY = {
     "reading": (_checkpoints.Slots, "made_for"),
     "read": (_checkpoints.Slots, "set_steps"),
     "recovered": (_checkpoints.Checkpoints, "_ranks"),
+    "reopening": (_checkpoints.Checkpoints, "reopen"),
 }
 
 
-def die_behind(owner: Any, name: str) -> None:
+def die_at(owner: Any, name: str, *, is_done: bool) -> None:
+    """In the place of the act, or behind it."""
     act = getattr(owner, name)
 
     def last_act(*arguments: Any) -> None:
-        act(*arguments)
+        if is_done:
+            act(*arguments)
         die()
 
     setattr(owner, name, last_act)
@@ -110,7 +116,8 @@ def train(case: Case, folder: Path, dies_at: str) -> Told:
     try:
         for step in training.steps(STEPS):
             if step.number == DEADLY and dies_at in DURING_RECOVERY:
-                die_behind(*DURING_RECOVERY[dies_at])
+                die_at(*DURING_RECOVERY[dies_at], is_done=dies_at != "reopening")
+            begun = time.monotonic()
             with step:
                 loss = 0.0
                 for samples, weight in step:
@@ -127,6 +134,7 @@ def train(case: Case, folder: Path, dies_at: str) -> Told:
                 if step.number <= case.saves:
                     step.save()
                 reach("save")
+            told.longest = max(told.longest, time.monotonic() - begun)
     except SystemExit:
         return told
     told.values = {name: each.tolist() for name, each in lockstep.state_dict(model).items()}
@@ -344,6 +352,21 @@ def test_a_death_behind_what_was_read_goes_back_to_the_checkpoint_too(tmp_path: 
     assert "rank 0 died and was started again" in story
     assert "from memory" in story
     assert all(one.is_whole for one in told)
+
+
+@pytest.mark.parametrize("on_failure", ["shrink", "wait"])
+def test_a_death_before_the_checkpoints_are_open_again_holds_nobody_up(
+    on_failure: str, tmp_path: Path
+) -> None:
+    case = Case("ddp", on_failure=on_failure, more={0: "reopening"})
+    told = run(case, tmp_path)
+    story = expect_the_same(told, case)
+    assert (
+        "rank 0 died and was" if on_failure == "wait" else "rank 0 died; ranks 2 and 3"
+    ) in story
+    assert all(one.is_whole for one in told)
+    # Nobody waits for the dead until the meeting's time is over, which is 20 s.
+    assert max(one.longest for one in told) < 10
 
 
 def test_fewer_ranks_take_a_smaller_batch_at_a_smaller_rate_if_told_to(tmp_path: Path) -> None:

@@ -167,9 +167,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   const auto forced = TRY(parse_algorithm(algorithm));
   PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
   if (rank == 0 && size > 1) TRY(tell_settings(options, settings, algorithm));
-  auto endpoint = Endpoint::create(
-      {rank, size, options.host_id, options.secret, options.group, timeout, options.network},
-      rendezvous);
+  auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
+                                    timeout, options.network, options.crew},
+                                   rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().within(
         format("rank {} joining group '{}'", rank, options.group));

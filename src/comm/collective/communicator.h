@@ -48,6 +48,8 @@
 
 namespace lockstep {
 
+class Crew;
+
 struct CommunicatorOptions {
   int rank = 0;
   int size = 1;
@@ -58,6 +60,8 @@ struct CommunicatorOptions {
   NetworkOptions network = {};  // between hosts
   // Until all have met; zero: as long as the time-out of a call.
   Duration meeting = Duration(0);
+  // For create(): the ranks are members of it, and the death of one ends the meeting (check()).
+  Crew* crew = nullptr;
   // The algorithm between hosts, by name, wherever it fits; empty: as LOCKSTEP_ALGORITHM says, else
   // chosen for each call. The same on all ranks.
   std::string algorithm = {};

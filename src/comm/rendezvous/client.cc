@@ -68,13 +68,19 @@ Result<std::string> RendezvousClient::ask(char verb, std::string_view key, std::
                                           Deadline deadline) {
   const auto number = std::to_string(++requests_);
   const auto what = format("{} '{}' at {}", doing(verb), key, server_);
-  const auto exchange = [&]() -> Result<std::vector<std::string>> {
+  const auto exchange = [&]() -> Result<Answer> {
     TRY(send_frame(
         socket_, join_fields({number, std::string(1, verb), std::string(key), std::string(value)}),
         deadline));
     for (;;) {
-      auto answer = TRY(split_fields(TRY(next_frame(deadline)), 3));
-      if (answer[0] == number) return answer;  // else a late one, to a get that timed out
+      auto answer = TRY(try_answer());
+      if (!answer) {
+        TRY(wait_ready(socket_.fd(), POLLIN, deadline, "waiting for an answer"));
+        continue;
+      }
+      if (answer->front() == number) return *std::move(answer);
+      if (answer->front() == listening_) news_.push_back(answer->back());
+      // else a late one, to a get that timed out
     }
   };
   auto answer = exchange();
@@ -86,18 +92,38 @@ Result<std::string> RendezvousClient::ask(char verb, std::string_view key, std::
   return Error{code, (*answer)[2]}.within(what);
 }
 
-// What came of a frame stays when the deadline passes in the middle of it.
-Result<std::string> RendezvousClient::next_frame(Deadline deadline) {
+Result<void> RendezvousClient::listen_to(std::string_view prefix) {
+  listening_ = std::to_string(++requests_);
+  news_.clear();
+  auto sent = send_frame(socket_, join_fields({listening_, "N", std::string(prefix), ""}),
+                         Deadline::after(kSetBound));
+  if (!sent)
+    return std::move(sent).error().within(format("listening to '{}' at {}", prefix, server_));
+  return {};
+}
+
+Result<std::optional<std::string>> RendezvousClient::next_news() {
+  while (news_.empty()) {
+    auto answer = try_answer();
+    if (!answer) return std::move(answer).error().within("listening to " + server_);
+    if (!*answer) return std::optional<std::string>();
+    if ((*answer)->front() == listening_) news_.push_back((*answer)->back());
+  }
+  std::optional<std::string> news = std::move(news_.front());
+  news_.pop_front();
+  return news;
+}
+
+// Nothing when none has come whole; what came of it stays.
+Result<std::optional<RendezvousClient::Answer>> RendezvousClient::try_answer() {
   for (;;) {
-    if (auto frame = TRY(take_frame(received_, kAnswerLimit))) return *std::move(frame);
+    if (auto frame = TRY(take_frame(received_, kAnswerLimit)))
+      return std::optional(TRY(split_fields(*frame, 3)));
     std::byte chunk[16 * 1024];
     const auto got = TRY(socket_.try_recv(chunk));
-    if (!got)
-      TRY(wait_ready(socket_.fd(), POLLIN, deadline, "waiting for an answer"));
-    else if (*got == 0)
-      return Error{Code::peer_lost, "it closed the connection"};
-    else
-      received_.append(reinterpret_cast<const char*>(chunk), *got);
+    if (!got) return std::optional<Answer>();
+    if (*got == 0) return Error{Code::peer_lost, "it closed the connection"};
+    received_.append(reinterpret_cast<const char*>(chunk), *got);
   }
 }
 

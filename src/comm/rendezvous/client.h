@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
@@ -28,6 +32,12 @@ class RendezvousClient : public Rendezvous {
   // For each key that the client names; of more than a few the oldest must be set by then.
   Result<void> leave_behind(std::string_view key, std::string_view value);
 
+  // From now on next_news() tells each key that begins with the prefix, also those that are there
+  // already. Of two prefixes the later counts.
+  Result<void> listen_to(std::string_view prefix);
+  // Nothing if there is none yet: more may have come when fd() is readable. Does not wait.
+  Result<std::optional<std::string>> next_news();
+
   int fd() const { return socket_.fd(); }
 
  private:
@@ -35,10 +45,14 @@ class RendezvousClient : public Rendezvous {
       : socket_(std::move(socket)), server_(std::move(server)) {}
   Result<std::string> ask(char verb, std::string_view key, std::string_view value,
                           Deadline deadline);
-  Result<std::string> next_frame(Deadline deadline);
+  // number, status, value
+  using Answer = std::vector<std::string>;
+  Result<std::optional<Answer>> try_answer();
 
   Socket socket_;
-  std::string received_;        // the beginning of the next frame
+  std::string received_;   // the beginning of the next frame
+  std::string listening_;  // the number of the request
+  std::deque<std::string> news_;
   std::string server_;          // for error messages
   std::uint64_t requests_ = 0;  // numbers them, so that a late answer is told from the awaited one
 };

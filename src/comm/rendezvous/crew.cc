@@ -108,6 +108,23 @@ Result<Crew::Roll> Crew::with_replacements(Roll roll, Deadline deadline) {
   return roll;
 }
 
+Result<void> Crew::watch(const std::vector<int>& members) {
+  watched_.clear();
+  lost_.reset();
+  for (const int member : members) watched_.emplace(crew_key(generation_ + 1, member), member);
+  return place_->listen_to(format("crew/{}/", generation_ + 1));
+}
+
+Result<void> Crew::check() {
+  while (!lost_) {
+    const auto key = TRY(place_->next_news());
+    if (!key) return {};
+    if (const auto found = watched_.find(*key); found != watched_.end()) lost_ = found->second;
+  }
+  return Error{Code::peer_lost,
+               format("member {} has died, or given up, while the others met", *lost_)};
+}
+
 Result<Crew::Entered> Crew::enter(std::unique_ptr<RendezvousClient> place, int member, int members,
                                   std::string_view words, Deadline deadline) {
   Entered entered{Crew(std::move(place), member, numbers(members)), {}};

@@ -14,6 +14,9 @@
 //
 // The will of the next generation is left before a member speaks in this one: at no moment can it
 // die without leaving a word in every generation that others wait for.
+//
+// Members that meet elsewhere, to make groups, listen to the keys of the next generation meanwhile:
+// there stands who has died since, and who has given up and waits for the others there.
 #pragma once
 
 #include <map>
@@ -53,10 +56,16 @@ class Crew {
   // timeout: nobody came, on all members alike.
   Result<Roll> with_replacements(Roll roll, Deadline deadline);
 
+  // From now on check() looks for any of these members, until the crew meets again.
+  Result<void> watch(const std::vector<int>& members);
+  // peer_lost: one of them has died, or has gone on to the next meeting; then a group of all of
+  // them will not come about. Does not wait; fd() is readable when there may be more to know.
+  Result<void> check();
+
   int member() const { return member_; }
   // How often the crew has met.
   int generation() const { return generation_; }
-  // Of the connection that tells a death: a forked child must close it.
+  // Of the connection that tells deaths: a forked child must close it.
   int fd() const { return place_->fd(); }
 
  private:
@@ -69,6 +78,8 @@ class Crew {
   int member_;
   std::vector<int> members_;  // of the crew, ascending
   int generation_ = 0;
+  std::map<std::string, int> watched_;  // members, by the key that tells
+  std::optional<int> lost_;             // the first of them
 };
 
 struct Crew::Entered {

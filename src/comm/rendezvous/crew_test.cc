@@ -4,11 +4,13 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/format.h"
 #include "base/random.h"
 #include "comm/rendezvous/server.h"
+#include "net/socket.h"
 
 namespace lockstep {
 namespace {
@@ -63,6 +65,32 @@ TEST(Rendezvous, AWillIsExecutedWhenTheConnectionEndsUnlessTheKeyIsSet) {
   EXPECT_EQ(heir->get("a", in_time()).value(), "said");
 }
 
+std::string next_news(RendezvousClient& listener) {
+  for (;;) {
+    const auto news = listener.next_news().value();
+    if (news) return *news;
+    if (!wait_ready(listener.fd(), POLLIN, in_time(), "news")) return "none";
+  }
+}
+
+TEST(Rendezvous, WhoListensIsToldTheKeysThatAreThereAndThoseThatComeBesidesItsAnswers) {
+  Hall hall;
+  auto speaker = hall.client();
+  auto listener = hall.client();
+  ASSERT_TRUE(speaker->set("a/1", "x"));
+  ASSERT_TRUE(listener->listen_to("a/"));
+  ASSERT_TRUE(speaker->leave_behind("a/3", "z"));
+  ASSERT_TRUE(speaker->set("b/2", "y"));
+  ASSERT_TRUE(speaker->set("a/2", "y"));
+  EXPECT_EQ(listener->get("a/2", in_time()).value(), "y");  // the news has come before
+  EXPECT_EQ(next_news(*listener), "a/1");
+  EXPECT_EQ(next_news(*listener), "a/2");
+  EXPECT_EQ(listener->next_news().value(), std::nullopt);
+  speaker.reset();
+  EXPECT_EQ(listener->get("a/3", in_time()).value(), "z");
+  EXPECT_EQ(next_news(*listener), "a/3");
+}
+
 TEST(Rendezvous, WillsAreBounded) {
   Hall hall;
   auto client = hall.client();
@@ -115,6 +143,40 @@ TEST(Crew, AllReadTheSameThoughMembersDieMeanwhile) {
     EXPECT_NE(read[0].find("0:here"), std::string::npos) << read[0];
     EXPECT_NE(read[0].find("2:here 3:here"), std::string::npos) << read[0];
   }
+}
+
+// Waits for news.
+Error loss(Crew& self) {
+  for (;;) {
+    if (auto checked = self.check(); !checked) return checked.error();
+    if (auto ready = wait_ready(self.fd(), POLLIN, in_time(), "news"); !ready) return ready.error();
+  }
+}
+
+TEST(Crew, WhoWatchesLearnsThatOneHasDiedOrGoneOnButNotOfThoseItDoesNotWatch) {
+  Hall hall;
+  auto crew = hall.crew(4);
+  auto& self = *crew[0];
+  ASSERT_TRUE(self.watch({0, 2}));
+  EXPECT_TRUE(self.check());
+  crew[1].reset();
+  EXPECT_TRUE(hall.client()->get("crew/1/1", in_time()));
+  EXPECT_TRUE(self.check());
+  crew[2].reset();
+  const auto died = loss(self);
+  EXPECT_EQ(died.code, Code::peer_lost);
+  EXPECT_NE(died.message.find("member 2 has died"), std::string::npos) << died.message;
+  EXPECT_EQ(self.check().error().code, Code::peer_lost);  // also later
+
+  std::thread other([&] { EXPECT_TRUE(crew[3]->meet("here", in_time())); });
+  ASSERT_TRUE(self.meet("here", in_time()));
+  other.join();
+  ASSERT_TRUE(self.watch({0, 3}));
+  EXPECT_TRUE(self.check());
+  std::thread gone_on([&] { (void)crew[3]->meet("again", in_time()); });
+  EXPECT_NE(loss(self).message.find("member 3"), std::string::npos);
+  EXPECT_TRUE(self.meet("again", in_time()));
+  gone_on.join();
 }
 
 TEST(Crew, WhoNeitherComesNorDiesIsNamed) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <list>
 #include <map>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct Connection {
   Stage stage = Stage::hello;
   std::string received, unsent;
   std::vector<Waiting> waiting;
+  std::optional<Waiting> listening;  // to all keys that begin with its key
   std::vector<Will> wills;
   bool refused = false;  // closes when `unsent` is out
 };
@@ -190,6 +192,8 @@ class RendezvousServer::Impl {
       reply(one, number, set(key, value));
     } else if (verb == "W") {
       reply(one, number, keep_will(one, {key, value}));
+    } else if (verb == "N") {
+      listen(one, {number, key});
     } else if (const auto entry = entries_.find(key); entry != entries_.end()) {
       reply(one, number, "ok", entry->second);
     } else {
@@ -204,7 +208,22 @@ class RendezvousServer::Impl {
   Result<void> set(const std::string& key, const std::string& value) {
     TRY(store(key, value));
     release_waiting(key, value);
+    tell_news(key);
     return {};
+  }
+
+  // Each key that is there, or comes, is an answer of its own.
+  void listen(Connection& one, Waiting news) {
+    for (auto entry = entries_.lower_bound(news.key);
+         entry != entries_.end() && entry->first.starts_with(news.key); ++entry)
+      reply(one, news.number, "ok", entry->first);
+    one.listening = std::move(news);
+  }
+
+  void tell_news(const std::string& key) {
+    for (auto& one : connections_)
+      if (one.listening && key.starts_with(one.listening->key))
+        reply(one, one.listening->number, "ok", key);
   }
 
   Result<void> keep_will(Connection& one, Will will) {

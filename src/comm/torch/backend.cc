@@ -73,7 +73,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
                             .group = options->group_name,
                             .timeout = options->timeout,
                             .meeting = reunion_.meeting,
-                            .generation = reunion_.generation};
+                            .generation = reunion_.generation,
+                            .crew = reunion_.crew.lock()};
   auto backend = store ? connect_through(store, part) : connect_at_meeting_place(part);
   if (!backend) raise(backend.error());
   return *std::move(backend);

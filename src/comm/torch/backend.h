@@ -35,6 +35,7 @@ namespace lockstep {
 struct Reunion {
   int generation = 0;
   Duration meeting = Duration(0);
+  std::weak_ptr<Crew> crew = {};
 };
 
 class Backend : public c10d::Backend {

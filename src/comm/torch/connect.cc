@@ -85,10 +85,11 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secre
                                    .group = options.group,
                                    .timeout = options.timeout,
                                    .network = TRY(network_options_of(own_environment())),
-                                   .meeting = options.meeting};
+                                   .meeting = options.meeting,
+                                   .crew = options.crew.get()};
   communicator.host_id = TRY(host_id());
   return Backend::create(std::move(communicator), rendezvous,
-                         {options.generation, options.meeting});
+                         {options.generation, options.meeting, options.crew});
 }
 
 // How often this rank has used the store: a group made again under the same name, after the first

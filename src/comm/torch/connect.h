@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <c10/util/intrusive_ptr.h>
@@ -18,6 +19,8 @@ class Store;
 
 namespace lockstep {
 
+class Crew;
+
 struct ConnectOptions {
   int rank = 0;
   int size = 1;
@@ -27,6 +30,9 @@ struct ConnectOptions {
   // Of ranks that meet again after a death, in which the number of groups that they have made
   // differs: how often they have met.
   int generation = 0;
+  // Of which these ranks are members: its check() ends the meeting. Shared, since parts of the
+  // group are made later, if the crew is there then.
+  std::shared_ptr<Crew> crew = nullptr;
 };
 
 // A backend whose ranks meet in the store. The secret is that of LOCKSTEP_SECRET_FILE; without it,

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,20 +19,15 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <torch/nn/module.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/random.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
-#include "net/socket.h"
 #include "train/agreement.h"
 #include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
@@ -41,6 +35,7 @@
 #include "train/checkpoint/resume.h"
 #include "train/optimizer.h"
 #include "train/recovery/doomed_for_test.h"
+#include "train/recovery/processes_for_test.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {
@@ -48,6 +43,8 @@ namespace {
 
 using doomed_for_test::Doomed;
 using layouts_for_test::Folder;
+using processes_for_test::Process;
+using processes_for_test::say;
 using namespace std::chrono_literals;
 
 constexpr int kRanks = 4;
@@ -55,6 +52,8 @@ constexpr int kBatch = 12;
 constexpr int kSteps = 8;
 constexpr int kDeadly = 4;  // the step in which somebody dies
 constexpr auto kBound = 30s;
+// A recovery takes well under a second; what waits for a dead rank takes RecoveryOptions::meeting.
+constexpr auto kSoon = 10s;
 
 // Where it is killed.
 enum class Point { gather, hop1, hop2, norm, behind, save, random, decided };
@@ -63,7 +62,8 @@ struct Scenario {
   std::string policy = "ddp";
   OnDeath on_failure = OnDeath::shrink;
   int victim = 1;
-  int late = -1;  // at Point::decided: who does not get the decision that all others got
+  int second = -1;  // who dies when it has recovered from that, before it opens its checkpoints
+  int late = -1;    // at Point::decided: who does not get the decision that all others got
   Point point = Point::gather;
   std::uint64_t seed = 0;  // of a random point
   BatchOfFewer batch = BatchOfFewer::kept;
@@ -118,16 +118,18 @@ class Net : public torch::nn::Module {
   at::Tensor last, seen;
 };
 
-void say(int fd, const std::string& line) { LS_CHECK(write_all(fd, line + "\n").has_value()); }
+// What becomes of a rank.
+enum class Fate { lives, dies, dies_second };
 
 // What runs in each rank; in one process that nobody disturbs too.
 class Program {
  public:
-  Program(Scenario scenario, std::filesystem::path folder, int report, bool mortal)
+  Program(Scenario scenario, std::filesystem::path folder, int report, Fate fate)
       : scenario_(std::move(scenario)),
         folder_(std::move(folder)),
         report_(report),
-        mortal_(mortal) {}
+        mortal_(fate == Fate::dies),
+        second_(fate == Fate::dies_second) {}
 
   Result<void> run() {
     at::set_num_threads(1);
@@ -143,24 +145,26 @@ class Program {
     optimizer_ = TRY(
         Optimizer::create(*model_, {.method = AdamW{}, .learning_rate = 0.02, .clip_norm = 0.5}));
     joined_ = recovery_->joining();
-    if (joined_)
+    if (joined_) {
       step_ = TRY(complete());
-    else
+    } else {
       step_ = TRY(resume(folder_, *model_, *optimizer_, sampler_));
-    TRY(open_checkpoints());
+      TRY(open_checkpoints());
+    }
     while (step_ < kSteps) {
       if (alone() && step_ + 1 == kDeadly && scenario_.batch == BatchOfFewer::rescaled) rescale();
       TRY(recovery_->begin_step(step_, training()));
       const auto done = train_step();
       if (done) continue;
       say(report_, "broken");
+      const auto begun = std::chrono::steady_clock::now();
       const auto decided = optimizer_->decided();
       const auto recovered = TRY(recovery_->recover(done.error(), training()));
+      if (std::chrono::steady_clock::now() - begun > kSoon) say(report_, "too long");
       if (optimizer_->decided() > decided) say(report_, "caught up");
       say(report_, format("recovered {}", recovered.story));
       if (recovered.leaves) return {};
       step_ = recovered.step;
-      TRY(open_checkpoints());
     }
     TRY(checkpoints_->finish());
     say(report_, format("end {:.17g}", TRY(checksum())));
@@ -169,12 +173,20 @@ class Program {
 
  private:
   static bool alone() { return std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr; }
-  Training training() { return {*model_, *optimizer_, sampler_}; }
+  Training training() { return training_by(*optimizer_); }
+  Training training_by(Stepper& optimizer) {
+    return {*model_, optimizer, sampler_, [this] { return reopen(); }};
+  }
 
   Result<std::int64_t> complete() {
     Doomed doomed(*optimizer_);
     Stepper& optimizer = mortal_ ? static_cast<Stepper&>(doomed) : *optimizer_;
-    return TRY(recovery_->complete({*model_, optimizer, sampler_})).step;
+    return TRY(recovery_->complete(training_by(optimizer))).step;
+  }
+
+  Result<void> reopen() {
+    if (second_) std::raise(SIGKILL);
+    return open_checkpoints();
   }
 
   Result<void> open_checkpoints() {
@@ -267,7 +279,7 @@ class Program {
   const Scenario scenario_;
   const std::filesystem::path folder_;
   const int report_;
-  const bool mortal_;
+  const bool mortal_, second_;
   Net net_;
   Sampler sampler_ = Sampler::create(1000, kBatch, 3).value();
   std::unique_ptr<Recovery> recovery_;
@@ -277,41 +289,6 @@ class Program {
   std::int64_t step_ = 0;
   bool joined_ = false;  // in place of another
   bool broke_ = false;   // at Point::decided; the step may be done again
-};
-
-// A rank's process and what it says.
-struct Process {
-  pid_t pid = 0;
-  Fd output;
-
-  static Process start(const std::function<Result<void>(int report)>& body) {
-    int ends[2];
-    LS_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
-    const pid_t pid = ::fork();
-    if (pid != 0) {
-      ::close(ends[1]);
-      return {pid, Fd(ends[0])};
-    }
-    ::close(ends[0]);
-    const auto done = body(ends[1]);
-    if (!done) say(ends[1], format("error {}", done.error().message));
-    std::fflush(nullptr);
-    ::_exit(done ? 0 : 1);
-  }
-
-  // Until it ends; ended for it at the deadline.
-  std::string read_all(Deadline deadline) {
-    std::string text;
-    char chunk[4096];
-    while (wait_ready(output.get(), POLLIN, deadline, "reading")) {
-      const auto got = ::read(output.get(), chunk, sizeof chunk);
-      if (got <= 0) break;
-      text.append(chunk, static_cast<std::size_t>(got));
-    }
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-    return text;
-  }
 };
 
 // What ranks said, put together.
@@ -335,11 +312,11 @@ struct Told {
   }
 };
 
-// In a process of its own: this one must not begin any of torch's threads, for it forks.
+// In a process of its own: this one must not begin any threads, for it forks.
 Told alone(const Scenario& scenario) {
   Folder folder;
-  auto process =
-      Process::start([&](int report) { return Program(scenario, folder, report, false).run(); });
+  auto process = Process::start(
+      [&](int report) { return Program(scenario, folder, report, Fate::lives).run(); });
   Told told;
   told.add("alone", process.read_all(Deadline::after(kBound)));
   return told;
@@ -354,52 +331,69 @@ class Gang {
  public:
   explicit Gang(Scenario scenario) : scenario_(std::move(scenario)) {
     LS_CHECK(write_file(folder_ / "secret", secret_.hex()).has_value());
-    server_ = RendezvousServer::start("127.0.0.1", 0, secret_).value();
   }
+  ~Gang() { place_.read_all(Deadline::after(0s)); }
 
   Told finish() {
     for (int rank = 0; rank < kRanks; ++rank)
-      processes_.push_back(start(rank, false, rank == scenario_.victim));
-    std::optional<Process> replacement;
+      processes_.push_back(start(rank, false,
+                                 rank == scenario_.victim   ? Fate::dies
+                                 : rank == scenario_.second ? Fate::dies_second
+                                                            : Fate::lives));
     Told told;
     if (scenario_.on_failure == OnDeath::wait) {
-      told.add("victim", process(scenario_.victim).read_all(Deadline::after(kBound)));
-      if (scenario_.kills_replacement)
-        told.add("doomed", start(scenario_.victim, true, true).read_all(Deadline::after(kBound)));
-      replacement = start(scenario_.victim, true, false);
+      replace(scenario_.victim, told);
+      if (scenario_.second >= 0) replace(scenario_.second, told);
     }
     const auto deadline = Deadline::after(kBound);
     for (int rank = 0; rank < kRanks; ++rank)
-      if (!replacement || rank != scenario_.victim)
-        told.add(format("rank {}", rank), process(rank).read_all(deadline));
-    if (replacement) told.add("replacement", replacement->read_all(deadline));
+      told.add(format("rank {}", rank), process(rank).read_all(deadline));
     return told;
   }
 
  private:
   Process& process(int rank) { return processes_[static_cast<std::size_t>(rank)]; }
 
-  Process start(int rank, bool replaces, bool mortal) {
-    return Process::start([&, rank, replaces, mortal](int report) {
+  // Once it has died.
+  void replace(int rank, Told& told) {
+    told.add(format("dead rank {}", rank), process(rank).read_all(Deadline::after(kBound)));
+    if (scenario_.kills_replacement)
+      told.add("doomed", start(rank, true, Fate::dies).read_all(Deadline::after(kBound)));
+    process(rank) = start(rank, true, Fate::lives);
+  }
+
+  // In a process of its own, so that this one has no thread whose locks a fork would copy.
+  Process start_place() const {
+    return Process::start([&](int report) -> Result<void> {
+      const auto server = TRY(RendezvousServer::start("127.0.0.1", 0, secret_));
+      say(report, format("{}", server->port()));
+      ::alarm(600);  // if nobody is left to kill it
+      for (;;) ::pause();
+    });
+  }
+
+  Process start(int rank, bool replaces, Fate fate) {
+    return Process::start([&, rank, replaces, fate](int report) {
       const std::map<std::string, std::string> environment{
           {"RANK", format("{}", rank)},
           {"WORLD_SIZE", format("{}", kRanks)},
-          {"LOCKSTEP_RENDEZVOUS", format("127.0.0.1:{}", server_->port())},
+          {"LOCKSTEP_RENDEZVOUS", format("127.0.0.1:{}", port_)},
           {"LOCKSTEP_SECRET_FILE", (folder_ / "secret").string()},
           {"LOCKSTEP_HOST_ID", "test"},
           {"LOCKSTEP_ADDRESS", "127.0.0.1"},
           {"LOCKSTEP_ON_FAILURE", scenario_.on_failure == OnDeath::wait ? "wait" : "shrink"},
           {"LOCKSTEP_REPLACES", replaces ? "1" : "0"}};
       for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-      return Program(scenario_, folder_ / "checkpoints", report, mortal).run();
+      return Program(scenario_, folder_ / "checkpoints", report, fate).run();
     });
   }
 
   const Scenario scenario_;
   Folder folder_;
   const Secret secret_ = Secret::random();
-  std::unique_ptr<RendezvousServer> server_;
-  std::vector<Process> processes_;
+  Process place_ = start_place();
+  const std::string port_ = place_.read_line(Deadline::after(kBound));
+  std::vector<Process> processes_;  // by rank
 };
 
 // `ends`: how many ranks train to the end.
@@ -479,6 +473,34 @@ TEST(Recovery, ARankThatDiesWhileItGetsItsStateIsReplacedToo) {
     expect_undisturbed(told, kRanks);
     EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
   }
+}
+
+// Nobody has met it in the new groups, and nobody waits until it is out of time. One story tells of
+// both.
+TEST(Recovery, ARankThatDiesBetweenTheRecoveryAndTheOpeningOfTheCheckpointsIsRecoveredFromToo) {
+  for (const int second : {0, 2, 3}) {
+    SCOPED_TRACE(second);
+    const auto told = Gang({.policy = "ddp", .second = second, .point = Point::hop1}).finish();
+    expect_undisturbed(told, 2);
+    EXPECT_EQ(told.all.find("too long"), std::string::npos) << told.all;
+    EXPECT_NE(
+        told.all.find(second == 0 ? "ranks 0 and 1 died" : format("ranks 1 and {} died", second)),
+        std::string::npos)
+        << told.all;
+  }
+}
+
+TEST(Recovery, SoIsOneWhoseReplacementsAreWaitedFor) {
+  const auto told = Gang({.policy = "mics:2",
+                          .on_failure = OnDeath::wait,
+                          .victim = 1,
+                          .second = 2,
+                          .point = Point::hop1})
+                        .finish();
+  expect_undisturbed(told, kRanks);
+  EXPECT_EQ(told.all.find("too long"), std::string::npos) << told.all;
+  EXPECT_NE(told.all.find("ranks 1 and 2 died and were started again"), std::string::npos)
+      << told.all;
 }
 
 TEST(Recovery, WhatNobodyElseHoldsComesFromStorage) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -59,12 +60,20 @@ Result<Standings> standings_in(const Crew::Roll& roll) {
   return standings;
 }
 
+std::vector<int> numbers(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+void add(std::vector<int>& to, const std::vector<int>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+  std::sort(to.begin(), to.end());
+  to.erase(std::unique(to.begin(), to.end()), to.end());
+}
+
 // Of the plan before, which another death broke: nobody has told who was gone then.
 void tell_too(RecoveryPlan& plan, const RecoveryPlan& broken) {
-  const auto add = [](std::vector<int>& to, const std::vector<int>& more) {
-    to.insert(to.end(), more.begin(), more.end());
-    std::sort(to.begin(), to.end());
-  };
   add(plan.gone, broken.gone);
   add(plan.leaving, broken.leaving);
 }
@@ -93,7 +102,8 @@ struct Recovery::Impl {
   RecoveryOptions options;
   int member = 0;
   int members = 1;
-  std::optional<Crew> crew;  // nothing: an error is an error
+  // Null: an error is an error. Shared with groups being made, which its members' deaths end.
+  std::shared_ptr<Crew> crew;
   std::unique_ptr<ForkGuard> guard;
   std::optional<RecoveryPlan> plan;  // by which the groups were made last
   bool newcomer = false;             // and its state is not there yet
@@ -113,6 +123,7 @@ struct Recovery::Impl {
   int generation() const { return crew ? crew->generation() : 0; }
   int rank() const { return plan ? plan->seat_of(member).value() : member; }
   int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
+  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(Duration bound) const;
   Result<Mesh> new_mesh() const;
   Result<void> find_seats(const Training& training);
   void keep_beginning(std::int64_t step, const Training& training);
@@ -149,12 +160,12 @@ Result<void> Recovery::Impl::join() {
   auto client =
       TRY(RendezvousClient::connect(place->second, secret, Deadline::after(options.patience)));
   if (!options.replaces) {
-    crew.emplace(TRY(Crew::join(std::move(client), member, members)));
+    crew = std::make_shared<Crew>(TRY(Crew::join(std::move(client), member, members)));
   } else {
     const Standing mine{.newcomer = true};
     auto entered = TRY(Crew::enter(std::move(client), member, members, words_of(mine),
                                    Deadline::after(options.patience)));
-    crew.emplace(std::move(entered.crew));
+    crew = std::make_shared<Crew>(std::move(entered.crew));
     plan = TRY(plan_to_refill(TRY(standings_in(entered.roll))));
     seats.assign(plan->seats.begin(), plan->seats.end());
     newcomer = true;
@@ -165,31 +176,28 @@ Result<void> Recovery::Impl::join() {
   return {};
 }
 
+// All ranks as they are numbered now. At the start they may come late, later they are all there.
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(Duration bound) const {
+  if (!crew) return connect_from_environment(bound);
+  return group_at_meeting_place({.rank = rank(),
+                                 .size = ranks(),
+                                 .timeout = bound,
+                                 .meeting = plan ? options.meeting : bound,
+                                 .generation = generation(),
+                                 .crew = crew});
+}
+
 // By number: whoever stays together in a replica was put there for being close.
 Result<Mesh> Recovery::Impl::new_mesh() const {
-  auto world = TRY(group_at_meeting_place({.rank = rank(),
-                                           .size = ranks(),
-                                           .timeout = options.patience,
-                                           .meeting = options.meeting,
-                                           .generation = generation()}));
-  return TRY(Mesh::replicas(std::move(world), options.patience)).cut_by_number(plan->shards);
+  if (crew) TRY(crew->watch(plan ? plan->seats : numbers(members)));
+  auto mesh = TRY(Mesh::replicas(TRY(group(options.patience)), options.patience));
+  if (plan) return mesh.cut_by_number(plan->shards);
+  return mesh;
 }
 
-Result<Mesh> Recovery::mesh() {
-  if (impl_->plan) return impl_->new_mesh();
-  return Mesh::replicas(TRY(connect_from_environment(impl_->options.patience)),
-                        impl_->options.patience);
-}
+Result<Mesh> Recovery::mesh() { return impl_->new_mesh(); }
 
-Result<Comm> Recovery::apart(Duration bound) {
-  if (impl_->generation() == 0) return Comm(TRY(connect_from_environment(bound)), bound);
-  return Comm(TRY(group_at_meeting_place({.rank = impl_->rank(),
-                                          .size = impl_->ranks(),
-                                          .timeout = bound,
-                                          .meeting = impl_->options.meeting,
-                                          .generation = impl_->generation()})),
-              bound);
-}
+Result<Comm> Recovery::apart(Duration bound) { return Comm(TRY(impl_->group(bound)), bound); }
 
 bool Recovery::joining() const { return impl_->newcomer; }
 
@@ -262,12 +270,16 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
   LS_LOG(warning, "rank {}: {}", training.model.mesh().rank(), cause.message);
   Error last = cause;
   const auto noticed = Steady::now();
+  std::vector<int> came;  // by plans that another death broke
   for (int tries = 0; tries < self.members; ++tries) {
     const auto begin = Steady::now();
     // Before the meeting: when all have spoken, nobody writes into anybody's memory any more.
     training.model.mesh().leave();
     auto plan = TRY(self.meet(last, training));
-    if (tries > 0) tell_too(plan, *self.plan);
+    if (tries > 0) {
+      tell_too(plan, *self.plan);
+      add(came, self.plan->newcomers);
+    }
     self.plan = std::move(plan);
     self.unread = self.unread || self.plan->from_storage;
     const auto met = since(begin);
@@ -286,8 +298,9 @@ Result<Recovered> Recovery::recover(const Error& cause, const Training& training
     if (recovered) {
       recovered->meeting = met;
       recovered->connecting = connected - met;
-      recovered->story =
-          story_of(*self.plan, recovered->step, since(noticed)) + self.rescale(training);
+      auto told = *self.plan;
+      add(told.newcomers, came);
+      recovered->story = story_of(told, recovered->step, since(noticed)) + self.rescale(training);
       return recovered;
     }
     // Somebody died meanwhile: those who are left meet once more.
@@ -334,6 +347,7 @@ Result<Recovered> Recovery::Impl::go_on(const Training& training) {
   newcomer = unread = false;
   // What a death before the next step begins goes back to: of those who read it is the checkpoint.
   keep_beginning(recovered.step, training);
+  TRY(training.reopen());
   return recovered;
 }
 

@@ -4,6 +4,7 @@
 //   auto recovery = TRY(Recovery::start(TRY(recovery_options_from_environment())));
 //   auto mesh = TRY(recovery->mesh());
 //   auto model = TRY(shard(module, mesh, policy, blocks, recovery->values()));  // and an optimizer
+//   Training training{*model, optimizer, sampler, [&] { return open_checkpoints(); }};
 //   std::int64_t step = recovery->joining() ? TRY(recovery->complete(training)).step : ...;
 //   while (step < steps) {
 //     recovery->begin_step(step, training);
@@ -69,6 +70,9 @@ struct Training {
   ShardedModel& model;
   Stepper& optimizer;
   Sampler& sampler;
+  // Makes anew what the program has made of apart(), its checkpoints say, whenever the ranks have
+  // met anew. A death in it is recovered from like any other.
+  std::function<Result<void>()> reopen = [] { return Result<void>(); };
 };
 
 struct Recovered {

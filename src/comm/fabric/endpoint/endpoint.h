@@ -35,6 +35,8 @@
 
 namespace lockstep {
 
+class Crew;
+
 struct EndpointOptions {
   int rank = 0;
   int size = 1;
@@ -43,6 +45,7 @@ struct EndpointOptions {
   std::string group;
   Duration timeout{};
   NetworkOptions network;
+  Crew* crew = nullptr;  // whose check() ends the meeting; its members are the peers
 };
 
 class Endpoint {

@@ -4,7 +4,8 @@
 // shared memory come the heaps of both, and from the lowest rank of a host its commons; the other
 // links begin with the names of both sides' providers. At last each tells all others whether it
 // shares memory with its whole host. Who waits for callers listens to those it has met, and who
-// gives up tells them: a death ends everybody's wait.
+// gives up tells them: a death ends everybody's wait. Of one that dies before it has met anybody
+// the crew tells, where there is one.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -23,6 +24,7 @@
 #include "comm/fabric/shm/host_share.h"
 #include "comm/fabric/shm/shm_link.h"
 #include "comm/fabric/tcp/tcp_transport.h"
+#include "comm/rendezvous/crew.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
 
@@ -33,6 +35,8 @@ namespace {
 constexpr auto kStrangerBound = std::chrono::seconds(5);
 // Who listens answers at once; an address that is not reached answers never.
 constexpr auto kConnectBound = std::chrono::seconds(30);
+// Who waits for a place asks the crew so often.
+constexpr auto kCrewPause = std::chrono::milliseconds(200);
 
 constexpr std::string_view kTcp = "tcp";
 
@@ -109,7 +113,7 @@ class EndpointMeeting {
   }
 
   Result<void> call(int peer) {
-    const auto place = TRY(parse_place(TRY(rendezvous_.get(place_key(peer), deadline_))));
+    const auto place = TRY(parse_place(TRY(place_of(peer))));
     if (!lowest_here_ && place.host_id == options_.host_id) lowest_here_ = peer;
     auto [socket, local] = TRY(connect(place));
     TRY(handshake_as_client(socket, options_.secret, options_.group, deadline_));
@@ -120,6 +124,16 @@ class EndpointMeeting {
     if (!(local && TRY(offer_shm(socket, peer))))
       TRY(agree_on_transport(socket, peer_info, Side::caller));
     return keep(std::move(socket), peer_info);
+  }
+
+  Result<std::string> place_of(int peer) {
+    if (options_.crew == nullptr) return rendezvous_.get(place_key(peer), deadline_);
+    for (;;) {
+      TRY(options_.crew->check());
+      const auto pause = Deadline::after(std::min<Duration>(kCrewPause, deadline_.left()));
+      auto place = rendezvous_.get(place_key(peer), pause);
+      if (place || place.error().code != Code::timeout || deadline_.passed()) return place;
+    }
   }
 
   // Unix if the host ids are equal and it works (containers may hide it), else TCP.
@@ -144,15 +158,19 @@ class EndpointMeeting {
       for (auto* listener : {&local, &remote})
         if (auto socket = TRY(listener->try_accept()); socket)
           return admit(std::move(*socket), listener == &local);
+      if (options_.crew != nullptr) TRY(options_.crew->check());
       TRY(wait_for_caller(local, remote));
       TRY(endpoint_->listen());
     }
   }
 
-  // Or for a word of somebody met already: the endpoint's epoll of people holds the lifelines.
+  // Or for a word of somebody met already, or of the crew: the endpoint's epoll of people holds the
+  // lifelines.
   Result<void> wait_for_caller(const Listener& local, const Listener& remote) {
     const Fd any(::epoll_create1(EPOLL_CLOEXEC));
-    for (const int fd : {local.fd(), remote.fd(), endpoint_->people_.get()}) {
+    std::vector<int> fds{local.fd(), remote.fd(), endpoint_->people_.get()};
+    if (options_.crew != nullptr) fds.push_back(options_.crew->fd());
+    for (const int fd : fds) {
       epoll_event event{};
       event.events = EPOLLIN;
       if (::epoll_ctl(any.get(), EPOLL_CTL_ADD, fd, &event) != 0)

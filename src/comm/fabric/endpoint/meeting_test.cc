@@ -1,4 +1,4 @@
-// What becomes of ranks that wait for callers when one that they have met is lost.
+// What becomes of ranks that wait for others when one is lost.
 #include <future>
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 
 #include "comm/fabric/endpoint/endpoint.h"
 #include "comm/rendezvous/client.h"
+#include "comm/rendezvous/crew.h"
 #include "comm/rendezvous/local.h"
 #include "comm/rendezvous/server.h"
 
@@ -91,6 +92,42 @@ TEST(Meeting, ARankThatDiesEndsTheWaitOfThoseItHasMet) {
   EXPECT_EQ(status, 0);
   ::close(port_ends[0]);
   ::close(port_ends[1]);
+}
+
+// Ranks of one crew; the one that is missing has died before it met anybody.
+TEST(Meeting, ARankThatDiesBeforeItComesEndsTheWaitOfItsCrew) {
+  for (const int missing : {0, 1, 2}) {
+    SCOPED_TRACE(missing);
+    auto server = RendezvousServer::start("127.0.0.1", 0, kSecret).value();
+    const auto client = [&] {
+      return RendezvousClient::connect("127.0.0.1", server->port(), kSecret, Deadline::after(10s))
+          .value();
+    };
+    auto dying = Crew::join(client(), missing, 3).value();
+    const auto begun = Deadline::after(10s);
+    std::vector<std::future<Result<void>>> others;
+    std::vector<std::promise<void>> here(3);
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == missing) continue;
+      others.push_back(std::async(std::launch::async, [&, rank]() -> Result<void> {
+        auto crew = TRY(Crew::join(client(), rank, 3));
+        TRY(crew.watch({0, 1, 2}));
+        here[static_cast<std::size_t>(rank)].set_value();
+        auto options = options_of(rank);
+        options.crew = &crew;
+        auto place = client();
+        TRY(Endpoint::create(options, *place));
+        return {};
+      }));
+    }
+    for (int rank = 0; rank < 3; ++rank)
+      if (rank != missing) here[static_cast<std::size_t>(rank)].get_future().wait();
+    {
+      const auto dead = std::move(dying);
+    }
+    for (auto& other : others) EXPECT_FALSE(other.get());
+    EXPECT_FALSE(begun.passed());
+  }
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+// For tests: forked processes that say something in lines. Whoever forks has no threads, whose
+// locks a child would find taken for ever: meeting places and undisturbed trainings get processes,
+// too.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/format.h"
+#include "base/result.h"
+#include "net/socket.h"
+
+namespace lockstep::processes_for_test {
+
+inline void say(int fd, const std::string& line) {
+  LS_CHECK(write_all(fd, line + "\n").has_value());
+}
+
+// A rank's process and what it says.
+struct Process {
+  pid_t pid = 0;
+  Fd output;
+
+  static Process start(const std::function<Result<void>(int report)>& body) {
+    int ends[2];
+    LS_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+    const pid_t pid = ::fork();
+    if (pid != 0) {
+      ::close(ends[1]);
+      return {pid, Fd(ends[0])};
+    }
+    ::close(ends[0]);
+    const auto done = body(ends[1]);
+    if (!done) say(ends[1], format("error {}", done.error().message));
+    std::fflush(nullptr);
+    ::_exit(done ? 0 : 1);
+  }
+
+  std::string read_line(Deadline deadline) const {
+    std::string line;
+    char c = 0;
+    while (wait_ready(output.get(), POLLIN, deadline, "reading") &&
+           ::read(output.get(), &c, 1) == 1 && c != '\n')
+      line += c;
+    return line;
+  }
+
+  // Until it ends; ended for it at the deadline.
+  std::string read_all(Deadline deadline) {
+    std::string text;
+    char chunk[4096];
+    while (wait_ready(output.get(), POLLIN, deadline, "reading")) {
+      const auto got = ::read(output.get(), chunk, sizeof chunk);
+      if (got <= 0) break;
+      text.append(chunk, static_cast<std::size_t>(got));
+    }
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return text;
+  }
+};
+
+}  // namespace lockstep::processes_for_test
