@@ -1,10 +1,10 @@
 // What bench/recover.py starts: a meeting place, or a rank that trains and may die.
 //
-//   bench_recover serve SECRET                 holds the meeting place;  says "port PORT"
+//   bench_recover serve                        holds the meeting place;  says "port PORT"
 //   bench_recover train POLICY STEPS [POINT STEP DELAY_US]
 //
-// A rank finds its environment as the agent sets it. It says, each with the moment on the monotonic
-// clock in seconds:
+// Both find their environment as the agent sets it, above all LOCKSTEP_SECRET_FILE: everybody sees
+// command lines. A rank says, each with the moment on the monotonic clock in seconds:
 //   step N LOSS T   (the mesh's rank 0) a step is done         broken T   it has an error
 //   dying T         it kills itself, at POINT of step STEP     recovered STEP T STORY
 //   end T           it has come to the end                     leaves T   no replica needs it
@@ -29,6 +29,7 @@
 #include <torch/nn/module.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/format.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
@@ -135,8 +136,10 @@ class Rank {
     const auto policy = TRY(parse_policy(policy_, mesh.world_size()));
     model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
     optimizer_ = TRY(Optimizer::create(*model_, {.learning_rate = 1e-3, .clip_norm = 1.0}));
-    if (recovery_->joining()) step_ = TRY(recovery_->complete(training())).step;
-    TRY(open_checkpoints());
+    if (recovery_->joining())
+      step_ = TRY(recovery_->complete(training())).step;
+    else
+      TRY(open_checkpoints());
     while (step_ < steps_) {
       const auto done = step();
       if (!done && !TRY(recover(done.error()))) return {};
@@ -147,7 +150,9 @@ class Rank {
   }
 
  private:
-  Training training() { return {*model_, *optimizer_, sampler_}; }
+  Training training() {
+    return {*model_, *optimizer_, sampler_, [this] { return open_checkpoints(); }};
+  }
 
   Result<void> open_checkpoints() {
     checkpoints_.reset();
@@ -199,7 +204,6 @@ class Rank {
       return false;
     }
     step_ = recovered.step;
-    TRY(open_checkpoints());
     say(format("recovered {} {:.6f} {}", step_, now(), recovered.story));
     return true;
   }
@@ -217,8 +221,9 @@ class Rank {
   std::int64_t step_ = 0;
 };
 
-int serve(const std::string& secret) {
-  auto server = RendezvousServer::start("127.0.0.1", 0, Secret::from_hex(secret).value()).value();
+int serve() {
+  const auto secret = Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
+  auto server = RendezvousServer::start("127.0.0.1", 0, secret.value()).value();
   say(format("port {}", server->port()));
   for (std::string line; std::getline(std::cin, line);) {
   }
@@ -238,7 +243,7 @@ int train(int argc, char** argv) {
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve(argv[2]);
+  if (argc == 2 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve();
   if (argc >= 4 && std::strcmp(argv[1], "train") == 0) return lockstep::train(argc, argv);
   std::fputs("bench/recover.py starts this program\n", stderr);
   return 2;

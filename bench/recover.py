@@ -108,10 +108,10 @@ class Process:
 class Place:
     """The meeting place, as an agent holds it."""
 
-    def __init__(self) -> None:
-        self.secret = secrets.token_hex(32)
+    def __init__(self, secret: Path) -> None:
         self._process = subprocess.Popen(
-            [str(PROGRAM), "serve", self.secret],
+            [str(PROGRAM), "serve"],
+            env=os.environ | {"LOCKSTEP_SECRET_FILE": str(secret)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -155,9 +155,9 @@ def undisturbed() -> dict[int, float]:
 
 def train(kill: Kill, folder: Path) -> tuple[list[Process], Process]:
     """All ranks that were left, ended well; and the one that was killed."""
-    place = Place()
     secret = folder / "secret"
-    secret.write_text(place.secret)
+    secret.write_text(secrets.token_hex(32))
+    place = Place(secret)
 
     def start(rank: int, death: list[str], replaces: bool) -> Process:
         environment = {
@@ -188,7 +188,7 @@ def train(kill: Kill, folder: Path) -> tuple[list[Process], Process]:
 
 
 def play(kill: Kill, right: dict[int, float]) -> Outcome:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # which only we can enter
         ranks, victim = train(kill, Path(folder))
     if not victim.told.moments("dying"):
         raise Violation(f"{kill}: it did not die")

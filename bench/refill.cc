@@ -1,11 +1,12 @@
 // What bench/refill.py starts: a meeting place, or a rank of a training of which one holds nothing
 // and gets its state from the others, so many times.
 //
-//   bench_refill serve ADDRESS SECRET              holds the meeting place;  says "port PORT"
+//   bench_refill serve ADDRESS                     holds the meeting place;  says "port PORT"
 //   bench_refill rank POLICY MIB ROUNDS            MIB of parameters
 //
-// A rank finds its environment as the agent sets it. The mesh's rank 0 says of each round
-// "filled BYTES SECONDS": what the newcomer got, and how long until all ranks knew of it.
+// Both find their environment as the agent sets it, above all LOCKSTEP_SECRET_FILE: everybody sees
+// command lines. The mesh's rank 0 says of each round "filled BYTES SECONDS": what the newcomer
+// got, and how long until all ranks knew of it.
 #include "train/recovery/refill.h"
 
 #include <chrono>
@@ -25,6 +26,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/nn/module.h>
 
+#include "base/files.h"
 #include "base/format.h"
 #include "comm/rendezvous/server.h"
 #include "comm/torch/connect.h"
@@ -106,8 +108,9 @@ Result<void> be_refilled(const std::string& policy, std::int64_t bytes, int roun
   return {};
 }
 
-int serve(const std::string& address, const std::string& secret) {
-  auto server = RendezvousServer::start(address, 0, Secret::from_hex(secret).value()).value();
+int serve(const std::string& address) {
+  const auto secret = Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
+  auto server = RendezvousServer::start(address, 0, secret.value()).value();
   say(format("port {}", server->port()));
   for (std::string line; std::getline(std::cin, line);) {
   }
@@ -125,7 +128,7 @@ int rank(const std::string& policy, std::int64_t mib, int rounds) {
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
-  if (argc == 4 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve(argv[2], argv[3]);
+  if (argc == 3 && std::strcmp(argv[1], "serve") == 0) return lockstep::serve(argv[2]);
   if (argc == 5 && std::strcmp(argv[1], "rank") == 0)
     return lockstep::rank(argv[2], std::atol(argv[3]), std::atoi(argv[4]));
   std::fputs("bench/refill.py starts this program\n", stderr);

@@ -10,6 +10,7 @@ from a rank that holds the same (src/train/recovery/refill.h). Time is until all
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -37,9 +38,10 @@ ANSWER_SECONDS = 120.0
 class Place(Closing):
     """The meeting place, on a host."""
 
-    def __init__(self, host: Host, secret: str) -> None:
+    def __init__(self, host: Host, secret_file: str) -> None:
         self._process = subprocess.Popen(
-            [*SETPRIV, *host.within(PROGRAM, "serve", host.address, secret)],
+            [*SETPRIV, *host.within(PROGRAM, "serve", host.address)],
+            env=os.environ | {"LOCKSTEP_SECRET_FILE": secret_file},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -62,12 +64,13 @@ class Place(Closing):
 
 def fills(network: Network, ranks_a_host: int, mib: int, rounds: int) -> list[tuple[int, float]]:
     """What the newcomer got in each round, and in how many seconds."""
-    secret = secrets.token_hex(32)
     policy = f"mics:{ranks_a_host}" if ranks_a_host > 1 else "ddp"
     size = len(network.hosts) * ranks_a_host
-    with tempfile.NamedTemporaryFile("w") as file, Place(network.hosts[0], secret) as place:
-        file.write(secret)
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(tempfile.NamedTemporaryFile("w"))  # which only we can read
+        file.write(secrets.token_hex(32))
         file.flush()
+        place = stack.enter_context(Place(network.hosts[0], file.name))
 
         def start(rank: int) -> subprocess.Popen[str]:
             number = rank // ranks_a_host
