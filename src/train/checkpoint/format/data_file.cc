@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kNewFile = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
 constexpr std::size_t kWorthAThread = 1 << 20;
-// So much is written at once: what is there, from the least for which it is worth to wait on. Large,
-// since the disk idles in between, the longer the more the processors have to do.
+// So much is written at once: what is there, from the least for which it is worth to wait on.
+// Large, since the disk idles in between, the longer the more the processors have to do.
 constexpr std::size_t kWrittenMin = 4 << 20, kWrittenMax = 16 << 20;
 constexpr std::size_t kSummed = 1 << 20;
 

@@ -32,7 +32,8 @@ using Memory = std::unique_ptr<char, Free>;
 Memory numbers() {
   const auto pages = (kMost / DataWriter::kPage + 2) * DataWriter::kPage;
   Memory memory(static_cast<char*>(std::aligned_alloc(DataWriter::kPage, pages)));
-  for (std::size_t i = 0; i < pages; ++i) memory.get()[i] = static_cast<char>(i * 7 + i / 4096 + (i >> 20) * 13);
+  for (std::size_t i = 0; i < pages; ++i)
+    memory.get()[i] = static_cast<char>(i * 7 + i / 4096 + (i >> 20) * 13);
   return memory;
 }
 
@@ -66,10 +67,10 @@ TEST(DataWriter, TheSumsAreXxh3WhateverPiecesAndInstructions) {
   const auto path =
       std::filesystem::path(::testing::TempDir()) / format("lockstep-sums-{}", ::getpid());
   const auto memory = numbers();
-  const std::vector<std::string> expected{  // XXH3_128bits() of each block, with SSE2
-                                          "b3786cac8f3bc7aefebaab5ec381e8b5",
-                                          "65880f83a943703e343558232f5fce18",
-                                          "888177297270dc5fe1b4e03320c895a7"};
+  const std::vector<std::string> expected{
+      // XXH3_128bits() of each block, with SSE2
+      "b3786cac8f3bc7aefebaab5ec381e8b5", "65880f83a943703e343558232f5fce18",
+      "888177297270dc5fe1b4e03320c895a7"};
   for (const std::size_t piece : {std::size_t{1'000}, std::size_t{300'001}, kMost})
     EXPECT_EQ(write(DataWriter::create(path), {memory.get(), kMost}, piece).sums, expected)
         << piece;
