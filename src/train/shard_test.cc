@@ -250,7 +250,7 @@ TEST(Shard, ALostPeerIsAnErrorThatNamesTheUnit) {
           group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
           return group;
         }(),
-        std::chrono::milliseconds(300)));
+        ranks_for_test::kBound));
     auto model = TRY(shard(net, mesh, tiny_buckets()));
     if (self.rank == 1) return {};
     const auto [x, y] = share_of(0, 0, 2);
