@@ -39,8 +39,8 @@ TreeWork tree_work(Operation operation) {
   return {4, 2, 2};
 }
 
-// A level's cost, what the kernels hold of a connection, and what a processor is busy with each byte
-// that it sends while it receives another.
+// A level's cost, what the kernels hold of a connection, and what a processor is busy with each
+// byte that it sends while it receives another.
 struct Way : LevelCost {
   double held_bytes = 0;
   double work_per_byte = 0;
@@ -115,8 +115,7 @@ class Model {
   // read; and where they hold nothing, a slot.
   double pace(const Way& cost, double bytes, double reduced) const {
     const double wire = bytes * cost.per_byte;
-    const double processor =
-        2 * cost.overhead + bytes * (cost.work_per_byte + reduced * gamma_);
+    const double processor = 2 * cost.overhead + bytes * (cost.work_per_byte + reduced * gamma_);
     const double to_and_fro = 2 * (cost.latency - cost.overhead);
     const double link = cost.held_bytes > 0 ? bytes / cost.held_bytes * to_and_fro
                                             : (to_and_fro + wire) / static_cast<double>(kSlots);
@@ -226,8 +225,8 @@ class Model {
     const int messages = std::min(work.messages, n_);
     const int on_wire = most_ > 1 && hosts_ > 1 ? work.messages + 2 : messages;
     const double wire = on_wire * piece * cost.per_byte;
-    const double processor = messages * (2 * cost.overhead + piece * cost.work_per_byte) +
-                             work.reduced * piece * gamma_;
+    const double processor =
+        messages * (2 * cost.overhead + piece * cost.work_per_byte) + work.reduced * piece * gamma_;
     const double hop = n_ == 2 ? 0 : tree_hop(work, cost, piece);
     return std::max({hop, wire, processor});
   }
