@@ -353,7 +353,7 @@ Result<Recovered> Recovery::Impl::go_on(const Training& training) {
 
 // The newest whole checkpoint, by all.
 Result<std::int64_t> Recovery::Impl::read_state(const Training& training) {
-  auto& [model, optimizer, sampler] = training;
+  auto& [model, optimizer, sampler, reopen] = training;
   const ResumedOptimizer resumed{std::string(optimizer.method()),
                                  [&](const Manifest& manifest) {
                                    std::vector<std::string> names;
@@ -383,7 +383,7 @@ std::string Recovery::Impl::rescale(const Training& training) const {
 }
 
 Result<void> Recovery::Impl::take_state(const Training& training) {
-  auto& [model, optimizer, sampler] = training;
+  auto& [model, optimizer, sampler, reopen] = training;
   if (!newcomer && optimizer.decided() < plan->decided) TRY(optimizer.catch_up(plan->norm));
   TRY(refill(*plan, training));
   if (newcomer) {
