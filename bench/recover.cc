@@ -27,7 +27,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <torch/nn/module.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/format.h"
@@ -35,7 +34,6 @@
 #include "net/crypto.h"
 #include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
-#include "train/checkpoint/resume.h"
 #include "train/optimizer.h"
 #include "train/recovery/recovery.h"
 
