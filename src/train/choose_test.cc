@@ -9,7 +9,6 @@
 #include <torch/nn/modules/linear.h>
 
 #include "base/format.h"
-#include "train/optimizer.h"
 #include "train/ranks_for_test.h"
 #include "train/shard.h"
 

@@ -14,7 +14,6 @@
 #include "platform/core/sched/holders.h"
 #include "platform/core/sched/lane.h"
 #include "platform/core/sched/moves.h"
-#include "platform/core/sched/place.h"
 #include "platform/core/sched/reasons.h"
 #include "platform/core/sched/reservation.h"
 #include "platform/core/sched/waiting_list.h"

@@ -1,6 +1,5 @@
 #include "platform/engine/local/local_engine.h"
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
@@ -11,7 +10,6 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/processes.h"
