@@ -75,27 +75,26 @@ void sort_by_prefix(std::vector<Item>& items, Prefix prefix, const Less& less) {
     std::sort(items.begin(), items.end(), less);
     return;
   }
-  std::uint64_t differing = 0;
-  for (const Item& item : items) differing |= prefix(item) ^ prefix(items.front());
-  const radix::Form form = radix::form_of(differing, items.size());
   std::vector<std::uint64_t> words;
   words.reserve(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) words.push_back(form.word(prefix(items[i]), i));
+  std::uint64_t differing = 0;
+  for (const Item& item : items) {
+    words.push_back(prefix(item));
+    differing |= words.back() ^ words.front();
+  }
+  const radix::Form form = radix::form_of(differing, items.size());
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = form.word(words[i], i);
   radix::sort(words, form);
   std::vector<Item> sorted;
   sorted.reserve(items.size());
-  for (std::size_t i = 0; i < words.size(); ++i) {
+  for (std::size_t i = 0, equal_from = 0; i < words.size(); ++i) {
     if (i + radix::kFetchAhead < words.size())
       __builtin_prefetch(&items[form.position_of(words[i + radix::kFetchAhead])]);
     sorted.push_back(items[form.position_of(words[i])]);
-  }
-  for (std::size_t i = 0; i < words.size();) {
-    std::size_t end = i + 1;
-    while (end < words.size() && form.bits_of(words[end]) == form.bits_of(words[i])) ++end;
-    if (end - i > 1)
-      std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(i),
-                sorted.begin() + static_cast<std::ptrdiff_t>(end), less);
-    i = end;
+    if (i + 1 < words.size() && form.bits_of(words[i + 1]) == form.bits_of(words[i])) continue;
+    if (i > equal_from)
+      std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(equal_from), sorted.end(), less);
+    equal_from = i + 1;
   }
   items.swap(sorted);
 }

@@ -13,7 +13,7 @@ namespace {
 Room once_left(const Floor& floor, Holders& holders) {
   Room room = floor.room();
   if (holders.leaving() == 0) return room;
-  for (const auto& [end, holder] : holders.by_end())
+  for (const auto& [end, holder, _] : holders.by_end())
     if (holder->leaving)
       for (const Taken& taken : holder->taken) room.give(taken.host, load_of(taken));
   return room;
@@ -68,7 +68,7 @@ std::vector<Relocation> departures_from_drained(const Floor& floor, Holders& hol
   std::vector<Relocation> moves;
   if (floor.drained().empty()) return moves;
   Room room = floor.room();
-  for (const auto& [end, holder] : holders.by_end()) {
+  for (const auto& [end, holder, _] : holders.by_end()) {
     if (!is_movable(*holder, now)) continue;
     if (floor.state(holder->taken.front().host) != HostState::drained) continue;
     const Gang one{shape_of(*holder), Reach::pod};

@@ -38,7 +38,7 @@ bool is_victim(const SchedulingPolicy& policy, const Holder& holder, const Victi
 VictimsByHost victims_of(const HostTable& table, Holders& holders, const SchedulingPolicy& policy,
                          const Victims& victims, Time now) {
   VictimsByHost by_host(table.names.size());
-  for (const auto& [end, holder] : holders.by_end()) {
+  for (const auto& [end, holder, _] : holders.by_end()) {
     if (!is_victim(policy, *holder, victims, now)) continue;
     const Duration loss = device_count(*holder) * lost_time(policy, *holder, now);
     for (const Taken& taken : holder->taken)

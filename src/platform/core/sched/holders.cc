@@ -4,6 +4,14 @@
 
 namespace lockstep {
 
+namespace {
+
+Holders::End end_of(const Holder& holder) {
+  return {holder.expected_end, &holder, holder.run.number};
+}
+
+}  // namespace
+
 std::int64_t device_count(const Holder& holder) {
   std::int64_t devices = 0;
   for (const Taken& taken : holder.taken) devices += load_of(taken).devices;
@@ -12,6 +20,7 @@ std::int64_t device_count(const Holder& holder) {
 
 bool Holders::Sooner::operator()(const End& a, const End& b) const {
   if (a.time != b.time) return a.time < b.time;
+  if (a.number != b.number) return a.number < b.number;
   if (a.holder->run != b.holder->run) return a.holder->run < b.holder->run;
   return a.holder->arriving < b.holder->arriving;
 }
@@ -50,7 +59,7 @@ void Holders::add(Holder&& holder) {
   const Holder& there = at(slot);
   by_run_.add(hash_of(there.run), slot);
   count(there, 1);
-  ends_.add({there.expected_end, &there});
+  ends_.add(end_of(there));
 }
 
 Holder Holders::remove(const RunId& run, bool arriving) {
@@ -58,7 +67,7 @@ Holder Holders::remove(const RunId& run, bool arriving) {
   LS_CHECK(slot.has_value());
   Holder& there = at(*slot);
   count(there, -1);
-  ends_.remove({there.expected_end, &there});
+  ends_.remove(end_of(there));
   by_run_.remove(hash_of(run), *slot);
   free_slots_.push_back(*slot);
   return std::move(there);
@@ -67,7 +76,7 @@ Holder Holders::remove(const RunId& run, bool arriving) {
 std::optional<Time> Holders::last_leaving() {
   if (leaving_ == 0) return std::nullopt;
   std::optional<Time> last;
-  for (const auto& [end, holder] : by_end())
+  for (const auto& [end, holder, _] : by_end())
     if (holder->leaving) last = end;
   return last;
 }

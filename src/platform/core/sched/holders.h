@@ -41,6 +41,7 @@ class Holders {
   struct End {
     Time time{};
     const Holder* holder = nullptr;
+    std::int64_t number = 0;  // of its run: many end at once, and holders lie far apart
   };
 
   Holders() : ends_(Sooner{}) {}
@@ -53,7 +54,7 @@ class Holders {
   bool contains(const RunId& run, bool arriving = false) const {
     return find(run, arriving).has_value();
   }
-  // By their end, then by their run.
+  // By their end, then by the number of their run.
   std::span<const End> by_end() { return ends_.items(); }
 
   // Of those of a class: what they hold together, and how many they are.

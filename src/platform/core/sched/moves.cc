@@ -19,7 +19,7 @@ int devices_of(const Holder* holder) {
 std::vector<std::vector<const Holder*>> movable_runs(const HostTable& table, Holders& holders,
                                                      Time now) {
   std::vector<std::vector<const Holder*>> by_host(table.names.size());
-  for (const auto& [time, holder] : holders.by_end()) {
+  for (const auto& [end, holder, _] : holders.by_end()) {
     if (!is_movable(*holder, now)) continue;
     const std::size_t host = as_index(holder->taken.front().host);
     if (devices_of(holder) < table.capacity[host]) by_host[host].push_back(holder);

@@ -164,7 +164,7 @@ void Explanation::by_limit(const Entry& entry, const Accounts::Refusal& refusal,
     return;
   }
   std::int64_t held = refusal.held;
-  for (const auto& [end, holder] : holders_.by_end()) {
+  for (const auto& [end, holder, _] : holders_.by_end()) {
     if (holder->arriving || !accounts_.counts(refusal, holder->account)) continue;
     held -= device_count(*holder);
     if (held + needs > refusal.most) continue;

@@ -102,27 +102,28 @@ void WaitingList::add(const Want& want, Accounts::Number account) {
   const int shape = shape_number(shape_of(want));
   ++counts_[as_index(shape)];
   const int slot = take_slot();
+  const Entry entry{.key = order_key(policy_, want),
+                    .limit = want.limit,
+                    .arrived = want.arrived,
+                    .number = want.run.number,
+                    .rank = rank_of(want.run_class),
+                    .shape = shape,
+                    .slot = slot,
+                    .account = account};
   Row& row = rows_[as_index(slot)];
-  row = {.entry = {.key = order_key(policy_, want),
-                   .limit = want.limit,
-                   .arrived = want.arrived,
-                   .number = want.run.number,
-                   .rank = rank_of(want.run_class),
-                   .shape = shape,
-                   .slot = slot,
-                   .account = account},
-         .used = want.used,
-         .share = want.share,
-         .priority = want.priority,
-         .moves_left = want.moves_left,
-         .run_class = want.run_class,
-         .may_pause = want.may_pause};
-  const bool is_new = by_run_.add_new(hash_of_run(row.entry), slot, [&](int other) {
+  row.entry = entry;
+  row.used = want.used;
+  row.share = want.share;
+  row.priority = want.priority;
+  row.moves_left = want.moves_left;
+  row.run_class = want.run_class;
+  row.may_pause = want.may_pause;
+  const bool is_new = by_run_.add_new(hash_of_run(entry), slot, [&](int other) {
     const Entry& known = rows_[as_index(other)].entry;
     return known.number == want.run.number && accounts_.project(known.account) == want.run.project;
   });
   LS_CHECK(is_new);
-  entries_.add(row.entry);
+  entries_.add(entry);
   by_run_.fetch(hash_of(accounts_.project_hash(account),
                         static_cast<std::uint64_t>(want.run.number + kFetchAhead)));
   with_priority_ += int{want.priority != 0};
