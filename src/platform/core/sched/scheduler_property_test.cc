@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -236,7 +237,9 @@ class Replay {
   // head starts, with the blocker it does not.
   void check_blocker(const WaitingRun& head) {
     ASSERT_TRUE(head.blocker);
-    const auto turn = [](const Holding& one) { return std::pair(one.expected_end, one.run); };
+    const auto turn = [](const Holding& one) {
+      return std::tuple(one.expected_end, one.run.number, one.run);
+    };
     const Holding& blocker = held_.at(static_cast<int>(head.blocker->number));
     std::vector<Holding> with, without;
     for (const auto& [number, one] : held_) {
