@@ -15,7 +15,7 @@ constexpr int kDevicesMost = 100'000'000;
 
 struct LimitFlags {
   std::optional<std::string> project, user;
-  std::optional<int> devices;
+  std::optional<int> devices, weight;
   bool lift = false;
   bool json = false;
 };
@@ -23,25 +23,27 @@ struct LimitFlags {
 std::string limits_text(const api::LimitList& list) {
   if (list.limits.empty())
     return "no limits; `lockstep limits --project NAME --devices N` sets one";
-  Table table({"WHOSE", "NAME", "DEVICES", "HELD"});
+  Table table({"WHOSE", "NAME", "DEVICES", "HELD", "WEIGHT"});
   for (const api::LimitView& limit : list.limits)
-    table.add({std::string(text(limit.scope)), limit.name, format("{}", limit.devices),
-               format("{}", limit.held)});
+    table.add({std::string(text(limit.scope)), limit.name,
+               limit.devices ? format("{}", *limit.devices) : "-", format("{}", limit.held),
+               limit.scope == LimitScope::project ? format("{}", limit.weight) : "-"});
   return in_terminal(table);
 }
 
 // Nothing: the limits are only to be shown.
 Result<std::optional<api::LimitRequest>> wish_of(const LimitFlags& flags) {
   const bool names = flags.project || flags.user;
-  const bool changes = flags.devices || flags.lift;
+  const bool changes = flags.devices || flags.lift || flags.weight;
   if (!names && !changes) return std::optional<api::LimitRequest>();
   if (!names)
     return Error{Code::invalid, "limits: say with --project or --user whose limit is meant"};
-  if (!changes) return Error{Code::invalid, "limits: say the limit with --devices, or --lift it"};
+  if (!changes) return Error{Code::invalid, "limits: say the limit with --devices, --lift it, or give a --weight"};
   api::LimitRequest request;
   request.scope = flags.project ? LimitScope::project : LimitScope::user;
   request.name = flags.project ? *flags.project : *flags.user;
   request.devices = flags.devices;
+  request.weight = flags.weight;
   return std::optional(std::move(request));
 }
 
@@ -55,29 +57,38 @@ Result<int> limits(const LimitFlags& flags) {
 
 }  // namespace
 
-// `lockstep limits [--project P | --user U] [--devices N | --lift]`.
+// `lockstep limits [--project P | --user U] [--devices N | --lift] [--weight W]`.
 void add_limits(CLI::App& app, Action& action) {
   auto* command =
-      app.add_subcommand("limits", "Show or set how many devices projects and users may hold");
+      app.add_subcommand("limits", "Show or set how many devices projects and users may hold, and weights of projects");
   auto flags = std::make_shared<LimitFlags>();
   auto* project = command->add_option("--project", flags->project, "set the limit of this project")
                       ->type_name("PROJECT");
-  command->add_option("--user", flags->user, "set the limit of this user")
-      ->type_name("USER")
-      ->excludes(project);
+  auto* user = command->add_option("--user", flags->user, "set the limit of this user")
+                   ->type_name("USER")
+                   ->excludes(project);
   auto* devices =
       command->add_option("--devices", flags->devices, "devices that it may hold at once")
           ->type_name("N")
           ->check(whole_number(0, kDevicesMost));
-  command->add_flag("--lift", flags->lift, "it may hold as many as there are again")
-      ->excludes(devices);
+  auto* lift = command->add_flag("--lift", flags->lift, "it may hold as many as there are again")
+                   ->excludes(devices);
+  command
+      ->add_option("--weight", flags->weight,
+                   "the project's part of the cluster when all ask for more than there is, against "
+                   "those of weight 1")
+      ->type_name("W")
+      ->check(whole_number(1, kWeightMost))
+      ->excludes(user)
+      ->excludes(lift);
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "Who would exceed a limit waits, and keeps nobody else waiting; what already runs goes "
-      "on.\n\n"
+      "on. A weight counts for runs that come from then on.\n\n"
       "Examples:\n"
       "  lockstep limits\n"
-      "  lockstep limits --project demo --devices 16");
+      "  lockstep limits --project demo --devices 16\n"
+      "  lockstep limits --project demo --weight 2");
   command->callback([&action, flags] { action = [flags] { return limits(*flags); }; });
 }
 

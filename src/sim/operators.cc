@@ -18,6 +18,7 @@ using std::chrono::seconds;
 constexpr int kPercentOfDoings = 40;  // of what they can do they do in one seed
 constexpr Duration kAskOnceMore = seconds(7);
 constexpr int kPriorityMoved = 3;
+constexpr int kHeaviest = 5;
 
 bool is_shut(const HostRow& host) {
   return host.state == HostState::closed || host.state == HostState::drained;
@@ -40,6 +41,9 @@ struct Obeyed {
     const auto limit = rows.limits.find(event.limit);
     return (limit == rows.limits.end() ? std::nullopt : limit->second.devices) == event.devices;
   }
+  bool operator()(const SetWeight& event) const {
+    return rows.limits.at({LimitScope::project, event.project}).weight == event.weight;
+  }
   template <class Other>
   bool operator()(const Other&) const {
     return true;
@@ -53,12 +57,13 @@ std::string_view words_for(HostState state) {
 }  // namespace
 
 std::span<const Operators::Kind> Operators::kinds() {
-  static constexpr std::array<Kind, 5> kKinds = {{
+  static constexpr std::array<Kind, 6> kKinds = {{
       {"runs are held", minutes(2), &Operators::hold_a_run},
       {"runs are brought forward or back", minutes(2), &Operators::set_a_priority},
       {"hosts are closed and drained", minutes(3), &Operators::close_a_host},
       {"projects are limited", minutes(4), &Operators::limit_a_project},
       {"users are limited", minutes(4), &Operators::limit_a_user},
+      {"projects get other weights", minutes(4), &Operators::weigh_a_project},
   }};
   return kKinds;
 }
@@ -137,6 +142,12 @@ void Operators::limit(const LimitId& id) {
   ask(SetLimit{id, devices}, format("limits {} to {} devices", text(id), devices));
   undo_after(dice_.from_to(seconds(10), minutes(10)), SetLimit{id, std::nullopt},
              format("limits {} no longer", text(id)));
+}
+
+void Operators::weigh_a_project() {
+  const std::string project(dice_.one_of(kProjects));
+  const int weight = dice_.from_to(1, kHeaviest);
+  ask(SetWeight{project, weight}, format("weighs project {} {} times", project, weight));
 }
 
 void Operators::cease() {

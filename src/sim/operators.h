@@ -38,6 +38,7 @@ class Operators {
   void close_a_host();
   void limit_a_project();
   void limit_a_user();
+  void weigh_a_project();
 
   bool ask(const Event& event, const std::string& what);
   void limit(const LimitId& id);

@@ -36,8 +36,8 @@ struct Teller {
     return format("host {} is {}: {}", host.id, text(host.state), host.reason);
   }
   std::string operator()(const LimitRow& limit) const {
-    return format("{} may hold {} devices", text(limit.id),
-                  limit.devices ? format("{}", *limit.devices) : std::string("all"));
+    return format("{} may hold {} devices, and has a weight of {}", text(limit.id),
+                  limit.devices ? format("{}", *limit.devices) : std::string("all"), limit.weight);
   }
 };
 

@@ -228,14 +228,19 @@ struct HostRequest {
 struct LimitView {
   LimitScope scope = LimitScope::project;
   std::string name;
-  int devices = 0;
+  std::optional<int> devices;
   int held = 0;
+  int weight = 1;
 
   static constexpr auto fields() {
     return record<LimitView>(field("scope", &LimitView::scope, "whose: a project's or a user's"),
                              field("name", &LimitView::name, "the project or user"),
-                             field("devices", &LimitView::devices, "that it may hold at once"),
-                             field("held", &LimitView::held, "that it holds now"));
+                             field("devices", &LimitView::devices,
+                                   "that it may hold at once; absent: as many as there are"),
+                             field("held", &LimitView::held, "that it holds now"),
+                             field("weight", &LimitView::weight,
+                                   "of a project: of two that ask for more than there is, it has a "
+                                   "right to as many times as much"));
   }
 };
 
@@ -243,7 +248,8 @@ struct LimitList {
   std::vector<LimitView> limits;
 
   static constexpr auto fields() {
-    return record<LimitList>(field("limits", &LimitList::limits, "projects, then users"));
+    return record<LimitList>(field("limits", &LimitList::limits,
+                                   "those that have any, and projects of a weight other than 1"));
   }
 };
 
@@ -251,6 +257,7 @@ struct LimitRequest {
   LimitScope scope = LimitScope::project;
   std::string name;
   std::optional<int> devices;
+  std::optional<int> weight;
 
   static constexpr auto fields() {
     return record<LimitRequest>(
@@ -258,7 +265,10 @@ struct LimitRequest {
         required(field("name", &LimitRequest::name, "the project or user")),
         between(0, 100'000'000,
                 field("devices", &LimitRequest::devices,
-                      "that it may hold at once; absent: as many as there are")));
+                      "that it may hold at once; absent, without a weight: as many as there are")),
+        between(1, kWeightMost,
+                field("weight", &LimitRequest::weight,
+                      "of a project; without `devices` its limit stays as it is")));
   }
 };
 

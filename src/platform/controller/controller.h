@@ -69,7 +69,7 @@ class Controller {
   // out or was cancelled.
   Result<void> resume(const RunId& run);
   // What users and operators change of what waits: HoldRun, ReleaseRun, SetPriority, SetHost,
-  // SetLimit.
+  // SetLimit, SetWeight.
   Result<void> change(const Event& event);
   // What would become of the run if it were submitted now. Nothing changes.
   Result<Prospect> plan(const RunSpec& spec, const Origin& origin) const;

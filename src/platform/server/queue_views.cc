@@ -161,7 +161,8 @@ api::LimitList limit_list(const State& state) {
   }
   api::LimitList list;
   for (const auto& [id, limit] : state.limits)
-    if (limit.devices) list.limits.push_back({id.scope, id.name, *limit.devices, held[id]});
+    if (limit.devices || limit.weight != 1)
+      list.limits.push_back({id.scope, id.name, limit.devices, held[id], limit.weight});
   return list;
 }
 

@@ -164,7 +164,11 @@ Result<api::LimitList> Handlers::limits(const Ask<api::kLimits>&) { return limit
 
 Result<api::LimitList> Handlers::set_limit(const Ask<api::kSetLimit>& ask) {
   const api::LimitRequest& request = ask.request;
-  TRY(setup_.controller.change(SetLimit{{request.scope, request.name}, request.devices}));
+  if (request.weight && request.scope != LimitScope::project)
+    return Error{Code::invalid, "weight: only projects have one"};
+  if (request.devices || !request.weight)
+    TRY(setup_.controller.change(SetLimit{{request.scope, request.name}, request.devices}));
+  if (request.weight) TRY(setup_.controller.change(SetWeight{request.name, *request.weight}));
   return limit_list(state());
 }
 

@@ -162,6 +162,14 @@ TEST_F(ServerTest, HostsAndLimitsAreShownAndSet) {
   const auto limits =
       ask("POST", "/api/v1/limits", R"({"scope":"project","name":"demo","devices":4})");
   EXPECT_EQ(parse_json(limits.body).value()["limits"][0]["held"], 2);
+  const auto weighed =
+      ask("POST", "/api/v1/limits", R"({"scope":"project","name":"demo","weight":3})");
+  EXPECT_EQ(parse_json(weighed.body).value()["limits"][0]["weight"], 3);
+  EXPECT_EQ(parse_json(weighed.body).value()["limits"][0]["devices"], 4) << "it is as it was";
+  EXPECT_EQ(ask("POST", "/api/v1/limits", R"({"scope":"user","name":"ann","weight":3})").status,
+            400);
+  EXPECT_EQ(ask("POST", "/api/v1/limits", R"({"scope":"project","name":"demo","weight":1})").status,
+            200);
   EXPECT_EQ(ask("POST", "/api/v1/limits", R"({"scope":"project","name":"demo"})").status, 200);
   EXPECT_THAT(get("/api/v1/limits")["limits"], IsEmpty());
 }

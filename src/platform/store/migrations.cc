@@ -204,9 +204,14 @@ constexpr std::string_view kEvents[] = {
     ) strict, without rowid)",
 };
 
-constexpr std::array<std::span<const std::string_view>, 9> kSteps = {
+// Projects that have a right to more than others.
+constexpr std::string_view kWeights[] = {
+    "alter table limits add column weight integer not null default 1",
+};
+
+constexpr std::array<std::span<const std::string_view>, 10> kSteps = {
     kRunsAndAttempts, kInsight,    kHangAndResume, kBounds, kRequests,
-    kControl,         kDepartures, kShares,        kEvents};
+    kControl,         kDepartures, kShares,        kEvents,        kWeights};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

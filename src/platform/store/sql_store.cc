@@ -80,9 +80,9 @@ Result<void> put(Database& db, const HostRow& host) {
 
 Result<void> put(Database& db, const LimitRow& limit) {
   return db.execute(
-      "insert into limits (scope, name, devices) values (:scope, :name, :devices) "
-      "on conflict do update set devices = excluded.devices",
-      text(limit.id.scope), limit.id.name, limit.devices);
+      "insert into limits (scope, name, devices, weight) values (:scope, :name, :devices, :weight) "
+      "on conflict do update set devices = excluded.devices, weight = excluded.weight",
+      text(limit.id.scope), limit.id.name, limit.devices, limit.weight);
 }
 
 Result<void> put(Database& db, const Attempt& attempt) {
@@ -281,12 +281,13 @@ Result<void> load_hosts(Database& db, State& state) {
 
 Result<void> load_limits(Database& db, State& state) {
   using Text = std::string;
-  for (auto& [scope, name, devices] :
-       TRY(db.rows<Text, Text, std::optional<int>>("select scope, name, devices from limits"))) {
+  for (auto& [scope, name, devices, weight] : TRY(db.rows<Text, Text, std::optional<int>, int>(
+           "select scope, name, devices, weight from limits"))) {
     LimitRow limit;
     limit.id.scope = TRY(column("scope", "limits", NamedRow{name}, parse_name<LimitScope>(scope)));
     limit.id.name = name;
     limit.devices = devices;
+    limit.weight = weight;
     apply(state, limit);
   }
   return {};

@@ -93,7 +93,7 @@ std::vector<Change> all_rows() {
           full_node(),
           full_host(),
           LimitRow{{LimitScope::user, "ann"}, 16},
-          LimitRow{{LimitScope::project, "ann"}, std::nullopt}};
+          LimitRow{{LimitScope::project, "ann"}, std::nullopt, 3}};
 }
 
 void expect_same(const State& a, const State& b) {

@@ -53,6 +53,11 @@ struct SetLimit {
   LimitId limit;
   std::optional<int> devices;
 };
+// How many times as much as one of weight 1 the project has a right to.
+struct SetWeight {
+  std::string project;
+  int weight = 1;
+};
 // An agent's word about its node; repeats and late ones are harmless.
 struct NodeReport {
   NodeId node;
@@ -88,7 +93,7 @@ struct Tick {
 struct DaemonStarted {};
 
 using Event =
-    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit,
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit, SetWeight,
                  NodeReport, LaunchFailed, NodeGone, AgentGone, Tick, DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.

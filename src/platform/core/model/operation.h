@@ -51,9 +51,13 @@ struct LimitId {
   auto operator<=>(const LimitId&) const = default;
 };
 
+constexpr int kWeightMost = 1000;
+
+// What is set of a project or a user.
 struct LimitRow {
   LimitId id;
-  std::optional<int> devices;  // none: no longer limited
+  std::optional<int> devices{};  // none: no longer limited
+  int weight = 1;                // of a project's fair share
 
   bool operator==(const LimitRow&) const = default;
 };

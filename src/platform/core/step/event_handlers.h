@@ -13,6 +13,7 @@ Result<void> handle(Draft& draft, const ReleaseRun& event);
 Result<void> handle(Draft& draft, const SetPriority& event);
 Result<void> handle(Draft& draft, const SetHost& event);
 Result<void> handle(Draft& draft, const SetLimit& event);
+Result<void> handle(Draft& draft, const SetWeight& event);
 Result<void> handle(Draft& draft, const NodeReport& event);
 Result<void> handle(Draft& draft, const LaunchFailed& event);
 Result<void> handle(Draft& draft, const NodeGone& event);

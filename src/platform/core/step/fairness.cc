@@ -16,15 +16,23 @@ std::int64_t total_of(const Usage& usage, Time now) {
   return total;
 }
 
+int weight_of(const Draft& draft, const std::string& project) {
+  const LimitRow* row = draft.limits.find({LimitScope::project, project});
+  return row ? row->weight : 1;
+}
+
 }  // namespace
 
 int share_of(const Draft& draft, const std::string& project) {
   std::map<std::string, std::int64_t> used{{project, 0}};
   for (const auto& [name, usage] : draft.usage())
     if (const std::int64_t total = total_of(usage, draft.now()); total > 0) used[name] = total;
-  std::int64_t all = 0;
-  for (const auto& [name, total] : used) all += total;
-  return share_percent(used[project], all, 1, std::ssize(used));
+  std::int64_t all = 0, weight_of_all = 0;
+  for (const auto& [name, total] : used) {
+    all += total;
+    weight_of_all += weight_of(draft, name);
+  }
+  return share_percent(used[project], all, weight_of(draft, project), weight_of_all);
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Fairness: how far a project is beyond its fair share when a run of it comes. All projects have
-// the same weight.
+// Fairness: how far a project is beyond its fair share when a run of it comes, by the
+// weights of those that have used any.
 #pragma once
 
 #include <string>

@@ -111,4 +111,15 @@ Result<void> handle(Draft& draft, const SetLimit& event) {
   return {};
 }
 
+// Runs that have come keep the share that they came with.
+Result<void> handle(Draft& draft, const SetWeight& event) {
+  const LimitId project{LimitScope::project, event.project};
+  TRY(check_name(text(project.scope), project.name));
+  if (event.weight < 1 || event.weight > kWeightMost)
+    return Error{Code::invalid,
+                 format("weight: must be from 1 to {}, got {}", kWeightMost, event.weight)};
+  draft.limits.edit_or_add(project).weight = event.weight;
+  return {};
+}
+
 }  // namespace lockstep

@@ -194,7 +194,9 @@ class Chaos {
       if (command_for(world_.state, node).kind == CommandKind::leave) return NodeGone{node};
       return honest_report(node);
     }
-    switch (below(29)) {
+    switch (below(30)) {
+      case 29:
+        return SetWeight{"demo", below(5)};
       case 26:
         return SetHost{std::string(1, static_cast<char>('a' + below(4))),
                        static_cast<HostState>(below(4)), "chaos", ""};

@@ -211,6 +211,27 @@ TEST_F(StepControlTest, AProjectThatHasUsedLessStandsAheadOfOneThatUsesMuch) {
   EXPECT_EQ(world.run({"demo", 5}).share, 160) << "of four fifths when half is fair";
 }
 
+TEST_F(StepControlTest, AProjectOfTwiceTheWeightHasARightToTwiceAsMuch) {
+  const auto come = [&](const char* project) {
+    auto spec = spec_of(1, 1);
+    spec.project = project;
+    world.must(SubmitRun{spec, {}});
+  };
+  come("demo");
+  come("other");
+  come("other");
+  EXPECT_EQ(world.run({"other", 2}).share, 100) << "half was asked for, when half is fair";
+  world.must(SetWeight{"demo", 2});
+  come("demo");
+  EXPECT_EQ(world.run({"demo", 2}).share, 50) << "a third, when two thirds are fair";
+  come("other");
+  EXPECT_EQ(world.run({"other", 3}).share, 150) << "half, when a third is fair";
+  EXPECT_EQ(world.run({"other", 2}).share, 100) << "who has come keeps what he came with";
+  EXPECT_THAT(refusal(SetWeight{"demo", 0}), HasSubstr("weight: must be from 1 to 1000, got 0"));
+  EXPECT_THAT(refusal(SetWeight{"demo", 1001}), HasSubstr("got 1001"));
+  EXPECT_THAT(refusal(SetWeight{"", 2}), HasSubstr("project"));
+}
+
 TEST_F(StepControlTest, WhatAProjectHadMoreThanAWeekAgoCountsNoMore) {
   const RunId first = fill();
   world.all_running(first);
