@@ -123,9 +123,9 @@ double after_one_event(Load& load) {
 }
 
 void show_load(Load& load, double whole) {
-  const auto where =
-      format("{} devices, {} runs hold, {} wait", std::ssize(load.map.pods) * kHostsInAPod * kDevices,
-             load.held.size(), load.queue.size());
+  const auto where = format("{} devices, {} runs hold, {} wait",
+                            std::ssize(load.map.pods) * kHostsInAPod * kDevices, load.held.size(),
+                            load.queue.size());
   const double event = after_one_event(load);
   show("pass from nothing: " + where, "ms", whole * 1e3);
   show("pass after one event: " + where, "us", event * 1e6);

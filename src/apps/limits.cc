@@ -38,7 +38,9 @@ Result<std::optional<api::LimitRequest>> wish_of(const LimitFlags& flags) {
   if (!names && !changes) return std::optional<api::LimitRequest>();
   if (!names)
     return Error{Code::invalid, "limits: say with --project or --user whose limit is meant"};
-  if (!changes) return Error{Code::invalid, "limits: say the limit with --devices, --lift it, or give a --weight"};
+  if (!changes)
+    return Error{Code::invalid,
+                 "limits: say the limit with --devices, --lift it, or give a --weight"};
   api::LimitRequest request;
   request.scope = flags.project ? LimitScope::project : LimitScope::user;
   request.name = flags.project ? *flags.project : *flags.user;
@@ -59,8 +61,9 @@ Result<int> limits(const LimitFlags& flags) {
 
 // `lockstep limits [--project P | --user U] [--devices N | --lift] [--weight W]`.
 void add_limits(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("limits", "Show or set how many devices projects and users may hold, and weights of projects");
+  auto* command = app.add_subcommand(
+      "limits",
+      "Show or set how many devices projects and users may hold, and weights of projects");
   auto flags = std::make_shared<LimitFlags>();
   auto* project = command->add_option("--project", flags->project, "set the limit of this project")
                       ->type_name("PROJECT");

@@ -211,7 +211,7 @@ constexpr std::string_view kWeights[] = {
 
 constexpr std::array<std::span<const std::string_view>, 10> kSteps = {
     kRunsAndAttempts, kInsight,    kHangAndResume, kBounds, kRequests,
-    kControl,         kDepartures, kShares,        kEvents,        kWeights};
+    kControl,         kDepartures, kShares,        kEvents, kWeights};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

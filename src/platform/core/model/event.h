@@ -93,8 +93,8 @@ struct Tick {
 struct DaemonStarted {};
 
 using Event =
-    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit, SetWeight,
-                 NodeReport, LaunchFailed, NodeGone, AgentGone, Tick, DaemonStarted>;
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit,
+                 SetWeight, NodeReport, LaunchFailed, NodeGone, AgentGone, Tick, DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {
