@@ -1,6 +1,5 @@
 #include "platform/core/sched/departures.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "platform/core/sched/place.h"

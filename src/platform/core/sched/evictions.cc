@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
-#include "platform/core/sched/moves.h"
 
 namespace lockstep {
 namespace {
