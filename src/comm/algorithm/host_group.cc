@@ -1,6 +1,7 @@
 #include "comm/algorithm/host_group.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +16,10 @@ namespace {
 // Where each rank has a core, who is waited for comes soon; else it may need ours (spinning.h).
 constexpr int kSpinsOnOwnCore = 2000;
 constexpr int kSpinsOnSharedCore = 10;
+// To read a line that another has just written, with the clock: 20 to 100 ns out of a cache that
+// both share, 130 to 200 ns out of another one, and hardly ever between (EPYC of the third
+// generation).
+constexpr auto kNear = std::chrono::nanoseconds(110);
 // So often the core is offered before the wait turns to all else that may happen.
 constexpr int kYields = 50;
 
@@ -83,6 +88,7 @@ Result<void> HostGroup::lend(const Header& call, std::span<const std::byte> inpu
     return share_.heap->offset_of(buffer.data(), buffer.size()).value_or(kNowhere);
   };
   const Lent lent{where(input), where(output)};
+  seat(place_).trace.store(calls_, std::memory_order_relaxed);
   std::memcpy(entry(place_).inline_data, &lent, sizeof lent);
   return enter(call);
 }
@@ -127,6 +133,17 @@ Result<void> HostGroup::enter(const Header& call) {
     TRY(exchange_.check_call(rank(peer), other.header));
   }
   return {};
+}
+
+// All have entered, so each has written its trace since this rank last read it.
+bool HostGroup::near() const {
+  for (std::size_t peer = 0; peer < size(); ++peer) {
+    if (peer == place_) continue;
+    const auto begin = std::chrono::steady_clock::now();
+    static_cast<void>(seat(peer).trace.load(std::memory_order_relaxed));
+    if (std::chrono::steady_clock::now() - begin > kNear) return false;
+  }
+  return true;
 }
 
 Result<void> HostGroup::meet() {

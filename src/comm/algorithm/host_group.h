@@ -56,6 +56,11 @@ class HostGroup {
   std::byte* input(std::size_t place, std::size_t bytes) const;
   std::byte* output(std::size_t place, std::size_t bytes) const;
 
+  // After lend(): whether what each of the others has just written comes fast to this rank, as out
+  // of a last cache that all share. Measured, since nothing else tells where the cores of a virtual
+  // machine lie, which moves within seconds. Ranks may see it differently.
+  bool near() const;
+
   // Waits until all have come here.
   Result<void> meet();
 

@@ -114,7 +114,7 @@ class HostMove {
     for (std::size_t p = 0; p < ranks_; ++p)
       if (outputs[p] + own.begin != from) targets[count++] = outputs[p] + own.begin;
     copy_to_all(std::span(targets).first(count), from, own.count(),
-                stores_into_others(ranks_ * whole));
+                stores_into_others(ranks_ * whole, [&] { return host_.near(); }));
     return host_.meet();
   }
 

@@ -29,6 +29,9 @@ struct Seat {
 
   Entry entries[2];                              // of even and of odd calls
   alignas(64) std::atomic<std::uint64_t> stage;  // counts what this rank has reached
+  // Written in each call that lends, for others to see how long it takes to read what this rank has
+  // just written. Apart, so that no processor fetches it along with what is read before.
+  alignas(2048) std::atomic<std::uint64_t> trace;
   alignas(4096) std::byte slots[2][kSlotBytes];  // of even and of odd calls
   alignas(4096) std::byte staging[2][kStagingBytes];
 };
