@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <c10/core/ScalarType.h>
@@ -42,6 +43,29 @@ std::vector<std::size_t> order_of_backward(const std::vector<ParameterSpec>& par
   return order;
 }
 
+// A module's parameters get their gradients together, so that a unit with the first of them only
+// would wait for all.
+struct WithinModule {
+  bool first = true;  // in the order of backward
+  Bytes rest;         // of it and those behind it
+};
+
+std::vector<WithinModule> within_modules(const std::vector<ParameterSpec>& parameters,
+                                         const std::vector<std::size_t>& order) {
+  const auto module_of = [&](std::size_t i) {
+    const auto& name = parameters[i].name;
+    return std::string_view(name).substr(0, name.rfind('.'));
+  };
+  std::vector<WithinModule> within(parameters.size());
+  for (std::size_t k = order.size(); k-- > 0;) {
+    auto& place = within[order[k]];
+    place.rest += padded_size(parameters[order[k]]);
+    place.first = k == 0 || module_of(order[k - 1]) != module_of(order[k]);
+    if (!place.first) within[order[k - 1]].rest = place.rest;
+  }
+  return within;
+}
+
 class Units {
  public:
   Units(std::vector<UnitPlace>& units, const Policy& policy) : units_(units), policy_(policy) {}
@@ -49,13 +73,13 @@ class Units {
   // The open unit of this block and type, or a new one where there is none or it is full. Types
   // have their units side by side, so that a model which alternates between types is not cut into
   // crumbs.
-  int unit_for(const ParameterSpec& spec) {
+  int unit_for(const ParameterSpec& spec, const WithinModule& within) {
     const int block = policy_.parameters > 1 ? spec.block : ParameterSpec::kRoot;
     for (std::size_t i = units_.size(); i-- > 0;) {
       const auto& unit = units_[i];
       if (unit.type != spec.type || unit.block != block || unit.trainable != spec.trainable)
         continue;
-      if (block != ParameterSpec::kRoot || fits(i, spec)) return static_cast<int>(i);
+      if (block != ParameterSpec::kRoot || fits(i, spec, within)) return static_cast<int>(i);
       break;
     }
     units_.push_back({.type = spec.type,
@@ -68,9 +92,10 @@ class Units {
   }
 
  private:
-  bool fits(std::size_t unit, const ParameterSpec& spec) const {
-    const auto limit = unit == 0 ? policy_.first_bucket : policy_.bucket;
-    return size(units_[unit]) + padded_size(spec) <= limit;
+  // A module begins where all of it fits, and goes on there.
+  bool fits(std::size_t unit, const ParameterSpec& spec, const WithinModule& within) const {
+    const auto limit = unit == 0 && within.first ? policy_.first_bucket : policy_.bucket;
+    return size(units_[unit]) + (within.first ? within.rest : padded_size(spec)) <= limit;
   }
 
   std::vector<UnitPlace>& units_;
@@ -99,9 +124,11 @@ Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy
   Layout layout;
   layout.parameters.resize(parameters.size());
   Units units(layout.units, policy);
-  for (const auto i : order_of_backward(parameters, policy.parameters > 1)) {
+  const auto order = order_of_backward(parameters, policy.parameters > 1);
+  const auto within = within_modules(parameters, order);
+  for (const auto i : order) {
     auto& place = layout.parameters[i];
-    place.unit = units.unit_for(parameters[i]);
+    place.unit = units.unit_for(parameters[i], within[i]);
     auto& unit = layout.units[static_cast<std::size_t>(place.unit)];
     unit.parameters.push_back(static_cast<int>(i));
     place.offset = unit.elements;

@@ -238,6 +238,16 @@ TEST(Overlap, OfHop2OnlyTheLastUnitsIsSeenHoweverManyMicroSteps) {
   }
 }
 
+TEST(Overlap, AWireThatIsTheLimitRestsUntilTheFirstUnitIsThereAndNoLonger) {
+  Timeline time;
+  time.speed["shard"] = kBlockBytes / 2 * 20;
+  time.speed["replicate"] = kBlockBytes / 20;  // an all-reduce of a block's half: ten seconds
+  const double seen = exposed(time, "mics:2", 1);
+  const double wire = time.carried["replicate"];
+  const double behind = 2.0 * (kBlocks - 1);  // backward of all units but the first
+  EXPECT_NEAR(seen, wire - behind + 3 * 0.05, 0.01);  // the first gathers, and hop 1
+}
+
 TEST(Overlap, GathersOfAFullyDividedModelAreFetchedAhead) {
   Timeline time;
   time.speed["world"] = kBlockBytes * 0.75;  // a gather, or a reduce-scatter, of a block: a second

@@ -97,6 +97,8 @@ void Reductions::start_hop1(Unit& unit) {
   const auto& sum = unit.gradient_shard();
   auto& group = mesh_.shard();
   hop1_ = Hop1{&unit, group.reduce_scatter(sum, unit.gradients(), gradients_label(unit))};
+  // Until the first has reached hop 2 the replicas' wire rests.
+  if (last_ && mesh_.replicate().size() > 1 && hop2_.empty()) end_hop1();
 }
 
 void Reductions::end_hop1() {

@@ -321,5 +321,19 @@ TEST(Layout, BucketsAreCutByBytesInReverseOrderAndByType) {
   EXPECT_EQ(layout.parameters[1].owned, (Interval{0, 1000}));
 }
 
+TEST(Layout, ABucketBeginsNoModuleThatItCannotHold) {
+  const auto layout = Layout::build({{"0.weight", {200}, at::kFloat},
+                                     {"0.bias", {10}, at::kFloat},
+                                     {"1.weight", {100}, at::kFloat},
+                                     {"1.bias", {10}, at::kFloat},
+                                     {"2.weight", {100}, at::kFloat},
+                                     {"2.bias", {10}, at::kFloat}},
+                                    {.bucket = 1_KiB, .first_bucket = 64_B});
+  ASSERT_EQ(layout.units.size(), 3u);
+  EXPECT_EQ(layout.units[0].parameters, (std::vector<int>{5, 4})) << "the first goes on, too";
+  EXPECT_EQ(layout.units[1].parameters, (std::vector<int>{3, 2})) << "0.bias alone would fit";
+  EXPECT_EQ(layout.units[2].parameters, (std::vector<int>{1, 0}));
+}
+
 }  // namespace
 }  // namespace lockstep::shard_test
