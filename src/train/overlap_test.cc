@@ -244,7 +244,7 @@ TEST(Overlap, AWireThatIsTheLimitRestsUntilTheFirstUnitIsThereAndNoLonger) {
   time.speed["replicate"] = kBlockBytes / 20;  // an all-reduce of a block's half: ten seconds
   const double seen = exposed(time, "mics:2", 1);
   const double wire = time.carried["replicate"];
-  const double behind = 2.0 * (kBlocks - 1);  // backward of all units but the first
+  const double behind = 2.0 * (kBlocks - 1);          // backward of all units but the first
   EXPECT_NEAR(seen, wire - behind + 3 * 0.05, 0.01);  // the first gathers, and hop 1
 }
 

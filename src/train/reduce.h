@@ -6,7 +6,7 @@
 //
 //   hop 1  in each micro-step, over the shard group: reduce-scatter, for which this rank adds the
 //          sum of the micro-steps before to its own shard. One is under way while backward computes
-//          the next unit.
+//          the next unit; the first before a hop 2 is waited for, since the replicas' wire rests.
 //   hop 2  in the last micro-step, over the replicas: all-reduce of the shard, or reduce-scatter
 //          into the slice where the optimizer's state is divided over them too. Behind the rest of
 //          backward.
