@@ -112,7 +112,7 @@ void Reductions::end_hop1() {
 // Divided here, or on their way into the flat ones, and nowhere else: once a step, where they are
 // smallest. Sums are of 32 bits at least. It is the last that is seen of this replica's own.
 void Reductions::start_hop2(Unit& unit) {
-  auto shard = unit.gradient_shard();
+  const auto& shard = unit.gradient_shard();
   if (mesh_.shard().size() > 1)
     looks_.divide({FiniteLooks::Kind::gradients, unit.index(), micro_step_}, shard, shard,
                   mesh_.world_size() * divisor_);
