@@ -78,8 +78,7 @@ void add_limits(CLI::App& app, Action& action) {
                    ->excludes(devices);
   command
       ->add_option("--weight", flags->weight,
-                   "the project's part of the cluster when all ask for more than there is, against "
-                   "those of weight 1")
+                   "the project has a right to W times as much as others (1)")
       ->type_name("W")
       ->check(whole_number(1, kWeightMost))
       ->excludes(user)
