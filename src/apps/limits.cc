@@ -86,7 +86,8 @@ void add_limits(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
       "Who would exceed a limit waits, and keeps nobody else waiting; what already runs goes "
-      "on. A weight counts for runs that come from then on.\n\n"
+      "on.\n"
+      "A weight counts for runs that come from then on.\n\n"
       "Examples:\n"
       "  lockstep limits\n"
       "  lockstep limits --project demo --devices 16\n"
