@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import PATIENCE, PROGRAM
 
 MAP = """# the lab's cluster
@@ -112,6 +114,17 @@ def test_ranks_of_two_hosts_measure_the_way_between_them(tmp_path: Path) -> None
     assert_sane(report["measured"]["within_host"])
     assert_sane(report["measured"]["between_hosts"])
     assert report["measured"]["fabric"] == "tcp over lo"
+
+
+@pytest.mark.parametrize("hosts", [["a", "b", "c"], ["a", "b", "c", "c", "d", "e"]])
+def test_of_three_hosts_and_more_several_measure_at_once(tmp_path: Path, hosts: list[str]) -> None:
+    first, *others = as_ranks(tmp_path, hosts, "probe", "--json")
+    assert not any(others)
+    report = json.loads(first)
+    assert (report["hosts"], report["ranks"]) == (len(set(hosts)), len(hosts))
+    level = report["measured"]["between_hosts"]
+    assert_sane(level)
+    assert level["overhead_us"] <= level["latency_us"] / 2 + 1e-9
 
 
 def test_ranks_of_two_hosts_compare_the_algorithms(tmp_path: Path) -> None:

@@ -103,6 +103,15 @@ Result<void> share_greatest(Communicator& group, std::span<double> values) {
       .wait();
 }
 
+// An all-reduce of the buffer; no call ends before all ranks have begun it.
+Result<double> seconds_of_call(Communicator& group, Buffer& buffer) {
+  const StopWatch watch;
+  for (int call = 0; call < kSeriesCalls; ++call)
+    TRY(group.all_reduce(buffer.span(), DataType::float64, ReduceOp::max, CallMode::blocking)
+            .wait());
+  return watch.seconds() / kSeriesCalls;
+}
+
 }  // namespace
 
 Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress) {
@@ -123,23 +132,22 @@ Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& prog
   return LevelCost{cost[0], cost[1], cost[2]};
 }
 
-Result<double> measure_overhead_among(Communicator& group, double latency,
-                                      const ProbeProgress& progress) {
-  LS_CHECK(group.size() > 2);
-  progress("measuring messages from several hosts at once");
-  auto buffer = TRY(group.allocate(Bytes(kSizes.front())));
-  std::vector<double> seconds;
+Result<LevelCost> measure_among(Communicator& flat, Communicator& doubling,
+                                const ProbeProgress& progress) {
+  LS_CHECK(flat.size() == 3 || flat.size() == 4);
+  progress("measuring messages among several hosts at once");
+  auto buffer = TRY(flat.allocate(Bytes(kSizes.front())));
+  std::vector<double> at_once, in_pairs;
   for (int i = 0; i < kSeries; ++i) {
-    const StopWatch watch;  // no call ends before all ranks have begun it
-    for (int call = 0; call < kSeriesCalls; ++call)
-      TRY(group.all_reduce(buffer.span(), DataType::float64, ReduceOp::max, CallMode::blocking)
-              .wait());
-    seconds.push_back(watch.seconds() / kSeriesCalls);
+    at_once.push_back(TRY(seconds_of_call(flat, buffer)));
+    in_pairs.push_back(TRY(seconds_of_call(doubling, buffer)));
   }
-  std::array<double, 1> overhead = {std::max(0.0, median(seconds) - latency) /
-                                    (2 * (group.size() - 2))};
-  TRY(share_greatest(group, overhead));
-  return std::min(overhead[0], latency / 2);
+  std::array<double, 2> seconds = {median(at_once), median(in_pairs)};
+  TRY(share_greatest(flat, seconds));
+  // Two rounds; of three ranks, too, one of which has two partners.
+  const double latency = seconds[1] / 2;
+  const double overhead = std::max(0.0, seconds[0] - latency) / (2 * (flat.size() - 2));
+  return LevelCost{latency, std::min(overhead, latency / 2), 0};
 }
 
 Result<double> measure_reduction(Communicator& group) {

@@ -19,13 +19,15 @@ using ProbeProgress = std::function<void(std::string_view)>;
 // second, at most about two seconds on 1 Gbit/s.
 Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress);
 
-// What each end of a message can do nothing else for when a rank has messages to and from several
-// others at the same time: series to one of them (measure_messages) come cheaper, as a stream does.
-// By all-reduces of 8 bytes in one step, of which all but one message are on top of a lone one's
-// latency. All ranks of the group, three at least, whose plan is "flat"; the result is the slowest
-// rank's, on all.
-Result<double> measure_overhead_among(Communicator& group, double latency,
-                                      const ProbeProgress& progress);
+// What small messages cost among three or four ranks at once: lone ones in pairs (latency) as the
+// rounds of recursive doubling, and what each end can do nothing else for when a rank has messages
+// to and from all others at the same time (overhead): series to one of them (measure_messages) come
+// cheaper, as a stream does. By all-reduces of 8 bytes, of either plan in turns, so that what makes
+// one dearer on this network counts beside what it does to the other. All ranks call it, of two
+// groups whose plans are "flat" and "recursive_doubling"; the result is the slowest rank's, on all.
+// per_byte is none of it, and 0.
+Result<LevelCost> measure_among(Communicator& flat, Communicator& doubling,
+                                const ProbeProgress& progress);
 
 // Seconds a byte that is reduced (float32, sum of two), while all ranks of the
 // group do. The result is the slowest rank's, on all.

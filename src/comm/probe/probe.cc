@@ -18,10 +18,11 @@ namespace {
 constexpr std::size_t kWaysMost = 4, kHostsAtOnce = 4;
 constexpr auto kAloneTimeout = std::chrono::seconds(20);
 
-MeasuredLevel measured_level(const LevelCost& cost) {
+std::optional<MeasuredLevel> measured_level(const std::optional<LevelCost>& cost) {
   constexpr double kLeastPerByte = 1e-13;  // no clock tells more
-  return {cost.latency * 1e6, cost.overhead * 1e6,
-          1 / std::max(cost.per_byte, kLeastPerByte) / 125e6};
+  if (!cost) return std::nullopt;
+  return MeasuredLevel{cost->latency * 1e6, cost->overhead * 1e6,
+                       1 / std::max(cost->per_byte, kLeastPerByte) / 125e6};
 }
 
 double gbyte_per_second(double seconds_per_byte) {
@@ -34,16 +35,16 @@ LevelCost slower(const LevelCost& a, const LevelCost& b) {
 }
 
 // What the ranks found that measured becomes known to all.
-Result<std::optional<MeasuredLevel>> shared(Communicator& world,
-                                            const std::optional<LevelCost>& found) {
+Result<std::optional<LevelCost>> shared(Communicator& world,
+                                        const std::optional<LevelCost>& found) {
   std::array<double, 4> values{};
   if (found) values = {1, found->latency, found->overhead, found->per_byte};
   TRY(world
           .all_reduce(std::as_writable_bytes(std::span(values)), DataType::float64, ReduceOp::max,
                       CallMode::blocking)
           .wait());
-  if (values[0] == 0) return std::optional<MeasuredLevel>();
-  return std::optional(measured_level({values[1], values[2], values[3]}));
+  if (values[0] == 0) return std::optional<LevelCost>();
+  return std::optional(LevelCost{values[1], values[2], values[3]});
 }
 
 class Probing {
@@ -54,8 +55,8 @@ class Probing {
   Result<Probed> run() {
     const auto hosts = world_.hosts();
     Probed probed{{}, static_cast<int>(hosts.size()), world_.size()};
-    probed.measured.within_host = TRY(within_host(hosts));
-    probed.measured.between_hosts = TRY(between_hosts(hosts));
+    probed.measured.within_host = measured_level(TRY(within_host(hosts)));
+    probed.measured.between_hosts = measured_level(TRY(between_hosts(hosts)));
     if (probed.measured.between_hosts) probed.measured.fabric = world_.fabric();
     progress_("measuring how fast ranks add");
     probed.measured.reduction_gbyte_per_second = gbyte_per_second(TRY(measure_reduction(world_)));
@@ -72,10 +73,10 @@ class Probing {
     return measure_messages(*pair, progress_);
   }
 
-  Result<std::optional<MeasuredLevel>> within_host(Hosts hosts) {
+  Result<std::optional<LevelCost>> within_host(Hosts hosts) {
     const auto found = std::find_if(hosts.begin(), hosts.end(),
                                     [](const auto& ranks) { return ranks.size() > 1; });
-    if (found == hosts.end()) return std::optional<MeasuredLevel>();
+    if (found == hosts.end()) return std::optional<LevelCost>();
     const int a = (*found)[0], b = (*found)[1];
     std::optional<LevelCost> cost;
     if (world_.rank() == a || world_.rank() == b) cost = TRY(pair_cost(a, b));
@@ -84,7 +85,7 @@ class Probing {
 
   // The first ranks of all hosts, in pairs, at the same time: as in a collective, in which they
   // share switches and whatever else they share. Then in other pairs.
-  Result<std::optional<MeasuredLevel>> between_hosts(Hosts hosts) {
+  Result<std::optional<LevelCost>> between_hosts(Hosts hosts) {
     const auto own = std::find_if(hosts.begin(), hosts.end(), [this](const auto& ranks) {
       return ranks.front() == world_.rank();
     });
@@ -98,26 +99,27 @@ class Probing {
       TRY(world_.barrier().wait());
     }
     auto cost = TRY(shared(world_, slowest));
-    if (cost && hosts.size() > 2) TRY(take_overhead_among(hosts, *cost));
+    if (cost && hosts.size() > 2) TRY(look_at_several(hosts, *cost));
     return cost;
   }
 
-  // Of up to four hosts the first ranks all at once.
-  Result<void> take_overhead_among(Hosts hosts, MeasuredLevel& cost) {
+  // Of up to four hosts the first ranks all at once; where there are more, some may be farther
+  // away.
+  Result<void> look_at_several(Hosts hosts, LevelCost& cost) {
     std::vector<int> firsts;
     for (const auto& ranks : hosts.first(std::min(hosts.size(), kHostsAtOnce)))
       firsts.push_back(ranks.front());
-    std::array<double, 1> overhead = {cost.overhead_us * 1e-6};
+    std::optional<LevelCost> found;
     if (std::ranges::find(firsts, world_.rank()) != firsts.end()) {
-      const auto group = TRY(joined_.group("probe-flat", firsts, text(CallPlan{Algorithm::flat})));
-      const double among = TRY(measure_overhead_among(*group, cost.latency_us * 1e-6, progress_));
-      overhead[0] = std::max(overhead[0], among);
+      const auto flat = TRY(joined_.group("probe-flat", firsts, "flat"));
+      const auto doubling = TRY(joined_.group("probe-doubling", firsts, "recursive_doubling"));
+      found = TRY(measure_among(*flat, *doubling, progress_));
     }
-    TRY(world_
-            .all_reduce(std::as_writable_bytes(std::span(overhead)), DataType::float64,
-                        ReduceOp::max, CallMode::blocking)
-            .wait());
-    cost.overhead_us = overhead[0] * 1e6;
+    const auto among = TRY(shared(world_, found));
+    if (!among) return {};
+    cost.latency =
+        hosts.size() > kHostsAtOnce ? std::max(cost.latency, among->latency) : among->latency;
+    cost.overhead = std::min(std::max(cost.overhead, among->overhead), cost.latency / 2);
     return {};
   }
 

@@ -14,7 +14,9 @@
 namespace lockstep {
 namespace {
 
-constexpr double kSecondsForPlan = 0.1, kSecondsOfTurn = 0.005;
+// A turn is so long because many networks let a burst pass faster than what follows (a token
+// bucket), and between its turns a plan would find it refilled.
+constexpr double kSecondsForPlan = 0.2, kSecondsOfTurn = 0.02;
 constexpr int kTurnsLeast = 7, kTurnsMost = 21, kCallsMost = 1000;
 // Of calls that take long, plans that take so many times as long as the fastest are looked at once.
 constexpr double kLong = 0.01, kHopeless = 2.5;
