@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/format.h"
-#include "comm/algorithm/algorithm.h"
 #include "comm/rendezvous/local.h"
 #include "net/crypto.h"
 
