@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 
 namespace lockstep {
 namespace {
@@ -14,18 +15,12 @@ namespace fs = std::filesystem;
 
 class Programs : public ::testing::Test {
  protected:
-  Programs() {
-    std::string pattern = (fs::temp_directory_path() / "programs-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Programs() override { fs::remove_all(folder_); }
-
   void write(const fs::path& name, unsigned mode) {
     EXPECT_TRUE(make_folders((folder_ / name).parent_path()));
     EXPECT_TRUE(write_file(folder_ / name, "", mode));
   }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Programs, TheFirstInThePathThatMayBeExecutedIsFound) {

@@ -14,20 +14,15 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/processes.h"
+#include "base/temporary_folder_for_test.h"
 
 namespace lockstep {
 namespace {
 
 class FileLockTest : public ::testing::Test {
  protected:
-  FileLockTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "file-lock-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    file_ = folder_ / "lock";
-  }
-  ~FileLockTest() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_, file_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "lock";
 };
 
 TEST_F(FileLockTest, OneHoldsItAndOthersSeeThat) {

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/temporary_folder_for_test.h"
 #include "text/json.h"
 
 namespace lockstep {
@@ -20,10 +21,6 @@ namespace {
 class Agent {
  public:
   Agent() {
-    char folder[] = "/tmp/lockstep-reporter-XXXXXX";
-    EXPECT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
-    path_ = folder_ / "report";
     listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -31,7 +28,6 @@ class Agent {
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
   }
-  ~Agent() { std::filesystem::remove_all(folder_); }
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -52,8 +48,8 @@ class Agent {
   }
 
  private:
-  std::filesystem::path folder_;
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_ / "report";
   Fd listener_;
 };
 

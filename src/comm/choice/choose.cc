@@ -13,9 +13,12 @@ namespace {
 
 // Predictions are no better than that, and one message of so many comes late.
 constexpr double kDoubt = 0.1;
-// Who meets in pairs ends a round before it begins the next, which leaves gaps on the wire: little,
-// but of plans that are predicted alike it decides where there is much data.
-constexpr double kGaps = 0.005;
+// Of a plan that takes more of the wire and of the processors than a hierarchical one would.
+constexpr double kDoubtOfMany = 0.15;
+// Who meets in pairs ends a round before it begins the next, which leaves gaps on the wire: of
+// plans that are predicted alike that decides where there is much data, half of it from so many
+// bytes on.
+constexpr double kGaps = 0.02, kMuch = 4 << 20;
 
 bool leaves_gaps(Algorithm algorithm, int ranks) {
   return ranks > 2 &&
@@ -62,11 +65,12 @@ CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
   const auto counted = [&](std::size_t i) {
     const CallPlan& plan = plans[i];
     const int ranks = plan.hierarchical ? group.hosts : group.ranks;
-    const double gaps = leaves_gaps(plan.algorithm, ranks) ? kGaps : 0;
+    const double much = static_cast<double>(bytes) / (static_cast<double>(bytes) + kMuch);
+    const double gaps = leaves_gaps(plan.algorithm, ranks) ? kGaps * much : 0;
     const double time = times[i].count() * (1 + gaps);
     const double late =
         messages(plan.algorithm, operation, bytes, ranks) * 2 * costs.between_hosts.latency;
-    if (has_hierarchy && !plan.hierarchical) return time + kDoubt * time;
+    if (has_hierarchy && !plan.hierarchical) return time + kDoubtOfMany * time;
     return time + kDoubt * std::min(has_hierarchy ? time / 2 : time, late);
   };
   std::size_t best = 0;

@@ -39,6 +39,10 @@ TreeWork tree_work(Operation operation) {
   return {4, 2, 2};
 }
 
+// What rounding up makes of a number on average. Without its steps, so that a byte more or less
+// never changes much.
+double rounded_up(double number) { return std::max(1.0, std::min(2 * number - 1, number + 0.5)); }
+
 // A level's cost, what the kernels hold of a connection, and what a processor is busy with each
 // byte that it sends while it receives another.
 struct Way : LevelCost {
@@ -121,8 +125,7 @@ class Model {
                                             : (to_and_fro + wire) / static_cast<double>(kSlots);
     return std::max({wire, processor, link});
   }
-  // No whole number, so that a byte more or less never changes much.
-  double pieces_of(double bytes) const { return std::max(1.0, bytes / piece_); }
+  double pieces_of(double bytes) const { return rounded_up(bytes / piece_); }
   // Two ranks exchange so much, in pieces.
   double exchange(const Way& cost, double bytes, int reduced) const {
     const double pieces = pieces_of(bytes), piece = bytes / pieces;
@@ -146,7 +149,7 @@ class Model {
   double ring_steps(double steps, double chunk, double reducing) const {
     const auto depth = static_cast<double>(
         ring_depth(static_cast<std::size_t>(chunk), static_cast<std::size_t>(piece_)));
-    const double turns = std::max(1.0, pieces_of(chunk) / depth);
+    const double turns = rounded_up(pieces_of(chunk) / depth);
     const double piece = chunk / (turns * depth);
     const double far = hosts_ > 1 ? static_cast<double>(hosts_) / n_ : 0;
     const double lap = far * lone(between_, piece, 0) + (1 - far) * lone(within_, piece, 0) +

@@ -137,7 +137,7 @@ TEST(Choose, IsAsGoodAsTheCheapestOfThoseThatFit) {
           ASSERT_TRUE(fits(plan, operation, bytes, group));
           const auto time = predict(plan, operation, bytes, group, costs);
           for (const auto& other : fitting_plans(operation, bytes, group))
-            EXPECT_LE(time.count(), 1.1 * predict(other, operation, bytes, group, costs).count());
+            EXPECT_LE(time.count(), 1.15 * predict(other, operation, bytes, group, costs).count());
         }
 }
 
@@ -152,17 +152,23 @@ TEST(Choose, TakesOfPlansThatAreAsGoodTheOneWithFewestMessagesWhileTheyCount) {
 }
 
 // As probed where four hosts shared two cores: halving and doubling took 2.0 ms for 1 MiB and 36
-// for 16, a ring 2.4 and 27, and hardly different times are predicted.
+// for 16, a ring 2.4 and 27; on another day 2.6 and 3.2 ms for 1 MiB, but with two ranks a host in
+// the hosts' hierarchy 3.8 and 3.5. Hardly different times are predicted of much data.
 TEST(Choose, TakesTheEvenestFlowForMuchDataWhereProcessorsAreTheLimit) {
-  Costs costs;
-  costs.between_hosts = {60.7e-6, 30.1e-6, 8 / 6.45e9};
-  costs.reduction = 1 / 6.35e9;
-  const auto chosen = [&](std::size_t bytes) {
-    return text(choose(Operation::all_reduce, bytes, hosts(4), costs));
-  };
-  EXPECT_EQ(chosen(1 << 20), "halving_doubling");
-  EXPECT_EQ(chosen(16 << 20), "ring");
-  EXPECT_EQ(chosen(64 << 20), "ring");
+  Costs one_day, another;
+  one_day.between_hosts = {60.7e-6, 30.1e-6, 8 / 6.45e9};
+  one_day.reduction = 1 / 6.35e9;
+  another.between_hosts = {55.2e-6, 19.4e-6, 8 / 6.26e9};
+  another.reduction = 1 / 7.9e9;
+  for (const auto& costs : {one_day, another}) {
+    const auto chosen = [&](std::size_t bytes, int ranks = 1) {
+      return text(choose(Operation::all_reduce, bytes, hosts(4, ranks), costs));
+    };
+    EXPECT_EQ(chosen(1 << 20), "halving_doubling");
+    EXPECT_EQ(chosen(16 << 20), "ring");
+    EXPECT_EQ(chosen(64 << 20), "ring");
+    EXPECT_EQ(chosen(1 << 20, 2), "ring,hierarchical");
+  }
 }
 
 // Measured between two hosts at 10 Gbit/s: a ring 91 us, one message each way 56. The second of the
@@ -188,6 +194,17 @@ TEST(Choose, KnowsThatProcessorsAreBusyWithBytesAsWellAsWithMessages) {
               1.05 * all_reduce(Algorithm::recursive_doubling, kBytes, hosts(2), costs));
   const double wire = 64e6 * fast.between_hosts.per_byte;  // which they fill with large pieces
   EXPECT_LT(all_reduce(Algorithm::ring, 64'000'000, hosts(2), fast), 1.01 * wire);
+}
+
+// Measured at 1 Gbit/s where four hosts of two ranks shared two cores: a ring of all 1.0 to 1.6 ms,
+// halving and doubling between the hosts 0.8. Predicted are 0.94 and 0.99.
+TEST(Choose, LeavesTheWireToOneRankOfAHostAtATimeWhereBothSeemAlike) {
+  Costs costs;
+  costs.within_host = {0.3e-6, 0.1e-6, 8 / 226e9};
+  costs.between_hosts = {50.6e-6, 22.3e-6, 8 / 1.03e9};
+  costs.reduction = 1 / 4.98e9;
+  EXPECT_EQ(text(choose(Operation::all_reduce, 64 << 10, hosts(4, 2), costs)),
+            "halving_doubling,hierarchical");
 }
 
 // Where ranks share a processor, two that send at once take longer than one, which no constant

@@ -8,6 +8,8 @@
 #include "comm/algorithm/algorithm.h"
 #include "comm/choice/tuned.h"
 #include "comm/collective/progress_engine.h"
+#include "comm/fabric/address/link_speed.h"
+#include "comm/fabric/address/own_address.h"
 #include "comm/fabric/fork_guard.h"
 
 namespace lockstep {
@@ -73,11 +75,18 @@ Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& ren
                         first, options.rank, own, kAlgorithmVariable));
 }
 
+// Of the interface by which others reach this rank. That there is none is said when the ranks meet.
+Costs assumed_costs(const NetworkOptions& network) {
+  const auto own = choose_address(network);
+  return assumed_costs(own ? link_speed(own->interface) : std::nullopt);
+}
+
 // What rank 0 says before it meets the others.
 Result<void> tell_settings(const CommunicatorOptions& options, Rendezvous& rendezvous,
                            const std::string& algorithm) {
   TRY(rendezvous.set(kAlgorithmVariable, algorithm));
-  const auto costs = options.costs ? *options.costs : TRY(costs_in(own_environment()));
+  auto given = options.costs ? options.costs : TRY(costs_in(own_environment()));
+  const Costs costs = given ? *std::move(given) : assumed_costs(options.network);
   if (auto checked = check_tuned(costs.tuned); !checked)
     return std::move(checked).error().within(kCostsVariable);
   return rendezvous.set(kCostsVariable, to_words(costs));

@@ -66,7 +66,7 @@ struct CommunicatorOptions {
   // chosen for each call. The same on all ranks.
   std::string algorithm = {};
   // By which it is chosen. Those of rank 0 count for all; empty: as LOCKSTEP_COSTS says, else
-  // defaults.
+  // as its interface's speed and defaults.
   std::optional<Costs> costs = {};
 };
 

@@ -125,6 +125,14 @@ Costs costs_of(const Map& map) {
   return costs;
 }
 
+Costs assumed_costs(std::optional<Bandwidth> link_speed) {
+  constexpr double kPayload = 0.944;  // of a frame over Ethernet, by TCP over IPv4
+  Costs costs;
+  if (link_speed)
+    costs.between_hosts.per_byte = 1 / (kPayload * static_cast<double>(link_speed->count()));
+  return costs;
+}
+
 std::string to_words(const Costs& costs) {
   std::string words = joined(numbers_of(costs), " ");
   for (const TunedRange& range : costs.tuned) words += to_words(range);
@@ -145,12 +153,12 @@ Result<Costs> costs_from_words(std::string_view words) {
   return *std::move(costs);
 }
 
-Result<Costs> costs_in(const Environment& environment) {
+Result<std::optional<Costs>> costs_in(const Environment& environment) {
   const auto found = environment.find(std::string(kCostsVariable));
-  if (found == environment.end() || found->second.empty()) return Costs{};
+  if (found == environment.end() || found->second.empty()) return std::optional<Costs>();
   auto costs = costs_from_words(found->second);
   if (!costs) return std::move(costs).error().within(kCostsVariable);
-  return costs;
+  return std::optional(*std::move(costs));
 }
 
 }  // namespace lockstep

@@ -7,12 +7,14 @@
 // other for ever. So a group takes those of its rank 0, when it meets (comm/collective).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/environment.h"
 #include "base/result.h"
+#include "base/units.h"
 #include "map/map.h"
 
 namespace lockstep {
@@ -41,13 +43,17 @@ struct Costs {
 // the defaults.
 Costs costs_of(const Map& map);
 
+// Where nobody has measured: the defaults, between hosts at the speed of the interface if that is
+// known, less what headers take.
+Costs assumed_costs(std::optional<Bandwidth> link_speed);
+
 // As one line for an environment variable or a meeting place, and back: seven times, and for each
 // range that was tuned "; OPERATION HOSTS RANKS BYTES PLAN". Reading refuses what is no time:
 // negative, infinite, longer than a minute.
 std::string to_words(const Costs& costs);
 Result<Costs> costs_from_words(std::string_view words);
-// LOCKSTEP_COSTS, which agents set from the map; the defaults where it is not set.
+// LOCKSTEP_COSTS, which agents set from the map; nothing where it is not set.
 inline constexpr std::string_view kCostsVariable = "LOCKSTEP_COSTS";
-Result<Costs> costs_in(const Environment& environment);
+Result<std::optional<Costs>> costs_in(const Environment& environment);
 
 }  // namespace lockstep

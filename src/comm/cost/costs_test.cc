@@ -45,6 +45,14 @@ TEST(Costs, ComeFromDeclaredLinksWhereNothingWasMeasured) {
   EXPECT_EQ(costs.within_host, Costs{}.within_host);
 }
 
+TEST(Costs, AreAssumedByTheInterfacesSpeedWhereItIsKnown) {
+  EXPECT_EQ(assumed_costs(std::nullopt), Costs{});
+  const auto usual = assumed_costs(10_Gbit), slow = assumed_costs(1_Gbit);
+  EXPECT_NEAR(usual.between_hosts.per_byte / Costs{}.between_hosts.per_byte, 1, 1e-9);
+  EXPECT_NEAR(slow.between_hosts.per_byte / usual.between_hosts.per_byte, 10, 1e-9);
+  EXPECT_EQ(slow.between_hosts.latency, Costs{}.between_hosts.latency);
+}
+
 TEST(Costs, AreTheSameAfterAWayThroughWords) {
   Costs costs;
   costs.between_hosts = {1.0 / 3, 1e-17, 8.0e-10 / 7};
@@ -88,7 +96,7 @@ TEST(Costs, AreThoseOfTheEnvironment) {
   Costs costs;
   costs.reduction = 1e-9;
   EXPECT_EQ(costs_in({{"LOCKSTEP_COSTS", to_words(costs)}}).value(), costs);
-  EXPECT_EQ(costs_in({}).value(), Costs{});
+  EXPECT_EQ(costs_in({}).value(), std::nullopt);
   EXPECT_TRUE(costs_in({{"LOCKSTEP_COSTS", "fast"}})
                   .error()
                   .message.starts_with("LOCKSTEP_COSTS: 'fast' are not the costs"));

@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/temporary_folder_for_test.h"
+
 namespace lockstep {
 namespace {
 
@@ -121,17 +123,12 @@ TEST(FlightLog, SurvivesRandomDamage) {
 
 class FlightFiles : public testing::Test {
  protected:
-  FlightFiles() {
-    std::string name = (fs::temp_directory_path() / "flight-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~FlightFiles() override { fs::remove_all(folder_); }
   void put(const std::string& name, const std::vector<std::byte>& bytes) const {
     std::ofstream file(folder_ / name, std::ios::binary);
     file.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(FlightFiles, AreReadTogetherAndThoseRefusedAreNamed) {

@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "base/temporary_folder_for_test.h"
 #include "comm/flight/label.h"
 #include "comm/flight/log.h"
 #include "comm/flight/ticks.h"
@@ -58,24 +59,17 @@ FlightTime now() { return std::chrono::system_clock::now(); }
 // A folder of its own, named by LOCKSTEP_FLIGHT_DIR for as long as this lives.
 class FolderForTest {
  public:
-  FolderForTest() {
-    std::string name = (fs::temp_directory_path() / "flight-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-    ::setenv(kFlightFolder, path_.c_str(), 1);
-  }
-  ~FolderForTest() {
-    ::unsetenv(kFlightFolder);
-    fs::remove_all(path_);
-  }
-  const fs::path& path() const { return path_; }
+  FolderForTest() { ::setenv(kFlightFolder, path().c_str(), 1); }
+  ~FolderForTest() { ::unsetenv(kFlightFolder); }
+  const fs::path& path() const { return folder_.path(); }
   FlightLog log(int rank = 2) const {
-    auto log = read_flight_file(path_ / flight_file_name(rank, "world"));
+    auto log = read_flight_file(folder_ / flight_file_name(rank, "world"));
     EXPECT_TRUE(log) << log.error().message;
     return *std::move(log);
   }
 
  private:
-  fs::path path_;
+  const TemporaryFolder folder_;
 };
 
 TEST(FlightRecorder, TellsAnOperationAsItWas) {

@@ -1,9 +1,9 @@
 #include "map/discover/nvidia.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 
 namespace lockstep {
 namespace {
@@ -11,25 +11,18 @@ namespace {
 // A folder that looks like the root of a machine.
 class FakeRoot {
  public:
-  FakeRoot() {
-    std::string name = (std::filesystem::temp_directory_path() / "ls-root-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-    EXPECT_TRUE(make_folders(path_ / "dev"));
-  }
-  ~FakeRoot() { std::filesystem::remove_all(path_); }
-  FakeRoot(const FakeRoot&) = delete;
-  FakeRoot& operator=(const FakeRoot&) = delete;
+  FakeRoot() { EXPECT_TRUE(make_folders(folder_ / "dev")); }
 
   void add_card(const std::string& pci, const std::string& information) {
-    auto folder = path_ / "proc/driver/nvidia/gpus" / pci;
+    auto folder = folder_ / "proc/driver/nvidia/gpus" / pci;
     EXPECT_TRUE(make_folders(folder));
     EXPECT_TRUE(write_file(folder / "information", information));
   }
-  void add_device(const std::string& name) { EXPECT_TRUE(write_file(path_ / "dev" / name, "")); }
-  const std::filesystem::path& path() const { return path_; }
+  void add_device(const std::string& name) { EXPECT_TRUE(write_file(folder_ / "dev" / name, "")); }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
 };
 
 TEST(Nvidia, AMachineWithoutCardsHasNone) {

@@ -24,6 +24,7 @@
 #include "base/format.h"
 #include "base/mutex.h"
 #include "base/processes.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/agent/agent.h"
 #include "platform/core/model/command.h"
 #include "text/convert.h"
@@ -256,9 +257,7 @@ class FakeDaemon {
 class AgentTest : public testing::Test {
  protected:
   AgentTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "agent-test-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-    token_ = format("{}:demo/1.2/0", root_.filename().string());
+    token_ = format("{}:demo/1.2/0", root_.path().filename().string());
     launch_.node = "demo/1.2/0";
     launch_.host = "host-a";
     launch_.address = "127.0.0.1";
@@ -266,7 +265,7 @@ class AgentTest : public testing::Test {
     launch_.node_folder = root_ / "node";
     launch_.daemon_file = root_ / "daemon.json";
     launch_.checkpoint_folder = root_ / "checkpoints";
-    launch_.working_folder = root_;
+    launch_.working_folder = root_.path();
     launch_.token = "the-token";
     launch_.secret = std::string(64, 'a');
     launch_.time_left = std::chrono::hours(1);
@@ -279,7 +278,6 @@ class AgentTest : public testing::Test {
       ::waitpid(agent_, nullptr, 0);
     }
     for (pid_t pid : marked()) ::kill(pid, SIGKILL);
-    std::filesystem::remove_all(root_);
   }
 
   void shell(const std::string& script) { launch_.command = {"/bin/sh", "-c", script}; }
@@ -294,7 +292,8 @@ class AgentTest : public testing::Test {
       ours.reset();
       ::setenv("LOCKSTEP_NODE_TOKEN", token_.c_str(), 1);
       ::setenv("PATH", "/usr/bin:/bin", 1);
-      ::setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);  // removed with it when the agent is killed
+      ::setenv("XDG_RUNTIME_DIR", root_.path().c_str(),
+               1);  // removed with it when the agent is killed
       PairLink link(theirs.get());
       auto code = run_agent(launch_, link);
       ::_exit(code ? *code : 99);
@@ -352,7 +351,7 @@ class AgentTest : public testing::Test {
 
   std::string agent_log() const { return read_file(root_ / "node/agent.log").value_or(""); }
 
-  std::filesystem::path root_;
+  const TemporaryFolder root_;
   std::string token_;
   Launch launch_;
   FakeDaemon daemon_;

@@ -132,7 +132,7 @@ TEST_F(AgentTest, TheSecretIsThereForTheRanksAndNowhereElse) {
   start();
   ASSERT_EQ(finish(), 0);
   EXPECT_TRUE(daemon_.saw(launch_.secret + "-rw-------"));
-  EXPECT_TRUE(daemon_.saw("\n" + root_.string() + "\n"));
+  EXPECT_TRUE(daemon_.saw("\n" + root_.path().string() + "\n"));
   EXPECT_FALSE(std::filesystem::exists(root_ / "node/secret"));
   EXPECT_EQ(agent_log().find(launch_.secret), std::string::npos);
   EXPECT_EQ(agent_log().find(launch_.token), std::string::npos);
@@ -162,8 +162,8 @@ TEST_F(AgentTest, ProgramsThatCannotBeStartedAreNamed) {
   };
   path plain = root_ / "plain";
   ASSERT_TRUE(write_file(plain, "no program"));
-  const Case cases[] = {{"no-such-program", root_, "no program 'no-such-program' in PATH"},
-                        {plain, root_, "Permission denied"},
+  const Case cases[] = {{"no-such-program", root_.path(), "no program 'no-such-program' in PATH"},
+                        {plain, root_.path(), "Permission denied"},
                         {"/bin/true", "/no/such/folder", "working folder /no/such/folder"}};
   for (const Case& c : cases) {
     launch_.command = {c.program};

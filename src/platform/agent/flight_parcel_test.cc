@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/format.h"
+#include "base/temporary_folder_for_test.h"
 #include "comm/flight/log.h"
 #include "comm/flight/memory.h"
 #include "comm/flight/recorder.h"
@@ -60,13 +61,7 @@ std::vector<FlightLog> unpacked(const api::FlightDelivery& delivery) {
 
 class FlightParcel : public testing::Test {
  protected:
-  FlightParcel() {
-    std::string name = (std::filesystem::temp_directory_path() / "parcel-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~FlightParcel() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(FlightParcel, HasAllThatWasRecordedWhereThereIsRoom) {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/agent/output.h"
 #include "platform/agent/progress_watch.h"
 #include "platform/agent/report_socket.h"
@@ -28,18 +29,12 @@ using std::chrono::minutes;
 
 class Parts : public testing::Test {
  protected:
-  Parts() {
-    std::string name = (std::filesystem::temp_directory_path() / "agent-parts-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~Parts() override { std::filesystem::remove_all(folder_); }
-
   Output output() {
     return *Output::open(folder_ / "rank-0.log",
                          [this](std::string text) { texts_.push_back(std::move(text)); });
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::vector<std::string> texts_;
 };
 
@@ -155,7 +150,7 @@ TEST(Progress, WithoutATimeNobodyHangs) {
 
 class Sockets : public Parts {
  protected:
-  Sockets() { ::setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1); }
+  Sockets() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }
   ~Sockets() override { ::unsetenv("XDG_RUNTIME_DIR"); }
   std::filesystem::path expected() const { return socket_folders("a-token").front(); }
 };

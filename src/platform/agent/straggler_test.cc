@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "comm/flight/memory.h"
 #include "comm/flight/recorder.h"
 #include "platform/agent/agent_for_test.h"
@@ -91,23 +92,19 @@ void wait_for_the_link(FlightRecorder& sender, FlightRecorder& receiver, std::ui
 }
 
 TEST(StragglerWatch, ASlowLinkIsToldOnce) {
-  std::string folder = (std::filesystem::temp_directory_path() / "links-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  {
-    TwoRanks ranks(folder);
-    for (std::uint64_t i = 1; i <= kCalls; ++i)
-      wait_for_the_link(ranks.recorder(0), ranks.recorder(1), i);
-    StragglerWatch watch({folder}, Duration(0));
-    std::vector<StragglerWatch::Finding> found;
-    for (int turns = 0; turns < 6; ++turns)  // three looks at two records
-      for (auto& one : watch.turn()) found.push_back(std::move(one));
-    ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].rank, 0);
-    EXPECT_TRUE(found[0].words.starts_with(
-        "the link from rank 0 on host a to rank 1 on host b is slow: both waited for it "))
-        << found[0].words;
-  }
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder folder;
+  TwoRanks ranks(folder);
+  for (std::uint64_t i = 1; i <= kCalls; ++i)
+    wait_for_the_link(ranks.recorder(0), ranks.recorder(1), i);
+  StragglerWatch watch({folder}, Duration(0));
+  std::vector<StragglerWatch::Finding> found;
+  for (int turns = 0; turns < 6; ++turns)  // three looks at two records
+    for (auto& one : watch.turn()) found.push_back(std::move(one));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rank, 0);
+  EXPECT_TRUE(found[0].words.starts_with(
+      "the link from rank 0 on host a to rank 1 on host b is slow: both waited for it "))
+      << found[0].words;
 }
 
 TEST(StragglerWatch, WithoutRecordsNothingIsTold) {

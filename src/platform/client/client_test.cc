@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "platform/api/proof.h"
@@ -21,14 +22,11 @@ using testing::HasSubstr;
 class ClientTest : public ::testing::Test {
  protected:
   ClientTest() {
-    std::string pattern = (fs::temp_directory_path() / "client-XXXXXX").string();
-    home_.folder = ::mkdtemp(pattern.data());
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~ClientTest() override {
     loop_.stop();
     thread_.join();
-    fs::remove_all(home_.folder);
   }
 
   Client client() { return Client(server_.url(), token_); }
@@ -45,7 +43,8 @@ class ClientTest : public ::testing::Test {
     answer_ = {.content_type = "application/json", .body = dump_json(json)};
   }
 
-  Home home_;
+  const TemporaryFolder folder_;
+  const Home home_{folder_};
   std::string token_ = "t0ken";
   bool knows_token_ = true;
   Json says_more_ = Json::object();  // where it proves itself

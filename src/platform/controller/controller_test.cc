@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
+#include "base/temporary_folder_for_test.h"
 #include "comm/cost/costs.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
@@ -85,12 +86,7 @@ RunSpec spec_of(int nodes, int devices) {
 
 class ControllerTest : public ::testing::Test {
  protected:
-  ControllerTest() {
-    std::string pattern = (fs::temp_directory_path() / "controller-XXXXXX").string();
-    home_ = ::mkdtemp(pattern.data());
-    restart();
-  }
-  ~ControllerTest() override { fs::remove_all(home_); }
+  ControllerTest() { restart(); }
 
   // What a daemon does that was killed and started again.
   void restart() {
@@ -131,7 +127,7 @@ class ControllerTest : public ::testing::Test {
     controller_->tick();
   }
 
-  fs::path home_;
+  const TemporaryFolder home_;
   SetClock clock_;
   FakeEngine engine_{clock_};
   MemoryStore store_;

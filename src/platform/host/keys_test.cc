@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 
 namespace lockstep {
 namespace {
@@ -15,13 +15,8 @@ using ::testing::HasSubstr;
 
 class KeysTest : public ::testing::Test {
  protected:
-  KeysTest() {
-    std::string pattern = (fs::temp_directory_path() / "keys-XXXXXX").string();
-    home_ = fs::path(::mkdtemp(pattern.data())) / "home";
-  }
-  ~KeysTest() override { fs::remove_all(home_.parent_path()); }
-
-  fs::path home_;
+  const TemporaryFolder folder_;
+  const fs::path home_ = folder_ / "home";
   AttemptId first_{{"demo", 1}, 1};
 };
 
@@ -39,7 +34,7 @@ TEST_F(KeysTest, DifferByAttemptPurposeAndDaemon) {
   EXPECT_NE(keys.attempt_secret(first_), keys.attempt_secret(second));
   EXPECT_NE(keys.attempt_secret(first_), keys.agent_token(first_));
   EXPECT_NE(keys.attempt_secret(first_),
-            Keys::open(home_.parent_path() / "other").value().attempt_secret(first_));
+            Keys::open(folder_ / "other").value().attempt_secret(first_));
 }
 
 TEST_F(KeysTest, LieInFilesThatOnlyTheUserReads) {

@@ -10,32 +10,25 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path temporary_folder() {
-  std::string pattern = (fs::temp_directory_path() / "own-log-XXXXXX").string();
-  return ::mkdtemp(pattern.data());
-}
-
 // Standard error goes to the log for as long as a test runs.
 class OwnLogTest : public ::testing::Test {
  protected:
-  OwnLogTest()
-      : home_(temporary_folder()), log_(home_ / "daemon.log"), kept_(::dup(STDERR_FILENO)) {
+  OwnLogTest() : log_(home_ / "daemon.log"), kept_(::dup(STDERR_FILENO)) {
     const auto file = open_file(log_, O_WRONLY | O_CREAT | O_APPEND).value();
     ::dup2(file.get(), STDERR_FILENO);
   }
-  ~OwnLogTest() override {
-    ::dup2(kept_.get(), STDERR_FILENO);
-    fs::remove_all(home_);
-  }
+  ~OwnLogTest() override { ::dup2(kept_.get(), STDERR_FILENO); }
   static void say(const std::string& words) { (void)write_all(STDERR_FILENO, words); }
 
-  fs::path home_, log_;
+  const TemporaryFolder home_;
+  const fs::path log_;
   Fd kept_;
 };
 
@@ -49,7 +42,7 @@ TEST_F(OwnLogTest, ItIsKeptToItsLimitAndOneOlderFile) {
   EXPECT_LE(fs::file_size(log_.string() + ".1"), 1324u);
   EXPECT_TRUE(read_file(log_)->ends_with("last"));
   std::size_t logs = 0;
-  for (const auto& file : fs::directory_iterator(home_))
+  for (const auto& file : fs::directory_iterator(home_.path()))
     logs += file.path().filename().string().starts_with("daemon.log") ? 1 : 0;
   EXPECT_EQ(logs, 2u);
 }

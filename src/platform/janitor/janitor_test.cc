@@ -7,6 +7,7 @@
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
 #include "platform/janitor/chores.h"
 #include "platform/spool/spool.h"
@@ -33,15 +34,9 @@ class SetClock : public Clock {
   Time now_{Duration(1'790'000'000'000'000)};
 };
 
-fs::path temporary_folder() {
-  std::string pattern = (fs::temp_directory_path() / "janitor-XXXXXX").string();
-  return ::mkdtemp(pattern.data());
-}
-
 class JanitorTest : public ::testing::Test {
  protected:
-  JanitorTest() : home_(temporary_folder()) { add_node(kNode, AttemptState::ended); }
-  ~JanitorTest() override { fs::remove_all(home_); }
+  JanitorTest() { add_node(kNode, AttemptState::ended); }
 
   void add_node(const NodeId& id, AttemptState attempt_state) {
     const AttemptId& attempt = id.attempt;
@@ -60,7 +55,7 @@ class JanitorTest : public ::testing::Test {
   NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, node)}; }
   // What the token names; a test's own, so that nothing of the machine's is looked at.
   fs::path sockets(const NodeId& node = kNode) const { return socket_folders(token(node)).back(); }
-  std::string token(const NodeId& node) const { return home_.string() + ":" + text(node); }
+  std::string token(const NodeId& node) const { return home_.path().string() + ":" + text(node); }
 
   // All that a killed agent leaves; its spool holds these lines, from the first sequence on.
   void leave(const NodeId& node, const std::vector<std::string>& lines) {
@@ -109,7 +104,7 @@ class JanitorTest : public ::testing::Test {
     }
   }
 
-  fs::path home_;
+  const TemporaryFolder home_;
   SetClock clock_;
   State state_;
   std::unique_ptr<Database> database_ = Database::in_memory().value();

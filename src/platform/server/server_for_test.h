@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "net/http_client.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
@@ -61,8 +62,6 @@ inline const NodeId kNodeId{{kRunId, 1}, 0};
 class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "server-XXXXXX").string();
-    home_.folder = ::mkdtemp(pattern.data());
     keys_.emplace(Keys::open(home_.folder).value());
     controller_ = Controller::open({.store = store_,
                                     .engine = engine_,
@@ -87,7 +86,6 @@ class ServerTest : public ::testing::Test {
   ~ServerTest() override {
     loop_.stop();
     thread_.join();
-    std::filesystem::remove_all(home_.folder);
   }
 
   HttpResponse call(HttpCall call, std::optional<std::string> authorization) {
@@ -149,7 +147,8 @@ class ServerTest : public ::testing::Test {
     return texts;
   }
 
-  Home home_;
+  const TemporaryFolder folder_;
+  const Home home_{folder_};
   SystemClock clock_;
   MemoryStore store_;
   FakeEngine engine_;

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/spool/left_spool.h"
 
 namespace lockstep {
@@ -16,12 +17,6 @@ namespace {
 
 class SpoolTest : public testing::Test {
  protected:
-  SpoolTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "spool-test-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~SpoolTest() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path file() const { return folder_ / "spool"; }
   Spool spool(Spool::Limits limits = {}) const { return *Spool::open(file(), limits); }
   // All that a janitor would find.
@@ -30,7 +25,7 @@ class SpoolTest : public testing::Test {
     return *spool.batch(0, 1_GiB);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 Item log_item(int rank, std::string text) {

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep {
@@ -74,15 +75,10 @@ bool mount_small(const fs::path& folder) {
 
 class DurabilityTest : public ::testing::Test {
  protected:
-  DurabilityTest() {
-    std::string pattern = (fs::temp_directory_path() / "durability-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~DurabilityTest() override { fs::remove_all(folder_); }
   fs::path file() const { return folder_ / "lockstep.db"; }
   std::unique_ptr<Database> open() { return Database::open(file()).value(); }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(DurabilityTest, AFullDiskRefusesTheCommitWholeAndTakesItOnceThereIsRoom) {
@@ -108,7 +104,7 @@ TEST_F(DurabilityTest, AFullDiskRefusesTheCommitWholeAndTakesItOnceThereIsRoom) 
   });
   if (words.starts_with("skip")) GTEST_SKIP() << words;
   EXPECT_THAT(words, AllOf(StartsWith("exhausted "),
-                           HasSubstr("no space is left; make room in " + folder_.string())));
+                           HasSubstr("no space is left; make room in " + folder_.path().string())));
 }
 
 TEST_F(DurabilityTest, AReadOnlyFileSystemIsNamedWithARemedy) {
@@ -117,13 +113,13 @@ TEST_F(DurabilityTest, AReadOnlyFileSystemIsNamedWithARemedy) {
     {
       auto database = Database::open(file());
     }
-    if (::mount("", folder_.c_str(), "", MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+    if (::mount("", folder_.path().c_str(), "", MS_REMOUNT | MS_RDONLY, nullptr) != 0)
       return "skip: remounting failed";
     const auto refused = Database::open(file());
     return refused ? "opened" : refused.error().message;
   });
   if (words.starts_with("skip")) GTEST_SKIP() << words;
-  EXPECT_THAT(words, AllOf(HasSubstr(folder_.string()), HasSubstr("Read-only file system"),
+  EXPECT_THAT(words, AllOf(HasSubstr(folder_.path().string()), HasSubstr("Read-only file system"),
                            HasSubstr("LOCKSTEP_HOME")));
 }
 
@@ -138,8 +134,8 @@ TEST_F(DurabilityTest, AFolderOfSomebodyElseIsNamedWithARemedy) {
                    : std::string(text(refused.error().code)) + " " + refused.error().message;
   });
   if (words.starts_with("skip")) GTEST_SKIP() << words;
-  EXPECT_THAT(
-      words, AllOf(StartsWith("denied "), HasSubstr(folder_.string()), HasSubstr("LOCKSTEP_HOME")));
+  EXPECT_THAT(words, AllOf(StartsWith("denied "), HasSubstr(folder_.path().string()),
+                           HasSubstr("LOCKSTEP_HOME")));
 }
 
 TEST_F(DurabilityTest, AFolderInTheFilesPlaceIsRefused) {

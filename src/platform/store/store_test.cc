@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/migrations.h"
 #include "platform/store/sql_store.h"
@@ -108,15 +109,10 @@ void expect_same(const State& a, const State& b) {
 
 class StoreTest : public ::testing::Test {
  protected:
-  StoreTest() {
-    std::string pattern = (fs::temp_directory_path() / "store-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~StoreTest() override { fs::remove_all(folder_); }
   fs::path file() const { return folder_ / "a=b c" / "lockstep.db"; }
   std::unique_ptr<Database> open() { return Database::open(file()).value(); }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(StoreTest, WhatWasCommittedIsThereAfterReopening) {

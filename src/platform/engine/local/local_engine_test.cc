@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/processes.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/engine/local/eventually_for_test.h"
 #include "platform/host/node_files.h"
 
@@ -24,16 +25,11 @@ using std::filesystem::path;
 // An installation with a shell script in the agent's place.
 class LocalEngineTest : public testing::Test {
  protected:
-  LocalEngineTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "engine-test-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
   ~LocalEngineTest() override {
     for (auto& engine : engines_) {
       const std::vector<Present> left = *engine.list();
       for (const Present& present : left) EXPECT_TRUE(engine.kill(present.node));
     }
-    std::filesystem::remove_all(root_);
   }
 
   LocalEngine& engine(std::string_view home, std::string_view script) {
@@ -58,7 +54,7 @@ class LocalEngineTest : public testing::Test {
     return node_folder(root_ / "home", *parse_node_id(node));
   }
 
-  path root_;
+  const TemporaryFolder root_;
   std::deque<LocalEngine> engines_;
 };
 
@@ -140,7 +136,7 @@ TEST_F(LocalEngineTest, WhatClearedItsEnvironmentAndForksIsKilledWithItsAgent) {
   ASSERT_TRUE(eventually([&] { return processes_with_argument(forker.string()) > 1; }));
   ASSERT_TRUE(local.kill(node("demo/1.1/0")));
   EXPECT_TRUE(eventually([&] { return local.list()->empty(); }));
-  EXPECT_TRUE(eventually([&] { return processes_with_argument(root_.string()) == 0; }));
+  EXPECT_TRUE(eventually([&] { return processes_with_argument(root_.path().string()) == 0; }));
 }
 
 TEST_F(LocalEngineTest, AnAgentThatDiedBeforeWhatItStartedIsMissed) {

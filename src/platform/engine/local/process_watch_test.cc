@@ -22,6 +22,7 @@
 #include "base/mutex.h"
 #include "base/processes.h"
 #include "base/spawn.h"
+#include "base/temporary_folder_for_test.h"
 #include "platform/engine/local/eventually_for_test.h"
 
 namespace lockstep {
@@ -35,9 +36,7 @@ constexpr std::string_view kMark = "LOCKSTEP_WATCH_TEST";
 class ProcessWatchTest : public ::testing::Test {
  protected:
   ProcessWatchTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "watch-test-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    mark_ = folder_.filename();
+    mark_ = folder_.path().filename();
     EXPECT_EQ(::mkfifo((folder_ / "go").c_str(), 0600), 0);
   }
   ~ProcessWatchTest() override {
@@ -45,7 +44,6 @@ class ProcessWatchTest : public ::testing::Test {
       ::kill(-pid, SIGKILL);  // a session's leader leads its group
       ::waitpid(pid, nullptr, 0);
     }
-    std::filesystem::remove_all(folder_);
   }
 
   enum class With { mark, other_mark, nothing };
@@ -88,7 +86,7 @@ class ProcessWatchTest : public ::testing::Test {
     return marks && marks->contains(mark);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::string mark_;
   std::vector<pid_t> started_;
 };

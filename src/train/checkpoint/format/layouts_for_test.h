@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/temporary_folder_for_test.h"
 #include "train/checkpoint/format/data_file.h"
 #include "train/checkpoint/format/division.h"
 #include "train/checkpoint/format/fence.h"
@@ -23,22 +24,9 @@
 namespace lockstep::layouts_for_test {
 
 // In memory, where syncing costs nothing.
-class Folder {
+class Folder : public TemporaryFolder {
  public:
-  Folder() {
-    char name[] = "/dev/shm/lockstep-checkpoint-XXXXXX";
-    EXPECT_NE(::mkdtemp(name), nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  operator const std::filesystem::path&() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
+  Folder() : TemporaryFolder("/dev/shm") {}
 };
 
 inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
