@@ -31,8 +31,8 @@ from _contest.wired import SLOW, Layout, ours
 SIZES = [8, 4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB]
 FULL = Grid([2, 4], [1, 2], ["1gbit", "10gbit"], SIZES, Pace(3, 0.05, SLOW, hopeless=2.5))
 QUICK = Grid([2], [1], ["1gbit"], [8, 64 * KIB], Pace(2, 0.01, SLOW))
-# Where ranks share cores, how they take turns on them stays for a while: small calls, of which a turn
-# holds many, take so many times as many turns.
+# Where ranks share cores, how they take turns on them stays for a while: small calls, of which a
+# turn holds many, take so many times as many turns.
 SMALL, MORE_TURNS = 64 * KIB, 3
 # Ranks are started anew so often: who shares a core with whom is drawn anew each time.
 STARTS, STARTS_QUICK = 3, 1
@@ -81,9 +81,8 @@ def hold(layout: Layout, grid: Grid, starts: int, folder: Path) -> Iterator[dict
             for size, choice in zip(sizes, by_model, strict=True):
                 ways = [*choice.seconds, choice.chosen + AGAIN]
                 sides = [Way(ranks, way) for way in ways]
-                pace = replace(
-                    grid.pace, rounds=grid.pace.rounds * (MORE_TURNS if size <= SMALL else 1)
-                )
+                rounds = grid.pace.rounds * (MORE_TURNS if size <= SMALL else 1)
+                pace = replace(grid.pace, rounds=rounds)
                 times[size].append(take_turns(sides, Work("all_reduce", size), pace, say))
     for size, choice, measured in zip(sizes, by_model, by_tuning, strict=True):
         yield row(layout, size, "all_reduce", choice, choice.chosen, times[size])
