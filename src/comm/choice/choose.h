@@ -14,10 +14,11 @@
 namespace lockstep {
 
 // What was tuned; else of those that fit the cheapest, when each costs up to a tenth more than
-// predicted: all of it if a hierarchical one would leave more of the wire and of the processors to
-// others; else what it costs that one message of ten comes a round trip late, as they do when
-// processors are busy, and of a hierarchical one no more than a twentieth. So without a tuning the
-// choice is never predicted to take over a tenth more than the cheapest.
+// predicted, and one that is not hierarchical 15 % where it could be, since that would leave more
+// of the wire and of the processors to others. The tenth is what it costs that one message of ten
+// comes a round trip late, as they do when processors are busy; of a hierarchical plan no more than
+// a twentieth. So without a tuning the choice is never predicted to take over 15 % more than the
+// cheapest.
 // bytes: the call header's, of a rank's share. piece_bytes: as for predict().
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
                 std::optional<std::size_t> piece_bytes = std::nullopt);
