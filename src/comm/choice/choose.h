@@ -17,8 +17,8 @@ namespace lockstep {
 // predicted, and one that is not hierarchical 15 % where it could be, since that would leave more
 // of the wire and of the processors to others. The tenth is what it costs that one message of ten
 // comes a round trip late, as they do when processors are busy; of a hierarchical plan no more than
-// a twentieth. So without a tuning the choice is never predicted to take over 15 % more than the
-// cheapest.
+// a twentieth. So without a tuning the choice is never predicted to take over a tenth more than
+// the cheapest, or 15 % if only the choice is hierarchical.
 // bytes: the call header's, of a rank's share. piece_bytes: as for predict().
 CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group, const Costs& costs,
                 std::optional<std::size_t> piece_bytes = std::nullopt);

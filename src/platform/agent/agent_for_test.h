@@ -292,8 +292,8 @@ class AgentTest : public testing::Test {
       ours.reset();
       ::setenv("LOCKSTEP_NODE_TOKEN", token_.c_str(), 1);
       ::setenv("PATH", "/usr/bin:/bin", 1);
-      ::setenv("XDG_RUNTIME_DIR", root_.path().c_str(),
-               1);  // removed with it when the agent is killed
+      // Removed with it when the agent is killed.
+      ::setenv("XDG_RUNTIME_DIR", root_.path().c_str(), 1);
       PairLink link(theirs.get());
       auto code = run_agent(launch_, link);
       ::_exit(code ? *code : 99);
