@@ -98,6 +98,27 @@ void Reporter::event(std::int64_t step, std::string_view what) {
   enqueue(line_of(json));
 }
 
+void Reporter::fault(Fault fault, int rank, std::string_view text) {
+  if (options_.socket.empty()) return;
+  Json json;
+  json["kind"] = "fault";
+  json["fault"] = name_of(fault);
+  json["rank"] = rank;
+  json["text"] = text;
+  {
+    const Lock lock(mutex_);
+    queue_.push_back(line_of(json));  // however long the queue is
+    changed_.notify_all();
+  }
+  flush();
+}
+
+void Reporter::flush() {
+  const auto end = Deadline::after(options_.patience);
+  const Lock lock(mutex_);
+  while ((!queue_.empty() || delivering_) && !end.passed()) changed_.wait_until(mutex_, end);
+}
+
 std::int64_t Reporter::dropped() const {
   const Lock lock(mutex_);
   return dropped_;
@@ -125,8 +146,12 @@ void Reporter::run() {
       if (queue_.empty()) return;
       line = std::move(queue_.front());
       queue_.pop_front();
+      delivering_ = true;
     }
     if (!deliver(line)) drop();
+    const Lock lock(mutex_);
+    delivering_ = false;
+    changed_.notify_all();
   }
 }
 

@@ -1,7 +1,8 @@
-// Reporter: what a rank tells its agent: metrics, progress, finished checkpoints, events, as JSON
+// Reporter: what a rank tells its agent: metrics, progress, finished checkpoints, events, and why
+// it must end, as JSON
 // lines over the Unix socket that LOCKSTEP_REPORT names. No call blocks: lines go into a bounded
 // queue that one background thread empties. What the agent does not take within a second is
-// dropped, counted and said once.
+// dropped, counted and said once. Only fault() waits: the process is about to end.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/units.h"
+#include "report/fault/fault.h"
 
 namespace lockstep {
 
@@ -53,11 +55,17 @@ class Reporter {
   // events. To be told by one rank, and rarely: the newest 200 of a run are kept.
   void event(std::int64_t step, std::string_view what);
 
+  // This rank is about to end, and its own program did not fail. `rank`: the global rank at fault,
+  // -1 if it is not known. `text`: one line for people. Returns once the agent has it and all lines
+  // before it, within `patience`. The first fault counts, until the rank reports a further step.
+  void fault(Fault fault, int rank, std::string_view text);
+
   // Lines given up so far.
   std::int64_t dropped() const;
 
  private:
   void enqueue(std::string line);
+  void flush();
   void run();
   bool deliver(std::string_view line);
   bool connect();
@@ -71,6 +79,7 @@ class Reporter {
   mutable Mutex mutex_;  // guards what follows
   Condition changed_;
   std::deque<std::string> queue_ LS_GUARDED_BY(mutex_);
+  bool delivering_ LS_GUARDED_BY(mutex_) = false;  // a line that is not in the queue any more
   bool stopping_ LS_GUARDED_BY(mutex_) = false;
   Deadline end_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));  // once stopping
   std::int64_t dropped_ LS_GUARDED_BY(mutex_) = 0;

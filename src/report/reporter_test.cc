@@ -36,6 +36,17 @@ class Agent {
     pollfd waiting{listener_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, 5000) != 1) return {};
     const Fd peer(::accept(listener_.get(), nullptr, nullptr));
+    return read_lines(peer);
+  }
+
+  // Of the next connection, which stays open, what can be read without waiting.
+  std::vector<Json> lines_so_far() {
+    const Fd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK));
+    return read_lines(peer);
+  }
+
+ private:
+  static std::vector<Json> read_lines(const Fd& peer) {
     std::string received;
     char buffer[4096];
     for (ssize_t size; (size = ::read(peer.get(), buffer, sizeof buffer)) > 0;)
@@ -47,7 +58,6 @@ class Agent {
     return lines;
   }
 
- private:
   const TemporaryFolder folder_;
   const std::filesystem::path path_ = folder_ / "report";
   Fd listener_;
@@ -101,6 +111,28 @@ TEST(Reporter, ASlowAgentNeverHoldsTheRankUp) {
     for (int step = 0; step < 3000; ++step) reporter.metrics(step, {{std::string(4000, 'n'), 1.0}});
     EXPECT_GT(reporter.dropped(), 0);
   }
+  EXPECT_FALSE(bound.passed());
+}
+
+// As by a process that is ended by an exception or by SIGABRT right after the call.
+TEST(Reporter, AFaultHasArrivedWhenTheCallReturns) {
+  Agent agent;
+  Reporter reporter({.socket = agent.path(), .patience = kNotHeldUp});
+  reporter.progress(12, 400);
+  reporter.fault(Fault::connection_lost, 2, "lost the connection to rank 2");
+  const auto lines = agent.lines_so_far();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(
+      dump_json(lines[1]),
+      R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost the connection to rank 2"})");
+}
+
+TEST(Reporter, AFaultWaitsNoLongerThanItsPatience) {
+  Agent agent;  // it reads nothing
+  const auto bound = Deadline::after(kNotHeldUp);
+  Reporter reporter({.socket = agent.path(), .patience = std::chrono::milliseconds(100)});
+  for (int i = 0; i < 500; ++i) reporter.fault(Fault::timed_out, -1, std::string(100, 'n'));
+  for (int i = 0; i < 5; ++i) reporter.fault(Fault::timed_out, -1, std::string(400000, 'n'));
   EXPECT_FALSE(bound.passed());
 }
 

@@ -144,10 +144,8 @@ Result<void> AgentLoop::open_sources() {
                        .time = SystemClock().now(),
                        .text = std::move(lines)});
     };
-    auto report = [this, local](Item item) {
-      ranks_.note_progress(local, item.step, moment());
-      if (phase_ == Phase::running) count_running_time();
-      messenger_->add(std::move(item));
+    auto report = [this, local](Report said) {
+      std::visit([&](auto& each) { take_report(local, std::move(each)); }, said);
     };
     sources_.push_back({.rank = rank,
                         .pipe = Fd(),
@@ -155,6 +153,16 @@ Result<void> AgentLoop::open_sources() {
                         .reports = TRY(ReportSocket::open(report_path(local), rank, report))});
   }
   return {};
+}
+
+void AgentLoop::take_report(int local_rank, Item item) {
+  ranks_.note_progress(local_rank, item.step, moment());
+  if (phase_ == Phase::running) count_running_time();
+  messenger_->add(std::move(item));
+}
+
+void AgentLoop::take_report(int local_rank, const FaultReport& said) {
+  ranks_.note_fault(local_rank, said);
 }
 
 // --- The loop ---
@@ -224,6 +232,8 @@ void AgentLoop::read_signals() {
     LS_LOG(warning, "the agent got signal {}", info.ssi_signo);
     begin_stop(format("somebody ended the agent by signal {}", info.ssi_signo), Signaller::other);
   }
+  // What a rank said of its end comes before the end.
+  for (Source& source : sources_) source.reports.read();
   if (ranks_.reap(SystemClock().now())) reaped();
 }
 
@@ -416,6 +426,7 @@ void AgentLoop::begin_stop(std::string message, Signaller signaller) {
     phase_ = Phase::stopping;
     LS_LOG(info, "stopping the ranks{}{}", message_.empty() ? "" : ": ", message_);
     force_ = Deadline::after(grace_);
+    for (Source& source : sources_) source.reports.read();
     ranks_.signal(SIGTERM, signaller);
     reaped();
   } else if (phase_ == Phase::waiting) {

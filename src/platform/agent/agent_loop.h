@@ -64,6 +64,8 @@ class AgentLoop {
   void turn();
   Duration patience() const;
   void read_source(Source& source);
+  void take_report(int local_rank, Item item);
+  void take_report(int local_rank, const FaultReport& said);
   void read_signals();
   void follow_orders();
   void mind_time();

@@ -71,6 +71,38 @@ TEST_F(AgentTest, AHungNodeEndsByItselfWhileTheDaemonIsAway) {
   EXPECT_TRUE(rank(0).stalled_since);
 }
 
+// --- Faults that ranks report ---
+
+// The process is gone as soon as it has said so.
+TEST_F(AgentTest, AFaultIsToldWithTheEndOfItsRank) {
+  shell(R"(echo socket $LOCKSTEP_REPORT; while [ ! -e go ]; do sleep 0.01; done; exit 1)");
+  start();
+  report(0, R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost rank 2"})");
+  ASSERT_TRUE(eventually([&] { return agent_log().find("connection_lost") != std::string::npos; }));
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
+  EXPECT_EQ(rank(0).fault, Fault::connection_lost);
+  EXPECT_EQ(rank(0).fault_rank, 2);
+  EXPECT_EQ(rank(0).fault_text, "lost rank 2");
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+}
+
+TEST_F(AgentTest, AFaultIsForgottenWhenItsRankTakesAFurtherStep) {
+  shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":7,"steps":9})");
+  report(0, R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost rank 2"})");
+  report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
+  ASSERT_TRUE(eventually([&] {
+    return std::ranges::any_of(daemon_.items(), [](const Item& item) { return item.step == 8; });
+  }));
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(rank(0).step, 8);
+  EXPECT_EQ(rank(0).fault, Fault::none);
+}
+
 // --- What the daemon does not take ---
 
 TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {

@@ -191,10 +191,12 @@ TEST_F(Sockets, AFolderOfSomebodyElsesIsNeitherUsedNorTouched) {
 // --- Report lines ---
 
 TEST(ReportLine, ValuesMayBeNotANumberOrInfinite) {
-  auto item = parse_report(
+  auto said = parse_report(
       R"({"kind":"metrics","step":12,"time_us":1790000000000001,"values":{"a":"NaN","b":"-Infinity","c":2}})",
       3);
-  ASSERT_TRUE(item) << item.error().message;
+  ASSERT_TRUE(said) << said.error().message;
+  auto* item = std::get_if<Item>(&*said);
+  ASSERT_TRUE(item);
   EXPECT_EQ(item->rank, 3);
   EXPECT_EQ(item->step, 12);
   EXPECT_EQ(item->time.time_since_epoch().count(), 1'790'000'000'000'001);
@@ -207,13 +209,22 @@ TEST(ReportLine, BrokenOnesAreRefused) {
   for (std::string_view line :
        {"", "{", "[]", R"({"kind":"dance"})", R"({"kind":"log"})", R"({"step":1})",
         R"({"kind":"metrics","step":"x"})", R"({"kind":"progress","time_us":-5})",
-        R"({"kind":"progress","time_us":9e18})", R"({"kind":"event","step":1})"})
+        R"({"kind":"progress","time_us":9e18})", R"({"kind":"event","step":1})",
+        R"({"kind":"fault","text":"x"})", R"({"kind":"fault","fault":"bad luck"})"})
     EXPECT_FALSE(parse_report(line, 0)) << line;
+}
+
+TEST(ReportLine, AFaultNamesTheRankAtFault) {
+  const auto said = parse_report(
+      R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost rank 2"})", 0);
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(std::get<FaultReport>(*said), (FaultReport{Fault::connection_lost, 2, "lost rank 2"}));
 }
 
 TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
   std::vector<Item> heard;
-  auto reports = *ReportSocket::open(folder_ / "r", 0, [&](Item item) { heard.push_back(item); });
+  auto reports = *ReportSocket::open(
+      folder_ / "r", 0, [&](const Report& said) { heard.push_back(std::get<Item>(said)); });
   for (std::string_view words :
        {R"({"kind":"metr)", "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\nnonsense\n"}) {
     Fd speaker = connect_to(folder_ / "r");
@@ -229,8 +240,8 @@ TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
 
 TEST_F(Parts, WithoutAFreeFileDescriptorTheListenerIsLeftAloneForAWhile) {
   std::vector<Item> heard;
-  auto reports =
-      *ReportSocket::open(folder_ / "r", 0, [&](const Item& item) { heard.push_back(item); });
+  auto reports = *ReportSocket::open(
+      folder_ / "r", 0, [&](const Report& said) { heard.push_back(std::get<Item>(said)); });
   const Fd speaker = connect_to(folder_ / "r");
   ASSERT_TRUE(write_all(speaker.get(), "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\n"));
   rlimit before{};

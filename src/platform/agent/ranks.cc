@@ -29,6 +29,12 @@ void note_end(Rank& rank, int status, bool signalled, Time now) {
          rank.code);
 }
 
+void forget_fault(Rank& rank) {
+  rank.fault = Fault::none;
+  rank.fault_rank = -1;
+  rank.fault_text.clear();
+}
+
 // What tells least of a hang comes first: a shell sleeps while what it runs computes.
 constexpr std::array kByWeight = {Activity::unknown, Activity::sleeping, Activity::running,
                                   Activity::blocked, Activity::stopped};
@@ -70,6 +76,7 @@ Result<Fd> Ranks::replace(int local_rank, Program program) {
   Rank next{.rank = rank.rank, .local_rank = local_rank};
   next.pid = TRY(spawn(program, Bond::thread));
   next.step = rank.step;
+  next.restarts = rank.restarts + 1;
   rank = next;
   return std::move(output.read);
 }
@@ -108,8 +115,19 @@ void Ranks::signal(int number, Signaller signaller) {
 void Ranks::note_progress(int local_rank, std::int64_t step, Duration moment) {
   if (local_rank >= static_cast<int>(reports_.size())) return;  // somebody else knows the socket
   Rank& rank = reports_[static_cast<std::size_t>(local_rank)];
+  if (step > rank.step) forget_fault(rank);
   rank.step = std::max(rank.step, step);
   if (is_running(rank)) watch_.note(local_rank, moment);
+}
+
+void Ranks::note_fault(int local_rank, const FaultReport& said) {
+  if (local_rank >= static_cast<int>(reports_.size())) return;
+  Rank& rank = reports_[static_cast<std::size_t>(local_rank)];
+  if (!is_running(rank) || rank.fault != Fault::none) return;
+  LS_LOG(warning, "rank {} reports {}: {}", rank.rank, name_of(said.fault), said.text);
+  rank.fault = said.fault;
+  rank.fault_rank = said.rank;
+  rank.fault_text = said.text;
 }
 
 bool Ranks::find_stalled(Duration moment, Time now) {

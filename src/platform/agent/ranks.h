@@ -15,6 +15,7 @@
 #include "base/spawn.h"
 #include "base/units.h"
 #include "platform/agent/progress_watch.h"
+#include "platform/agent/report_socket.h"
 #include "platform/core/model/attempt.h"
 
 namespace lockstep {
@@ -42,6 +43,9 @@ class Ranks {
 
   // Moments are those of ProgressWatch.
   void note_progress(int local_rank, std::int64_t step, Duration moment);
+  // The rank's own word that it must end. The first counts; a further step takes it back, because
+  // then the rank went on.
+  void note_fault(int local_rank, const FaultReport& said);
   // Tells by stalled_since who has been silent for too long; looks at all then. True at any change.
   bool find_stalled(Duration moment, Time now);
   std::optional<Duration> next_stall(Duration moment) const { return watch_.next(moment); }

@@ -19,14 +19,26 @@ constexpr int kReceivesAtOnce = 16;  // of 64 KiB; then the others have their tu
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
 constexpr std::int64_t kBrokenSaid = 10;
 
+// The kinds of items that ranks report, and the fault.
+enum class Kind { metrics, progress, checkpoint, event, fault };
+constexpr auto enum_names(Kind) {
+  return names<Kind>({{Kind::metrics, "metrics"},
+                      {Kind::progress, "progress"},
+                      {Kind::checkpoint, "checkpoint"},
+                      {Kind::event, "event"},
+                      {Kind::fault, "fault"}});
+}
+
 struct ReportLine {
-  ItemKind kind = ItemKind::metrics;
+  Kind kind = Kind::metrics;
   std::int64_t step = 0;
   std::int64_t steps = 0;
   std::optional<std::int64_t> time_us;
   std::map<std::string, double> values;
   std::string path;
   std::string text;
+  Fault fault = Fault::none;
+  int rank = -1;
 
   static constexpr auto fields() {
     return record<ReportLine>(required(field("kind", &ReportLine::kind, "what it tells of")),
@@ -35,7 +47,9 @@ struct ReportLine {
                               field("time_us", &ReportLine::time_us, "when, since 1970"),
                               field("values", &ReportLine::values, "metrics by name"),
                               field("path", &ReportLine::path, "of the checkpoint"),
-                              field("text", &ReportLine::text, "of the event"));
+                              field("text", &ReportLine::text, "of the event or fault"),
+                              field("fault", &ReportLine::fault, "why the rank must end"),
+                              field("rank", &ReportLine::rank, "the rank at fault"));
   }
 };
 
@@ -53,23 +67,43 @@ Result<sockaddr_un> address_of(const std::filesystem::path& path) {
   return address;
 }
 
+ItemKind item_kind(Kind kind) {
+  switch (kind) {
+    case Kind::metrics:
+      return ItemKind::metrics;
+    case Kind::progress:
+      return ItemKind::progress;
+    case Kind::checkpoint:
+      return ItemKind::checkpoint;
+    case Kind::event:
+    case Kind::fault:
+      break;
+  }
+  return ItemKind::event;
+}
+
+Result<Report> fault_of(ReportLine said) {
+  if (said.fault == Fault::none)
+    return Error{Code::invalid, "fault: must say why the rank ends, such as connection_lost"};
+  return Report(FaultReport{said.fault, std::max(said.rank, -1), std::move(said.text)});
+}
+
 }  // namespace
 
-Result<Item> parse_report(std::string_view line, int rank) {
+Result<Report> parse_report(std::string_view line, int rank) {
   auto said = TRY(from_json<ReportLine>(TRY(parse_json(line))));
-  if (said.kind == ItemKind::log)
-    return Error{Code::invalid, "kind: lines are written to standard output, not reported"};
+  if (said.kind == Kind::fault) return fault_of(std::move(said));
   if (said.time_us && !is_time(*said.time_us))
     return Error{Code::invalid, format("time_us {} is no time since 1970", *said.time_us)};
-  const bool event = said.kind == ItemKind::event;
+  const bool event = said.kind == Kind::event;
   if (event && said.text.empty()) return Error{Code::invalid, "text: an event must say something"};
-  return Item{.kind = said.kind,
-              .rank = rank,
-              .step = said.step,
-              .steps = said.steps,
-              .time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now(),
-              .text = std::move(event ? said.text : said.path),
-              .values = std::move(said.values)};
+  return Report(Item{.kind = item_kind(said.kind),
+                     .rank = rank,
+                     .step = said.step,
+                     .steps = said.steps,
+                     .time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now(),
+                     .text = std::move(event ? said.text : said.path),
+                     .values = std::move(said.values)});
 }
 
 Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int rank, Sink sink) {

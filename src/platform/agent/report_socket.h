@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,18 +19,29 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "platform/item/item.h"
+#include "report/fault/fault.h"
 
 namespace lockstep {
 
 inline constexpr Bytes kReportLineMax = 256_KiB;
 
+// Why the rank must end, as it says itself.
+struct FaultReport {
+  Fault fault = Fault::none;
+  int rank = -1;  // the global rank at fault; -1: not known
+  std::string text{};
+
+  bool operator==(const FaultReport&) const = default;
+};
+using Report = std::variant<Item, FaultReport>;
+
 // One line; fails when it is not JSON, of a kind that is not for ranks to report, or with fields of
 // wrong types.
-Result<Item> parse_report(std::string_view line, int rank);
+Result<Report> parse_report(std::string_view line, int rank);
 
 class ReportSocket {
  public:
-  using Sink = std::function<void(Item)>;
+  using Sink = std::function<void(Report)>;
 
   static Result<ReportSocket> open(const std::filesystem::path& path, int rank, Sink sink);
 

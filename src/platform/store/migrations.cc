@@ -209,9 +209,19 @@ constexpr std::string_view kWeights[] = {
     "alter table limits add column weight integer not null default 1",
 };
 
-constexpr std::array<std::span<const std::string_view>, 10> kSteps = {
-    kRunsAndAttempts, kInsight,    kHangAndResume, kBounds, kRequests,
-    kControl,         kDepartures, kShares,        kEvents, kWeights};
+// Why a rank had to end, and since when it stands still.
+constexpr std::string_view kFaults[] = {
+    "alter table ranks add column activity_since integer",
+    "alter table ranks add column fault text not null default 'none'",
+    "alter table ranks add column fault_rank integer not null default -1",
+    "alter table ranks add column fault_text text not null default ''",
+    "alter table ranks add column restarts integer not null default 0",
+    "alter table attempts add column saved_step integer",
+};
+
+constexpr std::array<std::span<const std::string_view>, 11> kSteps = {
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,  kRequests, kControl,
+    kDepartures,      kShares,  kEvents,        kWeights, kFaults};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -88,26 +88,28 @@ Result<void> put(Database& db, const LimitRow& limit) {
 Result<void> put(Database& db, const Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
-      "draining, ended, saved, moves_to) values (:project, :number, :epoch, :state, :cause, "
-      ":reason, :created, :started, :draining, :ended, :saved, :moves_to) "
+      "draining, ended, saved, saved_step, moves_to) values (:project, :number, :epoch, :state, "
+      ":cause, :reason, :created, :started, :draining, :ended, :saved, :saved_step, :moves_to) "
       "on conflict do update set state = excluded.state, "
       "cause = excluded.cause, reason = excluded.reason, started = excluded.started, "
       "draining = excluded.draining, ended = excluded.ended, saved = excluded.saved, "
-      "moves_to = excluded.moves_to",
+      "saved_step = excluded.saved_step, moves_to = excluded.moves_to",
       attempt.id.run.project, attempt.id.run.number, attempt.id.epoch, text(attempt.state),
       text(attempt.cause), attempt.reason, attempt.created, attempt.started, attempt.draining,
-      attempt.ended, attempt.saved, json_text(attempt.moves_to));
+      attempt.ended, attempt.saved, attempt.saved_step, json_text(attempt.moves_to));
 }
 
 Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
   return db.execute(
       "insert into ranks (project, number, epoch, node, local_rank, rank, pid, state, code, "
-      "signalled_by_us, ended, step, stalled_since, activity) values (:project, :number, :epoch, "
-      ":node, :local_rank, :rank, :pid, :state, :code, :signalled_by_us, :ended, :step, "
-      ":stalled_since, :activity)",
+      "signalled_by_us, ended, step, stalled_since, activity, activity_since, fault, fault_rank, "
+      "fault_text, restarts) values (:project, :number, :epoch, :node, :local_rank, :rank, :pid, "
+      ":state, :code, :signalled_by_us, :ended, :step, :stalled_since, :activity, "
+      ":activity_since, :fault, :fault_rank, :fault_text, :restarts)",
       node.attempt.run.project, node.attempt.run.number, node.attempt.epoch, node.index,
       rank.local_rank, rank.rank, rank.pid, text(rank.state), rank.code, rank.signalled_by_us,
-      rank.ended, rank.step, rank.stalled_since, text(rank.activity));
+      rank.ended, rank.step, rank.stalled_since, text(rank.activity), rank.activity_since,
+      name_of(rank.fault), rank.fault_rank, rank.fault_text, rank.restarts);
 }
 
 Result<void> put(Database& db, const Node& node) {
@@ -177,11 +179,11 @@ Result<void> load_attempts(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, attempt_state, cause, reason, created, started, draining,
-              ended, saved, moves_to] :
+              ended, saved, saved_step, moves_to] :
        TRY(db.rows<Text, Int, Int, Text, Text, Text, Time, MaybeTime, MaybeTime, MaybeTime,
-                   MaybeTime, Text>(
+                   MaybeTime, std::optional<Int>, Text>(
            "select project, number, epoch, state, cause, reason, created, started, draining, "
-           "ended, saved, moves_to from attempts"))) {
+           "ended, saved, saved_step, moves_to from attempts"))) {
     Attempt attempt;
     attempt.id = {{project, number}, epoch};
     attempt.state =
@@ -193,6 +195,7 @@ Result<void> load_attempts(Database& db, State& state) {
     attempt.draining = draining;
     attempt.ended = ended;
     attempt.saved = saved;
+    attempt.saved_step = saved_step;
     attempt.moves_to = TRY(
         column("moves_to", "attempts", attempt.id, from_json_text<std::vector<Slice>>(moves_to)));
     apply(state, attempt);
@@ -231,12 +234,13 @@ Result<void> load_ranks(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, local_rank, rank_number, pid, rank_state, code, ours,
-              ended, step, stalled_since, activity] :
+              ended, step, stalled_since, activity, activity_since, fault, fault_rank, fault_text,
+              restarts] :
        TRY(db.rows<Text, Int, Int, int, int, int, Int, Text, int, bool, MaybeTime, Int, MaybeTime,
-                   Text>(
+                   Text, MaybeTime, Text, int, Text, int>(
            "select project, number, epoch, node, local_rank, rank, pid, state, code, "
-           "signalled_by_us, ended, step, stalled_since, activity from ranks order by project, "
-           "number, epoch, node, "
+           "signalled_by_us, ended, step, stalled_since, activity, activity_since, fault, "
+           "fault_rank, fault_text, restarts from ranks order by project, number, epoch, node, "
            "local_rank"))) {
     const NodeId node{{{project, number}, epoch}, index};
     const RankRow row{node, local_rank};
@@ -251,6 +255,11 @@ Result<void> load_ranks(Database& db, State& state) {
     rank.step = step;
     rank.stalled_since = stalled_since;
     rank.activity = TRY(column("activity", "ranks", row, parse_name<Activity>(activity)));
+    rank.activity_since = activity_since;
+    rank.fault = TRY(column("fault", "ranks", row, parse_name<Fault>(fault)));
+    rank.fault_rank = fault_rank;
+    rank.fault_text = fault_text;
+    rank.restarts = restarts;
     const auto owner = state.nodes.find(node);
     if (owner == state.nodes.end())
       return Error{Code::corrupt, format("table ranks, {}: the table nodes has no {}", text(row),

@@ -59,6 +59,7 @@ Attempt full_attempt() {
   attempt.started = Time(Duration(20));
   attempt.draining = Time(Duration(30));
   attempt.saved = Time(Duration(25));
+  attempt.saved_step = 100;
   attempt.moves_to = {{"a", {1, 3}}};
   return attempt;
 }
@@ -75,9 +76,10 @@ Node full_node() {
   node.message = "hm";
   node.last_heard = Time(Duration(25));
   node.killed = Time(Duration(26));
-  node.ranks = {{2, 0, 77, RankState::running, 0, false, std::nullopt, 120, Time(Duration(23)),
-                 Activity::stopped},
-                {3, 1, 78, RankState::killed, 9, true, Time(Duration(24))}};
+  node.ranks = {
+      {2, 0, 77, RankState::running, 0, false, std::nullopt, 120, Time(Duration(23)),
+       Activity::stopped, Time(Duration(22)), Fault::timed_out, 1, "waited for rank 1", 2},
+      {3, 1, 78, RankState::killed, 9, true, Time(Duration(24))}};
   return node;
 }
 HostRow full_host() {
@@ -279,7 +281,10 @@ void undo_newer_steps(Database& database) {
         "alter table runs drop column awaits_others", "alter table runs drop column audit",
         "alter table runs drop column moves", "alter table runs drop column share",
         "alter table attempts drop column saved", "alter table attempts drop column moves_to",
-        "drop table hosts", "drop table limits", "drop table events"})
+        "drop table hosts", "drop table limits", "drop table events",
+        "alter table ranks drop column activity_since", "alter table ranks drop column fault",
+        "alter table ranks drop column fault_rank", "alter table ranks drop column fault_text",
+        "alter table ranks drop column restarts", "alter table attempts drop column saved_step"})
     ASSERT_TRUE(database.execute(sql)) << sql;
 }
 

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/slice.h"
+#include "report/fault/fault.h"
 #include "text/record.h"
 
 namespace lockstep {
@@ -35,9 +36,11 @@ enum class Cause {
   hung,           // a rank lives, but has made no progress for the run's `hang_after`
   timeout,
   cancelled,
-  moved,    // to other devices, so that another run has room or its host can be emptied
-  paused,   // for another run; it stands again where it stood
-  evicted,  // as preemptible runs are, for any other
+  moved,         // to other devices, so that another run has room or its host can be emptied
+  paused,        // for another run; it stands again where it stood
+  evicted,       // as preemptible runs are, for any other
+  node_stopped,  // its agent was asked to end: the host shuts down, or its engine needs it
+  superseded,    // a newer attempt or another run writes its checkpoints
 };
 constexpr auto enum_names(Cause) {
   return names<Cause>({{Cause::none, "none"},
@@ -51,11 +54,14 @@ constexpr auto enum_names(Cause) {
                        {Cause::cancelled, "cancelled"},
                        {Cause::moved, "moved"},
                        {Cause::paused, "paused"},
-                       {Cause::evicted, "evicted"}});
+                       {Cause::evicted, "evicted"},
+                       {Cause::node_stopped, "node_stopped"},
+                       {Cause::superseded, "superseded"}});
 }
 // It had to leave its devices, and goes on: no loss, and no retry of its own.
 constexpr bool makes_room(Cause cause) {
-  return cause == Cause::moved || cause == Cause::paused || cause == Cause::evicted;
+  return cause == Cause::moved || cause == Cause::paused || cause == Cause::evicted ||
+         cause == Cause::node_stopped;
 }
 
 // allocated, released and lost are the controller's words, the others the agent's: ready (it offers
@@ -108,7 +114,8 @@ struct Attempt {
   std::optional<Time> started;   // all nodes said `running`
   std::optional<Time> draining;  // the end began; running time is counted up to here
   std::optional<Time> ended;
-  std::optional<Time> saved{};    // when its ranks wrote their newest checkpoint
+  std::optional<Time> saved{};               // when its ranks wrote their newest checkpoint
+  std::optional<std::int64_t> saved_step{};  // the furthest of them
   std::vector<Slice> moves_to{};  // of one that is moved: held for the next attempt, by node
 
   bool operator==(const Attempt&) const = default;
@@ -125,6 +132,12 @@ struct Rank {
   std::int64_t step = -1;                 // the last that it reported; -1: none yet
   std::optional<Time> stalled_since{};    // its last progress, once that is `hang_after` ago
   Activity activity = Activity::unknown;  // when it was last looked at
+  std::optional<Time> activity_since{};   // blocked or stopped
+  // Why it must end, as it said itself; the global rank at fault, -1: it did not know; its words.
+  Fault fault = Fault::none;
+  int fault_rank = -1;
+  std::string fault_text{};
+  int restarts = 0;  // how often its agent has started it again (OnFailure::wait)
 
   bool operator==(const Rank&) const = default;
 
@@ -141,7 +154,12 @@ struct Rank {
         field("step", &Rank::step, "the last that it reported; -1: none"),
         field("activity", &Rank::activity, "what its process did when last looked at"),
         field("stalled_since", &Rank::stalled_since,
-              "its last progress, once that is hang_after ago"));
+              "its last progress, once that is hang_after ago"),
+        field("activity_since", &Rank::activity_since, "since when it is blocked or stopped"),
+        field("fault", &Rank::fault, "why it must end, as it said itself"),
+        field("fault_rank", &Rank::fault_rank, "the global rank at fault; -1: it did not know"),
+        field("fault_text", &Rank::fault_text, "its words"),
+        field("restarts", &Rank::restarts, "how often its agent has started it again"));
   }
 };
 
@@ -150,6 +168,8 @@ bool ended_badly(const Rank& rank);
 
 // What an agent says first of ranks that it ends because their time is up, by its own clock.
 inline constexpr std::string_view kTimeIsUp = "time-out";
+// And of ranks that it ends because a signal asked it to end.
+inline constexpr std::string_view kAskedToEnd = "the agent was asked to end";
 
 struct Node {
   NodeId id;

@@ -1,0 +1,22 @@
+// Fault: what a rank tells its agent when it must end through no failure of its own program. The
+// words are those of the report socket, of an agent's call and of the store.
+#pragma once
+
+#include "text/record.h"
+
+namespace lockstep {
+
+enum class Fault {
+  none,
+  connection_lost,  // to another rank, by a cut link or by that rank's end
+  timed_out,        // a collective waited for another rank longer than its time-out
+  superseded,       // a newer attempt or another run writes the checkpoints now
+};
+constexpr auto enum_names(Fault) {
+  return names<Fault>({{Fault::none, "none"},
+                       {Fault::connection_lost, "connection_lost"},
+                       {Fault::timed_out, "timed_out"},
+                       {Fault::superseded, "superseded"}});
+}
+
+}  // namespace lockstep
