@@ -68,6 +68,10 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_NEED_TORCH[name]), name)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 if "torch.distributed.distributed_c10d" in sys.modules:
     from lockstep.backend import register
 

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from typing import SupportsFloat, SupportsIndex
 
 _WAIT_MAX = 1.0  # seconds that a call may wait for the agent
+_NAME_BYTES_MAX = 256  # of a metric's name
+_REFUSED_NAMES_MAX = 20  # that are told
 _RETRY_AFTER = 5.0  # seconds without a try after one that failed
 
 
@@ -117,6 +119,7 @@ def _start() -> _Agent | None:
 
 
 _agent = _start()
+_refused_names: set[str] = set()
 _latest_step = 0
 
 
@@ -130,12 +133,17 @@ def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
             out.
 
     Raises:
-        TypeError: a value is not a number, or the step not an integer.
+        TypeError: it is no mapping, a value is not a number, or the step not an integer.
         ValueError: the step is negative.
 
-    It never waits longer than a second and never fails because the agent does.
+    A metric whose name is empty, has control characters or more than 256 bytes is left out, and a
+    warning says so. It never waits longer than a second and never fails because the agent does.
     """
-    numbers = {name: _number(name, value) for name, value in values.items()}
+    if not isinstance(values, Mapping):
+        raise TypeError(f'metrics have names, as in log({{"loss": 2.1}}), got {values!r}')
+    numbers = {
+        name: _number(name, value) for name, value in values.items() if _is_metric_name(name)
+    }
     at = _step(step)
     if _agent is None:
         print(_line(at, numbers), flush=True)
@@ -160,7 +168,9 @@ def progress(step: int, steps: int) -> None:
 
 
 def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
-    """Reports that the checkpoint of ``step`` is complete, in the folder ``path``.
+    """Reports that the checkpoint of ``step`` is complete, in the file or folder ``path``.
+
+    A path that does not exist is not reported: a warning says so, and training goes on.
 
     Raises:
         TypeError: the step is not an integer, or the path not a path.
@@ -168,6 +178,9 @@ def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
     """
     at = _step(step)
     folder = os.path.abspath(os.fspath(path))
+    if not os.path.exists(folder):
+        _warn(f"checkpoint of step {at}: there is no {folder}, so it is not reported")
+        return
     if _agent is None:
         print(f"step {at}  checkpoint {folder}", flush=True)
         return
@@ -194,6 +207,15 @@ def event(what: str, step: int | None = None) -> None:
     _agent.deliver({"kind": "event", "step": at, "time_us": _now_us(), "text": what})
 
 
+def fault(kind: str, text: str, rank: int = -1) -> None:
+    """Tells the agent why this process is about to fail, and which rank is at fault (-1: unknown).
+
+    Nothing without an agent: the exception says it.
+    """
+    if _agent is not None:
+        _agent.deliver({"kind": "fault", "fault": kind, "rank": rank, "text": text})
+
+
 def warn_of(what: str) -> None:
     """On standard error, and among the run's events if there is an agent."""
     _warn(what)
@@ -211,9 +233,24 @@ def _step(step: SupportsIndex | None) -> int:
     return _latest_step
 
 
-def _number(name: str, value: SupportsFloat) -> float:
+def _is_metric_name(name: object) -> bool:
+    """The daemon's rule. A name that breaks it is said once."""
     if not isinstance(name, str):
         raise TypeError(f"a metric's name must be a string, got {name!r}")
+    is_plain = all(each >= " " and each != "\x7f" for each in name)
+    if name and is_plain and len(name.encode(errors="replace")) <= _NAME_BYTES_MAX:
+        return True
+    shown = name if len(name) <= 40 else name[:40] + "..."
+    if shown not in _refused_names and len(_refused_names) < _REFUSED_NAMES_MAX:
+        _refused_names.add(shown)
+        _warn(
+            f"metric {shown!r} is left out: a name has 1 to {_NAME_BYTES_MAX} bytes, none of them "
+            "control characters"
+        )
+    return False
+
+
+def _number(name: str, value: SupportsFloat) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import lockstep
+
 PYTHON = Path(__file__).parents[1]
 
 
@@ -75,12 +77,39 @@ def test_what_json_cannot_write_travels_as_words(agent: FakeAgent) -> None:
     assert report["values"] == {"a": "NaN", "b": "Infinity", "c": "-Infinity"}
 
 
-def test_progress_and_checkpoints_reach_the_agent(agent: FakeAgent) -> None:
-    program = "lockstep.progress(3, 400); lockstep.checkpoint(100, '/data/step-00000100')"
+def test_progress_and_checkpoints_reach_the_agent(agent: FakeAgent, tmp_path: Path) -> None:
+    program = f"lockstep.progress(3, 400); lockstep.checkpoint(100, {str(tmp_path)!r})"
     assert agent.reports_of(program) == [
         {"kind": "progress", "step": 3, "steps": 400},
-        {"kind": "checkpoint", "step": 100, "path": "/data/step-00000100"},
+        {"kind": "checkpoint", "step": 100, "path": str(tmp_path)},
     ]
+
+
+def test_a_checkpoint_that_is_not_there_is_not_reported() -> None:
+    said = run_program("lockstep.checkpoint(5, '/nonexistent')", None)
+    assert said.stdout == ""
+    assert said.stderr == (
+        "lockstep: checkpoint of step 5: there is no /nonexistent, so it is not reported\n"
+    )
+
+
+def test_a_metric_whose_name_the_daemon_does_not_keep_is_left_out_and_told_once(
+    agent: FakeAgent,
+) -> None:
+    program = "[lockstep.log({'': 1, 'a\\nb': 1, 'x' * 1000: 1, 'loss': 2}, 3) for _ in '12']"
+    assert [each["values"] for each in agent.reports_of(program)] == [{"loss": 2}, {"loss": 2}]
+    said = run_program(program, None).stderr.splitlines()
+    assert len(said) == 3
+    assert said[1] == (
+        "lockstep: metric 'a\\nb' is left out: a name has 1 to 256 bytes, none of them control "
+        "characters"
+    )
+
+
+def test_dir_shows_the_public_names_and_no_others() -> None:
+    assert dir(lockstep) == sorted(lockstep.__all__)
+    assert {"shard", "Training", "Sampler", "Checkpoints", "clip_grad_norm_"} <= set(dir(lockstep))
+    assert all(hasattr(lockstep, name) for name in lockstep.__all__)
 
 
 def test_an_event_reaches_the_agent_or_is_printed(agent: FakeAgent) -> None:
@@ -146,7 +175,7 @@ def test_an_agent_that_does_not_read_costs_a_second_at_most(agent: FakeAgent) ->
 import time
 started = time.monotonic()
 for step in range(2000):
-    lockstep.log({"loss": 1.0, "x" * 1000: 1.0}, step=step)
+    lockstep.log({"loss": 1.0, "x" * 250: 1.0}, step=step)
 print(time.monotonic() - started)
 """
     ended = run_program(program, agent.path)
@@ -159,6 +188,7 @@ print(time.monotonic() - started)
     ("call", "error"),
     [
         ("lockstep.log({'loss': 'high'}, step=1)", "TypeError: metric 'loss' must be one number"),
+        ("lockstep.log(1.5)", "TypeError: metrics have names, as in log({"),
         ("lockstep.log({'loss': 1.0}, step=-1)", "ValueError: step must not be negative, got -1"),
         ("lockstep.log({'loss': 1.0}, step=1.5)", "TypeError"),
         ("lockstep.progress(1, 0)", "ValueError: steps must be positive, got 0"),
