@@ -42,6 +42,22 @@ const Unit& unit_of(const ShardedModel& model, std::size_t parameter) {
   return model.units()[static_cast<std::size_t>(unit)];
 }
 
+// Without memory, but as large as the largest parameter: so operations that write to a gradient, as
+// torch.amp.GradScaler does, meet this error, and none that is about overlapping elements.
+at::Tensor hidden_gradient(const std::vector<NamedTensor>& parameters) {
+  std::int64_t elements = 1;
+  for (const auto& parameter : parameters) elements = std::max(elements, parameter.tensor.numel());
+  const auto hidden = at::empty({0});
+  auto* storage = hidden.storage().unsafeGetStorageImpl();
+  storage->set_nbytes(static_cast<std::size_t>(elements) * hidden.element_size());
+  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
+      "gradients are divided among the ranks, and this one does not have them: clip by "
+      "lockstep.clip_grad_norm_(model.parameters(), max_norm); optimizer.step() finds them. "
+      "torch.amp.GradScaler cannot scale them: train in bfloat16, which needs no scaler, or with "
+      "policy ddp");
+  return hidden.as_strided({elements}, {1});
+}
+
 }  // namespace
 
 struct HookedModel::Hooks {
@@ -62,12 +78,7 @@ Result<std::unique_ptr<HookedModel>> HookedModel::create(std::shared_ptr<torch::
   hooked->module_ = std::move(module);
   hooked->entered_.resize(blocks.size(), ParameterSpec::kRoot);
   hooked->blocks_ = std::move(blocks);
-  hooked->hidden_ = at::zeros({1});
-  hooked->hidden_.storage()
-      .unsafeGetStorageImpl()
-      ->release_data_and_set_meta_custom_data_ptr_error_msg_(
-          "gradients are divided among the ranks, and this one does not have them: clip by "
-          "lockstep.clip_grad_norm_(model.parameters(), max_norm); optimizer.step() finds them");
+  hooked->hidden_ = hidden_gradient(hooked->model_->parameters());
   hooked->install_hooks();
   return hooked;
 }
@@ -169,7 +180,7 @@ void HookedModel::hide_gradients() {
   const bool summing = stage_ == Stage::partial && model_->mesh().shard().size() == 1;
   if (summing || slices_are_whole()) return;
   for (const auto& [name, tensor] : model_->parameters())
-    tensor.mutable_grad() = hidden_.expand(tensor.sizes());
+    tensor.mutable_grad() = hidden_.narrow(0, 0, tensor.numel()).view(tensor.sizes());
 }
 
 void HookedModel::show_gradients() {

@@ -17,16 +17,17 @@ at::Tensor view(const at::Tensor& flat, const ParameterPlace& place) {
   return flat.narrow(0, place.offset, place.spec.elements()).view(place.spec.shape);
 }
 
-// The memory of a tensor's storage, which all its views share; null takes it away, and whoever
-// then reads any of them gets an error of torch's instead of a crash.
+// The memory of a tensor's storage, which all its views share; null takes it away, and reading any
+// of them is then an error of torch's instead of a crash.
 void set_memory(const at::Tensor& tensor, void* memory, std::size_t bytes) {
   auto* storage = tensor.storage().unsafeGetStorageImpl();
   storage->set_data_ptr_noswap(at::DataPtr(memory, tensor.device()));
   storage->set_nbytes(bytes);
   if (memory) return storage->clear_data_ptr_access_error_msg_();
   storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
-      "this parameter is divided among the ranks and has memory only while its block runs: use it "
-      "there, or choose a policy that divides no parameters, such as zero2");
+      "this parameter is divided among the ranks and has memory only while its block runs: to save "
+      "or print values, lockstep.state_dict(model) gathers them (every rank calls it); to compute "
+      "with it elsewhere, choose a policy that divides no parameters, such as zero2");
 }
 
 }  // namespace
