@@ -31,6 +31,7 @@ struct CheckpointFlags {
   std::string where;
   std::string to;
   bool json = false;
+  bool force = false;
 };
 
 // Else a folder that is not there would pass for one without checkpoints.
@@ -86,7 +87,7 @@ ListedReport report_of(const ListedCheckpoint& listed) {
 }
 
 std::string table_of(const std::vector<ListedReport>& reports) {
-  Table table({"step", "epoch", "ranks", "size", "problem"});
+  Table table({"step", "attempt", "ranks", "size", "problem"});
   const auto number = [](const auto& value) { return value ? format("{}", *value) : "-"; };
   for (const auto& report : reports)
     table.add({format("{}", report.step), number(report.epoch), number(report.ranks),
@@ -119,7 +120,7 @@ Result<int> show(const CheckpointFlags& flags) {
   }
   put(
       format("{}: step {} by {} ranks, attempt {}, {} in {} files\n"
-             "optimizer {} after {} steps, {} samples given out\n\n",
+             "optimizer {} after {} steps, {} samples given out\n",
              checkpoint.path().string(), manifest.step, manifest.ranks, manifest.epoch,
              text(Bytes(manifest.bytes())), manifest.files.size(), manifest.optimizer,
              manifest.optimizer_steps, manifest.sampler_cursor));
@@ -156,15 +157,33 @@ Result<int> verify(const CheckpointFlags& flags) {
   return kDone;
 }
 
-// By the name's end, as torch's users know it.
-bool is_torch_file(const fs::path& file) {
+using Export = Result<Transferred> (*)(const SavedCheckpoint& checkpoint, const fs::path& file,
+                                       const Watch& watch);
+
+// By the end of the file's name, which those who read it go by, too.
+Result<Export> export_to(const fs::path& file) {
   const auto end = file.extension();
-  return end == ".pt" || end == ".pth" || end == ".bin";
+  if (end == ".safetensors") return &export_safetensors;
+  if (end == ".pt" || end == ".pth" || end == ".bin") return &export_torch;
+  return Error{Code::invalid,
+               format("checkpoint export: the name {} does not say which format to write: let it "
+                      "end in .safetensors, or in .pt, .pth or .bin for torch.load",
+                      file.string())};
+}
+
+Result<void> must_not_replace(const CheckpointFlags& flags) {
+  std::error_code failed;
+  if (flags.force || !fs::exists(flags.to, failed)) return {};
+  return Error{Code::already_exists,
+               format("checkpoint export: {} exists: choose another name, or replace it with "
+                      "--force",
+                      flags.to)};
 }
 
 Result<int> export_model(const CheckpointFlags& flags) {
+  const auto write = TRY(export_to(flags.to));
+  TRY(must_not_replace(flags));
   const auto checkpoint = TRY(checkpoint_at(flags.where));
-  const auto write = is_torch_file(flags.to) ? export_torch : export_safetensors;
   const auto done = TRY(write(checkpoint, flags.to, Shown("exporting").watch()));
   print(format("{} tensors of {}, {}, are in {}", done.tensors, checkpoint.path().string(),
                text(done.bytes), flags.to));
@@ -201,6 +220,9 @@ Result<int> act_on(const CheckpointFlags& flags) {
     return Error{Code::invalid, format("checkpoint {}: say with --to where to write", act->name)};
   if (!act->writes && !flags.to.empty())
     return Error{Code::invalid, format("checkpoint {} writes nothing: leave out --to", act->name)};
+  if (flags.force && act->carry_out != export_model)
+    return Error{Code::invalid,
+                 format("checkpoint {} replaces no file: leave out --force", act->name)};
   return act->carry_out(flags);
 }
 
@@ -219,10 +241,11 @@ void add_checkpoint(CLI::App& app, Action& action) {
       ->type_name(kFolderValue);
   command
       ->add_option("--to", flags->to,
-                   "export: the file to write, safetensors, or .pt for torch.load; import: the new "
-                   "folder of checkpoints")
+                   "export: the file to write, .safetensors, or .pt, .pth or .bin for torch.load; "
+                   "import: the new folder of checkpoints")
       ->type_name(kFileValue);
   command->add_flag("--json", flags->json, "ls, show: print JSON");
+  command->add_flag("--force", flags->force, "export: replace the file if it exists");
   command->footer(
       "Examples:\n"
       "  lockstep checkpoint ls /data/gpt\n"

@@ -6,6 +6,7 @@ The parser here is written after the format's description, not after ours.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,7 @@ def test_a_checkpoint_is_listed_and_shown_without_a_daemon(folder: Path) -> None
     assert [(one["step"], one["ranks"], one["problem"]) for one in listed] == [(0, 1, None)]
     shown = typed("checkpoint", "show", folder).stdout
     assert "parameter/embedding.weight  float32   [13, 7]" in shown
+    assert "\n\n\n" not in shown
     manifest = json.loads(typed("checkpoint", "show", folder, "--json").stdout)
     assert {tensor["name"] for tensor in manifest["tensors"]} == {
         f"parameter/{name}" for name in TENSORS
@@ -105,11 +107,32 @@ def test_damage_is_named_and_ends_with_1(folder: Path) -> None:
     assert "rank-0000.bin: No such file" in typed("checkpoint", "ls", folder).stdout
 
 
+def test_an_export_replaces_no_file_unasked(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    out.write_text("mine")
+    refused = typed("checkpoint", "export", folder, "--to", out)
+    assert refused.returncode == 2
+    assert f"{out} exists: choose another name, or replace it with --force" in refused.stderr
+    assert out.read_text() == "mine"
+    assert typed("checkpoint", "export", folder, "--to", out, "--force").returncode == 0
+    assert read_safetensors(out)[1] == TENSORS
+
+
+def test_a_file_that_is_no_safetensors_file_is_refused_with_sizes_to_read(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("#!/bin/sh\necho no model\n")
+    refused = typed("checkpoint", "import", tmp_path / "text", "--to", tmp_path / "run")
+    assert refused.returncode != 0
+    assert "it is no safetensors file: its header would have " in refused.stderr
+    assert re.search(r"\d{5,}", refused.stderr.split("text: ")[1]) is None, refused.stderr
+
+
 def test_wrong_usage_is_refused_before_anything_is_written(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     none = tmp_path / "none"
     for words, said in (
         (["export", folder], "say with --to where to write"),
+        (["export", folder, "--to", "m.foo"], "end in .safetensors, or in .pt, .pth or .bin"),
+        (["verify", folder, "--force"], "leave out --force"),
         (["verify", folder, "--to", "x"], "leave out --to"),
         (["ls", tmp_path / "empty"], "holds no checkpoints"),
         (["ls", none], f"there is no folder {none}\n"),

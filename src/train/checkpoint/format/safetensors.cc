@@ -105,7 +105,10 @@ Result<std::int64_t> safetensors_header_size(std::string_view prefix) {
   if (prefix.size() != sizeof size) return refused("it is shorter than a safetensors file");
   std::memcpy(&size, prefix.data(), sizeof size);
   if (size > static_cast<std::uint64_t>(kHeaderLimit))
-    return refused("its header has {} bytes: it is no safetensors file", size);
+    return refused("it is no safetensors file: its header would have {}, the most is {}",
+                   size < (std::uint64_t{1} << 62) ? text(Bytes(static_cast<std::int64_t>(size)))
+                                                   : "more bytes than there are",
+                   text(Bytes(kHeaderLimit)));
   return static_cast<std::int64_t>(size);
 }
 
