@@ -156,7 +156,8 @@ class Rank {
     checkpoints_.reset();
     if (folder_.empty()) return {};
     auto group = TRY(recovery_->apart(std::chrono::minutes(5)));
-    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .epoch = 1}, std::move(group)));
+    const Writer writer{.run = "demo/1", .attempt = 1, .recoveries = recovery_->generation()};
+    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .writer = writer}, std::move(group)));
     return {};
   }
 

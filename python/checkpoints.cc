@@ -14,6 +14,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "base/environment.h"
 #include "base/units.h"
 #include "bound_model.h"
 #include "outcome.h"
@@ -56,15 +57,18 @@ struct BoundCheckpointer {
 };
 
 using Saved = std::function<void(std::int64_t, const std::string&)>;
+using Superseded = std::function<void(const std::string&)>;
 
-std::unique_ptr<BoundCheckpointer> open(const std::string& folder,
-                                        std::optional<std::int64_t> epoch, int keep, Comm group,
-                                        const Saved& saved) {
+std::unique_ptr<BoundCheckpointer> open(const std::string& folder, Claiming claiming,
+                                        std::int64_t recoveries, int keep, Comm group,
+                                        const Saved& saved, const Superseded& superseded) {
   const py::gil_scoped_release give_up_lock;
   CheckpointOptions options;
   options.folder = folder;
-  options.epoch = epoch;
+  options.writer = writer_from_environment(own_environment(), recoveries);
+  options.claiming = claiming;
   options.keep = keep;
+  options.superseded = superseded;
   options.saved = [saved](std::int64_t step, const std::filesystem::path& path) {
     saved(step, path.string());
   };
@@ -74,9 +78,11 @@ std::unique_ptr<BoundCheckpointer> open(const std::string& folder,
 }
 
 std::unique_ptr<BoundCheckpointer> open_over(
-    const std::string& folder, std::optional<std::int64_t> epoch, int keep,
-    const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const Saved& saved) {
-  return open(folder, epoch, keep, group ? Comm(*group, kSavingBound) : Comm(), saved);
+    const std::string& folder, Claiming claiming, std::int64_t recoveries, int keep,
+    const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const Saved& saved,
+    const Superseded& superseded) {
+  return open(folder, claiming, recoveries, keep, group ? Comm(*group, kSavingBound) : Comm(),
+              saved, superseded);
 }
 
 double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step,
@@ -131,6 +137,10 @@ std::vector<PythonSafeTensor> safetensors_header(const std::string& words, std::
 }  // namespace
 
 void bind_checkpoints(py::module& module) {
+  py::enum_<Claiming>(module, "Claiming")
+      .value("at_save", Claiming::at_save)
+      .value("at_opening", Claiming::at_opening)
+      .value("never", Claiming::never);
   py::class_<BoundCheckpointer>(module, "Checkpointer")
       .def("save", &save, GiveUpLock())
       .def(

@@ -189,6 +189,8 @@ void bind_recovery(py::module& module) {
       .def(py::init(&start), GiveUpLock())
       .def_property_readonly("joining",
                              [](const BoundRecovery& bound) { return bound.recovery->joining(); })
+      .def_property_readonly(
+          "generation", [](const BoundRecovery& bound) { return bound.recovery->generation(); })
       .def("set_up", &set_up)
       .def(
           "apart",

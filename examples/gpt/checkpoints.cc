@@ -1,14 +1,11 @@
 #include "checkpoints.h"
 
-#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "base/format.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "notes.h"
 #include "train/checkpoint/resume.h"
@@ -16,20 +13,15 @@
 namespace lockstep::gpt {
 namespace {
 
-Result<std::optional<std::int64_t>> epoch_from_environment() {
-  const char* value = std::getenv("LOCKSTEP_EPOCH");
-  if (!value) return std::optional<std::int64_t>();
-  const std::string words = value;
-  std::int64_t epoch = 0;
-  const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), epoch);
-  if (failed != std::errc() || end != words.data() + words.size() || epoch < 0)
-    return Error{Code::invalid, format("LOCKSTEP_EPOCH={}: expected a number", words)};
-  return std::optional(epoch);
+// Another training writes to the folder: this one must end.
+bool is_refused(const Error& error) {
+  return error.code == Code::denied || error.code == Code::already_exists;
 }
 
 }  // namespace
 
-Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group, Reporter& reporter) {
+Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group,
+                                      std::int64_t recoveries, Reporter& reporter) {
   Checkpoints checkpoints;
   checkpoints.folder_ = options.checkpoints;
   checkpoints.model_ = options.model;
@@ -38,7 +30,8 @@ Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group, R
   if (options.checkpoints.empty()) return checkpoints;
   CheckpointOptions saving;
   saving.folder = options.checkpoints;
-  saving.epoch = TRY(epoch_from_environment());
+  saving.writer = writer_from_environment(own_environment(), recoveries);
+  saving.claiming = Claiming::at_opening;
   saving.saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
   };
@@ -76,7 +69,7 @@ Result<void> Checkpoints::save(std::int64_t step, const ShardedModel& model,
     count(*stalled);
     return {};
   }
-  if (stalled.error().code == Code::denied) return stalled.error();
+  if (is_refused(stalled.error())) return stalled.error();
   // Every rank has the same error.
   if (speaks_) LS_LOG(error, "{}; training goes on without it", stalled.error().message);
   return {};

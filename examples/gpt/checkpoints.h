@@ -21,17 +21,18 @@ class Checkpoints {
   // So long ranks wait for each other's files.
   static constexpr Duration kSavingBound = std::chrono::minutes(30);
 
-  // As the attempt LOCKSTEP_EPOCH, where it is set. Without a folder nothing is saved. group: all
-  // ranks, with connections of its own, for what the thread in the background says.
-  static Result<Checkpoints> open(const TrainOptions& options, Comm group, Reporter& reporter);
+  // Claims the folder for the run's attempt, which has recovered so often. Without a folder nothing
+  // is saved. group: all ranks, with connections of its own, for the thread in the background.
+  static Result<Checkpoints> open(const TrainOptions& options, Comm group, std::int64_t recoveries,
+                                  Reporter& reporter);
 
   // From the newest whole checkpoint; the step to go on after.
   Result<std::int64_t> resume(ShardedModel& model, Optimizer& optimizer, Sampler& sampler);
   // Whether this rank wants a save after this step: every so many steps, or, on rank 0, when it is
   // time. If one wants it, all must save after the same step.
   bool due(std::int64_t step) const;
-  // Begins a save. That the one before failed is said and survived, unless another attempt has
-  // taken over: then this one must end.
+  // Begins a save. That the one before failed is said and survived, unless another training writes
+  // to the folder: then this one must end.
   Result<void> save(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
                     const Sampler& sampler);
   Result<void> finish();

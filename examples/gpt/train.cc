@@ -186,7 +186,8 @@ Result<void> Run::open_checkpoints() {
   checkpoints_.reset();  // waits for what is in flight
   const bool none = options_.checkpoints.empty();
   auto group = none ? Comm() : TRY(ranks_->apart(Checkpoints::kSavingBound));
-  checkpoints_ = TRY(Checkpoints::open(options_, std::move(group), *reporter_));
+  const auto recoveries = ranks_->recovery().generation();
+  checkpoints_ = TRY(Checkpoints::open(options_, std::move(group), recoveries, *reporter_));
   return {};
 }
 

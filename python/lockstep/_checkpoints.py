@@ -75,18 +75,24 @@ class Checkpoints:
         *,
         keep: int = 3,
         group: dist.ProcessGroup | None = None,
+        write: bool | None = None,
     ) -> None:
-        """Claims the folder, as the attempt LOCKSTEP_EPOCH where it is set. Collective.
+        """Collective. One training at a time writes to a folder; any number read.
 
         Args:
             keep: so many are kept, the newest.
             group: for these ranks' words while the training goes on; by default one is made.
+            write: True claims the folder now, False never, and save() raises. By default the first
+                save claims it; in a run with LOCKSTEP_CHECKPOINT_DIR as the folder this call does.
+
+        Raises:
+            ValueError: another run writes there; the message names it.
         """
         self._folder = str(folder)
         self._sharded = sharded_of(model)
         self._slots = Slots(self._sharded, optimizer)
         self._sampler = sampler or Sampler(1, self._sharded.core.world_size)
-        self._keep, self._group = keep, group
+        self._keep, self._group, self._write = keep, group, write
         self._core: Any = None
         self.reopen()
         # The thread that saves needs Python to be whole.
@@ -96,10 +102,24 @@ class Checkpoints:
         """With the ranks as they are now; a save in flight that a death broke is given up."""
         self._core = None  # waits for what is in flight
         self._slots.measure()
-        epoch = os.environ.get("LOCKSTEP_EPOCH")
+        own = self._sharded.own_ranks
         self._core = compiled().open_checkpointer(
-            self._folder, int(epoch) if epoch else None, self._keep, self._ranks(), _report_saved
+            self._folder,
+            self._claiming(),
+            own.generation if own is not None else 0,
+            self._keep,
+            self._ranks(),
+            _report_saved,
+            _report_superseded,
         )
+
+    def _claiming(self) -> Any:
+        claiming = compiled().Claiming
+        if self._write is None:
+            own = os.environ.get("LOCKSTEP_CHECKPOINT_DIR")
+            is_own = bool(own) and os.path.realpath(own) == os.path.realpath(self._folder)
+            return claiming.at_opening if is_own else claiming.at_save
+        return claiming.at_opening if self._write else claiming.never
 
     def give_up(self) -> None:
         """Of a rank that leaves: what is in flight is the others'."""
@@ -132,6 +152,9 @@ class Checkpoints:
 
     def save(self, step: int, notes: Mapping[str, str] | None = None) -> float:
         """Copies this rank's share and writes it in the background; the seconds that it took.
+
+        The first claims the folder where the constructor has not, and raises ValueError where
+        another run writes there.
 
         Waits for the save before. If that failed, raises its error on every rank and begins
         nothing; the training may go on, and the next call tries again.
@@ -257,7 +280,14 @@ def _report_saved(step: int, path: str) -> None:
     _report.checkpoint(step, path)
 
 
+def _report_superseded(why: str) -> None:
+    _report.fault("superseded", why)
+
+
 def _finish(checkpoints: weakref.ref[Checkpoints]) -> None:
     found = checkpoints()
     if found is not None and found._core is not None:
-        found._core.finish()
+        try:
+            found._core.finish()
+        finally:
+            found._core = None  # the folder is another's to write from now on

@@ -111,12 +111,19 @@ class Checkpointer:
     ) -> float: ...
     def finish(self) -> None: ...
 
+class Claiming:
+    at_save: Claiming
+    at_opening: Claiming
+    never: Claiming
+
 def open_checkpointer(
     folder: str,
-    epoch: int | None,
+    claiming: Claiming,
+    recoveries: int,
     keep: int,
     group: Any | None,
     saved: Callable[[int, str], None],
+    superseded: Callable[[str], None],
 ) -> Checkpointer: ...
 def resume(
     folder: str,

@@ -62,7 +62,8 @@ class Training:
         Args:
             model: one that lockstep.shard has connected, without
                 torch.distributed.init_process_group, whose groups end when a rank dies.
-            checkpoints: the folder to go on from, and of Step.save; None: there are none.
+            checkpoints: the folder to go on from, and of Step.save; None: there are none. One
+                training at a time writes there: steps() raises ValueError and names the other.
             keep: so many checkpoints are kept, the newest.
             notes: the program's own words, kept with each of them.
             parts: in so many each rank computes its share of the global batch, as long as there are
@@ -131,7 +132,12 @@ class Training:
             self._checkpoints.reopen()
             return
         self._checkpoints = Checkpoints(
-            self._folder, self._model, self._optimizer, self._sampler, keep=self._keep
+            self._folder,
+            self._model,
+            self._optimizer,
+            self._sampler,
+            keep=self._keep,
+            write=True,
         )
 
     def _begin_step(self) -> None:

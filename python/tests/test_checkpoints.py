@@ -1,6 +1,11 @@
 """Checkpoints from Python: every number of ranks and policy goes on from every other."""
 
 import functools
+import json
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -139,3 +144,126 @@ def save_what_is_not_by_element(rank: int, folder: str) -> None:
 
 def test_state_that_checkpoints_cannot_hold_is_refused_by_name(crew: Crew, tmp_path: Path) -> None:
     crew.run(functools.partial(save_what_is_not_by_element, folder=str(tmp_path)))
+
+
+def evaluate_beside_a_training(rank: int, folder: str) -> None:
+    training = Training(folder, "zero3")
+    training.run_to(1, rank, 4)
+    training.save()
+    model = lockstep.shard(net(), "ddp")
+    evaluated = lockstep.Checkpoints(folder, model, adamw(model.parameters()), write=False)
+    assert evaluated.resume() == 1
+    with pytest.raises(ValueError, match="was opened for reading"):
+        evaluated.save(1)
+    training.run_to(2, rank, 4)
+    training.save()
+
+
+def test_evaluating_beside_a_training_takes_nothing_from_it(crew: Crew, tmp_path: Path) -> None:
+    crew.run(functools.partial(evaluate_beside_a_training, folder=str(tmp_path)))
+
+
+# A program that a run starts, and what it says in the end.
+PROGRAM = """
+import os, sys, torch, lockstep
+run, attempt, act = sys.argv[1:4]
+folder = sys.argv[4]
+if run != "none":
+    os.environ |= {"LOCKSTEP_STORE": "aa", "LOCKSTEP_ATTEMPT": f"{run}.{attempt}"}
+if act == "train":
+    os.environ["LOCKSTEP_CHECKPOINT_DIR"] = folder
+model = lockstep.shard(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+optimizer = torch.optim.AdamW(model.parameters())
+checkpoints = lockstep.Checkpoints(folder, model, optimizer)
+step = checkpoints.resume()
+print("resumed", step, flush=True)
+if act == "read":
+    sys.exit()
+for line in sys.stdin:
+    step += 1
+    checkpoints.save(step)
+    checkpoints.finish()
+    print("saved", step, flush=True)
+"""
+
+
+class Program:
+    """A process of PROGRAM, which saves whenever it is told to."""
+
+    def __init__(self, run: str, attempt: int, act: str, folder: Path, report: str = "") -> None:
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, run, str(attempt), act, str(folder)],
+            env=environment | {"LOCKSTEP_REPORT": report},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def save(self) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write("save\n")
+        self.process.stdin.flush()
+        return self.line()
+
+    def error(self) -> str:
+        return self.process.communicate(timeout=60)[1]
+
+
+def test_a_second_run_in_the_folder_is_refused_at_its_start_and_readers_are_not(
+    tmp_path: Path,
+) -> None:
+    with (
+        Program("default/11", 1, "train", tmp_path) as living,
+        Program("default/12", 1, "train", tmp_path / "own") as other,
+    ):
+        assert living.line() == other.line() == "resumed 0"
+        assert living.save() == "saved 1"
+        with Program("default/12", 1, "train", tmp_path) as second:
+            said = second.error()
+        assert "default/11 (attempt 1, on " in said, said
+        assert "give this run a folder of its own with --checkpoint-folder, or stop" in said
+        with Program("none", 0, "read", tmp_path) as reader:
+            assert reader.line() == "resumed 1"
+            assert "default/11 (attempt 1, on " in reader.error()
+        assert living.save() == "saved 2"
+        living.process.kill()
+        living.process.wait()
+        with Program("default/12", 1, "train", tmp_path) as after:
+            assert after.line() == "resumed 2"
+            assert after.save() == "saved 3"
+
+
+def test_an_attempt_that_was_replaced_tells_its_agent(tmp_path: Path) -> None:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(tmp_path / "agent"))
+    listener.listen()
+    folder = tmp_path / "checkpoints"
+    with listener, Program("demo/3", 1, "train", folder, str(tmp_path / "agent")) as first:
+        assert first.line() == "resumed 0"
+        with Program("demo/3", 2, "train", folder) as second:
+            assert second.line() == "resumed 0"
+            assert second.save() == "saved 1"
+            assert first.save() == ""
+            said = first.error()
+        assert f"attempt 1 of demo/3 may not write to {folder}: attempt 2 took over at 20" in said
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as stream:
+            reports = [json.loads(line) for line in stream.read().splitlines()]
+    fault = next(each for each in reports if each["kind"] == "fault")
+    assert (fault["fault"], fault["rank"]) == ("superseded", -1)
+    assert "attempt 2 took over" in fault["text"]

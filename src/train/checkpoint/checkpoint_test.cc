@@ -23,10 +23,12 @@ using layouts_for_test::Folder;
 using layouts_for_test::names_in;
 namespace fs = std::filesystem;
 
+Writer attempt(std::int64_t number) { return {.run = "demo/1", .attempt = number}; }
+
 // A folder with steps 1, 2 and 3.
 void three_checkpoints(const fs::path& folder) {
   Training run;
-  auto checkpoints = Checkpointer::open({.folder = folder, .epoch = 1}).value();
+  auto checkpoints = Checkpointer::open({.folder = folder, .writer = attempt(1)}).value();
   ASSERT_TRUE(train_and_save(run, *checkpoints, 3));
 }
 
@@ -65,13 +67,14 @@ TEST(Checkpoint, AnEmptyFolderMeansTheBeginning) {
 TEST(Checkpoint, OnlyTheNewestAreKeptAndNothingElseIsLeft) {
   Folder folder;
   Training run;
-  auto checkpoints = Checkpointer::open({.folder = folder, .epoch = 4, .keep = 2}).value();
+  auto checkpoints =
+      Checkpointer::open({.folder = folder, .writer = attempt(4), .keep = 2}).value();
   ASSERT_TRUE(train_and_save(run, *checkpoints, 5));
   EXPECT_EQ(names_in(folder),
-            (std::vector<std::string>{".lock", "EPOCH", "step-00000004", "step-00000005"}));
+            (std::vector<std::string>{".lock", "WRITER", "step-00000004", "step-00000005"}));
   EXPECT_EQ(names_in(folder / "step-00000005"),
             (std::vector<std::string>{"manifest.json", "rank-0000.bin"}));
-  EXPECT_EQ(read_file(folder / "EPOCH").value(), "4\n");
+  EXPECT_EQ(newest_checkpoint(folder).value().manifest().epoch, 4);
 }
 
 TEST(Checkpoint, EachSaveIsToldWithItsPath) {
@@ -113,30 +116,79 @@ TEST(Checkpoint, IfAllAreDamagedTheTrainingDoesNotBeginAnewUnasked) {
 TEST(Checkpoint, AStaleWriterIsRefusedAndLeavesNothing) {
   Folder folder;
   Training run;
-  auto old = Checkpointer::open({.folder = folder, .epoch = 1}).value();
+  auto old = Checkpointer::open({.folder = folder, .writer = attempt(1)}).value();
   ASSERT_TRUE(train_and_save(run, *old, 1));
-  const auto taken = Checkpointer::open({.folder = folder, .epoch = 2}).value();
+  const CheckpointOptions later{
+      .folder = folder, .writer = attempt(2), .claiming = Claiming::at_opening};
+  const auto taken = Checkpointer::open(later).value();
   ASSERT_TRUE(run.train_step());
   ASSERT_TRUE(old->save(run.state()));
   const auto outcome = old->finish();
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, Code::denied);
-  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "EPOCH", "step-00000001"}));
-  EXPECT_EQ(Checkpointer::open({.folder = folder, .epoch = 1}).error().code, Code::denied);
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "WRITER", "step-00000001"}));
+  auto earlier = later;
+  earlier.writer = attempt(1);
+  EXPECT_EQ(Checkpointer::open(earlier).error().code, Code::denied);
+}
+
+TEST(Checkpoint, AReaderBesideALivingWriterTakesNothing) {
+  Folder folder;
+  Training run;
+  auto writing = Checkpointer::open({.folder = folder, .writer = attempt(1)}).value();
+  ASSERT_TRUE(train_and_save(run, *writing, 1));
+  const auto names = names_in(folder);
+  Training evaluated;
+  for (const auto claiming : {Claiming::at_save, Claiming::never}) {
+    auto reading = Checkpointer::open({.folder = folder, .claiming = claiming}).value();
+    ASSERT_TRUE(evaluated.resume_from(folder));
+    EXPECT_EQ(evaluated.step, 1);
+    EXPECT_EQ(names_in(folder), names);
+  }
+  auto reading = Checkpointer::open({.folder = folder, .claiming = Claiming::never}).value();
+  EXPECT_NE(reading->save(evaluated.state()).error().message.find("opened for reading"),
+            std::string::npos);
+  ASSERT_TRUE(train_and_save(run, *writing, 1));
+  EXPECT_EQ(newest_checkpoint(folder).value().manifest().step, 2);
+}
+
+TEST(Checkpoint, ReadingMakesNoFolder) {
+  Folder home;
+  ASSERT_TRUE(Checkpointer::open({.folder = home / "run"}));
+  EXPECT_EQ(names_in(home), std::vector<std::string>{});
+}
+
+TEST(Checkpoint, ASaveBesideAnotherRunThatWritesIsRefusedAndTriedAgain) {
+  Folder folder;
+  FenceOptions other{.writer = {.run = "default/11", .attempt = 1}};
+  auto fence = std::optional(Fence::claim(folder, other).value());
+  Training run;
+  ASSERT_TRUE(run.train_step());
+  auto late = Checkpointer::open({.folder = folder, .writer = {.run = "default/12"}}).value();
+  const auto refused = late->save(run.state());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::already_exists);
+  EXPECT_NE(refused.error().message.find("default/11 (attempt 1, on "), std::string::npos);
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "WRITER"}));
+  fence.reset();
+  EXPECT_TRUE(late->save(run.state()));
+  EXPECT_TRUE(late->finish());
 }
 
 TEST(Checkpoint, LeftoversOfDeadWritersAreCleanedUp) {
   Folder folder;
   ASSERT_TRUE(make_folders(folder / ".step-00000007.1.tmp"));
-  const auto opened = Checkpointer::open({.folder = folder, .epoch = 2}).value();
-  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "EPOCH"}));
+  const auto opened =
+      Checkpointer::open({.folder = folder, .writer = attempt(2), .claiming = Claiming::at_opening})
+          .value();
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "WRITER"}));
 }
 
 TEST(Checkpoint, AFolderThatCannotBeWrittenIsNamedAndTheOldOnesStay) {
   Folder home;
   const auto folder = home / "run";
   Training run;
-  auto checkpoints = Checkpointer::open({.folder = folder, .epoch = 1}).value();
+  auto checkpoints = Checkpointer::open({.folder = folder, .writer = attempt(1)}).value();
   ASSERT_TRUE(train_and_save(run, *checkpoints, 1));
   ASSERT_TRUE(run.train_step());
   // The tests may run as root, whom permissions do not stop; a file in the folder's place does.
@@ -154,7 +206,7 @@ TEST(Checkpoint, AFullDiskIsAnErrorAndLeavesTheOneBefore) {
   // The limit on a file's size stands for the disk's: write(2) fails in the same place.
   Folder folder;
   Training run(Mesh::single(), 4096);
-  auto checkpoints = Checkpointer::open({.folder = folder, .epoch = 1}).value();
+  auto checkpoints = Checkpointer::open({.folder = folder, .writer = attempt(1)}).value();
   ASSERT_TRUE(train_and_save(run, *checkpoints, 1));
   ASSERT_TRUE(run.train_step());
   rlimit before{};
@@ -169,7 +221,7 @@ TEST(Checkpoint, AFullDiskIsAnErrorAndLeavesTheOneBefore) {
   ASSERT_FALSE(outcome);
   EXPECT_NE(outcome.error().message.find("step-00000002"), std::string::npos)
       << outcome.error().message;
-  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "EPOCH", "step-00000001"}));
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{".lock", "WRITER", "step-00000001"}));
   EXPECT_EQ(newest_checkpoint(folder).value().manifest().step, 1);
   ASSERT_TRUE(checkpoints->save(run.state()));
   EXPECT_TRUE(checkpoints->finish());

@@ -1,6 +1,5 @@
 #include "train/checkpoint/checkpointer.h"
 
-#include <charconv>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -9,6 +8,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "train/checkpoint/format/unfinished.h"
 #include "train/checkpoint/gather.h"
 #include "train/checkpoint/persist.h"
@@ -17,27 +17,49 @@
 namespace lockstep {
 namespace {
 
+constexpr auto kClaimLabel = "the claim of the checkpoints";
 constexpr auto kPersistBound = std::chrono::minutes(30);
 
-Result<Fence> claim(const CheckpointOptions& options) {
+FenceOptions fence_options(const CheckpointOptions& options) {
+  return {.writer = options.writer, .superseded = options.superseded};
+}
+
+// Rank 0's words: the claim's opening, or nothing where the folder is not claimed.
+Result<std::string> keep(std::optional<Fence> claimed, const CheckpointOptions& options,
+                         std::optional<Fence>& fence) {
+  if (!claimed) return std::string();
+  TRY(remove_leftovers(options.folder, *claimed));
+  fence = std::move(claimed);
+  return fence->opening();
+}
+
+Result<std::string> claim_at_save(const CheckpointOptions& options, std::optional<Fence>& fence) {
+  TRY(make_folders(options.folder));
+  return keep(TRY(Fence::claim(options.folder, fence_options(options))), options, fence);
+}
+
+Result<std::string> claim_at_opening(const CheckpointOptions& options,
+                                     std::optional<Fence>& fence) {
   if (options.keep < 1)
     return Error{Code::invalid, format("keeping {} checkpoints: keep at least one", options.keep)};
-  TRY(make_folders(options.folder));
-  auto fence = TRY(Fence::claim(options.folder, options.epoch));
-  TRY(remove_leftovers(options.folder));
-  return fence;
+  if (options.claiming == Claiming::at_opening) {
+    TRY(make_folders(options.folder));
+    return keep(TRY(Fence::claim_unless_sibling(options.folder, fence_options(options))), options,
+                fence);
+  }
+  const auto other = other_writer(options.folder, fence_options(options));
+  if (other && options.claiming == Claiming::at_save)
+    LS_LOG(warning,
+           "{} writes to {}: what is saved there changes, and a save from here is refused "
+           "until it has ended",
+           *other, options.folder.string());
+  return std::string();
 }
 
-Result<std::string> epoch_words(const std::optional<Result<Fence>>& claimed) {
-  if (!claimed) return std::string();
-  if (!*claimed) return claimed->error();
-  return format("{}", (*claimed)->epoch());
-}
-
-Manifest manifest_of(const TrainingState& state, std::int64_t epoch, int ranks) {
+Manifest manifest_of(const TrainingState& state, std::int64_t attempt, int ranks) {
   Manifest manifest;
   manifest.step = state.step;
-  manifest.epoch = epoch;
+  manifest.epoch = attempt;
   manifest.ranks = ranks;
   manifest.optimizer = state.optimizer;
   manifest.optimizer_steps = state.optimizer_steps;
@@ -55,14 +77,10 @@ std::int64_t version_of(const OwnedTensor& tensor) {
 }  // namespace
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(CheckpointOptions options, Comm group) {
-  std::optional<Result<Fence>> claimed;
-  if (group.rank() == 0) claimed = claim(options);
-  const auto words = TRY(tell(group, epoch_words(claimed), "the epoch of the checkpoints"));
-  std::int64_t epoch = 0;
-  std::from_chars(words.data(), words.data() + words.size(), epoch);
-  std::optional<Fence> fence;
-  if (claimed) fence = std::move(**claimed);
-  auto job = std::make_shared<Job>(std::move(options), epoch, std::move(fence), std::move(group));
+  auto job = std::make_shared<Job>(std::move(options), std::move(group));
+  Result<std::string> claimed = std::string();
+  if (job->group.rank() == 0) claimed = claim_at_opening(job->options, job->fence);
+  job->opening = TRY(tell(job->group, claimed, kClaimLabel));
   return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(job)));
 }
 
@@ -74,6 +92,7 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
   const auto begun = std::chrono::steady_clock::now();
   TRY(finish());
   auto& job = *job_;
+  if (job.opening.empty()) TRY(claim(job));
   job.tensors = state.tensors;
   job.tensors.push_back(random_state(job.group.rank(), job.group.size()));
   if (!job.plan) job.plan = TRY(make_plan(job.tensors, job.group));
@@ -88,9 +107,19 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
          (state.readers ? state.readers->take_waited() : Duration(0));
 }
 
+Result<void> Checkpointer::claim(Job& job) {
+  if (job.options.claiming == Claiming::never)
+    return Error{Code::invalid, format("{} was opened for reading: open it for writing to save",
+                                       job.options.folder.string())};
+  Result<std::string> claimed = std::string();
+  if (job.group.rank() == 0) claimed = claim_at_save(job.options, job.fence);
+  job.opening = TRY(tell(job.group, claimed, kClaimLabel));
+  return {};
+}
+
 // Of a GPU all is copied at once: only this thread knows the stream on which it is computed.
 Result<void> Checkpointer::begin(Job& job, const TrainingState& state) {
-  job.manifest = manifest_of(state, job.epoch, job.group.size());
+  job.manifest = manifest_of(state, job.options.writer.attempt, job.group.size());
   job.manifest.tensors = job.plan->tensors;
   job.versions.clear();
   for (auto& tensor : job.tensors) {
@@ -138,7 +167,7 @@ Result<void> Checkpointer::finish() {
 
 Result<void> Checkpointer::persist(Job& job, const Result<void>& begun) {
   const PersistTask task{.folder = job.options.folder,
-                         .epoch = job.epoch,
+                         .opening = job.opening,
                          .fence = job.fence ? &*job.fence : nullptr,
                          .keep = job.options.keep,
                          .saved = job.options.saved,

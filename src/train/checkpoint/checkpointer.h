@@ -4,7 +4,9 @@
 // forward and backward go on (Mohan et al., "CheckFreq", FAST 2021); and it writes the copy. When
 // all ranks have, rank 0 makes the checkpoint visible. One save is in flight at a time.
 //
-//   auto checkpoints = TRY(Checkpointer::open({.folder = folder, .epoch = epoch}, group));
+//   const auto writer = writer_from_environment(own_environment());
+//   auto checkpoints = TRY(Checkpointer::open(
+//       {.folder = folder, .writer = writer, .claiming = Claiming::at_opening}, group));
 //   const auto step = TRY(resume(folder, *model, *optimizer, sampler));
 //   ...
 //   TRY(checkpoints->save(state_of(step, *model, *optimizer, sampler)));
@@ -20,6 +22,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -32,26 +35,37 @@
 
 namespace lockstep {
 
+// When the folder becomes this training's to write (format/fence.h).
+enum class Claiming {
+  at_save,     // the first one: until then only a warning says that another writes there
+  at_opening,  // a training: it ends at once where another run writes
+  never,       // save() is refused
+};
+
 struct CheckpointOptions {
   std::filesystem::path folder = {};  // the same on all hosts
-  std::optional<std::int64_t> epoch =
-      std::nullopt;  // the attempt's number; without one, the folder's next
-  int keep = 3;      // older ones are deleted after a save
+  Writer writer = {};                 // by default this process, outside of `lockstep run`
+  Claiming claiming = Claiming::at_save;
+  int keep = 3;  // older ones are deleted after a save
   // Called on rank 0, in the background, when a checkpoint is complete.
   std::function<void(std::int64_t step, const std::filesystem::path& path)> saved = nullptr;
+  // Called on rank 0, once, when it may not write because a later attempt does.
+  std::function<void(const std::string& why)> superseded = nullptr;
 };
 
 class Checkpointer {
  public:
-  // Makes the folder and claims it. denied: a later attempt has it.
+  // By `claiming` makes the folder and claims it. denied: a later attempt has it. already_exists:
+  // another run writes there; the message names it.
   static Result<std::unique_ptr<Checkpointer>> open(CheckpointOptions options, Comm group = Comm());
   // Waits for the save in flight; of a file system that hangs, not for ever.
   ~Checkpointer();
 
   // How long it held the training up, with what the optimizer's step has waited for the copy of
   // the save before. Waits for that save; if it failed on any rank, gives every rank its error and
-  // begins nothing: the next call tries again. The state has the same tensors on each call. What is
-  // steady of it must not be changed but by the optimizer's step: the save fails, and names it.
+  // begins nothing: the next call tries again. The first claims the folder where open() has not,
+  // with the same errors. The state has the same tensors on each call. What is steady of it must
+  // not be changed but by the optimizer's step: the save fails, and names it.
   Result<Duration> save(const TrainingState& state);
   // Waits for the save in flight and gives its outcome.
   Result<void> finish();
@@ -61,10 +75,10 @@ class Checkpointer {
   // longer than anybody waits for it.
   struct Job {
     const CheckpointOptions options;
-    const std::int64_t epoch;
-    const std::optional<Fence> fence;  // rank 0's
     // The thread's while a save is in flight, the caller's otherwise.
     Comm group;
+    std::string opening{};         // the claim's; empty: the folder is not claimed
+    std::optional<Fence> fence{};  // rank 0's
     std::optional<SavePlan> plan{};
     std::vector<OwnedTensor> tensors{};
     std::vector<std::int64_t> versions{};  // of the tensors when the save began
@@ -73,6 +87,7 @@ class Checkpointer {
     Manifest manifest{};
   };
   explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
+  static Result<void> claim(Job& job);
   static Result<void> begin(Job& job, const TrainingState& state);
   void copy_behind(Readers* readers);
   static Result<void> copy_steady(Job& job);

@@ -20,7 +20,7 @@ namespace {
 // What was written, as words for the others.
 Result<std::string> write_share(const PersistTask& task, const Result<void>& begun, int rank) {
   if (!begun) return begun.error();
-  const auto folder = unfinished_path(task.folder, task.manifest.step, task.epoch);
+  const auto folder = unfinished_path(task.folder, task.manifest.step, task.opening);
   TRY(make_folders(folder));
   auto file = TRY(DataWriter::create_past_cache(folder / data_file_name(rank)));
   const auto coming = [&](std::size_t count) { return task.snapshot.await(count); };
@@ -45,9 +45,9 @@ Result<std::string> commit(const PersistTask& task, const std::vector<std::strin
   return path.string();
 }
 
-// A later attempt also deletes what this one was writing: then that is the reason.
+// A later writer also deletes what this one was writing: then that is the reason.
 Error reason(const PersistTask& task, Error failed) {
-  discard_unfinished(task.folder, task.manifest.step, task.epoch);
+  discard_unfinished(task.folder, task.manifest.step, task.opening);
   auto fenced = task.fence->check();
   const auto path = task.folder / checkpoint_name(task.manifest.step);
   auto error = fenced ? std::move(failed) : std::move(fenced).error();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "base/result.h"
 #include "train/checkpoint/format/fence.h"
@@ -21,7 +22,7 @@ namespace lockstep {
 
 struct PersistTask {
   std::filesystem::path folder;
-  std::int64_t epoch = 0;
+  std::string opening;           // the claim's
   const Fence* fence = nullptr;  // rank 0's
   int keep = 1;
   std::function<void(std::int64_t step, const std::filesystem::path& path)> saved;

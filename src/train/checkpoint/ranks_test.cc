@@ -229,7 +229,7 @@ TEST(Ranks, IfOneCannotWriteAllAreToldAndTheNextSaveSucceeds) {
   });
   EXPECT_EQ(failures, "");
   EXPECT_EQ(names_in(folder),
-            (std::vector<std::string>{".lock", "EPOCH", "step-00000001", "step-00000002"}));
+            (std::vector<std::string>{".lock", "WRITER", "step-00000001", "step-00000002"}));
 }
 
 TEST(Ranks, IfOneFindsItsPartDamagedAllGoBackToTheSameCheckpoint) {

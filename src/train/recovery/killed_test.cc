@@ -192,7 +192,8 @@ class Program {
   Result<void> open_checkpoints() {
     checkpoints_.reset();
     auto group = alone() ? Comm() : TRY(recovery_->apart(kBound));
-    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .epoch = 1}, std::move(group)));
+    const Writer writer{.run = "demo/1", .attempt = 1, .recoveries = recovery_->generation()};
+    checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .writer = writer}, std::move(group)));
     return {};
   }
 

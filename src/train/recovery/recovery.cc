@@ -203,6 +203,8 @@ bool Recovery::joining() const { return impl_->newcomer; }
 
 RecoveryOptions& Recovery::options() { return impl_->options; }
 
+int Recovery::generation() const { return impl_->generation(); }
+
 // Each tells which seat it has: a group may put its ranks in another order than by number.
 Result<void> Recovery::Impl::find_seats(const Training& training) {
   auto& mesh = training.model.mesh();

@@ -105,6 +105,8 @@ class Recovery {
 
   // The folder and the batch may be set until the first step begins.
   RecoveryOptions& options();
+  // Grows whenever the ranks have met again after a death; 0 at the start.
+  int generation() const;
 
   // Before each step: what recover() goes back to. The first is collective.
   Result<void> begin_step(std::int64_t step, const Training& training);

@@ -1,19 +1,38 @@
 #include "train/checkpoint/format/fence.h"
 
-#include <charconv>
-#include <chrono>
+#include <cerrno>
+#include <system_error>
+#include <thread>
+#include <utility>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/format.h"
+#include "base/log.h"
+#include "text/convert.h"
+#include "text/json.h"
+#include "train/checkpoint/format/held_file.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The lock is held for a rename; whoever waits longer has a hung file system.
+// The lock is held for a rename: after this time the file system hangs.
 constexpr Duration kLockBound = std::chrono::seconds(30);
+// While a folder is released at a program's end: another may be about to take it.
+constexpr Duration kReleaseBound = std::chrono::seconds(2);
+constexpr Duration kLook = std::chrono::milliseconds(500);
+// Each time another writer came first.
+constexpr int kTriesMax = 10;
+
+fs::path claim_path(const fs::path& folder) { return folder / "WRITER"; }
 
 Result<Fd> lock_folder(const fs::path& folder) {
   Fd lock = TRY(try_lock(folder / ".lock", kLockBound));
@@ -22,45 +41,219 @@ Result<Fd> lock_folder(const fs::path& folder) {
                                      folder.string(), text(kLockBound))};
 }
 
-// 0 if nobody has claimed the folder.
-Result<std::int64_t> read_epoch(const fs::path& folder) {
-  auto words = read_file(folder / "EPOCH");
-  if (!words && words.error().code == Code::not_found) return std::int64_t{0};
+// Nothing where no writer has claimed the folder. A Lockstep that knew no claims left a file EPOCH,
+// and has ended.
+Result<std::optional<WriterClaim>> read_claim(const fs::path& folder) {
+  const auto path = claim_path(folder);
+  auto words = read_file(path, 1 << 16);
+  if (!words && words.error().code == Code::not_found) return std::optional<WriterClaim>();
   if (!words) return std::move(words).error();
-  std::int64_t epoch = 0;
-  const auto end = std::from_chars(words->data(), words->data() + words->size(), epoch);
-  if (end.ec != std::errc() || epoch < 0)
-    return Error{Code::corrupt, format("{} holds no number: write the run's last epoch into it",
-                                       (folder / "EPOCH").string())};
-  return epoch;
+  auto claim = parse_claim(*words);
+  if (claim) return std::optional(*std::move(claim));
+  return std::move(claim).error().within(
+      format("{} is damaged; remove it if no training writes there", path.string()));
 }
 
-Error stale(const fs::path& folder, std::int64_t mine, std::int64_t current) {
-  return Error{Code::denied, format("epoch {} may not write to {}: epoch {} has taken over", mine,
-                                    folder.string(), current)};
+// Changes whenever the writer renews its claim, and when another file takes its place. The file is
+// opened, since a network file system asks its server then.
+struct Renewal {
+  ::ino_t file = 0;
+  std::int64_t seconds = 0;
+  std::int64_t nanoseconds = 0;
+  bool operator==(const Renewal&) const = default;
+};
+
+Renewal renewal_of(const fs::path& path) {
+  const auto fd = open_file(path, O_RDONLY);
+  struct stat status{};
+  if (!fd || ::fstat(fd->get(), &status) != 0) return {};
+  return {status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+bool lock_tells(const WriterClaim& claim, const WriterProcess& process) {
+  return claim.locked && !claim.boot.empty() && claim.boot == process.boot;
+}
+
+bool is_renewed(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
+  LS_LOG(warning, "waiting for up to {} to see whether {} still writes to {}", text(kSilenceMax),
+         text(claim), folder.string());
+  const auto first = renewal_of(claim_path(folder));
+  for (Duration waited(0); waited < kSilenceMax; waited += kLook) {
+    options.pause ? options.pause(kLook) : std::this_thread::sleep_for(kLook);
+    if (renewal_of(claim_path(folder)) != first) return true;
+  }
+  return false;
+}
+
+bool is_alive(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
+  if (claim.released) return false;
+  if (lock_tells(claim, options.process)) return is_locked(claim_path(folder));
+  return is_renewed(folder, claim, options);
+}
+
+std::string successor(const WriterClaim& claim, const Writer& writer) {
+  if (!writer.same_run(claim.writer())) return text(claim);
+  if (claim.attempt != writer.attempt) return format("attempt {}", claim.attempt);
+  return format("process {} on {}", claim.pid, claim.host);
+}
+
+Error superseded(const fs::path& folder, const WriterClaim& by, const FenceOptions& options) {
+  Error error{Code::denied, format("{} may not write to {}: {} took over at {}",
+                                   name_of(options.writer, options.process), folder.string(),
+                                   successor(by, options.writer), text(by.claimed))};
+  if (options.superseded) options.superseded(error.message);
+  return error;
+}
+
+Error refused(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
+  const auto writes = format("{} writes to {}", text(claim), folder.string());
+  if (claim.run.empty() || options.writer.same_run(claim.writer()))
+    return {Code::already_exists,
+            format("{}; save into a folder of your own, or end process {} on {} first", writes,
+                   claim.pid, claim.host)};
+  return {Code::already_exists,
+          format("{}; give this run a folder of its own with --checkpoint-folder, or stop {}",
+                 writes, claim.run)};
+}
+
+bool is_same(const std::optional<WriterClaim>& a, const std::optional<WriterClaim>& b) {
+  if (!a || !b) return !a && !b;
+  return a->opening == b->opening && a->released == b->released;
+}
+
+// Makes the claim the folder's. Under the folder's lock.
+Result<Fd> put_claim(const fs::path& folder, WriterClaim& claim) {
+  const auto path = folder / format(".WRITER.{}.tmp", claim.opening);
+  auto file = TRY(HeldFile::create(path, claim.locked));
+  const auto put = [&]() -> Result<void> {
+    TRY(write_all(file.get(), dump_json(to_json(claim)) + "\n"));
+    if (::fsync(file.get()) != 0) return os_error("syncing", errno);
+    if (::rename(path.c_str(), claim_path(folder).c_str()) != 0) return os_error("renaming", errno);
+    return sync_folder(folder);
+  };
+  if (auto done = put(); !done) {
+    ::unlink(path.c_str());
+    return std::move(done).error().within(format("claiming {}", folder.string()));
+  }
+  std::error_code ignored;
+  fs::remove(folder / "EPOCH", ignored);
+  return file;
+}
+
+// The error that keeps this writer from the folder; nothing where it may claim it.
+Result<void> check_free(const fs::path& folder, const WriterClaim& claim,
+                        const FenceOptions& options) {
+  switch (precedence_of(claim, options.writer, options.process)) {
+    case Precedence::gives_way:
+      return {};
+    case Precedence::supersedes:
+      return superseded(folder, claim, options);
+    case Precedence::sibling:
+      if (claim.process == options.process.name) return {};
+      break;
+    case Precedence::stranger:
+      break;
+  }
+  if (is_alive(folder, claim, options)) return refused(folder, claim, options);
+  return {};
 }
 
 }  // namespace
 
-Result<Fence> Fence::claim(const fs::path& folder, std::optional<std::int64_t> epoch) {
-  const auto lock = TRY(lock_folder(folder));
-  const auto current = TRY(read_epoch(folder));
-  const auto mine = epoch.value_or(current + 1);
-  if (mine < current) return stale(folder, mine, current);
-  if (mine > current) TRY(write_file(folder / "EPOCH", format("{}\n", mine)));
-  return Fence(folder, mine);
+// Of one claim, for as long as it is held.
+class Fence::Held {
+ public:
+  Held(fs::path folder, FenceOptions options, WriterClaim claim, Fd file)
+      : folder_(std::move(folder)),
+        options_(std::move(options)),
+        claim_(std::move(claim)),
+        file_(std::move(file), options_.beat) {}
+  ~Held() {
+    if (file_.is_ours()) release();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  const fs::path& folder() const { return folder_; }
+  const WriterClaim& claim() const { return claim_; }
+
+  Result<void> check() const {
+    const auto current = TRY(read_claim(folder_));
+    if (!current)
+      return Error{Code::corrupt,
+                   format("{} is gone: was the folder replaced?", claim_path(folder_).string())};
+    if (current->opening == claim_.opening) return {};
+    auto options = options_;
+    if (std::exchange(told_, true)) options.superseded = nullptr;
+    return superseded(folder_, *current, options);
+  }
+
+ private:
+  // Says that this writer has ended, to others on other machines. Where that fails, the claim's
+  // lock and time say it.
+  void release() const {
+    const auto lock = try_lock(folder_ / ".lock", kReleaseBound);
+    if (!lock || !*lock) return;
+    const auto current = read_claim(folder_);
+    if (!current || !*current || (*current)->opening != claim_.opening) return;
+    auto released = claim_;
+    released.released = true;
+    if (auto done = write_file(claim_path(folder_), dump_json(to_json(released)) + "\n", 0644);
+        !done)
+      LS_LOG(warning, "{}", done.error().message);
+  }
+
+  const fs::path folder_;
+  const FenceOptions options_;
+  const WriterClaim claim_;
+  HeldFile file_;
+  mutable bool told_ = false;  // the thread's that saves
+};
+
+Fence::Fence(std::unique_ptr<Held> held) : held_(std::move(held)) {}
+Fence::Fence(Fence&&) noexcept = default;
+Fence& Fence::operator=(Fence&&) noexcept = default;
+Fence::~Fence() = default;
+
+Result<Fence> Fence::claim(const fs::path& folder, const FenceOptions& options) {
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    // Without the lock, since this may wait for a sign of life.
+    const auto found = TRY(read_claim(folder));
+    if (found) TRY(check_free(folder, *found, options));
+    const auto lock = TRY(lock_folder(folder));
+    if (!is_same(found, TRY(read_claim(folder)))) continue;
+    auto mine = claim_of(options.writer, options.process, SystemClock().now());
+    auto file = TRY(put_claim(folder, mine));
+    return Fence(std::make_unique<Held>(folder, options, std::move(mine), std::move(file)));
+  }
+  return Error{Code::unavailable,
+               format("claiming {}: other programs claimed it {} times meanwhile; "
+                      "end those that should not write there",
+                      folder.string(), kTriesMax)};
 }
 
-Result<void> Fence::check() const {
-  const auto current = TRY(read_epoch(folder_));
-  if (current > epoch_) return stale(folder_, epoch_, current);
-  if (current < epoch_)
-    return Error{Code::corrupt, format("{} holds {}, but epoch {} had claimed it: was the folder "
-                                       "replaced?",
-                                       (folder_ / "EPOCH").string(), current, epoch_)};
-  return {};
+Result<std::optional<Fence>> Fence::claim_unless_sibling(const fs::path& folder,
+                                                         const FenceOptions& options) {
+  const auto found = TRY(read_claim(folder));
+  if (found && precedence_of(*found, options.writer, options.process) == Precedence::sibling &&
+      is_alive(folder, *found, options))
+    return std::optional<Fence>();
+  return std::optional(TRY(claim(folder, options)));
 }
 
-Result<Fd> Fence::lock() const { return lock_folder(folder_); }
+const std::string& Fence::opening() const { return held_->claim().opening; }
+std::int64_t Fence::attempt() const { return held_->claim().attempt; }
+Result<void> Fence::check() const { return held_->check(); }
+Result<Fd> Fence::lock() const { return lock_folder(held_->folder()); }
+
+std::optional<std::string> other_writer(const fs::path& folder, const FenceOptions& options) {
+  const auto found = read_claim(folder);
+  if (!found || !*found || (*found)->released) return std::nullopt;
+  const auto& claim = **found;
+  if (precedence_of(claim, options.writer, options.process) == Precedence::sibling)
+    return std::nullopt;
+  if (lock_tells(claim, options.process) && !is_locked(claim_path(folder))) return std::nullopt;
+  return text(claim);
+}
 
 }  // namespace lockstep

@@ -1,36 +1,78 @@
-// Fence: only the newest attempt of a run may write its checkpoints. The file EPOCH holds the
-// highest epoch that claimed the folder; a writer with a lower one is refused, for instance a rank
-// of an earlier attempt that was taken for dead and was only cut off. Claiming, and checking with
-// the rename that follows, happen under one lock of the folder, so that nothing slips in between.
+// Fence: one writer at a time makes checkpoints in a folder.
+//
+// The file WRITER names the training that writes: the store's generation, the run, the attempt, and
+// a random name for this opening. It is written under the folder's lock, and read again under that
+// lock before each rename, so that no writer that was replaced makes anything visible.
+//
+// A claim gives way to a later attempt of the same run, always: the earlier one was taken for dead
+// and may only be cut off. To any other writer it gives way if its writer is not alive. On one
+// machine a lock on WRITER tells that at once, because the system releases it however the process
+// ends. From another machine the file's time tells it: the writer renews it every two seconds, and
+// another watches for ten. Reading takes nothing.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/units.h"
+#include "train/checkpoint/format/writer.h"
 
 namespace lockstep {
 
+// How often a writer renews its claim.
+inline constexpr Duration kBeat = std::chrono::seconds(2);
+// A writer on another machine whose claim is not renewed for so long is dead. Four beats may be
+// late, on a host or a file system that is busy, before a living writer is taken for dead.
+inline constexpr Duration kSilenceMax = std::chrono::seconds(10);
+
+struct FenceOptions {
+  Writer writer = {};
+  WriterProcess process = WriterProcess::of_this_process();
+  // Told once, when this writer may not write because a later one does.
+  std::function<void(const std::string& why)> superseded = nullptr;
+  // For tests.
+  Duration beat = kBeat;
+  std::function<void(Duration)> pause = nullptr;  // by default, sleeps
+};
+
 class Fence {
  public:
-  // Makes `epoch` the folder's; without one, takes the next. denied: a higher one has claimed it.
-  static Result<Fence> claim(const std::filesystem::path& folder,
-                             std::optional<std::int64_t> epoch);
+  // Claims the folder, which must exist. denied: a later attempt has. already_exists: another
+  // writer is alive; the message names it.
+  static Result<Fence> claim(const std::filesystem::path& folder, const FenceOptions& options);
+  // Nothing where another living process of this attempt, or this process itself, has claimed it:
+  // what was opened later may be there to read.
+  static Result<std::optional<Fence>> claim_unless_sibling(const std::filesystem::path& folder,
+                                                           const FenceOptions& options);
 
-  std::int64_t epoch() const { return epoch_; }
-  // denied once a higher epoch has claimed the folder; corrupt if the claim is gone.
+  Fence(Fence&&) noexcept;
+  Fence& operator=(Fence&&) noexcept;
+  // Releases the claim, unless another has taken it.
+  ~Fence();
+
+  const std::string& opening() const;
+  std::int64_t attempt() const;
+  // denied once another writer has claimed the folder; corrupt if the claim is gone.
   Result<void> check() const;
-  // The folder's lock: while it lives, nobody claims the folder.
+  // The folder's lock: while it lives, no other claims the folder.
   Result<Fd> lock() const;
 
  private:
-  Fence(std::filesystem::path folder, std::int64_t epoch)
-      : folder_(std::move(folder)), epoch_(epoch) {}
-
-  std::filesystem::path folder_;
-  std::int64_t epoch_;
+  class Held;
+  explicit Fence(std::unique_ptr<Held> held);
+  std::unique_ptr<Held> held_;
 };
+
+// The writer of the folder if it may be alive and is another than this one: for a warning. From
+// another machine it may have ended without a word.
+std::optional<std::string> other_writer(const std::filesystem::path& folder,
+                                        const FenceOptions& options);
 
 }  // namespace lockstep

@@ -124,17 +124,22 @@ inline Result<SavedFile> write_share(const std::filesystem::path& folder, const 
   return std::move(file).finish();
 }
 
+// As an attempt of the run demo/1.
+inline FenceOptions as_attempt(std::int64_t attempt) {
+  return {.writer = {.run = "demo/1", .attempt = attempt}};
+}
+
 // Writes a checkpoint of the state as the ranks of this layout would.
 inline Result<std::filesystem::path> save(const std::filesystem::path& folder, const Fence& fence,
                                           const RankLayout& layout, std::int64_t step) {
   auto division = division_of(layout);
   Manifest manifest;
   manifest.step = step;
-  manifest.epoch = fence.epoch();
+  manifest.epoch = fence.attempt();
   manifest.ranks = layout.ranks;
   manifest.optimizer = "adamw";
   manifest.notes = {{"layers", "4"}};
-  const auto unfinished = unfinished_path(folder, step, fence.epoch());
+  const auto unfinished = unfinished_path(folder, step, fence.opening());
   TRY(make_folders(unfinished));
   for (int rank = 0; rank < layout.ranks; ++rank)
     manifest.files.push_back(TRY(write_share(unfinished, division, rank)));
@@ -145,7 +150,7 @@ inline Result<std::filesystem::path> save(const std::filesystem::path& folder, c
 inline std::filesystem::path save(const std::filesystem::path& folder, const RankLayout& layout,
                                   std::int64_t step = 3) {
   EXPECT_TRUE(make_folders(folder));
-  return save(folder, Fence::claim(folder, std::nullopt).value(), layout, step).value();
+  return save(folder, Fence::claim(folder, {}).value(), layout, step).value();
 }
 
 // What a rank of a layout reads of it; the contents by tensor.

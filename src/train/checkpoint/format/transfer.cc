@@ -207,10 +207,10 @@ Result<std::set<std::string>> buffer_names(const SafetensorsHeader& header) {
   return buffers;
 }
 
-Result<Manifest> manifest_of(const SafetensorsHeader& header, std::int64_t epoch) {
+Result<Manifest> manifest_of(const SafetensorsHeader& header, std::int64_t attempt) {
   const auto buffers = TRY(buffer_names(header));
   Manifest manifest;
-  manifest.epoch = epoch;
+  manifest.epoch = attempt;
   manifest.optimizer = kNoOptimizer;
   for (const auto& [key, value] : header.metadata)
     if (key.starts_with(kNote)) manifest.notes[key.substr(kNote.size())] = value;
@@ -248,8 +248,8 @@ Result<void> copy_tensors(const Opened& from, DataWriter& to, Manifest& manifest
 
 Result<Transferred> write_imported(const Opened& from, const fs::path& folder, const Fence& fence,
                                    Progress progress) {
-  auto manifest = TRY(manifest_of(from.header, fence.epoch()));
-  const auto unfinished = unfinished_path(folder, manifest.step, fence.epoch());
+  auto manifest = TRY(manifest_of(from.header, fence.attempt()));
+  const auto unfinished = unfinished_path(folder, manifest.step, fence.opening());
   TRY(make_folders(unfinished));
   auto file = TRY(DataWriter::create(unfinished / data_file_name(0)));
   TRY(copy_tensors(from, file, manifest, progress));
@@ -269,9 +269,9 @@ Result<Transferred> import_safetensors(const fs::path& file, const fs::path& fol
     return Error{Code::already_exists,
                  format("{} holds checkpoints: import into a folder of its own", folder.string())};
   TRY(make_folders(folder));
-  const auto fence = TRY(Fence::claim(folder, std::nullopt));
+  const auto fence = TRY(Fence::claim(folder, {}));
   auto done = write_imported(*opened, folder, fence, Progress(watch));
-  if (!done) discard_unfinished(folder, 0, fence.epoch());
+  if (!done) discard_unfinished(folder, 0, fence.opening());
   return done;
 }
 

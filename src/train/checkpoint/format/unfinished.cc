@@ -1,8 +1,11 @@
 #include "train/checkpoint/format/unfinished.h"
 
 #include <cerrno>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -47,7 +50,22 @@ Result<fs::path> retire_as(const Fence& fence, const fs::path& checkpoint) {
   return retire(checkpoint);
 }
 
-// Under the lock, so that an epoch that is checked here still holds when the rename is done.
+// Under the lock, and while the claim holds: so none of them is a later writer's. Their names are
+// never used again, so they can be deleted afterwards.
+Result<std::vector<fs::path>> leftovers_in(const fs::path& folder, const Fence& fence) {
+  const auto lock = TRY(fence.lock());
+  TRY(fence.check());
+  std::vector<fs::path> found;
+  for (const auto& path : TRY(list_folder(folder))) {
+    const auto name = path.filename().string();
+    const bool is_ours = name.find(fence.opening()) != std::string::npos;
+    const bool is_temporary = name.starts_with(".step-") || name.starts_with(".WRITER.");
+    if (is_temporary && name.ends_with(".tmp") && !is_ours) found.push_back(path);
+  }
+  return found;
+}
+
+// Under the lock, so that a claim that is checked here still holds when the rename is done.
 Result<void> make_visible(const fs::path& written, const fs::path& final, const Fence& fence) {
   const auto lock = TRY(fence.lock());
   TRY(fence.check());
@@ -68,13 +86,13 @@ Result<void> check_written(const fs::path& written, const Manifest& manifest) {
 
 }  // namespace
 
-fs::path unfinished_path(const fs::path& folder, std::int64_t step, std::int64_t epoch) {
-  return folder / format(".{}.{}.tmp", checkpoint_name(step), epoch);
+fs::path unfinished_path(const fs::path& folder, std::int64_t step, std::string_view opening) {
+  return folder / format(".{}.{}.tmp", checkpoint_name(step), opening);
 }
 
 Result<fs::path> commit_checkpoint(const fs::path& folder, const Fence& fence,
                                    const Manifest& manifest) {
-  const auto written = unfinished_path(folder, manifest.step, fence.epoch());
+  const auto written = unfinished_path(folder, manifest.step, fence.opening());
   const auto final = folder / checkpoint_name(manifest.step);
   TRY(fence.check());
   TRY(check_written(written, manifest));
@@ -83,8 +101,8 @@ Result<fs::path> commit_checkpoint(const fs::path& folder, const Fence& fence,
   return final;
 }
 
-void discard_unfinished(const fs::path& folder, std::int64_t step, std::int64_t epoch) {
-  if (auto removed = delete_all(unfinished_path(folder, step, epoch)); !removed)
+void discard_unfinished(const fs::path& folder, std::int64_t step, std::string_view opening) {
+  if (auto removed = delete_all(unfinished_path(folder, step, opening)); !removed)
     LS_LOG(warning, "{}", removed.error().message);
 }
 
@@ -95,11 +113,9 @@ Result<void> prune_checkpoints(const fs::path& folder, const Fence& fence, int k
   return {};
 }
 
-Result<void> remove_leftovers(const fs::path& folder) {
-  for (const auto& path : TRY(list_folder(folder))) {
-    const auto name = path.filename().string();
-    if (name.starts_with(".step-") && name.ends_with(".tmp")) TRY(delete_all(path));
-  }
+Result<void> remove_leftovers(const fs::path& folder, const Fence& fence) {
+  for (const auto& path : TRY(leftovers_in(folder, fence)))
+    if (auto removed = delete_all(path); !removed) LS_LOG(warning, "{}", removed.error().message);
   return {};
 }
 
