@@ -33,7 +33,7 @@ class Story {
     spec.name = name;
     spec.nodes = nodes;
     spec.devices = devices;
-    spec.checkpoint_folder = "/shared";
+    spec.checkpoint_folder = "/shared/" + name;
     return spec;
   }
   // A user who gets no answer asks again under the same id.

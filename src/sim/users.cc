@@ -94,7 +94,7 @@ RunSpec Users::any_spec() {
   if (dice_.percent(15)) spec.remainder = dice_.below(spec.devices);
   spec.retries = dice_.below(3);
   spec.rank_loss_retries = dice_.below(4);
-  spec.checkpoint_folder = "/shared/checkpoints";
+  spec.checkpoint_folder = format("/shared/checkpoints/{}", ++specs_);
   spec.hang_after = dice_.percent(30) ? Duration(0) : dice_.from_to(kHangLeast, kHangMost);
   const Program program = any_program();
   spec.command = command_of(program);

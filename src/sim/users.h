@@ -50,6 +50,7 @@ class Users {
   Habits habits_;
   std::vector<RunId> mine_;
   int requests_ = 0;
+  int specs_ = 0;
 };
 
 }  // namespace lockstep::sim

@@ -1,6 +1,11 @@
 #include "platform/core/step/standing.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "platform/core/step/ending.h"
@@ -39,6 +44,28 @@ void check_predecessors(Draft& draft, const RunId& id) {
                    draft.now());
   run.awaits_others = before != nullptr;
   tell_standing(draft, run);
+}
+
+bool is_same_folder(std::string_view a, std::string_view b) {
+  while (a.size() > 1 && a.ends_with('/')) a.remove_suffix(1);
+  while (b.size() > 1 && b.ends_with('/')) b.remove_suffix(1);
+  return a == b;
+}
+
+// Whether a run of this spec waits until `before` has succeeded, maybe through others.
+bool comes_after(const Draft& draft, const RunSpec& spec, const RunId& before) {
+  std::vector<std::string> names = spec.after;
+  std::set<std::string> seen;
+  while (!names.empty()) {
+    const std::string name = std::move(names.back());
+    names.pop_back();
+    if (name == text(before)) return true;
+    if (!seen.insert(name).second) continue;
+    const auto id = parse_run_id(name);
+    const Run* run = id ? draft.runs.find(*id) : nullptr;
+    if (run) names.insert(names.end(), run->spec.after.begin(), run->spec.after.end());
+  }
+  return false;
 }
 
 }  // namespace
@@ -85,6 +112,21 @@ Result<void> check_after(const Draft& draft, const RunSpec& spec) {
       return Error{Code::invalid, format("after: {} has ended as {}, so the run would never start; "
                                          "resume that one first, or leave it out",
                                          text(id), text(run->state))};
+  }
+  return {};
+}
+
+Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec) {
+  if (spec.checkpoint_folder.empty()) return {};
+  for (const RunId& other : draft.open_runs()) {
+    const RunSpec& theirs = draft.runs.find(other)->spec;
+    if (other == id || !is_same_folder(theirs.checkpoint_folder, spec.checkpoint_folder)) continue;
+    if (comes_after(draft, spec, other) || comes_after(draft, theirs, id)) continue;
+    return Error{Code::invalid,
+                 format("checkpoint_folder: {} writes to {} and has not ended; give this run a "
+                        "folder of its own with --checkpoint-folder, start it behind that one with "
+                        "--after {}, or stop {}",
+                        text(other), spec.checkpoint_folder, text(other), text(other))};
   }
   return {};
 }

@@ -19,5 +19,8 @@ void check_standing(Draft& draft, const RunId& run);
 
 // Whether these can come before the run at all.
 Result<void> check_after(const Draft& draft, const RunSpec& spec);
+// Whether another run that has not ended writes to the run's folder of checkpoints. One that starts
+// after the other has ended may.
+Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec);
 
 }  // namespace lockstep

@@ -425,5 +425,40 @@ TEST_F(StepTest, TheVersionGrowsWithWhatPeopleSeeAndNotWithHeartbeats) {
   EXPECT_EQ(node.ranks[0].step, 7);
 }
 
+TEST_F(StepTest, ARunInTheCheckpointFolderOfAnotherThatHasNotEndedIsRefused) {
+  auto spec = spec_of(1, 1);
+  spec.checkpoint_folder = "/data/gpt";
+  const RunId first = world.submit(spec);
+  auto second = spec;
+  second.checkpoint_folder = "/data/gpt/";
+  const auto refused = world.happen(SubmitRun{second, {}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "checkpoint_folder: demo/1 writes to /data/gpt/ and has not ended; give this run a "
+            "folder of its own with --checkpoint-folder, start it behind that one with --after "
+            "demo/1, or stop demo/1");
+  auto behind = second;
+  behind.after = {text(first)};
+  const RunId next = world.submit(behind);
+  auto last = second;
+  last.after = {text(next)};
+  world.submit(last);
+  auto elsewhere = spec;
+  elsewhere.checkpoint_folder = "/data/bert";
+  world.submit(elsewhere);
+}
+
+TEST_F(StepTest, TheFolderOfARunThatHasEndedIsFreeUntilThatOneIsResumed) {
+  auto spec = spec_of(1, 1);
+  spec.checkpoint_folder = "/data/gpt";
+  spec.not_before = world.now + std::chrono::hours(1);
+  const RunId first = world.submit(spec);
+  world.must(StopRun{first, ""});
+  const RunId second = world.submit(spec);
+  const auto resumed = world.happen(ResumeRun{first});
+  ASSERT_FALSE(resumed);
+  EXPECT_NE(resumed.error().message.find(text(second) + " writes to /data/gpt"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lockstep
