@@ -116,10 +116,15 @@ class Checkpoints:
     def _claiming(self) -> Any:
         claiming = compiled().Claiming
         if self._write is None:
-            own = os.environ.get("LOCKSTEP_CHECKPOINT_DIR")
-            is_own = bool(own) and os.path.realpath(own) == os.path.realpath(self._folder)
-            return claiming.at_opening if is_own else claiming.at_save
+            return claiming.at_opening if self._is_own_folder() else claiming.at_save
         return claiming.at_opening if self._write else claiming.never
+
+    def _is_own_folder(self) -> bool:
+        """Of the run of which this process is a rank."""
+        own = os.environ.get("LOCKSTEP_CHECKPOINT_DIR")
+        if not own or "LOCKSTEP_ATTEMPT" not in os.environ:
+            return False
+        return os.path.realpath(own) == os.path.realpath(self._folder)
 
     def give_up(self) -> None:
         """Of a rank that leaves: what is in flight is the others'."""

@@ -160,7 +160,7 @@ Result<int> verify(const CheckpointFlags& flags) {
 using Export = Result<Transferred> (*)(const SavedCheckpoint& checkpoint, const fs::path& file,
                                        const Watch& watch);
 
-// By the end of the file's name, which those who read it go by, too.
+// By the end of the file's name, as programs that read it do.
 Result<Export> export_to(const fs::path& file) {
   const auto end = file.extension();
   if (end == ".safetensors") return &export_safetensors;
