@@ -1,10 +1,13 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "base/temporary_folder_for_test.h"
 #include "base/units.h"
 
 namespace lockstep {
@@ -71,6 +74,16 @@ TEST(Random, TheStreamOfASeedIsFixed) {
   EXPECT_EQ(a.next(), b.next());
   EXPECT_NE(a.next(), c.next());
   for (int i = 0; i < 1000; ++i) EXPECT_LT(a.below(7), 7u);
+}
+
+// In a folder to which others may write they could put a link where the temporary file comes.
+TEST(Files, WritingFollowsNoLinkOfATemporaryName) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_file(folder / "precious", "kept"));
+  std::filesystem::create_symlink(folder / "precious", folder / format("x.{}.tmp", ::getpid()));
+  ASSERT_TRUE(write_file(folder / "x", "content"));
+  EXPECT_EQ(read_file(folder / "precious").value(), "kept");
+  EXPECT_EQ(read_file(folder / "x").value(), "content");
 }
 
 TEST(Files, AFileIsReplacedWholeAndAMissingOneIsNamed) {

@@ -1,10 +1,7 @@
 #include "base/file_lock.h"
 
 #include <cerrno>
-#include <charconv>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include <cstdio>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,8 +9,6 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/format.h"
-#include "base/processes.h"
 
 namespace lockstep {
 namespace {
@@ -21,6 +16,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr ::useconds_t kTryAgain = 5'000;
+
+// Far behind what any file holds, so that it meets no lock of a library that works in the file.
+constexpr ::off_t kSignature = ::off_t{1} << 62;
+
+struct flock signature() {
+  struct flock byte{};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = kSignature;
+  byte.l_len = 1;
+  return byte;
+}
 
 }  // namespace
 
@@ -38,29 +45,19 @@ bool is_locked(const fs::path& file) {
   return lock && ::flock(lock->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-// Over what stood there, and only then cut: on a full disk a block that is given up may not come
-// back.
+// The kernel names the holder of a record lock (fcntl), and not that of flock's.
 Result<void> sign_lock(const Fd& lock) {
-  const auto self = find_process(::getpid());
-  const auto words = format("{} {}\n", ::getpid(), self ? self->started : 0);
-  const auto size = static_cast<::off_t>(words.size());
-  if (::pwrite(lock.get(), words.data(), words.size(), 0) == size &&
-      ::ftruncate(lock.get(), size) == 0)
-    return {};
-  return os_error("writing into a lock's file", errno);
+  struct flock byte = signature();
+  if (::fcntl(lock.get(), F_SETLK, &byte) == 0) return {};
+  return os_error("signing a lock", errno);
 }
 
 std::optional<pid_t> holder_of_lock(const fs::path& file) {
-  const auto words = read_file(file);
-  if (!words || !is_locked(file)) return std::nullopt;
-  pid_t pid = 0;
-  std::uint64_t started = 0;
-  const char* end = words->data() + words->size();
-  const char* blank = std::from_chars(words->data(), end, pid).ptr;
-  if (blank == end || *blank != ' ') return std::nullopt;
-  std::from_chars(blank + 1, end, started);
-  const auto process = find_process(pid);
-  return process && process->started == started ? std::optional(pid) : std::nullopt;
+  const auto lock = open_file(file, O_RDWR);
+  struct flock byte = signature();
+  if (!lock || ::fcntl(lock->get(), F_GETLK, &byte) != 0) return std::nullopt;
+  if (byte.l_type == F_UNLCK || byte.l_pid <= 0) return std::nullopt;
+  return byte.l_pid;
 }
 
 }  // namespace lockstep

@@ -25,10 +25,12 @@ Result<Fd> try_lock(const std::filesystem::path& file, Duration patience = kLock
 // Whether a process holds it, ours too. A file that cannot be opened is locked by nobody.
 bool is_locked(const std::filesystem::path& file);
 
-// Writes into the file whose lock is held which process holds it.
+// Makes the process that holds the lock known to others: the kernel names it, and forgets it when
+// the process ends. The file's content does not change. A process that closes another descriptor
+// of the same file loses its signature, as it loses all record locks there; the lock stays.
 Result<void> sign_lock(const Fd& lock);
-// The process on this machine that holds the lock and has signed it. What one that is dead left
-// there is not believed, though its number may be another's by now.
+// The other process on this machine that holds the lock and has signed it. Not for the process
+// that holds it.
 std::optional<pid_t> holder_of_lock(const std::filesystem::path& file);
 
 }  // namespace lockstep

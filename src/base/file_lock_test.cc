@@ -3,17 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/format.h"
-#include "base/processes.h"
 #include "base/temporary_folder_for_test.h"
 
 namespace lockstep {
@@ -55,31 +51,61 @@ TEST_F(FileLockTest, WhoHasPatienceGetsItWhenItIsLetGo) {
   EXPECT_TRUE(taken);
 }
 
+// Takes the lock in a process of its own, which ends when the object does.
+class Holder {
+ public:
+  Holder(const std::filesystem::path& file, bool signs) {
+    int ready[2], go[2];
+    EXPECT_EQ(::pipe(ready) + ::pipe(go), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const auto lock = try_lock(file);
+      const bool held = lock && *lock && (!signs || sign_lock(*lock));
+      char word = held ? 'y' : 'n';
+      ::close(go[1]);
+      if (::write(ready[1], &word, 1) == 1) (void)!::read(go[0], &word, 1);
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    ::close(go[0]);
+    char word = 'n';
+    EXPECT_EQ(::read(ready[0], &word, 1), 1);
+    EXPECT_EQ(word, 'y');
+    ::close(ready[0]);
+    go_ = go[1];
+  }
+  ~Holder() {
+    ::close(go_);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+  int go_ = -1;
+};
+
 TEST_F(FileLockTest, TheHolderIsKnownWhileItHoldsIt) {
-  auto lock = try_lock(file_).value();
-  EXPECT_FALSE(holder_of_lock(file_)) << "it has not signed";
-  ASSERT_TRUE(sign_lock(lock));
-  EXPECT_EQ(holder_of_lock(file_), ::getpid());
-  lock.reset();
+  {
+    const Holder holder(file_, true);
+    EXPECT_TRUE(is_locked(file_));
+    EXPECT_EQ(holder_of_lock(file_), holder.pid());
+  }
+  EXPECT_FALSE(is_locked(file_));
   EXPECT_FALSE(holder_of_lock(file_));
 }
 
-TEST_F(FileLockTest, WhatADeadHolderLeftIsNotBelievedOfTheNext) {
-  const auto self = find_process(::getpid()).value();
-  const auto lock = try_lock(file_).value();
-  // As a daemon wrote it that was killed, whose number this process has by chance.
-  ASSERT_TRUE(write_file(folder_ / "left", format("{} {}\n", self.pid, self.started - 1)));
-  const auto left = read_file(folder_ / "left").value();
-  ASSERT_EQ(::pwrite(lock.get(), left.data(), left.size(), 0), std::ssize(left));
+TEST_F(FileLockTest, AHolderThatHasNotSignedIsNotNamed) {
+  const Holder holder(file_, false);
+  EXPECT_TRUE(is_locked(file_));
   EXPECT_FALSE(holder_of_lock(file_));
 }
 
-TEST_F(FileLockTest, AShorterSignatureLeavesNothingOfALongerOne) {
-  const auto lock = try_lock(file_).value();
-  const std::string longer(100, '7');
-  ASSERT_EQ(::pwrite(lock.get(), longer.data(), longer.size(), 0), std::ssize(longer));
-  ASSERT_TRUE(sign_lock(lock));
-  EXPECT_EQ(holder_of_lock(file_), ::getpid());
+TEST_F(FileLockTest, ASignatureLeavesTheContentAsItIs) {
+  ASSERT_TRUE(write_file(file_, "content"));
+  const Holder holder(file_, true);
+  EXPECT_EQ(read_file(file_).value(), "content");
+  EXPECT_EQ(holder_of_lock(file_), holder.pid());
 }
 
 }  // namespace

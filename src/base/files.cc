@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/check.h"
+#include "base/format.h"
 
 namespace lockstep {
 
@@ -46,12 +51,24 @@ Result<void> sync_folder(const std::filesystem::path& path) {
   return {};
 }
 
+namespace {
+
+// Beside the file. Others cannot guess the name, and so cannot put a link in its place.
+std::filesystem::path temporary_name(const std::filesystem::path& path) {
+  std::uint64_t number = 0;
+  LS_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
+  std::filesystem::path temporary = path;
+  temporary += format(".{:016x}.tmp", number);
+  return temporary;
+}
+
+}  // namespace
+
 Result<void> write_file(const std::filesystem::path& path, std::string_view content,
                         unsigned mode) {
-  std::filesystem::path temporary = path;
-  temporary += format(".{}.tmp", ::getpid());
+  const std::filesystem::path temporary = temporary_name(path);
   auto write = [&]() -> Result<void> {
-    Fd file = TRY(open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+    Fd file = TRY(open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
     TRY(write_all(file.get(), content));
     if (::fsync(file.get()) != 0) return os_error("syncing", errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0) return os_error("renaming", errno);
