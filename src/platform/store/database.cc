@@ -127,9 +127,9 @@ Error unusable(const Error& error) {
                              error.message)};
 }
 
-Result<Fd> lock_folder(const fs::path& folder) {
-  if (auto made = make_folders(folder); !made) return unusable(made.error());
-  auto lock = try_lock(Home{folder}.lock_file());
+// Made where it is missing (0600).
+Result<Fd> lock_and_sign(const fs::path& file) {
+  auto lock = try_lock(file);
   if (!lock) return unusable(lock.error());
   if (*lock) {
     TRY(sign_lock(*lock));
@@ -137,23 +137,33 @@ Result<Fd> lock_folder(const fs::path& folder) {
   }
   return Error{Code::already_exists,
                format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
-                      folder.string())};
+                      file.parent_path().string())};
 }
 
-// Runs' environments are in it, which may hold secrets. SQLite's other files take after this one.
-Result<void> keep_private(const fs::path& file) {
-  const auto made = open_file(file, O_RDWR | O_CREAT, 0600);
-  if (!made) return unusable(made.error());
-  if (::fchmod(made->get(), 0600) != 0)
+// Both are held: one tells of the other if a user removes it. The database's is the one that
+// counts, since it is bound to the very file that is written. It is flock's: closing another
+// descriptor of the file would drop SQLite's own locks there, which are fcntl's, so this one stays
+// open.
+struct Locks {
+  Fd folder, database;
+};
+
+Result<Locks> lock_both(const fs::path& file) {
+  if (auto made = make_folders(file.parent_path()); !made) return unusable(made.error());
+  Locks locks;
+  locks.folder = TRY(lock_and_sign(Home{file.parent_path()}.lock_file()));
+  locks.database = TRY(lock_and_sign(file));
+  // Runs' environments are in it, which may hold secrets. SQLite's other files take after this one.
+  if (::fchmod(locks.database.get(), 0600) != 0)
     return os_error("making " + file.string() + " private", errno);
-  return {};
+  return locks;
 }
 
 }  // namespace
 
 struct Database::Impl {
   std::string name;
-  Fd lock;
+  Locks locks;  // outlive the session, whose files they are
   soci::session session;
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements;
   std::int64_t statements_run = 0;
@@ -162,6 +172,39 @@ struct Database::Impl {
 Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Database::~Database() {
   impl_->statements.clear();  // before the session they belong to
+  // SQLite would remove the journal by its name, which is another database's now.
+  if (place() != Place::same)
+    sqlite_api::sqlite3_db_config(connection_of(impl_->session), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+                                  1, nullptr);
+}
+
+Database::Place Database::place() const {
+  if (!impl_->locks.database) return Place::same;  // in memory
+  struct stat ours{}, there{};
+  LS_CHECK(::fstat(impl_->locks.database.get(), &ours) == 0);
+  if (::stat(impl_->name.c_str(), &there) != 0)
+    return errno == ENOENT || errno == ENOTDIR ? Place::gone : Place::same;
+  const bool same = ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  return same ? Place::same : Place::taken;
+}
+
+// What would be written goes with the file's last descriptor.
+Result<void> Database::check_place() const {
+  switch (place()) {
+    case Place::same:
+      return {};
+    case Place::gone:
+      return Error{Code::internal,
+                   format("{} was removed while the daemon uses it, so nothing can be stored; put "
+                          "it back if it was moved, else end the daemon by `lockstep serve --stop`",
+                          impl_->name)};
+    case Place::taken:
+      return Error{Code::internal,
+                   format("{} was replaced by another file while the daemon uses it, so nothing "
+                          "can be stored; end the daemon by `lockstep serve --stop`",
+                          impl_->name)};
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Database>> Database::connect(const std::string& file, std::string name) {
@@ -196,10 +239,9 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
     return Error{Code::invalid, format("{} is a folder, but it is to be the store's file; move it "
                                        "away, or choose another folder by LOCKSTEP_HOME",
                                        path.string())};
-  auto lock = TRY(lock_folder(path.parent_path()));
-  TRY(keep_private(path));
+  auto locks = TRY(lock_both(path));
   auto database = TRY(connect(path.string(), path.string()));
-  database->impl_->lock = std::move(lock);
+  database->impl_->locks = std::move(locks);
   // Until the version is known nothing is written, not even the journal's mode.
   auto version = schema_version_of(*database);
   if (!version) return std::move(version).error().within("opening " + path.string());
@@ -222,6 +264,7 @@ Result<std::unique_ptr<Database>> Database::in_memory() {
 }
 
 Result<void> Database::transaction(const std::function<Result<void>()>& work) {
+  TRY(check_place());
   TRY(execute("begin immediate"));
   auto done = work();
   if (done) done = execute("commit");

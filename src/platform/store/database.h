@@ -9,7 +9,7 @@
 // Time is one, std::optional stands for NULL. A NaN must not be bound (SQLite would make it NULL):
 // bind an optional<double> and say what NULL means in that column.
 //
-// One thread; one process a file (the folder's `lock`).
+// One thread; one process a file, by a lock on the file itself and one on the folder's `lock`.
 #pragma once
 
 #include <cstdint>
@@ -92,9 +92,9 @@ std::tuple<Columns...> take_row(std::vector<SqlValue>& row, std::index_sequence<
 
 class Database {
  public:
-  // Opens or creates the file, takes the lock beside it and brings the tables up to date. A file
-  // that a newer Lockstep wrote, or that is no store, is refused and stays untouched; so is one
-  // that another daemon uses.
+  // Opens or creates the file, locks it and `lock` beside it, and brings the tables up to date. A
+  // file that a newer Lockstep wrote, or that is no store, is refused and stays untouched; so is
+  // one that another daemon uses.
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& path);
   // For tests and experiments: gone with the object.
   static Result<std::unique_ptr<Database>> in_memory();
@@ -117,8 +117,14 @@ class Database {
     return rows;
   }
 
+  // Whether the file that is open still has its name: it may be removed, or another may be there.
+  enum class Place { same, gone, taken };
+  Place place() const;
+  Result<void> check_place() const;  // an error that says what to do, unless it is the same
+
   // Runs work() between begin and commit; an error undoes all of it. Not to be nested. A disk that
-  // is full is Code::exhausted; once there is room again the same call succeeds.
+  // is full is Code::exhausted; once there is room again the same call succeeds. Refused while the
+  // file has lost its name: what it holds would be lost with it.
   Result<void> transaction(const std::function<Result<void>()>& work);
 
   // For messages: the file's path.

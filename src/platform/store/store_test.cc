@@ -191,6 +191,44 @@ TEST_F(StoreTest, ASecondDaemonIsRefusedWhileTheFirstLives) {
   EXPECT_TRUE(Database::open(file()));
 }
 
+TEST_F(StoreTest, ASecondDaemonIsRefusedThoughTheLockFileIsRemoved) {
+  const auto first = open();
+  ASSERT_TRUE(fs::remove(file().parent_path() / "lock"));
+  const auto second = Database::open(file());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::already_exists);
+}
+
+TEST_F(StoreTest, ASecondDaemonIsRefusedThoughTheDatabaseIsRemoved) {
+  const auto first = open();
+  ASSERT_TRUE(fs::remove(file()));
+  EXPECT_EQ(Database::open(file()).error().code, Code::already_exists);
+}
+
+TEST_F(StoreTest, NothingIsStoredInAFileThatWasRemovedUntilItIsBack) {
+  const auto database = open();
+  SqlStore store(*database);
+  const fs::path aside = folder_ / "aside";
+  fs::rename(file(), aside);
+  EXPECT_EQ(database->place(), Database::Place::gone);
+  EXPECT_THAT(store.probe().error().message, HasSubstr("was removed while the daemon uses it"));
+  fs::rename(aside, file());
+  EXPECT_EQ(database->place(), Database::Place::same);
+  EXPECT_TRUE(store.probe());
+}
+
+TEST_F(StoreTest, NothingIsStoredInAFileThatAnotherReplacesAndTheOthersJournalStays) {
+  auto database = open();
+  fs::rename(file(), folder_ / "aside");
+  ASSERT_TRUE(write_file(file(), ""));
+  const fs::path journal = file().string() + "-wal";
+  ASSERT_TRUE(write_file(journal, "another's"));
+  EXPECT_EQ(database->place(), Database::Place::taken);
+  EXPECT_THAT(SqlStore(*database).probe().error().message, HasSubstr("was replaced"));
+  database.reset();
+  EXPECT_EQ(read_file(journal).value(), "another's");
+}
+
 TEST_F(StoreTest, OneOfANewerLockstepIsRefusedAndStaysUntouched) {
   ASSERT_TRUE(open()->execute("update schema_version set version = 99"));
   const auto before = read_file(file()).value();
