@@ -121,15 +121,27 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
+// The daemon of another machine, where it listens to others and its pointer brings the token.
+Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there) {
+  if (!there.network_url.empty() && !there.token.empty()) {
+    Client client(there.network_url, there.token);
+    if (client.health()) return client;
+  }
+  return runs_elsewhere(home, there);
+}
+
 Result<Client> Client::open(const Home& home) {
+  if (const auto there = daemon_elsewhere(home)) return open_elsewhere(home, *there);
   auto file = read_daemon_file(home.daemon_file());
   if (!file && file.error().code == Code::not_found)
     return Error{Code::unavailable,
                  format("no daemon is running with the home {}", home.folder.string())};
   if (!file) return std::move(file).error();
-  std::string token = TRY(read_file(home.token_file()));
-  while (token.ends_with('\n')) token.pop_back();
-  Client client(file->url, token);
+  auto token = read_file(home.token_file());
+  // A daemon that begins, or one that was killed before it had begun, has none yet.
+  if (!token) return Error{Code::unavailable, token.error().message};
+  while (token->ends_with('\n')) token->pop_back();
+  Client client(file->url, *std::move(token));
   auto well = client.health();
   if (well) return client;
   if (well.error().code == Code::timeout) return std::move(well).error();

@@ -21,7 +21,7 @@ std::string new_request_id();
 class Client {
  public:
   // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when
-  // no daemon answers.
+  // no daemon answers, Code::corrupt when the file that says where it is cannot be read.
   static Result<Client> open(const Home& home);
   // With the token of users, or of the attempt. Whoever listens at the url must prove that he knows
   // the token before it is sent: else each call fails with Code::unavailable.
@@ -60,6 +60,8 @@ class Client {
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
  private:
+  static Result<Client> open_elsewhere(const Home& home, const DaemonFile& there);
+
   class Connection;
   std::unique_ptr<Connection> connection_;
 };

@@ -1,21 +1,44 @@
 // Home: the daemon's folder on this machine, the files in it by name, and the one that says where
 // the daemon is. What its nodes leave: node_files.h.
+//
+// A user's home may be one folder of many machines (NFS, Lustre). The daemon's database, locks and
+// process ids belong to one machine. Such a home therefore holds only a pointer, a daemon file that
+// says which machine's daemon serves it; the daemon's folder is one of that machine.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "base/environment.h"
 #include "base/result.h"
+#include "base/units.h"
+#include "platform/host/file_systems.h"
+#include "platform/host/machine.h"
 #include "text/record.h"
 
 namespace lockstep {
 
+// What Home::find() looks at.
+struct HomeSearch {
+  Environment environment;
+  FileSystems file_system_of = shared_file_system_of;
+  // Has the daemon's folder of a user whose home is shared; it outlasts a reboot.
+  std::filesystem::path local = "/var/tmp";
+};
+
 struct Home {
   std::filesystem::path folder;
+  // The pointer in the user's home; only where that home is on a shared file system.
+  std::optional<std::filesystem::path> pointer{};
+  // The name of the shared file system that `folder` itself is on; empty: on none.
+  std::string shared{};
 
-  // $LOCKSTEP_HOME, else $XDG_STATE_HOME/lockstep, else ~/.local/state/lockstep; absolute.
+  // $LOCKSTEP_HOME, else $XDG_STATE_HOME/lockstep, else ~/.local/state/lockstep; absolute. Of the
+  // last two a shared one becomes a pointer, and the folder is /var/tmp/lockstep-UID.
   static Result<Home> find();
+  static Result<Home> find(const HomeSearch& search);
 
   std::filesystem::path store() const { return folder / "lockstep.db"; }
   std::filesystem::path daemon_file() const { return folder / "daemon.json"; }
@@ -27,23 +50,54 @@ struct Home {
   std::filesystem::path served_file() const { return folder / "served.json"; }
 };
 
-// A daemon holds the folder, though it may not answer yet.
+// A daemon holds the folder or its database, though it may not answer yet.
 bool is_served(const Home& home);
+// Which process that is; nothing when no daemon of this machine holds it, or it has only begun.
+std::optional<std::int64_t> holder(const Home& home);
+
+// Code::denied for a folder that others own or may write to: they could replace its files. One that
+// is not there is fine.
+Result<void> check_private(const Home& home);
+// Makes the folder (0700) where it is missing. Refused where a daemon cannot keep its database.
+Result<void> make_folder(const Home& home);
 
 struct DaemonFile {
-  std::string url;  // http://127.0.0.1:41234
+  std::string url;  // for this machine: http://127.0.0.1:41234
   std::int64_t pid = 0;
   std::string version;
+  std::string host{}, machine{}, boot{};  // where it runs: Machine
+  std::string folder{};                   // on that machine
+  Time since{};
+  std::string network_url{};  // for other machines; empty: it listens to its own alone
+  std::string token{};        // only in a pointer, and only where other machines may call
 
   static constexpr auto fields() {
-    return record<DaemonFile>(required(field("url", &DaemonFile::url, "where it listens")),
-                              field("pid", &DaemonFile::pid, "its process id"),
-                              field("version", &DaemonFile::version, "its version"));
+    return record<DaemonFile>(
+        required(field("url", &DaemonFile::url, "where it listens")),
+        field("pid", &DaemonFile::pid, "its process id; 0: it was stopped"),
+        field("version", &DaemonFile::version, "its version"),
+        field("host", &DaemonFile::host, "the machine's name"),
+        field("machine", &DaemonFile::machine, "the machine's id"),
+        field("boot", &DaemonFile::boot, "the id of the machine's boot"),
+        field("folder", &DaemonFile::folder, "the daemon's folder on that machine"),
+        field("since", &DaemonFile::since, "when it began"),
+        field("network_url", &DaemonFile::network_url, "where other machines reach it"),
+        field("token", &DaemonFile::token, "the user's token, for other machines"));
   }
 };
 
-// Code::not_found when there is no such file: no daemon was started with this home.
+std::string daemon_file_text(const DaemonFile& file);
+// Code::not_found when there is no such file: no daemon was started with this home. Code::corrupt,
+// with the file's name, when it cannot be read.
 Result<DaemonFile> read_daemon_file(const std::filesystem::path& path);
 Result<void> write_daemon_file(const std::filesystem::path& path, const DaemonFile& file);
+// Puts the daemon's file into the home's pointer, with the token where other machines may call. An
+// empty success where the home has no pointer.
+Result<void> write_pointer(const Home& home, DaemonFile file);
+
+// What the home's pointer, or else its daemon file, says of a daemon on another machine.
+std::optional<DaemonFile> daemon_elsewhere(const Home& home, const Machine& here = this_machine());
+// That daemon as an error for a command that cannot reach it: where it is, and what to do.
+Error runs_elsewhere(const Home& home, const DaemonFile& there);
 
 }  // namespace lockstep

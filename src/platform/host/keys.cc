@@ -38,7 +38,7 @@ Result<std::string> read_or_make(const fs::path& path, const std::string& fresh)
 
 Result<Keys> Keys::open(const fs::path& folder) {
   const Home home{folder};
-  TRY(make_folders(home.folder));
+  TRY(make_folder(home));
   const auto digits = TRY(read_or_make(home.key_file(), Secret::random().hex()));
   auto key = Secret::from_hex(digits);
   if (!key) return std::move(key).error().within("reading " + home.key_file().string());

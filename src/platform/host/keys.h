@@ -18,7 +18,7 @@ namespace lockstep {
 class Keys {
  public:
   // Reads `key` and `token` in the daemon's folder; makes the folder and the files (0600) where
-  // they are missing. Refuses files that others may read.
+  // they are missing. Refuses files that others may read, and a folder that others may write to.
   static Result<Keys> open(const std::filesystem::path& folder);
   // From values that are there already, without files.
   static Keys of(const Secret& key, std::string user_token);

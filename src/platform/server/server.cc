@@ -159,6 +159,7 @@ Result<std::unique_ptr<Server>> Server::start(Loop& loop, ServerSetup setup) {
 }
 
 std::string Server::url() const { return impl_->http->url(); }
+int Server::port() const { return impl_->http->port(); }
 
 void Server::stop(std::function<void()> stopped) {
   impl_->waiting->end();

@@ -41,6 +41,7 @@ class Server {
   ~Server();
 
   std::string url() const;
+  int port() const;
   // Answers what waits, finishes what runs within a second or two, then calls.
   void stop(std::function<void()> stopped);
 
