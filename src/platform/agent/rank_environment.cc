@@ -1,9 +1,11 @@
 #include "platform/agent/rank_environment.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "net/url.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -21,10 +23,16 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   // Ranks share the cores; libraries would take all of them, each.
   if (!launch.env.contains("OMP_NUM_THREADS")) result["OMP_NUM_THREADS"] = "1";
   if (!launch.env.contains("LOCKSTEP_FABRIC_PROVIDER")) result["LOCKSTEP_FABRIC_PROVIDER"] = "tcp";
+  // Gloo would listen on the network, without a secret.
+  if (is_loopback(launch.address) && !launch.env.contains("GLOO_SOCKET_IFNAME"))
+    result["GLOO_SOCKET_IFNAME"] = "lo";
   // Where the map says that other hosts reach this one, unless the user names an interface.
   if (!launch.env.contains("LOCKSTEP_INTERFACE")) result["LOCKSTEP_ADDRESS"] = launch.address;
   if (!launch.env.contains("LOCKSTEP_FLIGHT_DIR"))
     result["LOCKSTEP_FLIGHT_DIR"] = meeting.flight_folder;
+  // A rank's `lockstep` commands talk to the daemon of its own run.
+  if (!launch.env.contains("LOCKSTEP_HOME"))
+    result["LOCKSTEP_HOME"] = std::filesystem::path(launch.daemon_file).parent_path().string();
   if (launch.gpus) result["CUDA_VISIBLE_DEVICES"] = joined(launch.devices, ",");
 
   result["RANK"] = format("{}", launch.first_rank + local_rank);
