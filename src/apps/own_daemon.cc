@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "apps/exit_codes.h"
+#include "apps/served.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
 #include "base/environment.h"
@@ -16,6 +18,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/spawn.h"
+#include "net/url.h"
 
 namespace lockstep {
 namespace {
@@ -39,7 +42,11 @@ Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const Home& ho
                   .environment = own_environment(),
                   .folder = home.folder,
                   .output = log.get()};
-  program.environment["LOCKSTEP_HOME"] = home.folder.string();  // it may have been relative
+  // It may have been relative.
+  if (home.pointer)
+    program.environment["XDG_STATE_HOME"] = home.pointer->parent_path().parent_path().string();
+  else
+    program.environment["LOCKSTEP_HOME"] = home.folder.string();
   return spawn(program, Bond::session);
 }
 
@@ -48,10 +55,71 @@ Code code_of_end(int status) {
   return WIFEXITED(status) && WEXITSTATUS(status) == kWrongUsage ? Code::invalid : Code::internal;
 }
 
-// The daemon's answer, once it gives one; an error when it did not within its time to start.
-Result<Client> await_daemon(const Home& home) {
-  for (Deadline deadline = Deadline::after(kDaemonStart);; ::usleep(20'000))
-    if (auto client = Client::open(home); client || deadline.passed()) return client;
+// The daemon's answer while one holds the folder: it may have just begun, or lost its file, which
+// it writes again in a moment. Nothing once none holds it.
+Result<std::optional<Client>> await_daemon(const Home& home) {
+  WaitingLine waiting;
+  for (Deadline deadline = Deadline::after(kDaemonStart); is_served(home); ::usleep(20'000)) {
+    auto client = Client::open(home);
+    if (client) return std::optional(*std::move(client));
+    if (client.error().code == Code::timeout) return std::move(client).error();
+    if (deadline.passed()) {
+      const auto pid = holder(home);
+      return Error{Code::unavailable,
+                   format("a daemon{} holds {}, but cannot be reached: {}; see {}, or end it by "
+                          "`lockstep serve --stop`",
+                          pid ? format(" (process {})", *pid) : "", home.folder.string(),
+                          client.error().message, home.log_file().string())};
+    }
+    waiting.show("waiting for the daemon to answer");
+  }
+  return std::optional<Client>();
+}
+
+// Not in a rank: the daemon would be one of its processes, and end with it.
+Result<void> check_no_rank(const Home& home) {
+  const char* run = std::getenv("LOCKSTEP_RUN");
+  if (run == nullptr) return {};
+  return Error{Code::unavailable,
+               format("no daemon answers for {}, and a command inside a run ({}) starts none; type "
+                      "`lockstep serve --again --detach` outside of it",
+                      home.folder.string(), run)};
+}
+
+// What a daemon that a command starts serves: what the last one did, but for this machine alone.
+Result<std::vector<std::string>> served_again(const Home& home) {
+  const Served last = TRY(served_before(home));
+  if (is_loopback(last.listen)) return std::vector<std::string>{"--again"};
+  return std::vector<std::string>{"--again", "--listen", Served{}.listen};
+}
+
+std::string words_about_start(const Home& home, const Client& started, bool narrower) {
+  std::string words =
+      format("started the daemon on this machine ({}, {}); `lockstep serve --stop` ends it",
+             started.url(), home.folder.string());
+  if (narrower)
+    words +=
+        "; unlike the last one it listens to this machine alone: give `lockstep serve` --listen "
+        "to let others in";
+  return words;
+}
+
+// Where the last daemon was killed, or its file is damaged while none runs.
+void clear_damaged(const Home& home, const Error& error) {
+  if (error.code != Code::corrupt) return;
+  say(format("lockstep: {}; no daemon runs, so it is removed and one is started", error.message));
+  ::unlink(home.daemon_file().c_str());
+}
+
+// The daemon writes its pointer when it begins, and looks at the shared file system no more, since
+// that may hang.
+void keep_pointer(const Home& home) {
+  if (!home.pointer || read_daemon_file(*home.pointer) || daemon_elsewhere(home)) return;
+  const auto file = read_daemon_file(home.daemon_file());
+  if (!file || !is_served(home)) return;
+  const auto written = write_pointer(home, *file);
+  say(format("lockstep: {} was missing or damaged; {}", home.pointer->string(),
+             written ? "it is made again" : written.error().message));
 }
 
 }  // namespace
@@ -69,19 +137,25 @@ Result<Home> find_home() {
   auto status = std::filesystem::status(home.folder, failure);
   bool may_come = status.type() == std::filesystem::file_type::not_found &&
                   failure != std::errc::not_a_directory;
-  if (may_come || std::filesystem::is_directory(status)) return home;
-  return Error{Code::invalid,
-               format("{} cannot be the daemon's folder ({}); choose another by LOCKSTEP_HOME",
-                      home.folder.string(), failure ? failure.message() : "it is not a folder")};
+  if (!may_come && !std::filesystem::is_directory(status))
+    return Error{Code::invalid,
+                 format("{} cannot be the daemon's folder ({}); choose another by LOCKSTEP_HOME",
+                        home.folder.string(), failure ? failure.message() : "it is not a folder")};
+  TRY(check_private(home));
+  keep_pointer(home);
+  return home;
 }
 
 Result<void> prepare(const Home& home) {
-  auto made = make_folders(home.folder);
+  if (const auto there = daemon_elsewhere(home)) return runs_elsewhere(home, *there);
+  auto made = make_folder(home);
   if (made && ::access(home.folder.c_str(), W_OK | X_OK) != 0)
     made = os_error("writing to " + home.folder.string(), errno);
   if (made || made.error().code == Code::exhausted) return made;
-  return Error{Code::invalid,
-               format("{}; choose a folder for the daemon by LOCKSTEP_HOME", made.error().message)};
+  std::string words = made.error().message;
+  if (words.find("LOCKSTEP_HOME") == std::string::npos)
+    words += "; choose a folder for the daemon by LOCKSTEP_HOME";
+  return Error{Code::invalid, std::move(words)};
 }
 
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
@@ -104,16 +178,30 @@ Result<Client> start_daemon(const Home& home, const std::vector<std::string>& ar
                                      text(Duration(kDaemonStart)), home.log_file().string())};
 }
 
+Result<std::optional<Client>> find_running(const Home& home) {
+  auto client = Client::open(home);
+  if (client) return std::optional(*std::move(client));
+  if (client.error().code == Code::timeout) return std::move(client).error();
+  if (daemon_elsewhere(home)) return std::move(client).error();
+  return await_daemon(home);
+}
+
 Result<Client> connect() {
   Home home = TRY(find_home());
   auto client = Client::open(home);
-  if (client || client.error().code != Code::unavailable) return client;
-  auto begun = start_daemon(home, {"--again"});
+  const bool may_start =
+      !client && (client.error().code == Code::unavailable || client.error().code == Code::corrupt);
+  if (!may_start || daemon_elsewhere(home)) return client;
+  if (auto found = TRY(await_daemon(home))) return *std::move(found);
+  TRY(check_no_rank(home));
+  clear_damaged(home, client.error());
+  const auto again = TRY(served_again(home));
+  auto begun = start_daemon(home, again);
   // Another command started one at the same moment: ours found the folder taken and went.
-  if (!begun && is_served(home)) return await_daemon(home);
+  if (!begun && is_served(home))
+    if (auto found = TRY(await_daemon(home))) return *std::move(found);
   Client started = TRY(std::move(begun));
-  say(format("started the daemon on this machine ({}, {}); `lockstep serve --stop` ends it",
-             started.url(), home.folder.string()));
+  say(words_about_start(home, started, again.size() > 1));
   return started;
 }
 

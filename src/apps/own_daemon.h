@@ -2,6 +2,7 @@
 // reached.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,18 @@
 
 namespace lockstep {
 
-// The daemon's folder, whether it is there already or not. What can never become one is refused.
+// The daemon's folder, whether it is there already or not. What can never become one, or is not
+// this user's alone to write to, is refused. Makes a missing or damaged pointer to it again while
+// its daemon runs.
 Result<Home> find_home();
 // The daemon's client. With none running, starts the user's own on this machine and says so on
-// standard error.
+// standard error; never from a rank, nor where a daemon of another machine serves the home.
 Result<Client> connect();
-// Makes the daemon's folder, if it is not there; an error when a daemon could not write to it.
+// The client of a daemon that runs, and nothing where none does: none is started. Waits for one
+// that begins, or writes its file again.
+Result<std::optional<Client>> find_running(const Home& home);
+// Makes the daemon's folder, if it is not there; an error when a daemon could not write to it, or
+// when one of another machine serves this home.
 Result<void> prepare(const Home& home);
 // Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says
 // what its log says.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -10,10 +11,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "apps/announcement.h"
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "base/clock.h"
 #include "base/file_limit.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "net/loop.h"
 #include "platform/controller/controller.h"
@@ -89,18 +92,10 @@ ServerSetup server_setup(Ground& ground, Controller& controller, const Janitor& 
           .troubles = [&] {
             auto all = controller.troubles();
             std::ranges::move(janitor.troubles(), std::back_inserter(all));
+            if (auto placed = ground.database->check_place(); !placed)
+              all.push_back(placed.error().message);
             return all;
           }};
-}
-
-// From here on commands and agents find it.
-Result<void> announce(const Server& server, const Home& home, const Served& served) {
-  TRY(keep_served(home, served));
-  TRY(write_daemon_file(home.daemon_file(),
-                        {.url = server.url(), .pid = ::getpid(), .version = LOCKSTEP_VERSION}));
-  LS_LOG(info, "serving {} at {}", home.folder.string(), server.url());
-  if (auto warning = warning_about(served)) LS_LOG(warning, "{}", *warning);
-  return {};
 }
 
 // What the daemon does again and again: time passes for its runs, then a little tidying.
@@ -108,7 +103,11 @@ struct Ticking {
   Loop& loop;
   Controller& controller;
   Janitor& janitor;
+  const Database& database;
+  Announcement& announcement;
   std::filesystem::path log;
+  std::function<void()> end;
+  bool misplaced = false;
   Timer timer{}, acting{};
 };
 
@@ -118,9 +117,25 @@ void act_in_turns(Ticking& ticking) {
     ticking.acting = ticking.loop.after(Duration(0), [&] { act_in_turns(ticking); });
 }
 
+// Another database has the name of ours: a daemon that takes it up writes the same files.
+bool is_displaced(const Ticking& ticking) {
+  return ticking.database.place() == Database::Place::taken;
+}
+
+// Said at once, though nothing may be stored for a long time.
+void tell_of_place(Ticking& ticking) {
+  const auto placed = ticking.database.check_place();
+  if (!placed && !ticking.misplaced) LS_LOG(error, "{}", placed.error().message);
+  if (placed && ticking.misplaced) LS_LOG(info, "the database is back in its place");
+  ticking.misplaced = !placed;
+}
+
 void tick_for_ever(Ticking& ticking) {
+  if (is_displaced(ticking)) return ticking.end();
   // First, so that an exception, which the loop logs, does not end time-outs for good.
   ticking.timer = ticking.loop.after(kTick, [&] { tick_for_ever(ticking); });
+  tell_of_place(ticking);
+  ticking.announcement.keep();
   ticking.controller.tick();
   act_in_turns(ticking);
   ticking.janitor.slice();
@@ -144,15 +159,27 @@ Result<int> run_daemon(const Home& home, const Served& served) {
       Server::start(loop, server_setup(ground, *controller, janitor, home, served));
   if (!started) return not_listening(started.error(), served);
   Server& server = **started;
-  TRY(announce(server, home, served));
+  Announcement announcement = TRY(Announcement::make(home, served, server.port()));
+  if (auto warning = warning_about(served)) LS_LOG(warning, "{}", *warning);
 
-  Ticking ticking{
-      .loop = loop, .controller = *controller, .janitor = janitor, .log = home.log_file()};
+  const auto end = [&] { server.stop([&] { loop.stop(); }); };
+  Ticking ticking{.loop = loop,
+                  .controller = *controller,
+                  .janitor = janitor,
+                  .database = *ground.database,
+                  .announcement = announcement,
+                  .log = home.log_file(),
+                  .end = end};
   tick_for_ever(ticking);
-  loop.on_signals({SIGTERM, SIGINT}, [&](int) { server.stop([&] { loop.stop(); }); });
+  loop.on_signals({SIGTERM, SIGINT}, [&](int) { end(); });
   loop.run();
 
-  ::unlink(home.daemon_file().c_str());
+  if (is_displaced(ticking))
+    return Error{Code::internal,
+                 format("{} was replaced by another file: the daemon ends, agents and ranks go on; "
+                        "the next command starts a daemon that takes up what is there now",
+                        home.store().string())};
+  announcement.withdraw();
   LS_LOG(info, "stopped; agents and ranks go on");
   return kDone;
 }

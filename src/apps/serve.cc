@@ -11,7 +11,6 @@
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
-#include "base/file_lock.h"
 #include "base/format.h"
 #include "base/units.h"
 #include "text/exact.h"
@@ -27,6 +26,7 @@ struct ServeFlags {
   Served served;
   std::string keep_logs;
   bool again = false;
+  bool listen_given = false;
   bool detach = false;
   bool stop = false;
 };
@@ -41,29 +41,42 @@ Result<void> check_free(const Home& home) {
                       home.folder.string(), daemon ? " at " + daemon->url : "")};
 }
 
+Result<Served> wanted(const ServeFlags& flags, const Home& home) {
+  if (!flags.again) return flags.served;
+  Served served = TRY(served_before(home));
+  if (flags.listen_given) served.listen = flags.served.listen;
+  return served;
+}
+
 Result<int> serve(const ServeFlags& flags) {
   Home home = TRY(find_home());
   TRY(prepare(home));
   TRY(check_free(home));
-  return run_daemon(home, flags.again ? TRY(served_before(home)) : flags.served);
+  return run_daemon(home, TRY(wanted(flags, home)));
+}
+
+std::string words_about_start(const Home& home, const Client& client) {
+  const auto file = read_daemon_file(home.daemon_file());
+  const bool for_others = file && !file->network_url.empty() && file->network_url != client.url();
+  return format("the daemon serves at {}{}; its folder is {}; `lockstep serve --stop` ends it",
+                client.url(), for_others ? ", for other machines at " + file->network_url : "",
+                home.folder.string());
 }
 
 Result<int> serve_detached(const ServeFlags& flags) {
   Home home = TRY(find_home());
   TRY(prepare(home));
   TRY(check_free(home));
-  const Served& served = flags.served;
+  const Served served = TRY(wanted(flags, home));
   TRY(check_map(served));
   std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
   words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
   if (!served.hosts.empty()) words.insert(words.end(), {"--hosts", served.hosts});
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
-  if (flags.again) words = {"--again"};
   Client client = TRY(start_daemon(home, words));
   if (auto warning = warning_about(served)) say("lockstep: " + *warning);
-  print(format("the daemon serves at {}; its folder is {}; `lockstep serve --stop` ends it",
-               client.url(), home.folder.string()));
+  print(words_about_start(home, client));
   return kDone;
 }
 
@@ -73,35 +86,49 @@ Result<Duration> keep_logs_of(const ServeFlags& flags) {
   return kept;
 }
 
-// Who holds the folder's lock, and nobody else, though its number may be in the daemon's file too.
-// A daemon that has just begun signs the lock in a moment.
-Result<pid_t> running_daemon(const Home& home) {
+// The process that holds the folder's locks, whatever the daemon's file says. A daemon that has
+// just begun signs them in a moment.
+Result<std::int64_t> daemon_process(const Home& home) {
   for (Deadline deadline = Deadline::after(kSignPatience); is_served(home); ::usleep(20'000)) {
-    if (const auto pid = holder_of_lock(home.lock_file())) return *pid;
+    if (const auto pid = holder(home)) return *pid;
     if (deadline.passed())
       return Error{Code::unavailable,
                    format("a daemon holds {}, but is no process of this machine; end it where it "
                           "runs",
-                          home.lock_file().string())};
+                          home.folder.string())};
   }
+  if (const auto there = daemon_elsewhere(home)) return runs_elsewhere(home, *there);
   return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
+}
+
+// Other machines then know that none runs, and where its state is.
+void note_stopped(const Home& home) {
+  if (!home.pointer) return;
+  auto file = read_daemon_file(*home.pointer);
+  if (!file) return;
+  file->pid = 0;
+  file->network_url.clear();
+  file->token.clear();
+  if (auto written = write_pointer(home, *file); !written)
+    say("lockstep: other machines are not told that the daemon ended: " + written.error().message);
 }
 
 // Ends the daemon, not the runs: their agents go on and wait for the next one.
 Result<int> stop_daemon() {
   Home home = TRY(find_home());
-  const pid_t daemon = TRY(running_daemon(home));
-  if (::kill(daemon, SIGTERM) != 0 && errno != ESRCH)
+  const std::int64_t daemon = TRY(daemon_process(home));
+  if (::kill(static_cast<pid_t>(daemon), SIGTERM) != 0 && errno != ESRCH)
     return os_error(format("stopping the daemon (process {})", daemon), errno);
   WaitingLine waiting;
-  for (Deadline deadline = Deadline::after(kStopPatience);
-       holder_of_lock(home.lock_file()) == daemon; ::usleep(20'000)) {
+  for (Deadline deadline = Deadline::after(kStopPatience); holder(home) == daemon;
+       ::usleep(20'000)) {
     if (deadline.passed())
       return Error{Code::timeout,
                    format("the daemon (process {}) did not end within {}; see {}", daemon,
                           text(Duration(kStopPatience)), home.log_file().string())};
     waiting.show("waiting for the daemon to end");
   }
+  note_stopped(home);
   print(format("stopped the daemon (process {})", daemon));
   return kDone;
 }
@@ -140,8 +167,9 @@ void add_serve(CLI::App& app, Action& action) {
           ->type_name("DURATION");
   command
       ->add_flag("--again", flags->again,
-                 "with the hosts, the address and the port of this folder's last daemon")
-      ->excludes(hosts, map, listen, names, port, keep_logs);
+                 "with the hosts, the port and, without --listen, the address of this folder's "
+                 "last daemon")
+      ->excludes(hosts, map, names, port, keep_logs);
   auto* detach =
       command->add_flag("-d,--detach", flags->detach, "start it in the background and return");
   command->add_flag("--stop", flags->stop, "end the daemon in the background; runs go on")
@@ -151,9 +179,10 @@ void add_serve(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep serve --hosts 2x2 --detach\n"
       "  lockstep serve --stop");
-  command->callback([&action, flags] {
-    action = [flags]() -> Result<int> {
+  command->callback([&action, flags, listen] {
+    action = [flags, listen]() -> Result<int> {
       if (flags->stop) return stop_daemon();
+      flags->listen_given = listen->count() > 0;
       if (!flags->keep_logs.empty()) flags->served.keep_logs = TRY(keep_logs_of(*flags));
       // The daemon may be started again from another folder.
       auto& file = flags->served.map_file;

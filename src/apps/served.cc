@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "comm/fabric/address/kernel_network.h"
 #include "map/discover/discover.h"
 #include "map/file.h"
 #include "map/grid.h"
@@ -35,6 +36,12 @@ Result<void> check_is_here(const Map& map, const std::string& file) {
   return {};
 }
 
+bool is_ipv6(const std::string& address) { return address.find(':') != std::string::npos; }
+
+bool listens_to_all(const Served& served) {
+  return served.listen == "0.0.0.0" || served.listen == "::";
+}
+
 Result<Map> map_of_file(const std::string& file) {
   Map map = TRY(parse_map(TRY(read_file(file)), file));
   TRY(check_is_here(map, file));
@@ -48,13 +55,16 @@ Result<Served> served_before(const Home& home) {
   if (!content && content.error().code == Code::not_found) return Served{};
   auto read = [&]() -> Result<Served> { return from_json<Served>(TRY(parse_json(TRY(content)))); };
   auto served = read();
-  if (!served) return std::move(served).error().within(home.served_file().string());
+  if (!served)
+    return Error{Code::corrupt,
+                 format("{} is damaged ({}), so it is not known which hosts the last daemon had; "
+                        "give them again, such as `lockstep serve --hosts 2x2 --detach`, or remove "
+                        "the file to serve this machine as it is",
+                        home.served_file().string(), served.error().message)};
   return served;
 }
 
-Result<void> keep_served(const Home& home, const Served& served) {
-  return write_file(home.served_file(), dump_json(to_json(served)) + "\n");
-}
+std::string served_text(const Served& served) { return dump_json(to_json(served)) + "\n"; }
 
 Result<Map> wanted_map(const Served& served) {
   if (!served.map_file.empty()) return map_of_file(served.map_file);
@@ -67,6 +77,23 @@ Result<void> check_map(const Served& served) {
   if (!served.map_file.empty()) TRY(map_of_file(served.map_file));
   if (!served.hosts.empty()) TRY(parse_host_grid(served.hosts));
   return {};
+}
+
+std::string own_host(const Served& served) {
+  if (!listens_to_all(served)) return served.listen;
+  return is_ipv6(served.listen) ? "::1" : "127.0.0.1";
+}
+
+std::string network_host(const Served& served) {
+  if (is_loopback(served.listen)) return "";
+  if (!served.names.empty()) return served.names.front();
+  if (!listens_to_all(served)) return served.listen;
+  for (const OwnAddress& own : KernelNetwork().own_addresses()) {
+    const bool of_one_link = own.address.find('%') != std::string::npos;
+    const bool reached = is_ipv6(served.listen) || !is_ipv6(own.address);
+    if (own.up && !own.loopback && !of_one_link && reached) return own.address;
+  }
+  return "";
 }
 
 Error not_listening(const Error& error, const Served& served) {

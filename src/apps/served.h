@@ -35,8 +35,8 @@ struct Served {
 
 // As the last daemon of this home, if there was one.
 Result<Served> served_before(const Home& home);
-// For the next one.
-Result<void> keep_served(const Home& home, const Served& served);
+// The file that keeps it for the next one.
+std::string served_text(const Served& served);
 
 // The cluster: the file's, or this machine, as it is or as the grid presents it.
 Result<Map> wanted_map(const Served& served);
@@ -45,6 +45,11 @@ Result<void> check_map(const Served& served);
 
 // Why nothing listens, and what to do.
 Error not_listening(const Error& error, const Served& served);
+// Where this machine's own commands reach it, and where other machines do: a name that was given,
+// or an address. The second is empty when it listens to this machine alone, or has no address for
+// them.
+std::string own_host(const Served& served);
+std::string network_host(const Served& served);
 // Where others on the network can listen, the user is told.
 std::optional<std::string> warning_about(const Served& served);
 

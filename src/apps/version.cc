@@ -18,7 +18,7 @@ void add_version(CLI::App& app, Action& action) {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
       std::vector<std::string> troubles;
-      if (auto client = Client::open(TRY(find_home())); client) {
+      if (auto client = TRY(find_running(TRY(find_home())))) {
         api::Version daemon = TRY(client->version());
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();
