@@ -6,9 +6,12 @@ compiled part, ``lockstep._lockstep``, is loaded when the first group is made.
 
 import atexit
 import importlib
+import os
 import shlex
+import socket
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 
@@ -25,6 +28,7 @@ def register() -> None:
     if torch.distributed.is_available() and "LOCKSTEP" not in Backend._plugins:
         Backend.register_backend("lockstep", _create, extended_api=True, devices=["cpu"])
         _say_how_to_start()
+        _keep_store_private()
 
 
 def _say_how_to_start() -> None:
@@ -50,6 +54,58 @@ def _say_how_to_start() -> None:
             ) from None
 
     handlers["env"] = explained
+
+
+def _keep_store_private() -> None:
+    """Under ``lockstep run`` rank 0's TCPStore listens at the address that the ranks call, not at
+    all addresses of the machine: it takes no secret. For every backend, since torch imports this
+    module. Torch has no public place for that: where its own is not as expected, it listens as it
+    always does."""
+    rendezvous = importlib.import_module("torch.distributed.rendezvous")
+    create = getattr(rendezvous, "_create_c10d_store", None)
+    if create is None or getattr(create, "of_lockstep", False):
+        return
+
+    def create_store(
+        hostname: str,
+        port: int,
+        rank: int,
+        world_size: int,
+        timeout: timedelta,
+        use_libuv: bool = True,
+    ) -> Any:
+        serves = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+        listener = _listener(hostname, port) if serves and "LOCKSTEP_RUN" in os.environ else None
+        if listener is None:
+            return create(hostname, port, rank, world_size, timeout, use_libuv)
+        return rendezvous.TCPStore(
+            host_name=hostname,
+            port=listener.getsockname()[1],
+            world_size=world_size,
+            is_master=True,
+            timeout=timeout,
+            multi_tenant=True,
+            master_listen_fd=listener.detach(),
+            use_libuv=use_libuv,
+        )
+
+    create_store.of_lockstep = True  # type: ignore[attr-defined]
+    rendezvous._create_c10d_store = create_store  # type: ignore[attr-defined]
+
+
+def _listener(host: str, port: int) -> socket.socket | None:
+    """Nothing where the port is taken: this process's store of an earlier group is used again, or
+    torch says what is wrong."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(socket.SOMAXCONN)
+    except OSError:
+        listener.close()
+        return None
+    return listener
 
 
 def compiled() -> Any:
