@@ -21,7 +21,7 @@ from ranks import OVERALL_TIMEOUT, fork_all
 from torch import Tensor, nn
 
 import lockstep
-from lockstep import _checkpoints, _report
+from lockstep import _checkpoints, _report, _shard
 from lockstep.backend import compiled
 
 RANKS = 4
@@ -48,7 +48,8 @@ class Case:
     on_failure: str = "shrink"
     victim: int = 1
     point: str = "backward"  # what it has done of the deadly step
-    more: dict[int, str] = field(default_factory=dict)  # others who die, by rank, and where
+    more: dict[int, str] = field(default_factory=dict)  # others that die, by rank, and where
+    doomed: int = -1  # the one of these whose first replacement dies when it has come in
     saves: int = STEPS  # so many steps are saved
     make: Make = adamw
     rescale: bool = False
@@ -93,9 +94,9 @@ def die_at(owner: Any, name: str, *, is_done: bool) -> None:
     act = getattr(owner, name)
 
     def last_act(*arguments: Any) -> None:
-        if is_done:
-            act(*arguments)
+        kept = act(*arguments) if is_done else None  # until the end: a connection, say
         die()
+        del kept
 
     setattr(owner, name, last_act)
 
@@ -175,7 +176,7 @@ class Death:
         os.write(self._tells, b".")
 
     def wait(self) -> None:
-        os.read(self._told, 1)
+        os.write(self._tells, os.read(self._told, 1))  # others may wait for it, too
         fcntl.flock(self._open(), fcntl.LOCK_EX)
 
     def _open(self) -> int:
@@ -214,6 +215,17 @@ def run(case: Case, folder: Path) -> list[Told]:
 
 def run_ranks_at(port: int, case: Case, folder: Path) -> list[Told]:
     deaths = {rank: Death(folder / f"alive-{rank}") for rank in case.mortals}
+    first_replacement = Death(folder / "first-replacement")
+
+    def doomed_process() -> None:
+        first_replacement.hold()
+        die_at(_shard, "_connect", is_done=True)
+        rank_process(case.doomed, replaces=True)
+
+    def last_replacement(rank: int) -> Told:
+        if rank == case.doomed:
+            first_replacement.wait()
+        return rank_process(rank, replaces=True)
 
     def rank_process(rank: int, replaces: bool = False) -> Told:
         os.environ |= {
@@ -238,11 +250,14 @@ def run_ranks_at(port: int, case: Case, folder: Path) -> list[Told]:
         functools.partial(rank_process, rank) for rank in range(RANKS)
     ]
     if case.on_failure == "wait":
-        bodies += [functools.partial(rank_process, rank, replaces=True) for rank in case.mortals]
+        bodies += [functools.partial(last_replacement, rank) for rank in case.mortals]
+    if case.doomed >= 0:
+        bodies.append(doomed_process)
     outcomes = fork_all(bodies)
-    for rank in case.mortals:
-        assert outcomes[rank].exit_code == -signal.SIGKILL, outcomes[rank].error
-    others = [each for rank, each in enumerate(outcomes) if rank not in case.mortals]
+    dead = [*case.mortals, *([len(bodies) - 1] if case.doomed >= 0 else [])]
+    for number in dead:
+        assert outcomes[number].exit_code == -signal.SIGKILL, outcomes[number].error
+    others = [each for number, each in enumerate(outcomes) if number not in dead]
     for outcome in others:
         assert outcome.error is None, outcome.error
         assert outcome.exit_code == 0
@@ -366,6 +381,15 @@ def test_a_death_before_the_checkpoints_are_open_again_holds_nobody_up(
     ) in story
     assert all(one.is_whole for one in told)
     # Nobody waits for the dead until the meeting's time is over, which is 20 s.
+    assert max(one.longest for one in told) < 10
+
+
+def test_a_replacement_within_shard_comes_in_once_more_when_another_dies(tmp_path: Path) -> None:
+    case = Case("mics:2", on_failure="wait", more={2: "backward"}, doomed=2)
+    told = run(case, tmp_path)
+    story = expect_the_same(told, case)
+    assert "ranks 1 and 2 died and were started again; ranks 0, 1, 2 and 3 go on" in story
+    assert all(one.is_whole for one in told)
     assert max(one.longest for one in told) < 10
 
 

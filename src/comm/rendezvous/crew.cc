@@ -1,5 +1,6 @@
 #include "comm/rendezvous/crew.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -21,6 +22,8 @@ std::string crew_key(int generation, int member) {
 std::string fill_key(int generation, int member) {
   return format("fill/{}/{}", generation, member);
 }
+
+std::string joined_key(int member) { return format("joined/{}", member); }
 
 std::optional<std::string> words_in(const std::string& value) {
   if (value == kGone) return std::nullopt;
@@ -59,8 +62,24 @@ Error nobody_came(int member, Deadline deadline, const Error& cause) {
 
 Result<Crew> Crew::join(std::unique_ptr<RendezvousClient> place, int member, int members) {
   Crew crew(std::move(place), member, numbers(members));
-  TRY(crew.leave_will(1));
+  TRY(crew.claim());
   return crew;
+}
+
+// As a member that joins; false if one has joined in this place before. The will comes first: a
+// death between the two then leaves a generation that misses the member.
+Result<bool> Crew::claim() {
+  TRY(leave_will(1));
+  const auto came = place_->set(joined_key(member_), Secret::random().hex());
+  if (!came && came.error().code == Code::already_exists) return false;
+  TRY(came);
+  return true;
+}
+
+Result<void> Crew::tell_death(Rendezvous& place, int member) {
+  const auto told = place.set(crew_key(1, member), kGone);
+  if (told || told.error().code == Code::already_exists) return {};
+  return told;
 }
 
 Result<void> Crew::leave_will(int generation) {
@@ -69,7 +88,10 @@ Result<void> Crew::leave_will(int generation) {
 
 Result<std::optional<std::string>> Crew::word_of(int generation, int member, Deadline deadline) {
   auto value = place_->get(crew_key(generation, member), deadline);
-  if (!value) return nobody_came(member, deadline, value.error());
+  if (!value) {
+    lost_ = member;
+    return nobody_came(member, deadline, value.error());
+  }
   return words_in(*value);
 }
 
@@ -92,6 +114,7 @@ Result<Crew::Roll> Crew::meet(std::string_view words, Deadline deadline) {
 Result<Crew::Roll> Crew::with_replacements(Roll roll, Deadline deadline) {
   for (auto& [member, words] : roll) {
     if (words) continue;
+    lost_ = member;
     const auto key = fill_key(generation_, member);
     auto value = place_->get(key, deadline);
     // Who gives up says so where the newcomer would speak: then it is the same for everybody.
@@ -128,21 +151,31 @@ Result<void> Crew::check() {
 Result<Crew::Entered> Crew::enter(std::unique_ptr<RendezvousClient> place, int member, int members,
                                   std::string_view words, Deadline deadline) {
   Entered entered{Crew(std::move(place), member, numbers(members)), {}};
-  auto& crew = entered.crew;
-  // The first generation in which the member is missed and that nobody else has entered for it.
-  for (int generation = 1;; ++generation) {
-    if (TRY(crew.word_of(generation, member, deadline))) continue;
-    TRY(crew.leave_will(generation + 1));
-    const auto came = crew.place_->set(fill_key(generation, member), spoken_by_newcomer(words));
+  if (!TRY(entered.crew.claim())) entered.roll = TRY(entered.crew.enter_again(words, deadline));
+  return entered;
+}
+
+Result<Crew::Roll> Crew::enter_again(std::string_view words, Deadline deadline) {
+  TRY(take_place(words, deadline));
+  Roll roll;
+  for (int other : members_) roll[other] = TRY(word_of(generation_, other, deadline));
+  if (std::none_of(roll.begin(), roll.end(), [](const auto& said) { return said.second; }))
+    return Error{Code::not_found, "no rank is left that holds anything of the training"};
+  return with_replacements(std::move(roll), deadline);
+}
+
+// In the first generation from the next on that misses the member and that no other process has
+// entered for it.
+Result<void> Crew::take_place(std::string_view words, Deadline deadline) {
+  for (int generation = generation_ + 1;; ++generation) {
+    if (TRY(word_of(generation, member_, deadline))) continue;
+    TRY(leave_will(generation + 1));
+    const auto came = place_->set(fill_key(generation, member_), spoken_by_newcomer(words));
     if (!came && came.error().code == Code::already_exists) continue;
     TRY(came);
-    crew.generation_ = generation;
-    break;
+    generation_ = generation;
+    return {};
   }
-  for (int other : numbers(members))
-    entered.roll[other] = TRY(crew.word_of(crew.generation_, other, deadline));
-  entered.roll = TRY(crew.with_replacements(std::move(entered.roll), deadline));
-  return entered;
 }
 
 }  // namespace lockstep

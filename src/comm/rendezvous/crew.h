@@ -17,6 +17,10 @@
 //
 // Members that meet elsewhere, to make groups, listen to the keys of the next generation meanwhile:
 // there stands who has died since, and who has given up and waits for the others there.
+//
+// A process that stands in for a dead member takes its place in the first generation that misses
+// it, by the key "fill/g/m". The key "joined/m" tells it whether the dead one had joined at all: if
+// not, no generation misses it yet, and the new process joins in its stead.
 #pragma once
 
 #include <map>
@@ -39,14 +43,20 @@ class Crew {
   // is kept: it is what tells a death.
   static Result<Crew> join(std::unique_ptr<RendezvousClient> place, int member, int members);
 
+  // What each member of the crew says, by member; nothing of those that are gone.
+  using Roll = std::map<int, std::optional<std::string>>;
+
   // A process that stands in for a member that has died, and what it has to say. Returns when it is
   // one of the crew; with_replacements() of the others gets its words.
   struct Entered;
   static Result<Entered> enter(std::unique_ptr<RendezvousClient> place, int member, int members,
                                std::string_view words, Deadline deadline);
+  // The same once more, for a member that entered so and that the others count as gone again.
+  Result<Roll> enter_again(std::string_view words, Deadline deadline);
 
-  // What each member of the crew says, by member; nothing of those who are gone.
-  using Roll = std::map<int, std::optional<std::string>>;
+  // Says that a member has died, for a member that may not have joined and so left no will. Changes
+  // nothing for one that did.
+  static Result<void> tell_death(Rendezvous& place, int member);
 
   // Meets the others, who call it too, and says `words`. Afterwards those who spoke are the crew.
   // Before a member calls it, it writes to no other's memory any more. timeout: a member neither
@@ -61,6 +71,8 @@ class Crew {
   // peer_lost: one of them has died, or has gone on to the next meeting; then a group of all of
   // them will not come about. Does not wait; fd() is readable when there may be more to know.
   Result<void> check();
+  // Of which member the last error tells, if it tells of one.
+  std::optional<int> lost() const { return lost_; }
 
   int member() const { return member_; }
   // How often the crew has met.
@@ -73,18 +85,22 @@ class Crew {
       : place_(std::move(place)), member_(member), members_(std::move(members)) {}
   Result<std::optional<std::string>> word_of(int generation, int member, Deadline deadline);
   Result<void> leave_will(int generation);
+  Result<bool> claim();
+  Result<void> take_place(std::string_view words, Deadline deadline);
 
   std::unique_ptr<RendezvousClient> place_;
   int member_;
   std::vector<int> members_;  // of the crew, ascending
   int generation_ = 0;
   std::map<std::string, int> watched_;  // members, by the key that tells
-  std::optional<int> lost_;             // the first of them
+  std::optional<int> lost_;             // of those that died or are late, the last that was met
 };
 
 struct Crew::Entered {
   Crew crew;
-  Roll roll;  // as the others have it
+  // As the others have it. Nothing: the dead member had not joined, and this process has, as one
+  // of those that start together.
+  std::optional<Roll> roll;
 };
 
 }  // namespace lockstep

@@ -196,7 +196,7 @@ TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
     std::thread newcomer([&] {
       auto entered = Crew::enter(hall.client(), 1, 3, "new", in_time());
       ASSERT_TRUE(entered) << entered.error().message;
-      EXPECT_EQ(text(entered->roll), "0:old 1:new 2:old");
+      EXPECT_EQ(text(entered->roll.value()), "0:old 1:new 2:old");
       crew[1].emplace(std::move(entered->crew));
     });
     std::vector<std::thread> others;
@@ -213,6 +213,73 @@ TEST(Crew, AReplacementEntersWhereItIsMissedAndDiesLikeAnyMember) {
     for (auto& other : others) other.join();
   }
   EXPECT_EQ(crew[1]->generation(), 2);
+}
+
+// No generation misses it: it had left no will.
+TEST(Crew, AReplacementOfAMemberThatNeverJoinedJoinsAsTheOthersDo) {
+  Hall hall;
+  std::vector<std::optional<Crew>> crew;
+  crew.emplace_back(Crew::join(hall.client(), 0, 2).value());
+  auto entered = Crew::enter(hall.client(), 1, 2, "new", in_time());
+  ASSERT_TRUE(entered) << entered.error().message;
+  EXPECT_EQ(entered->roll, std::nullopt);
+  crew.emplace_back(std::move(entered->crew));
+  each(crew, [](Crew& self) {
+    const auto roll = self.meet("here", in_time());
+    ASSERT_TRUE(roll) << roll.error().message;
+    EXPECT_EQ(text(*roll), "0:here 1:here");
+  });
+}
+
+// The first replacement dies when it has left its will and before it says that it is there: so the
+// next generation misses the second one, too.
+TEST(Crew, AReplacementThatTheOthersCountAsGoneEntersOnceMore) {
+  Hall hall;
+  auto crew = hall.crew(2);
+  crew[1].reset();
+  auto half_way_in = hall.client();
+  ASSERT_TRUE(half_way_in->leave_behind("crew/2/1", "-"));
+  half_way_in.reset();
+  ASSERT_TRUE(hall.client()->get("crew/2/1", in_time()));
+  std::thread newcomer([&] {
+    auto entered = Crew::enter(hall.client(), 1, 2, "new", in_time());
+    ASSERT_TRUE(entered) << entered.error().message;
+    EXPECT_EQ(entered->crew.meet("new", in_time()).error().code, Code::denied);
+    const auto roll = entered->crew.enter_again("new again", in_time());
+    ASSERT_TRUE(roll) << roll.error().message;
+    EXPECT_EQ(text(*roll), "0:still here 1:new again");
+    crew[1].emplace(std::move(entered->crew));
+  });
+  for (const auto& [words, whole] :
+       {std::pair{"here", "0:here 1:new"}, std::pair{"still here", "0:still here 1:new again"}}) {
+    const auto met = crew[0]->meet(words, in_time());
+    ASSERT_TRUE(met) << met.error().message;
+    const auto roll = crew[0]->with_replacements(*met, in_time());
+    ASSERT_TRUE(roll) << roll.error().message;
+    EXPECT_EQ(text(*roll), whole);
+  }
+  newcomer.join();
+  EXPECT_EQ(crew[1]->generation(), 2);
+}
+
+TEST(Crew, ADeathIsToldForAMemberThatNeverJoinedAndChangesNothingForOneThatSpoke) {
+  Hall hall;
+  auto first = Crew::join(hall.client(), 0, 2).value();
+  ASSERT_TRUE(first.watch({0, 1}));
+  const auto place = hall.client();
+  ASSERT_TRUE(Crew::tell_death(*place, 1));
+  EXPECT_EQ(loss(first).code, Code::peer_lost);
+  EXPECT_EQ(first.lost(), 1);
+
+  Hall other_hall;
+  auto crew = other_hall.crew(2);
+  each(crew, [](Crew& self) { ASSERT_TRUE(self.meet("here", in_time())); });
+  ASSERT_TRUE(Crew::tell_death(*other_hall.client(), 1));
+  each(crew, [](Crew& self) {
+    const auto roll = self.meet("again", in_time());
+    ASSERT_TRUE(roll) << roll.error().message;
+    EXPECT_EQ(text(*roll), "0:again 1:again");
+  });
 }
 
 TEST(Crew, WhereNoReplacementComesAllSaySo) {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -20,6 +21,8 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <torch/nn/module.h>
 #include <unistd.h>
 
@@ -70,6 +73,8 @@ struct Scenario {
   bool names_folder = true;  // of checkpoints
   bool saves = true;
   bool kills_replacement = false;  // while it gets its state; then another comes
+  bool dies_at_the_start = false;  // the victim, when it has joined, before it has met the others
+  int also = -1;  // another that dies there; its first replacement dies as soon as it is in
 };
 
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -119,7 +124,7 @@ class Net : public torch::nn::Module {
 };
 
 // What becomes of a rank.
-enum class Fate { lives, dies, dies_second };
+enum class Fate { lives, dies, dies_second, dies_on_arrival };
 
 // What runs in each rank; in one process that nobody disturbs too.
 class Program {
@@ -129,7 +134,8 @@ class Program {
         folder_(std::move(folder)),
         report_(report),
         mortal_(fate == Fate::dies),
-        second_(fate == Fate::dies_second) {}
+        second_(fate == Fate::dies_second),
+        dies_on_arrival_(fate == Fate::dies_on_arrival) {}
 
   Result<void> run() {
     at::set_num_threads(1);
@@ -139,6 +145,7 @@ class Program {
     if (scenario_.names_folder) options.checkpoints = folder_;
     options.batch = scenario_.batch;
     recovery_ = TRY(Recovery::start(options));
+    if (dies_on_arrival_) std::raise(SIGKILL);
     auto mesh = alone() ? Mesh::single() : TRY(recovery_->mesh());
     const auto policy = TRY(parse_policy(alone() ? "ddp" : scenario_.policy, mesh.world_size()));
     model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
@@ -280,7 +287,7 @@ class Program {
   const Scenario scenario_;
   const std::filesystem::path folder_;
   const int report_;
-  const bool mortal_, second_;
+  const bool mortal_, second_, dies_on_arrival_;
   Net net_;
   Sampler sampler_ = Sampler::create(1000, kBatch, 3).value();
   std::unique_ptr<Recovery> recovery_;
@@ -328,6 +335,34 @@ const Told& undisturbed() {
   return told;
 }
 
+// What ranks report to their agent, which reads it when they have ended.
+class ReportsForTest {
+ public:
+  explicit ReportsForTest(const std::filesystem::path& path) : path_(path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    LS_CHECK(path_.size() < sizeof address.sun_path);
+    std::strcpy(address.sun_path, path_.c_str());
+    LS_CHECK(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    LS_CHECK(::listen(listener_.get(), 64) == 0);
+  }
+  std::string path() const { return path_; }
+  std::string read_all() const {
+    std::string all;
+    char chunk[4096];
+    for (;;) {
+      const Fd rank(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!rank) return all;
+      for (ssize_t got = 0; (got = ::read(rank.get(), chunk, sizeof chunk)) > 0;)
+        all.append(chunk, static_cast<std::size_t>(got));
+    }
+  }
+
+ private:
+  const std::string path_;
+  const Fd listener_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+};
+
 class Gang {
  public:
   explicit Gang(Scenario scenario) : scenario_(std::move(scenario)) {
@@ -337,29 +372,36 @@ class Gang {
 
   Told finish() {
     for (int rank = 0; rank < kRanks; ++rank)
-      processes_.push_back(start(rank, false,
-                                 rank == scenario_.victim   ? Fate::dies
-                                 : rank == scenario_.second ? Fate::dies_second
-                                                            : Fate::lives));
+      processes_.push_back(start(rank, false, fate_of(rank)));
     Told told;
     if (scenario_.on_failure == OnDeath::wait) {
       replace(scenario_.victim, told);
       if (scenario_.second >= 0) replace(scenario_.second, told);
+      if (scenario_.also >= 0) replace(scenario_.also, told);
     }
     const auto deadline = Deadline::after(kBound);
     for (int rank = 0; rank < kRanks; ++rank)
       told.add(format("rank {}", rank), process(rank).read_all(deadline));
+    told.add("agent", agent_.read_all());
     return told;
   }
 
  private:
+  Fate fate_of(int rank) const {
+    const bool dies = rank == scenario_.victim || rank == scenario_.also;
+    if (dies && scenario_.dies_at_the_start) return Fate::dies_on_arrival;
+    if (dies) return Fate::dies;
+    return rank == scenario_.second ? Fate::dies_second : Fate::lives;
+  }
   Process& process(int rank) { return processes_[static_cast<std::size_t>(rank)]; }
 
   // Once it has died.
   void replace(int rank, Told& told) {
     told.add(format("dead rank {}", rank), process(rank).read_all(Deadline::after(kBound)));
-    if (scenario_.kills_replacement)
-      told.add("doomed", start(rank, true, Fate::dies).read_all(Deadline::after(kBound)));
+    if (scenario_.kills_replacement || rank == scenario_.also) {
+      const auto fate = scenario_.kills_replacement ? Fate::dies : Fate::dies_on_arrival;
+      told.add("doomed", start(rank, true, fate).read_all(Deadline::after(kBound)));
+    }
     process(rank) = start(rank, true, Fate::lives);
   }
 
@@ -383,7 +425,8 @@ class Gang {
           {"LOCKSTEP_HOST_ID", "test"},
           {"LOCKSTEP_ADDRESS", "127.0.0.1"},
           {"LOCKSTEP_ON_FAILURE", scenario_.on_failure == OnDeath::wait ? "wait" : "shrink"},
-          {"LOCKSTEP_REPLACES", replaces ? "1" : "0"}};
+          {"LOCKSTEP_REPLACES", replaces ? "1" : "0"},
+          {"LOCKSTEP_REPORT", agent_.path()}};
       for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
       return Program(scenario_, folder_ / "checkpoints", report, fate).run();
     });
@@ -391,6 +434,7 @@ class Gang {
 
   const Scenario scenario_;
   Folder folder_;
+  const ReportsForTest agent_{folder_ / "report"};
   const Secret secret_ = Secret::random();
   Process place_ = start_place();
   const std::string port_ = place_.read_line(Deadline::after(kBound));
@@ -504,6 +548,24 @@ TEST(Recovery, SoIsOneWhoseReplacementsAreWaitedFor) {
       << told.all;
 }
 
+// Rank 1's replacement has no model yet when rank 2's dies: it meets the others once more.
+TEST(Recovery, AReplacementThatMakesGroupsWhenAnotherRankDiesComesInOnceMore) {
+  for (const char* policy : {"ddp", "mics:2"}) {
+    SCOPED_TRACE(policy);
+    const auto told = Gang({.policy = policy,
+                            .on_failure = OnDeath::wait,
+                            .victim = 1,
+                            .point = Point::hop1,
+                            .also = 2})
+                          .finish();
+    expect_undisturbed(told, kRanks);
+    EXPECT_EQ(told.all.find("too long"), std::string::npos) << told.all;
+    EXPECT_EQ(told.all.find("fault"), std::string::npos) << told.all;
+    EXPECT_NE(told.all.find("ranks 1 and 2 died and were started again"), std::string::npos)
+        << told.all;
+  }
+}
+
 TEST(Recovery, WhatNobodyElseHoldsComesFromStorage) {
   const auto told =
       Gang({.policy = "zero3", .on_failure = OnDeath::wait, .victim = 3, .point = Point::norm})
@@ -537,6 +599,18 @@ TEST(Recovery, WithoutAFolderOfCheckpointsTheOthersEnd) {
       Gang({.policy = "zero3", .victim = 3, .point = Point::hop1, .names_folder = false}).finish();
   EXPECT_TRUE(told.ends.empty()) << told.all;
   EXPECT_NE(told.all.find("no living rank holds shard 3 of 4"), std::string::npos) << told.all;
+  EXPECT_NE(told.all.find(R"("fault":"connection_lost")"), std::string::npos) << told.all;
+  EXPECT_NE(told.all.find(R"("rank":3)"), std::string::npos) << told.all;
+}
+
+// A rank that dies before it has joined leaves no will: its agent tells of it.
+TEST(Recovery, ADeathBeforeTheFirstStepEndsTheOthersAsALoss) {
+  for (const auto mode : {OnDeath::shrink, OnDeath::wait}) {
+    const auto told = Gang({.on_failure = mode, .dies_at_the_start = true}).finish();
+    EXPECT_TRUE(told.ends.empty()) << told.all;
+    EXPECT_NE(told.all.find(R"("fault":"connection_lost")"), std::string::npos) << told.all;
+    EXPECT_NE(told.all.find(R"("rank":1)"), std::string::npos) << told.all;
+  }
 }
 
 TEST(Recovery, WithoutACheckpointTheOthersEnd) {

@@ -19,6 +19,7 @@
 #include "comm/rendezvous/crew.h"
 #include "comm/torch/connect.h"
 #include "net/crypto.h"
+#include "report/reporter.h"
 #include "train/checkpoint/random.h"
 #include "train/checkpoint/resume.h"
 #include "train/recovery/refill.h"
@@ -109,6 +110,8 @@ struct Recovery::Impl {
   bool newcomer = false;             // and its state is not there yet
   std::vector<std::int64_t> seats;   // the member on each; empty before the first step
   bool unread = false;               // the state is to come from storage
+  bool all_met = false;              // in the last meeting: no death was the cause
+  std::optional<int> dead;           // the first member that it missed
   Standing before;                   // of the step that was begun
   // As the first step found it.
   struct Beginning {
@@ -120,15 +123,21 @@ struct Recovery::Impl {
   std::optional<Beginning> beginning;
 
   Result<void> join();
+  Result<void> come_in(const Crew::Roll& roll);
   int generation() const { return crew ? crew->generation() : 0; }
   int rank() const { return plan ? plan->seat_of(member).value() : member; }
+  // Bounds what goes on until no other member dies: each may be started again three times.
+  int deaths_max() const { return 4 * members; }
   int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
   Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(Duration bound) const;
   Result<Mesh> new_mesh() const;
   Result<void> find_seats(const Training& training);
   void keep_beginning(std::int64_t step, const Training& training);
   Standing standing(const Training& training) const;
-  Result<RecoveryPlan> meet(const Error& cause, const Training& training);
+  Result<RecoveryPlan> meet(const Error& cause, const Standing& mine);
+  Result<void> come_in_again(const Error& cause);
+  Result<Recovered> try_to_recover(const Error& cause, const Training& training);
+  Error end_by(Error error) const;
   Result<void> enter(Mesh mesh, const Training& training);
   Policy policy_by_plan() const;
   Result<Recovered> go_on(const Training& training);
@@ -143,7 +152,7 @@ Recovery::~Recovery() = default;
 Result<std::unique_ptr<Recovery>> Recovery::start(const RecoveryOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  TRY(impl->join());
+  if (auto joined = impl->join(); !joined) return impl->end_by(std::move(joined).error());
   return std::unique_ptr<Recovery>(new Recovery(std::move(impl)));
 }
 
@@ -162,17 +171,22 @@ Result<void> Recovery::Impl::join() {
   if (!options.replaces) {
     crew = std::make_shared<Crew>(TRY(Crew::join(std::move(client), member, members)));
   } else {
-    const Standing mine{.newcomer = true};
-    auto entered = TRY(Crew::enter(std::move(client), member, members, words_of(mine),
+    auto entered = TRY(Crew::enter(std::move(client), member, members, words_of({.newcomer = true}),
                                    Deadline::after(options.patience)));
     crew = std::make_shared<Crew>(std::move(entered.crew));
-    plan = TRY(plan_to_refill(TRY(standings_in(entered.roll))));
-    seats.assign(plan->seats.begin(), plan->seats.end());
-    newcomer = true;
+    if (entered.roll) TRY(come_in(*entered.roll));
   }
   // A forked child that kept it open would hide this rank's death.
   guard = std::make_unique<ForkGuard>();
   guard->add(crew->fd());
+  return {};
+}
+
+// As a newcomer, where the others' plan has it.
+Result<void> Recovery::Impl::come_in(const Crew::Roll& roll) {
+  plan = TRY(plan_to_refill(TRY(standings_in(roll))));
+  seats.assign(plan->seats.begin(), plan->seats.end());
+  newcomer = true;
   return {};
 }
 
@@ -195,7 +209,19 @@ Result<Mesh> Recovery::Impl::new_mesh() const {
   return mesh;
 }
 
-Result<Mesh> Recovery::mesh() { return impl_->new_mesh(); }
+// A rank that dies while a newcomer meets the others makes them meet once more, and the newcomer
+// with them.
+Result<Mesh> Recovery::mesh() {
+  auto& self = *impl_;
+  for (int deaths = 0;; ++deaths) {
+    auto mesh = self.new_mesh();
+    if (mesh || !self.crew) return mesh;
+    const bool again = self.newcomer && may_be_a_death(mesh.error()) && deaths < self.deaths_max();
+    if (!again) return self.end_by(std::move(mesh).error());
+    if (auto came = self.come_in_again(mesh.error()); !came)
+      return self.end_by(std::move(came).error());
+  }
+}
 
 Result<Comm> Recovery::apart(Duration bound) { return Comm(TRY(impl_->group(bound)), bound); }
 
@@ -253,59 +279,92 @@ Standing Recovery::Impl::standing(const Training& training) const {
 }
 
 // What is to be done, as all the living see it. `cause` if none of them has died.
-Result<RecoveryPlan> Recovery::Impl::meet(const Error& cause, const Training& training) {
-  const auto words = words_of(standing(training));
-  auto roll = TRY(crew->meet(words, Deadline::after(options.patience)));
-  // Who had left is missed too, but by nobody.
-  const bool all_here = std::all_of(seats.begin(), seats.end(), [&](std::int64_t seat) {
-    return roll.at(static_cast<int>(seat)).has_value();
+Result<RecoveryPlan> Recovery::Impl::meet(const Error& cause, const Standing& mine) {
+  const auto words = words_of(mine);
+  auto met = crew->meet(words, Deadline::after(options.patience));
+  // The others miss a process that came here before it and died half-way in. A newcomer holds
+  // nothing yet, so it comes in once more.
+  if (!met && mine.newcomer && met.error().code == Code::denied) {
+    const auto entered = TRY(crew->enter_again(words, Deadline::after(options.patience)));
+    return plan_to_refill(TRY(standings_in(entered)));
+  }
+  auto roll = TRY(std::move(met));
+  // One that had left has no seat, and is not missed.
+  const auto missed = std::find_if(seats.begin(), seats.end(), [&](std::int64_t seat) {
+    return !roll.at(static_cast<int>(seat)).has_value();
   });
-  if (all_here) return cause;
+  all_met = missed == seats.end();
+  if (all_met) return cause;
+  dead = static_cast<int>(*missed);
   if (options.on_failure == OnDeath::shrink) return plan_to_shrink(TRY(standings_in(roll)));
   roll = TRY(crew->with_replacements(std::move(roll), Deadline::after(options.replacement)));
   return plan_to_refill(TRY(standings_in(roll)));
 }
 
+// Before a newcomer has a model.
+Result<void> Recovery::Impl::come_in_again(const Error& cause) {
+  LS_LOG(warning, "rank {}: {}; it meets the others once more", member, cause.message);
+  plan = TRY(meet(cause, {.newcomer = true}));
+  return {};
+}
+
+// The agent learns that the attempt's end is a loss, and no failure of the program: so a new
+// attempt goes on from the newest checkpoint. No attempt mends a program that is wrong.
+Error Recovery::Impl::end_by(Error error) const {
+  if (error.code == Code::invalid) return error;
+  const auto fault = error.code == Code::timeout ? Fault::timed_out : Fault::connection_lost;
+  const int lost = dead.value_or(crew ? crew->lost().value_or(-1) : -1);
+  Reporter::from_environment(WithoutAgent::discard)->fault(fault, lost, error.message);
+  return error;
+}
+
 Result<Recovered> Recovery::recover(const Error& cause, const Training& training) {
-  auto& self = *impl_;
-  if (!self.crew || self.seats.empty() || !may_be_a_death(cause)) return cause;
+  if (!impl_->crew || !may_be_a_death(cause)) return cause;
   LS_LOG(warning, "rank {}: {}", training.model.mesh().rank(), cause.message);
+  // Before the first step nothing is lost that a new attempt does not find again.
+  auto recovered =
+      impl_->seats.empty() ? Result<Recovered>(cause) : impl_->try_to_recover(cause, training);
+  if (!recovered && !impl_->all_met) return impl_->end_by(std::move(recovered).error());
+  return recovered;
+}
+
+Result<Recovered> Recovery::Impl::try_to_recover(const Error& cause, const Training& training) {
   Error last = cause;
   const auto noticed = Steady::now();
   std::vector<int> came;  // by plans that another death broke
-  for (int tries = 0; tries < self.members; ++tries) {
+  for (int tries = 0; tries < deaths_max(); ++tries) {
     const auto begin = Steady::now();
-    // Before the meeting: when all have spoken, nobody writes into anybody's memory any more.
+    // Before the meeting: when all have spoken, no rank writes into another's memory any more.
     training.model.mesh().leave();
-    auto plan = TRY(self.meet(last, training));
+    auto next = TRY(meet(last, standing(training)));
     if (tries > 0) {
-      tell_too(plan, *self.plan);
-      add(came, self.plan->newcomers);
+      tell_too(next, *plan);
+      add(came, plan->newcomers);
     }
-    self.plan = std::move(plan);
-    self.unread = self.unread || self.plan->from_storage;
+    plan = std::move(next);
+    unread = unread || plan->from_storage;
     const auto met = since(begin);
-    self.seats.assign(self.plan->seats.begin(), self.plan->seats.end());
-    if (!self.plan->seat_of(self.member)) {
+    seats.assign(plan->seats.begin(), plan->seats.end());
+    if (!plan->seat_of(member)) {
       return Recovered{.leaves = true,
-                       .step = self.plan->step,
-                       .story = story_of(*self.plan, self.plan->step, since(noticed)),
-                       .gone = self.plan->gone};
+                       .step = plan->step,
+                       .story = story_of(*plan, plan->step, since(noticed)),
+                       .gone = plan->gone};
     }
-    auto outcome = self.new_mesh();
+    auto outcome = new_mesh();
     const auto connected = since(begin);
-    auto entered = outcome ? self.enter(*std::move(outcome), training)
-                           : Result<void>(std::move(outcome).error());
-    auto recovered = entered ? self.go_on(training) : Result<Recovered>(entered.error());
+    auto entered =
+        outcome ? enter(*std::move(outcome), training) : Result<void>(std::move(outcome).error());
+    auto recovered = entered ? go_on(training) : Result<Recovered>(entered.error());
     if (recovered) {
       recovered->meeting = met;
       recovered->connecting = connected - met;
-      auto told = *self.plan;
+      auto told = *plan;
       add(told.newcomers, came);
-      recovered->story = story_of(told, recovered->step, since(noticed)) + self.rescale(training);
+      recovered->story = story_of(told, recovered->step, since(noticed)) + rescale(training);
       return recovered;
     }
-    // Somebody died meanwhile: those who are left meet once more.
+    // Another died meanwhile: the members that are left meet once more.
     last = std::move(recovered).error();
     if (!may_be_a_death(last)) break;
   }
@@ -316,7 +375,8 @@ Result<Recovered> Recovery::complete(const Training& training) {
   LS_CHECK(impl_->newcomer);
   const auto begin = Steady::now();
   auto recovered = impl_->go_on(training);
-  if (!recovered) return recover(recovered.error(), training);
+  if (!recovered && may_be_a_death(recovered.error())) return recover(recovered.error(), training);
+  if (!recovered) return impl_->end_by(std::move(recovered).error());
   recovered->story = story_of(*impl_->plan, recovered->step, since(begin));
   return recovered;
 }
