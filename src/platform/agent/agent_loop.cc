@@ -405,6 +405,8 @@ void AgentLoop::tell_deaths() {
     Source& source = sources_[static_cast<std::size_t>(rank.local_rank)];
     if (std::exchange(source.death_told, true)) continue;
     add_event(rank.rank, format("rank {} was killed by signal {}", rank.rank, rank.code));
+    if (auto secret = Secret::from_hex(launch_.secret); secret && !start_.rendezvous.empty())
+      death_notices_.send(start_.rendezvous, *secret, rank.rank);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
+#include "platform/agent/death_notices.h"
 #include "platform/agent/messenger.h"
 #include "platform/agent/output.h"
 #include "platform/agent/rank_environment.h"
@@ -109,6 +110,7 @@ class AgentLoop {
   std::unique_ptr<Messenger> messenger_;
   std::optional<std::vector<std::vector<int>>> processors_;  // by local rank, once they start
   std::optional<StragglerWatch> stragglers_;                 // while ranks run, on node 0
+  DeathNotices death_notices_;
 
   Phase phase_ = Phase::waiting;
   NodeState state_ = NodeState::ready;

@@ -4,7 +4,9 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "comm/rendezvous/client.h"
 #include "map/discover/discover.h"
+#include "net/crypto.h"
 #include "platform/agent/agent_for_test.h"
 #include "platform/agent/rank_binding.h"
 
@@ -419,6 +421,12 @@ TEST_F(AgentTest, OthersThatGoOnWithoutAKilledRankComeToTheirEnd) {
     return last.ranks.size() == 2 && last.ranks[1].state == RankState::killed;
   };
   ASSERT_TRUE(eventually(killed));
+  // Whether or not it had joined the others, they learn of its death at the meeting place.
+  const auto place = RendezvousClient::connect(
+      "127.0.0.1", static_cast<std::uint16_t>(daemon_.last().rendezvous_port),
+      Secret::from_hex(launch_.secret).value(), Deadline::after(seconds(10)));
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_EQ((*place)->get("crew/1/1", Deadline::after(seconds(10))).value(), "-");
   // Longer than an agent waits for a word of the daemon before it ends the others by itself.
   const auto since = *daemon_.last().ranks[1].ended;
   ASSERT_TRUE(eventually([&] { return SystemClock().now() - since > milliseconds(5500); }));
