@@ -61,11 +61,17 @@ std::optional<Suspect> hanging_rank(const Attempt& attempt, Suspects ranks) {
                                    [](const Suspect& s) { return order_of_suspicion(*s.rank); });
 }
 
-// Some rank goes on, or has come to the end, without those that were killed.
+// Some rank goes on without those that were killed, or has come to the end after the last of them
+// died. One that exited with 0 before may have left because no replica needed it.
 bool goes_on_without(const Suspects& ranks) {
-  const auto well = [](const Suspect& suspect) {
-    return suspect.rank->state == RankState::running ||
-           (suspect.rank->state == RankState::exited && suspect.rank->code == 0);
+  std::optional<Time> last_death;
+  for (const Suspect& suspect : ranks)
+    if (suspect.rank->state == RankState::killed)
+      last_death = std::max(last_death, suspect.rank->ended);
+  const auto well = [&](const Suspect& suspect) {
+    const Rank& rank = *suspect.rank;
+    return rank.state == RankState::running ||
+           (rank.state == RankState::exited && rank.code == 0 && rank.ended >= last_death);
   };
   const auto failed = [](const Suspect& suspect) {
     return suspect.rank->state == RankState::exited && suspect.rank->code != 0;

@@ -67,6 +67,17 @@ TEST_F(VerdictTest, WhoWasKilledIsNotToBlameWhileTheOthersGoOn) {
   EXPECT_EQ(verdict_where_others_go_on().cause, Cause::none);
 }
 
+// Rank 0 had left, since no replica needed it: none is there that could come to the end.
+TEST_F(VerdictTest, ARankThatHadLeftBeforeTheOthersWereKilledIsNotTheRunsEnd) {
+  end(1, RankState::killed, SIGKILL, seconds(-9));
+  end(0, RankState::exited, 0, seconds(-8));
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::none);
+  end(2, RankState::killed, SIGKILL, seconds(-3));
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::none);
+  end(3, RankState::killed, SIGKILL, seconds(-2));
+  EXPECT_EQ(verdict_where_others_go_on().cause, Cause::rank_lost);
+}
+
 TEST_F(VerdictTest, WhoWasKilledIsToBlameOnceTheOthersCannotGoOn) {
   end(1, RankState::killed, SIGKILL, seconds(-9));
   end(2, RankState::exited, 1, seconds(-3));
