@@ -7,6 +7,12 @@ slowest: until all others have their error, and until the first new step is done
 are compared with those of one process that nobody disturbs.
 
     ./dev bench recover [--kills N] [--seed N] [--policies ddp,mics:2] [--modes shrink,wait]
+
+With --twice N runs under one daemon each lose two or three ranks, 0 to 3 s apart, and must end well
+all the same; _recover_twice.py. Trial K of --seed S is repeated by --kills 1 --seed S+K.
+
+    ./dev bench recover --twice [--kills N] [--seed N] [--policies ...] [--modes ...]
+                        [--languages C++,Python] [--steps N]
 """
 
 from __future__ import annotations
@@ -24,6 +30,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import _recover_twice as twice
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build")).resolve()
@@ -267,13 +275,29 @@ def words(text: str) -> list[str]:
     return text.split(",")
 
 
+def kill_twice(given: argparse.Namespace) -> int:
+    choices = {
+        "policy": given.policies or ["ddp", "mics:2", "zero3"],
+        "mode": given.modes,
+        "language": given.languages,
+    }
+    trials = [twice.Trial.draw(given.seed + number, choices) for number in range(given.kills)]
+    return twice.measure(trials, given.steps)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--policies", type=words, default=["ddp", "mics:2"])
+    parser.add_argument("--policies", type=words, help="default: ddp,mics:2; twice: and zero3")
     parser.add_argument("--modes", type=words, default=["shrink", "wait"])
+    parser.add_argument("--twice", action="store_true", help="two or three kills in a run")
+    parser.add_argument("--languages", type=words, default=["C++", "Python"], help="with --twice")
+    parser.add_argument("--steps", type=int, default=800, help="of a run, with --twice")
     given = parser.parse_args()
+    if given.twice:
+        return kill_twice(given)
+    given.policies = given.policies or ["ddp", "mics:2"]
     found: dict[str, list[Outcome]] = {}
     try:
         right = undisturbed()
