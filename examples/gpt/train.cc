@@ -203,7 +203,8 @@ Result<Outcome> Run::train() {
   progress_.emplace(*reporter_, sharded_->mesh().rank(), step_, options_.steps, bytes_a_step());
   // Not before: only a step looks, and a program that has nothing to save may end at once.
   std::signal(SIGTERM, [](int) { told_to_stop = true; });
-  over_ = step_ >= options_.steps;
+  // After the last step the others may still measure and save it: so does a rank that joins them.
+  over_ = !joins && step_ >= options_.steps;
   while (!over_) {
     const auto done = turn();
     if (!done && !TRY(recover(done.error()))) return Outcome::finished;
