@@ -211,8 +211,10 @@ class Program:
         self.process.communicate()
 
     def line(self) -> str:
+        """The next of its own; without an agent each checkpoint is a line, too."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        lines = (line.strip() for line in self.process.stdout)
+        return next((line for line in lines if not line.startswith("step ")), "")
 
     def save(self) -> str:
         assert self.process.stdin is not None

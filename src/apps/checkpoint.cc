@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -157,14 +158,14 @@ Result<int> verify(const CheckpointFlags& flags) {
   return kDone;
 }
 
-using Export = Result<Transferred> (*)(const SavedCheckpoint& checkpoint, const fs::path& file,
-                                       const Watch& watch);
+using Export = std::function<Result<Transferred>(const SavedCheckpoint& checkpoint,
+                                                 const fs::path& file, const Watch& watch)>;
 
 // By the end of the file's name, as programs that read it do.
 Result<Export> export_to(const fs::path& file) {
   const auto end = file.extension();
-  if (end == ".safetensors") return &export_safetensors;
-  if (end == ".pt" || end == ".pth" || end == ".bin") return &export_torch;
+  if (end == ".safetensors") return Export(export_safetensors);
+  if (end == ".pt" || end == ".pth" || end == ".bin") return Export(export_torch);
   return Error{Code::invalid,
                format("checkpoint export: the name {} does not say which format to write: let it "
                       "end in .safetensors, or in .pt, .pth or .bin for torch.load",
