@@ -8,6 +8,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "notes.h"
+#include "report/fault/fault.h"
 #include "train/checkpoint/resume.h"
 
 namespace lockstep::gpt {
@@ -34,6 +35,9 @@ Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group,
   saving.claiming = Claiming::at_opening;
   saving.saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
+  };
+  saving.superseded = [&reporter](const std::string& why) {
+    reporter.fault(Fault::superseded, -1, why);
   };
   const int ranks = group.size();
   checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), std::move(group)));

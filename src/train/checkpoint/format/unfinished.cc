@@ -59,7 +59,8 @@ Result<std::vector<fs::path>> leftovers_in(const fs::path& folder, const Fence& 
   for (const auto& path : TRY(list_folder(folder))) {
     const auto name = path.filename().string();
     const bool is_ours = name.find(fence.opening()) != std::string::npos;
-    const bool is_temporary = name.starts_with(".step-") || name.starts_with(".WRITER.");
+    const bool is_temporary =
+        name.starts_with(".step-") || name.starts_with(".WRITER.") || name.starts_with("WRITER.");
     if (is_temporary && name.ends_with(".tmp") && !is_ours) found.push_back(path);
   }
   return found;
