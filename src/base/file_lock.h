@@ -27,7 +27,7 @@ bool is_locked(const std::filesystem::path& file);
 
 // Makes the process that holds the lock known to others: the kernel names it, and forgets it when
 // the process ends. The file's content does not change. A process that closes another descriptor
-// of the same file loses its signature, as it loses all record locks there; the lock stays.
+// of the same file, or unlocks all of it (fcntl), loses its signature; the lock stays.
 Result<void> sign_lock(const Fd& lock);
 // The other process on this machine that holds the lock and has signed it. Not for the process
 // that holds it.

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Cluster
 
 # Each rank prints the addresses, as /proc has them, at which a socket of its own listens.
-SCRIPT = """
+SCRIPT = r"""
 import os, re, sys
 import torch
 import torch.distributed as dist
@@ -21,7 +21,7 @@ for _ in range(2):  # the second group finds the first one's port
     mine = set()
     for number in os.listdir("/proc/self/fd"):
         try:
-            found = re.match(r"socket:\\\\[(\\\\d+)\\\\]", os.readlink(f"/proc/self/fd/{number}"))
+            found = re.match(r"socket:\[(\d+)\]", os.readlink(f"/proc/self/fd/{number}"))
         except FileNotFoundError:
             continue
         mine |= {found[1]} if found else set()

@@ -128,13 +128,10 @@ Error unusable(const Error& error) {
 }
 
 // Made where it is missing (0600).
-Result<Fd> lock_and_sign(const fs::path& file) {
+Result<Fd> lock_file(const fs::path& file) {
   auto lock = try_lock(file);
   if (!lock) return unusable(lock.error());
-  if (*lock) {
-    TRY(sign_lock(*lock));
-    return lock;
-  }
+  if (*lock) return lock;
   return Error{Code::already_exists,
                format("another daemon uses {}; stop it, or choose another folder by LOCKSTEP_HOME",
                       file.parent_path().string())};
@@ -151,8 +148,9 @@ struct Locks {
 Result<Locks> lock_both(const fs::path& file) {
   if (auto made = make_folders(file.parent_path()); !made) return unusable(made.error());
   Locks locks;
-  locks.folder = TRY(lock_and_sign(Home{file.parent_path()}.lock_file()));
-  locks.database = TRY(lock_and_sign(file));
+  locks.folder = TRY(lock_file(Home{file.parent_path()}.lock_file()));
+  TRY(sign_lock(locks.folder));
+  locks.database = TRY(lock_file(file));
   // Runs' environments are in it, which may hold secrets. SQLite's other files take after this one.
   if (::fchmod(locks.database.get(), 0600) != 0)
     return os_error("making " + file.string() + " private", errno);
@@ -253,6 +251,8 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
                path.string(), *version, schema_version_known())};
   TRY(database->set_up());
   TRY(migrate(*database, *version));
+  // Last: while SQLite sets up a file it unlocks the whole of it. In WAL mode it then keeps a lock.
+  TRY(sign_lock(database->impl_->locks.database));
   return database;
 }
 
