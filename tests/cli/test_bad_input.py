@@ -222,7 +222,8 @@ def test_a_store_of_a_newer_lockstep_is_left_alone(idle: Cluster) -> None:
 
 def in_small_file_system(cluster: Cluster, size: str, script: str) -> str:
     """What the script says in a name space of its own, its home on a file system of this size."""
-    mount = f'mkdir -p "$LOCKSTEP_HOME" && mount -t tmpfs -o size={size} none "$LOCKSTEP_HOME"'
+    options = f"-o size={size},mode=700"
+    mount = f'mkdir -p "$LOCKSTEP_HOME" && mount -t tmpfs {options} none "$LOCKSTEP_HOME"'
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", f"{mount} && {script}"],
         env={**cluster.environment, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"},

@@ -68,7 +68,7 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"CUDA_VISIBLE_DEVICES", "4,6"},
                        {"OMP_NUM_THREADS", "1"},
                        {"GLOO_SOCKET_IFNAME", "lo"},
-                       {"LOCKSTEP_HOME", root_.string()},
+                       {"LOCKSTEP_HOME", root_.path().string()},
                        {"LOCKSTEP_RUN", "demo/1"},
                        {"LOCKSTEP_ATTEMPT", "demo/1.2"},
                        {"LOCKSTEP_EPOCH", "2"},
