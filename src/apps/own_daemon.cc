@@ -86,7 +86,7 @@ Result<void> check_no_rank(const Home& home) {
                       home.folder.string(), run)};
 }
 
-// What a daemon that a command starts serves: what the last one did, but for this machine alone.
+// A daemon that a command starts serves as the last one did, but to this machine alone.
 Result<std::vector<std::string>> served_again(const Home& home) {
   const Served last = TRY(served_before(home));
   if (is_loopback(last.listen)) return std::vector<std::string>{"--again"};

@@ -1,4 +1,4 @@
-"""Who reaches the processes of a run: no socket of theirs listens to other machines."""
+"""The processes of a run: none of their sockets listens to other machines."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// What Home::find() looks at.
+// The inputs of Home::find().
 struct HomeSearch {
   Environment environment;
   FileSystems file_system_of = shared_file_system_of;
@@ -95,7 +95,7 @@ Result<void> write_daemon_file(const std::filesystem::path& path, const DaemonFi
 // empty success where the home has no pointer.
 Result<void> write_pointer(const Home& home, DaemonFile file);
 
-// What the home's pointer, or else its daemon file, says of a daemon on another machine.
+// The daemon of another machine that the home's pointer, or else its daemon file, names.
 std::optional<DaemonFile> daemon_elsewhere(const Home& home, const Machine& here = this_machine());
 // That daemon as an error for a command that cannot reach it: where it is, and what to do.
 Error runs_elsewhere(const Home& home, const DaemonFile& there);

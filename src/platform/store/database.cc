@@ -186,7 +186,7 @@ Database::Place Database::place() const {
   return same ? Place::same : Place::taken;
 }
 
-// What would be written goes with the file's last descriptor.
+// Rows written then are lost with the file's last descriptor.
 Result<void> Database::check_place() const {
   switch (place()) {
     case Place::same:
