@@ -44,7 +44,7 @@ void print_row(const char* what, double ours, double limit) {
 }
 
 void measure() {
-  FlightRecorder recorder({0, 2, "bench", "host"}, {kNames, {}, {}});
+  FlightRecorder recorder({0, Members::world(2), "bench", "host"}, {kNames, {}, {}});
   const FlightLabel label("layers.7");
   std::uint64_t sum = 0;
   const auto& clock = TickClock::get();

@@ -16,6 +16,7 @@
 #include "comm/flight/report/report.h"
 #include "comm/flight/report/table.h"
 #include "comm/flight/report/trace.h"
+#include "comm/flight/verdict/across.h"
 #include "comm/flight/verdict/slow_link.h"
 #include "comm/flight/verdict/straggler.h"
 #include "comm/flight/verdict/verdict.h"
@@ -37,8 +38,11 @@ struct FlightFlags {
 };
 
 std::string as_text(const FlightGroup& group, std::size_t newest, FlightTime now) {
-  std::string heading = format("group {}, {} {}: {}\n", group.name, group.size,
-                               group.size == 1 ? "rank" : "ranks", verdict_of(group, now));
+  std::string heading =
+      group.name.starts_with("world")
+          ? format("group {}, {} {}", group.name, group.size, group.size == 1 ? "rank" : "ranks")
+          : group.name;
+  heading += format(": {}\n", verdict_of(group, now));
   for (const Straggler& one : stragglers_of(group)) heading += words_of(one) + "\n";
   for (const SlowLink& one : slow_links_of(group)) heading += words_of(one) + "\n";
   const Table table = flight_table(group, newest, now);
@@ -49,6 +53,7 @@ std::string as_json(const std::vector<FlightGroup>& groups, const std::vector<Er
                     std::size_t newest, FlightTime now) {
   FlightReport report;
   report.viewed_at = std::chrono::time_point_cast<Duration>(now);
+  report.held_up_by = ranks_to_blame(groups);
   for (const FlightGroup& group : groups)
     report.groups.push_back(flight_report(group, newest, now));
   for (const Error& error : refused) report.refused.push_back(error.message);
@@ -160,17 +165,18 @@ Result<int> show_flight(const FlightFlags& flags) {
     print(as_json(groups, folder.refused, newest, now));
     return kDone;
   }
+  if (const auto holdup = holdup_across(groups); !holdup.empty()) print(holdup + "\n");
   for (const FlightGroup& group : groups) print(as_text(group, newest, now));
   return kDone;
 }
 
 }  // namespace
 
-// `lockstep flight RUN|FOLDER`: what the ranks of a training recorded of their collectives, and who
-// holds up whom.
+// `lockstep flight RUN|FOLDER`: what the ranks of a training recorded of their collectives, and
+// which rank holds up the others.
 void add_flight(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("flight", "Tell who holds up whom in a training's collectives");
+  auto* command = app.add_subcommand(
+      "flight", "Tell which rank holds up the others in a training's collectives");
   auto flags = std::make_shared<FlightFlags>();
   command
       ->add_option("run", flags->where,

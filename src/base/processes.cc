@@ -27,6 +27,9 @@ std::uint64_t number_of(std::string_view word) {
   return number;
 }
 
+// PF_EXITING of the kernel's flags of a task.
+constexpr std::uint64_t kExiting = 0x4;
+
 // Counted as in proc(5), from the third on, which is the state.
 std::vector<std::string_view> fields_of(std::string_view words) {
   std::vector<std::string_view> fields;
@@ -51,6 +54,7 @@ std::optional<Process> parse_stat(pid_t pid, std::string_view words) {
                         .session = static_cast<pid_t>(number_of(field(6))),
                         .state = field(3).front(),
                         .started = number_of(field(22)),
+                        .is_ending = (number_of(field(9)) & kExiting) != 0,
                         .environment = number_of(field(50))};
   if (process.state == 'Z' || process.state == 'X') return std::nullopt;
   return process;

@@ -24,6 +24,7 @@ struct Process {
   // As in proc(5): R runs, S sleeps, D is blocked in the kernel, T or t is stopped.
   char state = '?';
   std::uint64_t started = 0;  // clock ticks since the boot: with the pid it names one process only
+  bool is_ending = false;     // its threads are on their way out; its files may be closed already
   // Where the environment lies in its memory. Each exec lays it anew, so with the two above this
   // names one program only. 0: in the midst of exec, or not for us to read.
   std::uint64_t environment = 0;

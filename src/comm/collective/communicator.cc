@@ -36,6 +36,9 @@ Result<void> check_options(const CommunicatorOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
     return invalid(format("rank {} of {} does not exist", options.rank, options.size));
   if (options.group.empty()) return invalid("a communicator's group needs a name");
+  if (!options.members.ranks.empty() && std::ssize(options.members.ranks) != options.size)
+    return invalid(format("{} members are named for a group of {} ranks",
+                          options.members.ranks.size(), options.size));
   if (options.timeout.count() <= 0)
     return invalid(format("the time-out must be positive, got {}", text(options.timeout)));
   return {};
@@ -71,8 +74,9 @@ Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& ren
   const auto first =
       TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(meeting_bound(options))));
   if (first == own) return {};
-  return invalid(format("rank 0 has the algorithm {}, rank {} has {}: set {} alike on all ranks",
-                        first, options.rank, own, kAlgorithmVariable));
+  return invalid(format("rank {} has the algorithm {}, rank {} has {}: set {} alike on all ranks",
+                        options.members.number_of(0), first,
+                        options.members.number_of(options.rank), own, kAlgorithmVariable));
 }
 
 // Of the interface by which others reach this rank. That there is none is said when the ranks meet.
@@ -109,6 +113,7 @@ class Communicator::Impl {
        const std::optional<CallPlan>& forced, const Costs& costs)
       : rank_(options.rank),
         size_(options.size),
+        number_(options.members.number_of(options.rank)),
         engine_(std::move(endpoint), options.group, options.timeout, forced, costs) {}
 
   bool in_forked_child() const { return born_here_.in_child(); }
@@ -119,7 +124,7 @@ class Communicator::Impl {
     return invalid(
         format("this process was forked from rank {}, to which the group belongs: "
                "communicate in rank {} itself, or make a new group here",
-               rank_, rank_));
+               number_, number_));
   }
   Pending submit(const Call& call, CallMode mode) {
     if (auto checked = check_process(); !checked) return Pending::finished(std::move(checked));
@@ -154,7 +159,8 @@ class Communicator::Impl {
   }
 
  private:
-  const int rank_, size_;
+  const int rank_, size_;  // in the group
+  const int number_;       // in the run
   const ForkGuard born_here_;
   ProgressEngine engine_;
 };
@@ -170,6 +176,7 @@ Communicator::~Communicator() {
 Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions options,
                                                            Rendezvous& rendezvous) {
   TRY(check_options(options));
+  if (options.members.ranks.empty()) options.members = Members::world(options.size);
   const auto rank = options.rank, size = options.size;
   const auto timeout = meeting_bound(options);
   const auto algorithm = algorithm_name(options);
@@ -177,14 +184,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions o
   PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
   if (rank == 0 && size > 1) TRY(tell_settings(options, settings, algorithm));
   auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
-                                    timeout, options.network, options.crew},
+                                    options.members, timeout, options.network, options.crew},
                                    rendezvous);
   if (!endpoint)
     return std::move(endpoint).error().within(
-        format("rank {} joining group '{}'", rank, options.group));
+        format("rank {} joining {}", options.members.number_of(rank), text(options.members)));
   auto costs = agree(options, settings, algorithm);
   if (!costs) {
-    (*endpoint)->tell_giving_up(costs.error());
+    (*endpoint)->tell_giving_up({costs.error()});
     return std::move(costs).error();
   }
   auto impl = std::make_unique<Impl>(std::move(*endpoint), options, forced, *costs);

@@ -7,10 +7,12 @@
 // that are no multiple of the type, a root out of range, the average of integers) is refused in its
 // Pending, is not sent to anybody, and leaves the communicator usable.
 //
-// Any other failure ends the communicator: a peer that died, a peer that was silent for the
-// time-out, calls that do not match between ranks, abort(). The first cause is kept, every pending
+// Any other failure ends the communicator: the connection to a peer is lost, a peer is silent for
+// the time-out, calls do not match between ranks, abort(). The first cause is kept, every pending
 // and every later call fails with it, and so do those of the other ranks. But for abort(), all
-// ranks say the same: what befell whom, who is where and who is late.
+// ranks say the same: which rank is at fault, where each rank is and which one is late. A message
+// names a rank by its number in the run. A lost connection and a time-out are told as a GroupFault
+// before any call ends with them.
 //
 // The result of a reduction is bitwise equal on all ranks and from run to run (same ranks, same
 // hosts, same sizes). 16-bit floats are added in 32 bits; they are rounded once within a host, and
@@ -42,6 +44,7 @@
 #include "comm/collective/pending.h"
 #include "comm/cost/costs.h"
 #include "comm/fabric/address/network_options.h"
+#include "comm/group/members.h"
 #include "comm/reduction/types.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
@@ -56,11 +59,12 @@ struct CommunicatorOptions {
   std::string host_id = {};     // ranks with equal ids may share memory, others never do
   Secret secret;                // the attempt's; every connection proves it
   std::string group = "world";  // a key space in the rendezvous; a new name for each new group
+  Members members = {};         // for messages; empty: all ranks of a run
   Duration timeout = std::chrono::minutes(10);
   NetworkOptions network = {};  // between hosts
   // Until all have met; zero: as long as the time-out of a call.
   Duration meeting = Duration(0);
-  // For create(): the ranks are members of it, and the death of one ends the meeting (check()).
+  // For create(): the ranks are members of it, and the loss of one ends the meeting (check()).
   Crew* crew = nullptr;
   // The algorithm between hosts, by name, wherever it fits; empty: as LOCKSTEP_ALGORITHM says, else
   // chosen for each call. The same on all ranks.

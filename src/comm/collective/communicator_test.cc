@@ -423,6 +423,32 @@ TEST(Communicator, TwoGroupsOfTheSameRanksDoNotMix) {
   other.join();
 }
 
+TEST(Communicator, ErrorsNameRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
+  LocalRendezvous place;
+  const auto secret = Secret::random();
+  const auto make = [&](int rank) {
+    return Communicator::create({.rank = rank,
+                                 .size = 2,
+                                 .host_id = "a",
+                                 .secret = secret,
+                                 .group = "g1",
+                                 .members = {"replicas of shard 1", {5, 7}},
+                                 .timeout = std::chrono::milliseconds(300)},
+                                place)
+        .value();
+  };
+  std::unique_ptr<Communicator> late;
+  std::thread other([&] { late = make(1); });
+  const auto comm = make(0);
+  other.join();
+  const auto message = comm->barrier().wait().error().message;
+  for (const auto* part :
+       {"rank 5 is at #1 barrier; rank 7 has not entered #1 barrier", "for rank 7 (host a",
+        "rank 5 was in barrier #1", "of replicas of shard 1: ranks 5, 7"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
+  EXPECT_EQ(message.find("g1"), std::string::npos) << message;
+}
+
 TEST(Communicator, AllocatedMemoryIsZeroedAndWritable) {
   Group group(one_host(1));
   auto buffer = group[0].allocate(10_KiB).value();

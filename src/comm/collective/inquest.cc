@@ -1,6 +1,8 @@
 #include "comm/collective/inquest.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <span>
 #include <utility>
 
@@ -13,24 +15,25 @@
 namespace lockstep {
 namespace {
 
-// What a rank may take to say where it is, and the judge besides to say what it makes of that.
+// The time for a rank to say where it is, and for the judge to say its verdict.
 constexpr auto kTestimonyBound = std::chrono::milliseconds(400);
 constexpr auto kVerdictBound = std::chrono::milliseconds(500);
-constexpr int kNamedRanks = 8;
+constexpr std::size_t kNamedRanks = 8;
 
 static_assert(kBriefBytes <= kTestimonyLimit);
 
 }  // namespace
 
-Error Inquest::hold(const Error& cause) {
+GroupEnd Inquest::hold(const Error& cause) {
   const auto brief = brief_flight(recorder_.snapshot());
   own_.assign(reinterpret_cast<const char*>(brief.data()), brief.size());
-  endpoint_.tell_failing(cause, own_);
+  const bool lost = cause.code == Code::peer_lost && endpoint_.loss();
+  endpoint_.tell_failing(lost ? *endpoint_.loss() : GroupEnd{cause}, own_);
   await_verdict();
-  if (endpoint_.verdict()) return *endpoint_.verdict();
-  Error error{cause.code, verdict(cause)};
-  endpoint_.tell_verdict(error);
-  return error;
+  const bool is_told = endpoint_.verdict().has_value();
+  auto end = is_told ? *endpoint_.verdict() : verdict(cause);
+  if (!is_told || lost) endpoint_.tell_verdict(end);
+  return end;
 }
 
 void Inquest::await_verdict() {
@@ -57,45 +60,79 @@ int Inquest::judge() const {
   return endpoint_.rank();
 }
 
-// Calls that do not match explain themselves. At a time-out, who is late says more than who waited
-// for whom, who may be waiting himself; of all else the cause comes first.
-std::string Inquest::verdict(const Error& cause) const {
+// Calls that do not match explain themselves. At a time-out, the rank that is late says more than
+// the ranks that waited, which may wait for each other; of all else the cause comes first.
+GroupEnd Inquest::verdict(const Error& cause) const {
+  if (cause.code == Code::peer_lost && endpoint_.loss()) return verdict_on_loss(cause);
   const auto group = records();
-  if (auto words = mismatch_of(group); cause.code == Code::invalid && !words.empty()) return words;
+  if (auto words = mismatch_of(group); cause.code == Code::invalid && !words.empty())
+    return {{cause.code, std::move(words)}};
+  const auto where = where_all_are(group);
+  if (cause.code != Code::timeout)
+    return {{cause.code, where.empty() ? cause.message : format("{}: {}", cause.message, where)}};
+  const auto quiet = silent();
+  const int late = quiet.empty() ? late_rank_of(group) : endpoint_.number_of(quiet.front());
+  return {{cause.code, where.empty() ? cause.message : format("{}; {}", where, cause.message)},
+          late};
+}
+
+GroupEnd Inquest::verdict_on_loss(const Error& cause) const {
+  GroupEnd end = *endpoint_.loss();
+  end.error.code = cause.code;
+  if (is_cut_off()) {
+    end.at_fault = endpoint_.number_of(endpoint_.rank());
+    end.error.message +=
+        format("; no other rank answers: rank {} is cut off from all of them", end.at_fault);
+    return end;
+  }
+  if (const auto where = where_all_are(records()); !where.empty())
+    end.error.message += ": " + where;
+  return end;
+}
+
+// Of two ranks, each is as much cut off as the other.
+bool Inquest::is_cut_off() const {
+  if (endpoint_.size() == 2 || endpoint_.loss()->saw_death) return false;
+  for (int rank = 0; rank < endpoint_.size(); ++rank)
+    if (rank != endpoint_.rank() && is_heard(rank)) return false;
+  return true;
+}
+
+std::vector<int> Inquest::silent() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < endpoint_.size(); ++rank)
+    if (!is_heard(rank) && !endpoint_.parted(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string Inquest::where_all_are(const FlightGroup& group) const {
   std::vector<std::string> parts;
-  add_silent(parts);
+  const auto quiet = silent();
+  for (std::size_t i = 0; i < std::min(quiet.size(), kNamedRanks); ++i)
+    parts.push_back(format("{} does not answer: it is stopped, hung or cut off",
+                           text(endpoint_.peer(quiet[i]))));
+  if (quiet.size() > kNamedRanks)
+    parts.push_back(format("neither do {} more", quiet.size() - kNamedRanks));
   if (auto words = holdup_of(group, std::chrono::system_clock::now()); !words.empty())
     parts.push_back(std::move(words));
-  if (parts.empty()) return cause.message;
-  const auto where = joined(parts, "; ");
-  return cause.code == Code::timeout ? format("{}; {}", where, cause.message)
-                                     : format("{}: {}", cause.message, where);
+  return joined(parts, "; ");
 }
 
 FlightGroup Inquest::records() const {
   FlightGroup group;
   group.size = endpoint_.size();
+  group.members = endpoint_.members().ranks;
   for (int rank = 0; rank < endpoint_.size(); ++rank) {
     if (!is_heard(rank)) continue;
     const auto& testimony = rank == endpoint_.rank() ? own_ : *endpoint_.testimony(rank);
     auto log = parse_flight(std::as_bytes(std::span(testimony)));
     // A record that is damaged, or another's, says nothing.
-    if (!log || log->rank != rank) continue;
+    if (!log || log->rank != endpoint_.number_of(rank)) continue;
     log->process = endpoint_.parted(rank) ? ProcessState::ended : ProcessState::runs;
-    group.name = log->group;
+    group.name = log->name;
     group.logs.push_back(*std::move(log));
   }
   return group;
-}
-
-void Inquest::add_silent(std::vector<std::string>& parts) const {
-  int silent = 0;
-  for (int rank = 0; rank < endpoint_.size(); ++rank) {
-    if (is_heard(rank) || endpoint_.parted(rank) || ++silent > kNamedRanks) continue;
-    parts.push_back(
-        format("{} does not answer: it is stopped, hung or cut off", text(endpoint_.peer(rank))));
-  }
-  if (silent > kNamedRanks) parts.push_back(format("neither do {} more", silent - kNamedRanks));
 }
 
 }  // namespace lockstep

@@ -155,7 +155,8 @@ Result<void> PointToPoint::match(int peer, const Offer& offer, RecvCall call) {
   if (offer.bytes != call.buffer.size()) {
     Error error{Code::invalid,
                 format("rank {} receives {} bytes with tag {} from rank {}, which sends {}",
-                       endpoint_.rank(), call.buffer.size(), call.tag, peer, offer.bytes)};
+                       endpoint_.number_of(endpoint_.rank()), call.buffer.size(), call.tag,
+                       endpoint_.number_of(peer), offer.bytes)};
     end(call, error, 0);
     return error;
   }
@@ -306,8 +307,8 @@ Result<void> PointToPoint::check() const {
     error = gone ? Error{Code::peer_lost,
                          format("{} left the group during a {}",
                                 call.peer == kAnyPeer ? "all other ranks" : peer, what)}
-                 : Error{Code::timeout,
-                         format("rank {} waited in vain for its {}", endpoint_.rank(), what)};
+                 : Error{Code::timeout, format("rank {} waited too long for its {}",
+                                               endpoint_.number_of(endpoint_.rank()), what)};
   });
   if (error) return std::move(*error);
   return {};
@@ -337,11 +338,12 @@ void PointToPoint::fail_all(const Error& error) {
 
 template <class Call>
 void PointToPoint::fail(const Call& call, const char* verb, std::size_t moved, const Error& error) {
-  const auto peer = call.peer == kAnyPeer ? "any rank" : format("rank {}", call.peer);
+  const auto peer =
+      call.peer == kAnyPeer ? "any rank" : format("rank {}", endpoint_.number_of(call.peer));
   end(call,
-      Error{error.code,
-            format("{}; rank {} was in a {} {} (tag {}, {} of {} bytes moved)", error.message,
-                   endpoint_.rank(), verb, peer, call.tag, moved, call.buffer.size())},
+      Error{error.code, format("{}; rank {} was in a {} {} (tag {}, {} of {} bytes moved)",
+                               error.message, endpoint_.number_of(endpoint_.rank()), verb, peer,
+                               call.tag, moved, call.buffer.size())},
       moved);
 }
 

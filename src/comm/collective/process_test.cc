@@ -12,7 +12,9 @@
 
 #include "base/fd.h"
 #include "comm/collective/communicator.h"
+#include "comm/fabric/cut_connections_for_test.h"
 #include "comm/flight/label.h"
+#include "comm/group/fault.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/server.h"
 
@@ -52,6 +54,7 @@ class Ranks {
     Communicator& comm;
     int report;  // write_line here
     int orders;  // read_line from here
+    std::uint16_t meeting_port;
   };
   using Body = std::function<void(Self)>;
 
@@ -97,7 +100,7 @@ class Ranks {
                                       .network = {.address = "127.0.0.1"}},
                                      **client);
     write_line(report, comm ? "met" : comm.error().message);
-    if (comm) body({**comm, report, orders});
+    if (comm) body({**comm, report, orders, port});
     comm.value().reset();
     write_line(report, "left");
     ::_exit(0);
@@ -136,7 +139,82 @@ void exchange_twice(Communicator& comm, int peer) {
   }
 }
 
-class Processes : public testing::TestWithParam<std::vector<std::string>> {};
+class Processes : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  // A death is seen within a host only; `who` begins with "rank 2 (host".
+  static std::string loss_of(const std::string& who) {
+    const bool whole = who.ends_with(")");
+    if (GetParam() == kThreeHosts) return "lost the connection to " + who;
+    return whole ? who + " died" : who;
+  }
+};
+
+// Tells what the library tells an agent, in lines.
+void report_faults_to(int report) {
+  listen_to_faults([report](const GroupFault& fault) {
+    const bool lost = fault.kind == GroupFault::Kind::connection_lost;
+    write_line(report, format("fault: {} {}", lost ? "connection_lost" : "timed_out", fault.rank));
+  });
+}
+
+TEST_P(Processes, ACutConnectionIsNoDeathAndAllNameTheRankThatIsCutOff) {
+  Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    auto buffer = zeros(1 << 16);
+    (void)self.comm.all_reduce(buffer, DataType::int32, ReduceOp::max).wait();
+    report_faults_to(self.report);
+    write_line(self.report, "ready");
+    auto pending = self.comm.rank() == 2 ? Pending::finished({}) : self.comm.barrier();
+    if (self.comm.rank() == 2) {
+      read_line(self.orders, 60s);
+      cut_connections(self.meeting_port);
+      pending = self.comm.barrier();
+    }
+    const auto result = words(pending.wait());
+    write_line(self.report, result);
+    if (self.comm.rank() == 2) read_line(self.orders, 60s);  // lives on
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_EQ(ranks.report(rank), "met");
+    ASSERT_EQ(ranks.report(rank), "ready");
+  }
+  ranks.order(2, "cut");
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ranks.report(rank), "fault: connection_lost 2");
+    const auto error = ranks.report(rank);
+    EXPECT_TRUE(contains(error, "peer_lost: lost the connection to rank ")) << error;
+    EXPECT_FALSE(contains(error, "died")) << error;
+    if (rank == 2)
+      EXPECT_TRUE(contains(error, "no other rank answers: rank 2 is cut off")) << error;
+    else
+      EXPECT_TRUE(contains(error, format("lost the connection to rank 2 (host {}, pid {})",
+                                         GetParam()[2], ranks.pid(2))))
+          << error;
+  }
+}
+
+TEST_P(Processes, ATimeOutIsToldAsTheFaultOfTheRankThatIsLate) {
+  Ranks ranks(GetParam(), 1s, [](Ranks::Self self) {
+    report_faults_to(self.report);
+    (void)self.comm.barrier().wait();
+    if (self.comm.rank() != 1) (void)self.comm.barrier().wait();
+    if (self.comm.rank() == 1) read_line(self.orders, 60s);
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.report(rank), "fault: timed_out 1");
+}
+
+TEST_P(Processes, ARankThatLeavesIsNoFaultOfTheNetwork) {
+  Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
+    report_faults_to(self.report);
+    if (self.comm.rank() != 1) write_line(self.report, words(self.comm.barrier().wait()));
+  });
+  for (int rank = 0; rank < 3; ++rank) ASSERT_EQ(ranks.report(rank), "met");
+  for (const int rank : {0, 2}) {
+    const auto error = ranks.report(rank);
+    EXPECT_TRUE(contains(error, "rank 1 (host")) << error;
+    EXPECT_TRUE(contains(error, "left the group")) << error;
+  }
+}
 
 TEST_P(Processes, AKilledPeerEndsAPendingCollectiveLongBeforeTheTimeOutAndIsNamed) {
   Ranks ranks(GetParam(), 60s, [](Ranks::Self self) {
@@ -160,12 +238,12 @@ TEST_P(Processes, AKilledPeerEndsAPendingCollectiveLongBeforeTheTimeOutAndIsName
     const auto error = ranks.report(rank);
     EXPECT_TRUE(contains(error, "peer_lost")) << error;
     EXPECT_TRUE(
-        contains(error, format("rank 2 (host {}, pid {}) died", GetParam()[2], ranks.pid(2))))
+        contains(error, loss_of(format("rank 2 (host {}, pid {})", GetParam()[2], ranks.pid(2)))))
         << error;
     EXPECT_TRUE(
         contains(error, format("rank {} was in all_reduce #2 (float32 sum, 1048576 bytes)", rank)))
         << error;
-    EXPECT_TRUE(contains(ranks.report(rank), "died"));  // the first cause, for later calls
+    EXPECT_TRUE(contains(ranks.report(rank), "rank 2"));  // the first cause, for later calls
   }
 }
 
@@ -184,7 +262,7 @@ TEST_P(Processes, AKilledPeerEndsAPendingReceive) {
   ranks.signal(1, SIGKILL);
   const auto error = ranks.report(0);
   EXPECT_TRUE(contains(error, "rank 1 (host")) << error;
-  EXPECT_TRUE(contains(error, "died: rank 0 waits for the send of rank 1 with tag 5")) << error;
+  EXPECT_TRUE(contains(error, ": rank 0 waits for the send of rank 1 with tag 5")) << error;
   EXPECT_TRUE(
       contains(error, "; rank 0 was in a recv from rank 1 (tag 5, 0 of 100000 bytes moved)"))
       << error;
@@ -272,7 +350,7 @@ TEST(Process, APipelineThatHangsNamesTheSendThatIsMissing) {
   const auto later = words_of_all(ranks);
   EXPECT_TRUE(contains(later, "rank 2 waits for the send of rank 1 with tag 5 for stage.1"))
       << later;
-  EXPECT_TRUE(contains(later, "rank 1 waits for nobody, last seen")) << later;
+  EXPECT_TRUE(contains(later, "rank 1 waits for no rank, last seen")) << later;
 }
 
 TEST_P(Processes, CallsThatDoNotMatchAreNamedWithTheirRanks) {
@@ -316,8 +394,7 @@ TEST_P(Processes, AForkedChildDoesNotKeepADeadRankAlive) {
   ranks.signal(2, SIGKILL);
   for (const int rank : {0, 1}) {
     const auto error = ranks.report(rank);
-    EXPECT_TRUE(contains(error, "rank 2")) << error;
-    EXPECT_TRUE(contains(error, "died")) << error;
+    EXPECT_TRUE(contains(error, loss_of("rank 2 (host"))) << error;
   }
   EXPECT_EQ(::kill(worker, SIGKILL), 0) << "the worker was to outlive its rank";
 }

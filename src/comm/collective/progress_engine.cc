@@ -15,6 +15,7 @@
 #include "comm/choice/pieces.h"
 #include "comm/collective/carry_out.h"
 #include "comm/collective/flight_call.h"
+#include "comm/group/fault.h"
 
 namespace lockstep {
 namespace {
@@ -62,6 +63,18 @@ std::vector<Link*> links_in_host(Endpoint& endpoint, const HostShare& share) {
   return links;
 }
 
+// " of shard 1: ranks 2, 3"; nothing of the world.
+std::string in_group(const Members& members) {
+  return members.name == "world" ? "" : " of " + text(members);
+}
+
+// Of a collective; the root is told by its number in the run, too.
+std::string words_of(Header call, const Members& members) {
+  if (call.root >= 0 && call.root < std::ssize(members.ranks))
+    call.root = members.number_of(call.root);
+  return call_text(call);
+}
+
 Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
 
 // Who brings messages on should run as soon as one has come, also beside threads that compute on
@@ -103,9 +116,9 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
       elsewhere_(elsewhere(*endpoint_)),
       piece_bytes_(piece_bytes_in(*endpoint_, costs)),
       costs_(costs),
-      recorder_(
-          {endpoint_->rank(), endpoint_->size(), group, endpoint_->peer(endpoint_->rank()).host_id},
-          flight_names()),
+      recorder_({endpoint_->rank(), endpoint_->members(), group,
+                 endpoint_->peer(endpoint_->rank()).host_id},
+                flight_names()),
       chooser_(shape_of(endpoint_->hosts()), forced, costs, piece_bytes_),
       point_to_point_(*endpoint_, recorder_),
       spinning_(kSpins, kSpinsOnSharedCore) {
@@ -288,8 +301,8 @@ Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
 Result<void> ProgressEngine::end_of(const Header& call, const Result<void>& done) const {
   if (done || stop_seen_) return done;
   return Error{done.error().code,
-               format("{}; rank {} was in {}, {} bytes had come", done.error().message, rank(),
-                      call_text(call), received_bytes_)};
+               format("{}; rank {} was in {}{}, {} bytes had come", done.error().message, number(),
+                      words_of(call, endpoint_->members()), in_group(endpoint_->members()), received_bytes_)};
 }
 
 // Read from the clock when a wait turns out to be one, so that short calls do not pay for it.
@@ -453,8 +466,9 @@ void ProgressEngine::release(int peer) { endpoint_->link(peer).release(Lane::col
 Result<void> ProgressEngine::check_call(int peer, const Header& header) const {
   if (same_call(header, current_)) return {};
   return Error{Code::invalid,
-               format("the ranks' calls do not match: rank {} called {}, {} called {}", rank(),
-                      call_text(current_), text(endpoint_->peer(peer)), call_text(header))};
+               format("the ranks' calls do not match: rank {} called {}, {} called {}", number(),
+                      words_of(current_, endpoint_->members()), text(endpoint_->peer(peer)),
+                      words_of(header, endpoint_->members()))};
 }
 
 Result<void> ProgressEngine::check_message(int peer, const Header& header, std::size_t piece,
@@ -468,20 +482,32 @@ Result<void> ProgressEngine::check_message(int peer, const Header& header, std::
 }
 
 Error ProgressEngine::missed(int peer, bool in_time, std::string_view what) const {
-  const auto who = text(endpoint_->peer(peer));
-  if (in_time) return {Code::peer_lost, format("{} left the group", who)};
-  return {Code::timeout, format("rank {} waited {} for {} {}", rank(), text(timeout_), who, what)};
+  const auto name = text(endpoint_->peer(peer));
+  if (in_time)
+    return {Code::peer_lost, format("{} left the group while others were in a call", name)};
+  return {Code::timeout,
+          format("rank {} waited {} for {} {}", number(), text(timeout_), name, what)};
 }
 
 Error ProgressEngine::conclude(const Error& cause) {
-  if (stop_seen_) return cause;  // who leaves tells so by leaving
+  if (stop_seen_) return cause;  // a rank that leaves tells so by leaving
   if (concluded_) return *concluded_;
   record_wait();
-  if (abort_seen_) endpoint_->tell_giving_up(cause);
-  concluded_ = abort_seen_            ? cause
-               : endpoint_->verdict() ? *endpoint_->verdict()
-                                      : Inquest(*endpoint_, recorder_).hold(cause);
+  if (abort_seen_) endpoint_->tell_giving_up({cause});
+  const auto end = abort_seen_            ? GroupEnd{cause}
+                   : endpoint_->verdict() ? *endpoint_->verdict()
+                                          : Inquest(*endpoint_, recorder_).hold(cause);
+  concluded_ = end.error;
+  if (!abort_seen_) tell_of_fault(end);
   return *concluded_;
+}
+
+// A rank that left in order is at no fault of the network: then there is no rank at fault.
+void ProgressEngine::tell_of_fault(const GroupEnd& end) const {
+  if (end.error.code == Code::timeout)
+    tell_fault({GroupFault::Kind::timed_out, end.at_fault, end.error.message});
+  if (end.error.code == Code::peer_lost && end.at_fault >= 0)
+    tell_fault({GroupFault::Kind::connection_lost, end.at_fault, end.error.message});
 }
 
 void ProgressEngine::break_down(const Error& error) {

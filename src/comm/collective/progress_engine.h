@@ -117,6 +117,8 @@ class ProgressEngine : private Exchange {
   void record_wait();
   // What all ranks are to say of a failure. The first one ends everything.
   Error conclude(const Error& cause);
+  void tell_of_fault(const GroupEnd& end) const;
+  int number() const { return endpoint_->number_of(rank()); }
   void break_down(const Error& error);
   void leave();
   template <class Call>

@@ -2,7 +2,10 @@
 
 #include <charconv>
 
+#include <sys/socket.h>
+
 #include "base/format.h"
+#include "base/processes.h"
 #include "comm/rendezvous/frame.h"
 
 namespace lockstep {
@@ -11,6 +14,7 @@ namespace {
 // A notice is small; a lifeline whose kernel buffer is full for so long has no reader.
 constexpr auto kTellBound = std::chrono::milliseconds(200);
 constexpr std::size_t kReasonLimit = 4096;
+constexpr auto kDeath = "died";
 
 template <class Number>
 Result<Number> parse_number(std::string_view digits) {
@@ -22,9 +26,11 @@ Result<Number> parse_number(std::string_view digits) {
 }
 
 std::string error_frame(std::string_view kind, const Notice& notice) {
-  return join_fields({std::string(kind), std::to_string(static_cast<int>(notice.error.code)),
-                      join_fields({notice.error.message.substr(0, kReasonLimit),
-                                   notice.testimony.substr(0, kTestimonyLimit)})});
+  const auto& [error, at_fault, saw_death] = notice.end;
+  return join_fields({std::string(kind), std::to_string(static_cast<int>(error.code)),
+                      join_fields({error.message.substr(0, kReasonLimit),
+                                   notice.testimony.substr(0, kTestimonyLimit),
+                                   std::to_string(at_fault), saw_death ? kDeath : ""})});
 }
 
 std::string to_frame(const Notice& notice) {
@@ -51,8 +57,10 @@ Result<Notice> parse_error_notice(Notice::Kind kind, const std::vector<std::stri
   const auto code = TRY(parse_number<int>(fields[1]));
   if (code < 0 || code > static_cast<int>(Code::internal))
     return Error{Code::corrupt, "a peer sent an unknown kind of error"};
-  auto rest = TRY(split_fields(fields[2], 2));
-  return Notice{kind, {}, Error{static_cast<Code>(code), std::move(rest[0])}, std::move(rest[1])};
+  auto rest = TRY(split_fields(fields[2], 4));
+  const auto at_fault = TRY(parse_number<int>(rest[2]));
+  GroupEnd end{{static_cast<Code>(code), std::move(rest[0])}, at_fault, rest[3] == kDeath};
+  return Notice{kind, {}, std::move(end), std::move(rest[1])};
 }
 
 Result<Notice> parse_notice(std::string_view frame) {
@@ -60,11 +68,11 @@ Result<Notice> parse_notice(std::string_view frame) {
   if (fields[0] == "leaving") {
     const auto first = TRY(parse_number<std::uint64_t>(fields[1]));
     const auto second = TRY(parse_number<std::uint64_t>(fields[2]));
-    return Notice{Notice::Kind::leaving, {first, second}, {}};
+    return Notice{Notice::Kind::leaving, {first, second}};
   }
-  if (fields[0] == "may leave") return Notice{Notice::Kind::may_leave, {}, {}};
-  if (fields[0] == "together") return Notice{Notice::Kind::together, {}, {}};
-  if (fields[0] == "apart") return Notice{Notice::Kind::apart, {}, {}};
+  if (fields[0] == "may leave") return Notice{Notice::Kind::may_leave};
+  if (fields[0] == "together") return Notice{Notice::Kind::together};
+  if (fields[0] == "apart") return Notice{Notice::Kind::apart};
   if (fields[0] == "failing") return parse_error_notice(Notice::Kind::failing, fields);
   if (fields[0] == "verdict") return parse_error_notice(Notice::Kind::verdict, fields);
   if (fields[0] == "gave up") return parse_error_notice(Notice::Kind::gave_up, fields);
@@ -74,7 +82,7 @@ Result<Notice> parse_notice(std::string_view frame) {
 }  // namespace
 
 std::string text(const Peer& peer) {
-  return format("rank {} (host {}, pid {})", peer.rank, peer.host_id, peer.pid);
+  return format("rank {} (host {}, pid {})", peer.number, peer.host_id, peer.pid);
 }
 
 std::string to_frame(const Peer& peer) {
@@ -84,7 +92,24 @@ std::string to_frame(const Peer& peer) {
 Result<Peer> parse_peer(std::string_view frame) {
   const auto fields = TRY(split_fields(frame, 3));
   const auto rank = TRY(parse_number<int>(fields[0]));
-  return Peer{rank, fields[1], TRY(parse_number<std::int64_t>(fields[2]))};
+  return Peer{rank, fields[1], TRY(parse_number<std::int64_t>(fields[2])), rank};
+}
+
+PeerProcess::PeerProcess(const Socket& socket) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  const bool known = ::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+  if (!known || peer.pid <= 0) return;
+  const auto process = find_process(peer.pid);
+  if (!process) return;
+  pid_ = peer.pid;
+  started_ = process->started;
+}
+
+bool PeerProcess::has_ended() const {
+  if (pid_ == 0) return false;
+  const auto process = find_process(pid_);
+  return !process || process->started != started_ || process->is_ending;
 }
 
 void Lifeline::tell(const Notice& notice) {
@@ -112,7 +137,7 @@ std::optional<Notice> Lifeline::hear() {
 
 Notice Lifeline::end() {
   over_ = true;
-  return {left_ ? Notice::Kind::closed : Notice::Kind::died, {}, {}};
+  return {left_ ? Notice::Kind::closed : Notice::Kind::lost};
 }
 
 }  // namespace lockstep

@@ -6,8 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "comm/rendezvous/frame.h"
@@ -24,8 +27,8 @@ class LifelineTest : public testing::Test {
   void connect() {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    line = std::make_unique<Lifeline>(Socket(Fd(ends[0])), Peer{1, "b", 77});
-    other = std::make_unique<Lifeline>(Socket(Fd(ends[1])), Peer{0, "a", 76});
+    line = std::make_unique<Lifeline>(Socket(Fd(ends[0])), Peer{1, "b", 77, 1});
+    other = std::make_unique<Lifeline>(Socket(Fd(ends[1])), Peer{0, "a", 76, 0});
   }
   void send(const std::string& bytes) {
     ASSERT_TRUE(other->socket().send_all(std::as_bytes(std::span(bytes)),
@@ -37,19 +40,21 @@ class LifelineTest : public testing::Test {
 
 TEST_F(LifelineTest, BringsWhatWasToldInItsOrder) {
   const std::string testimony("\0\x01 a record\xff", 12);
-  other->tell({Kind::failing, {}, {Code::timeout, "rank 1 waited"}, testimony});
-  other->tell({Kind::verdict, {}, {Code::invalid, "the calls do not match"}});
-  other->tell({Kind::leaving, {3, 1ULL << 60}, {}});
+  other->tell({Kind::failing, {}, {{Code::timeout, "rank 1 waited"}, 7, true}, testimony});
+  other->tell({Kind::verdict, {}, {{Code::invalid, "the calls do not match"}}});
+  other->tell({Kind::leaving, {3, 1ULL << 60}});
   const auto failing = line->hear();
   ASSERT_TRUE(failing);
   EXPECT_EQ(failing->kind, Kind::failing);
-  EXPECT_EQ(failing->error.code, Code::timeout);
-  EXPECT_EQ(failing->error.message, "rank 1 waited");
+  EXPECT_EQ(failing->end.error.code, Code::timeout);
+  EXPECT_EQ(failing->end.error.message, "rank 1 waited");
+  EXPECT_EQ(failing->end.at_fault, 7);
+  EXPECT_TRUE(failing->end.saw_death);
   EXPECT_EQ(failing->testimony, testimony);
   const auto verdict = line->hear();
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind, Kind::verdict);
-  EXPECT_EQ(verdict->error.message, "the calls do not match");
+  EXPECT_EQ(verdict->end.error.message, "the calls do not match");
   const auto leaving = line->hear();
   ASSERT_TRUE(leaving);
   EXPECT_EQ(leaving->sent[1], 1ULL << 60);
@@ -64,11 +69,11 @@ TEST_F(LifelineTest, BringsWhatWasToldInItsOrder) {
 TEST_F(LifelineTest, CutsWhatIsTooLongAndBringsIt) {
   other->tell({Kind::failing,
                {},
-               {Code::timeout, std::string(10'000, 'x')},
+               {{Code::timeout, std::string(10'000, 'x')}},
                std::string(2 * kTestimonyLimit, 'y')});
   const auto failing = line->hear();
   ASSERT_TRUE(failing);
-  EXPECT_EQ(failing->error.message.size(), 4096u);
+  EXPECT_EQ(failing->end.error.message.size(), 4096u);
   EXPECT_EQ(failing->testimony.size(), kTestimonyLimit);
 }
 
@@ -77,9 +82,10 @@ TEST_F(LifelineTest, EndsWithWhatIsNoNotice) {
       framed(""),
       framed("garbage"),
       framed(join_fields({"failing", "0", "no fields"})),
-      framed(join_fields({"failing", "99", join_fields({"why", ""})})),
-      framed(join_fields({"verdict", "-1", join_fields({"why", ""})})),
-      framed(join_fields({"gave up", "x", join_fields({"why", ""})})),
+      framed(join_fields({"failing", "99", join_fields({"why", "", "-1", ""})})),
+      framed(join_fields({"verdict", "-1", join_fields({"why", "", "-1", ""})})),
+      framed(join_fields({"gave up", "x", join_fields({"why", "", "-1", ""})})),
+      framed(join_fields({"verdict", "3", join_fields({"why", "", "rank 1", ""})})),
       framed(join_fields({"leaving", "1", "many"})),
       framed(join_fields({"bless", "", ""})),
       std::string("\xff\xff\xff\xff", 4),
@@ -90,9 +96,34 @@ TEST_F(LifelineTest, EndsWithWhatIsNoNotice) {
     send(frame);
     const auto end = line->hear();
     ASSERT_TRUE(end);
-    EXPECT_EQ(end->kind, Kind::died);
+    EXPECT_EQ(end->kind, Kind::lost);
     EXPECT_TRUE(line->over());
   }
+}
+
+TEST(PeerProcess, HasEndedOnlyWhenItIsNoMore) {
+  int called[2];
+  ASSERT_EQ(::pipe2(called, O_CLOEXEC), 0);
+  const auto name = "@lockstep-test-" + std::to_string(::getpid());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    const auto listener = Listener::unix_socket(name);
+    [[maybe_unused]] const auto wrote = ::write(called[1], "l", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(called[0], &byte, 1), 1);
+  const auto socket = Socket::connect_unix(name, Deadline::after(std::chrono::seconds(10)));
+  ASSERT_TRUE(socket);
+  const PeerProcess peer(*socket);
+  EXPECT_FALSE(peer.has_ended());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(peer.has_ended());
+  EXPECT_FALSE(PeerProcess(Socket()).has_ended()) << "none is known";
+  ::close(called[0]);
+  ::close(called[1]);
 }
 
 }  // namespace

@@ -12,11 +12,13 @@ class Transport {
   virtual ~Transport() = default;
 
   // Takes what has come and sends what was waiting. Often, or when wait_fd() says so. `peer_lost`
-  // when the connection to a peer failed.
+  // with the reason when the connection to a peer, failed_peer(), failed.
   virtual Result<void> poll() = 0;
   // The same for who waits for a peer's next message for a collective, which may come at any
   // moment: looks there only, where that is cheaper. Not instead of poll(), which others need.
   virtual Result<void> poll_for(int /*peer*/) { return poll(); }
+  // Of the last `peer_lost`; -1: unknown.
+  virtual int failed_peer() const = 0;
   // The peer has left in order: nothing is sent to it any more, and its errors are none.
   virtual void forget(int peer) = 0;
   // Nothing more will come from a peer that has left.

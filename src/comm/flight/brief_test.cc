@@ -43,7 +43,7 @@ class FlightBrief : public testing::Test {
     return all;
   }
 
-  FlightRecorder recorder{{1, 4, "world", "host-a"}, {kOperations, {}, {}}};
+  FlightRecorder recorder{{1, Members::world(4), "world", "host-a"}, {kOperations, {}, {}}};
 };
 
 TEST_F(FlightBrief, HasTheNewestCollectivesInTheirOrder) {

@@ -56,12 +56,14 @@ struct Header {
   Moment<Word> first;           // when the record began
   Moment<Word> latest;          // renewed now and then, which makes the rate more exact
   Word dropped;                 // operations for which there was no room
-  char group[128];
+  char group[128];              // unlike that of any other group of the run
   char host[128];
   char pid_space[64];  // where the pid means this process: the boot and the namespace
   Names operations;
   Names types;
   Names reductions;
+  char name[128];      // of the group, for people
+  char members[1024];  // ranks of the run, by rank in the group, as runs; empty: they do not fit
 };
 
 template <class Word>

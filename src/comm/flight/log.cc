@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "base/processes.h"
 #include "comm/flight/process_identity.h"
 
 namespace lockstep {
@@ -119,37 +120,41 @@ bool read_times(const Timeline& timeline, const PlainSlot& slot, FlightOperation
          read_time(timeline, slot.ended, operation.ended);
 }
 
-// False when its numbers are none that a recorder writes.
-bool read_ranks(const PlainHeader& header, const PlainSlot& slot, const Timeline& timeline,
+using Ranks = std::vector<int>;  // numbers in the run, by rank in the group
+
+// False when its numbers are none that a recorder writes. A send's or recv's root is its tag.
+bool read_ranks(const Ranks& members, const PlainSlot& slot, const Timeline& timeline,
                 FlightOperation& operation) {
   const auto root = static_cast<std::int32_t>(slot.codes >> 32);
   const auto peer = static_cast<std::int32_t>(slot.peers & 0xffffffff);
   const auto waited_for = static_cast<std::int32_t>(slot.peers >> 32);
-  if (peer >= header.size || peer < kAnyPeer || waited_for >= header.size) return false;
-  if (root >= 0) operation.root = root;
-  if (peer >= 0 || peer == kAnyPeer) operation.peer = peer;
+  const auto size = static_cast<std::int32_t>(members.size());
+  const auto number = [&](std::int32_t rank) { return members[static_cast<std::size_t>(rank)]; };
+  if (peer >= size || peer < kAnyPeer || waited_for >= size) return false;
+  if (peer >= 0 || peer == kAnyPeer) operation.peer = peer >= 0 ? number(peer) : kAnyPeer;
+  if (root >= 0) operation.root = operation.peer || root >= size ? root : number(root);
   if (waited_for < 0 || operation.state == FlightState::done) return true;
   const auto since = timeline.at(slot.waiting_since);
   if (!since) return false;
-  operation.wait = {waited_for, words_of(slot.purpose, sizeof slot.purpose), *since};
+  operation.wait = {number(waited_for), words_of(slot.purpose, sizeof slot.purpose), *since};
   return true;
 }
 
 // Nothing of a peer that is none, or of longer than the operation took.
-std::optional<FlightPeerTime> peer_time(const PlainHeader& header, const Timeline& timeline,
+std::optional<FlightPeerTime> peer_time(const Ranks& members, const Timeline& timeline,
                                         std::uint64_t peer, std::uint64_t ticks, Nanoseconds took) {
-  if (peer == 0 || peer > static_cast<std::uint64_t>(header.size)) return std::nullopt;
+  if (peer == 0 || peer > members.size()) return std::nullopt;
   const auto span = timeline.span(ticks);
   if (!span || *span > took) return std::nullopt;
-  return FlightPeerTime{static_cast<int>(peer - 1), *span};
+  return FlightPeerTime{members[peer - 1], *span};
 }
 
-void read_peer_times(const PlainHeader& header, const PlainSlot& slot, const Timeline& timeline,
+void read_peer_times(const Ranks& members, const PlainSlot& slot, const Timeline& timeline,
                      FlightOperation& operation) {
   if (operation.state != FlightState::done || !operation.is_collective()) return;
   const auto took = *operation.ended - *operation.started;
   const auto time = [&](std::uint64_t peer, std::uint64_t ticks) {
-    return peer_time(header, timeline, peer, ticks, took);
+    return peer_time(members, timeline, peer, ticks, took);
   };
   operation.to_take = time(slot.waiting_since & 0xffffffff, slot.purpose[0]);
   operation.to_send = time(slot.waiting_since >> 32, slot.purpose[1]);
@@ -164,8 +169,8 @@ bool agrees(const FlightOperation& operation) {
          was_started == (operation.state != FlightState::queued);
 }
 
-std::optional<FlightOperation> read_slot(const PlainHeader& header, const Timeline& timeline,
-                                         const PlainSlot& slot) {
+std::optional<FlightOperation> read_slot(const PlainHeader& header, const Ranks& members,
+                                         const Timeline& timeline, const PlainSlot& slot) {
   const auto code = [&](int place) { return static_cast<std::uint8_t>(slot.codes >> (8 * place)); };
   if (code(0) > static_cast<std::uint8_t>(FlightState::failed)) return std::nullopt;
   if (slot.bytes > INT64_MAX || slot.came > INT64_MAX) return std::nullopt;
@@ -179,8 +184,8 @@ std::optional<FlightOperation> read_slot(const PlainHeader& header, const Timeli
   operation.bytes = Bytes(static_cast<std::int64_t>(slot.bytes));
   operation.came = Bytes(static_cast<std::int64_t>(slot.came));
   if (!read_times(timeline, slot, operation) || !agrees(operation)) return std::nullopt;
-  if (!read_ranks(header, slot, timeline, operation)) return std::nullopt;
-  read_peer_times(header, slot, timeline, operation);
+  if (!read_ranks(members, slot, timeline, operation)) return std::nullopt;
+  read_peer_times(members, slot, timeline, operation);
   return operation;
 }
 
@@ -190,8 +195,9 @@ void read_slots(const PlainHeader& header, const Timeline& timeline,
   for (std::size_t i = 0; i < header.slots; ++i) {
     const auto slot = read_as<PlainSlot>(slot_bytes(bytes, i));
     if (slot.version == 0) continue;
-    auto operation = slot.version % 2 == 0 && slot.number != 0 ? read_slot(header, timeline, slot)
-                                                               : std::nullopt;
+    auto operation = slot.version % 2 == 0 && slot.number != 0
+                         ? read_slot(header, log.members, timeline, slot)
+                         : std::nullopt;
     if (operation)
       numbered.emplace_back(slot.number, *std::move(operation));
     else
@@ -199,6 +205,16 @@ void read_slots(const PlainHeader& header, const Timeline& timeline,
   }
   std::ranges::stable_sort(numbered, {}, &std::pair<std::uint64_t, FlightOperation>::first);
   for (auto& [number, operation] : numbered) log.operations.push_back(std::move(operation));
+}
+
+// Of a group whose members did not fit into the record, the numbers are those of the group.
+void read_members(const PlainHeader& header, FlightLog& log) {
+  auto members = parse_runs(words_of(header.members, sizeof header.members), header.size, kRanks);
+  log.name = words_of(header.name, sizeof header.name);
+  if (log.name.empty()) log.name = log.group;
+  if (!members && log.name != "world") log.name += " (ranks numbered within the group)";
+  log.members = members ? *std::move(members) : Members::world(header.size).ranks;
+  log.rank = log.members[static_cast<std::size_t>(header.rank)];
 }
 
 Result<void> check(const PlainHeader& header) {
@@ -301,9 +317,9 @@ Result<FlightLog> parse_flight(std::span<const std::byte> bytes) {
                  format("it has {} bytes, which is not {} operations", bytes.size(), header.slots)};
   const Timeline timeline = TRY(Timeline::of(header));
   FlightLog log;
-  log.rank = header.rank;
   log.size = header.size;
   log.group = words_of(header.group, sizeof header.group);
+  read_members(header, log);
   log.host = words_of(header.host, sizeof header.host);
   if (header.started_as > 0 && header.started_as <= kRanks)
     log.started_as = static_cast<int>(header.started_as - 1);
@@ -330,7 +346,10 @@ Result<FlightLog> read_flight_file(const fs::path& path) {
 
 ProcessState state_of_process(const FlightLog& log) {
   if (log.pid_space.empty() || log.pid_space != pid_space()) return ProcessState::unknown;
-  return process_start(log.pid) == log.process_start ? ProcessState::runs : ProcessState::ended;
+  const auto process = find_process(log.pid);
+  if (!process || process->started != log.process_start) return ProcessState::ended;
+  return process->state == 'T' || process->state == 't' ? ProcessState::stopped
+                                                        : ProcessState::runs;
 }
 
 bool is_flight_file(const fs::path& path) {

@@ -55,12 +55,15 @@ struct FlightOperation {
   bool under_way() const { return started && !ended; }
 };
 
-enum class ProcessState { unknown, runs, ended };
+enum class ProcessState { unknown, runs, stopped, ended };
 
+// All ranks in it, peers and roots too, are numbers in the run.
 struct FlightLog {
   int rank = 0;
-  int size = 1;
-  std::string group;
+  int size = 1;              // of the group
+  std::string group;         // unlike that of any other group of the run
+  std::string name;          // of the group, for people
+  std::vector<int> members;  // the group's ranks
   std::string host;
   std::optional<int> started_as;  // the rank with which its process was started, if that is known
   int pid = 0;

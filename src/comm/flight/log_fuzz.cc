@@ -8,7 +8,7 @@ namespace {
 
 std::string record() {
   constexpr std::string_view kNames[] = {"all_reduce", "recv"};
-  FlightRecorder recorder({1, 4, "world", "host-a"}, {kNames, kNames, kNames});
+  FlightRecorder recorder({1, {"shard 1", {2, 4, 6, 8}}, "g", "host-a"}, {kNames, kNames, kNames});
   const auto first = recorder.start({.sequence = 1, .bytes = 64, .type = 0});
   recorder.ended(first, true, 64);
   recorder.waiting(recorder.start({.sequence = 2, .bytes = 8}), 3, "to call it too", 0);

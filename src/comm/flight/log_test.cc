@@ -27,7 +27,7 @@ using PlainSlot = Slot<std::uint64_t>;
 constexpr std::string_view kOneOperation[] = {"all_reduce"};
 
 std::vector<std::byte> record_of(int operations) {
-  FlightRecorder recorder({1, 4, "world", "host-a"}, {kOneOperation, {}, {}});
+  FlightRecorder recorder({1, Members::world(4), "world", "host-a"}, {kOneOperation, {}, {}});
   for (int i = 1; i <= operations; ++i) {
     const auto ticket = recorder.start({.sequence = static_cast<std::uint64_t>(i), .bytes = 8});
     if (i % 3 == 0) recorder.waiting(ticket, 2, "to send data", 4);
@@ -59,6 +59,32 @@ FlightLog with_first_slot(Change change_it) {
   auto log = parse_flight(record);
   EXPECT_TRUE(log) << log.error().message;
   return *std::move(log);
+}
+
+TEST(FlightLog, NamesRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
+  FlightRecorder recorder({1, {"shards of replica 1", {4, 7, 9}}, "g1-2", "host-a"},
+                          {kOneOperation, {}, {}});
+  const auto ticket = recorder.start({.sequence = 1, .bytes = 8, .root = 0});
+  recorder.waiting(ticket, 2, "to send data", 4);
+  (void)recorder.start({.bytes = 8, .root = 1, .peer = 0});
+  const auto log = parse_flight(recorder.snapshot()).value();
+  EXPECT_EQ(log.rank, 7);
+  EXPECT_EQ(log.name, "shards of replica 1: ranks 4, 7, 9");
+  EXPECT_EQ(log.group, "g1-2");
+  EXPECT_EQ(log.members, (std::vector<int>{4, 7, 9}));
+  EXPECT_EQ(log.operations.at(0).root, 4);
+  EXPECT_EQ(log.operations.at(0).wait->peer, 9);
+  EXPECT_EQ(log.operations.at(1).peer, 4);
+  EXPECT_EQ(log.operations.at(1).root, 1) << "the tag of a send";
+}
+
+TEST(FlightLog, SaysSoWhereItDoesNotKnowTheNumbersInTheRun) {
+  Members scattered{"shards of replica 0", {}};
+  for (int i = 0; i < 400; ++i) scattered.ranks.push_back(i * i % 1009 + 2000 * (i % 2));
+  FlightRecorder recorder({3, scattered, "g", "host-a"}, {kOneOperation, {}, {}});
+  const auto log = parse_flight(recorder.snapshot()).value();
+  EXPECT_EQ(log.rank, 3);
+  EXPECT_THAT(log.name, HasSubstr("(ranks numbered within the group)"));
 }
 
 TEST(FlightLog, RefusesWhatIsNoRecordWithTheReason) {

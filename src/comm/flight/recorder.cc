@@ -116,8 +116,7 @@ void put(Names& place, std::span<const std::string_view> names) {
   for (std::size_t i = 0; i < names.size(); ++i) put(place[i], names[i]);
 }
 
-// The rank with which the process was started, plus one. After a recovery it has another in its
-// groups, and in a part of the world it always may.
+// The rank with which the process was started, plus one: agents know it by that.
 std::uint32_t started_as() {
   const auto variables = own_environment();
   const auto found = variables.find("RANK");
@@ -134,7 +133,7 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
   header.format = kFormat;
   header.slots = kSlots;
   header.rank = identity.rank;
-  header.size = identity.size;
+  header.size = static_cast<std::int32_t>(identity.members.ranks.size());
   header.pid = static_cast<std::uint32_t>(::getpid());
   header.started_as = started_as();
   header.process_start = process_start(::getpid());
@@ -145,22 +144,26 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
   put(header.operations, names.operations);
   put(header.types, names.types);
   put(header.reductions, names.reductions);
+  put(header.name, text(identity.members));
+  if (const auto runs = to_runs(identity.members.ranks); runs.size() < sizeof header.members)
+    put(header.members, runs);
   note(header.first, TickClock::get());
   for (std::size_t i = 0; i < kSlots; ++i)
     ::new (memory + kHeaderBytes + i * sizeof(SharedSlot)) SharedSlot();
 }
 
 FlightMemory make_memory(const FlightIdentity& identity, const FlightNames& names) {
+  const int number = identity.members.number_of(identity.rank);
   const auto fill_it = [&](std::byte* memory) { fill(memory, identity, names); };
   const auto variables = own_environment();
   if (const auto folder = variables.find(kFlightFolder);
       folder != variables.end() && !folder->second.empty()) {
     const auto path =
-        std::filesystem::path(folder->second) / flight_file_name(identity.rank, identity.group);
+        std::filesystem::path(folder->second) / flight_file_name(number, identity.group);
     auto memory = FlightMemory::in_file(path, kFileBytes, fill_it);
     if (memory) return *std::move(memory);
     LS_LOG(warning, "{}; the flight record of rank {} is kept in memory only",
-           memory.error().message, identity.rank);
+           memory.error().message, number);
   }
   auto memory = FlightMemory::alone(kFileBytes, fill_it);
   LS_CHECK(memory.has_value(), "no memory for a flight record");

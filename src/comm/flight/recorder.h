@@ -3,8 +3,8 @@
 // allocated, locked or waited for once it is there.
 //
 // Where LOCKSTEP_FLIGHT_DIR names a folder, the record lies in a file there, rank-R.GROUP.flight
-// (0600), which outlives the process however it ends; read it with `lockstep flight`. Otherwise it
-// is in memory only (snapshot()).
+// (0600, R is the number in the run), which outlives the process however it ends; read it with
+// `lockstep flight`. Otherwise it is in memory only (snapshot()).
 //
 // Threads. begin() and start() exclude each other; the engine calls them where it gives a call its
 // number, under its lock, so the record has the order of submission. started(), waiting(),
@@ -29,6 +29,7 @@
 #include "comm/flight/memory.h"
 #include "comm/flight/peer_waits.h"
 #include "comm/flight/ticks.h"
+#include "comm/group/members.h"
 
 namespace lockstep {
 
@@ -40,9 +41,9 @@ struct FlightNames {
 };
 
 struct FlightIdentity {
-  int rank = 0;
-  int size = 1;
-  std::string group;
+  int rank = 0;  // in the group
+  Members members;
+  std::string group;  // unlike that of any other group of the run
   std::string host;
 };
 

@@ -32,7 +32,7 @@ constexpr std::string_view kThreeOperations[] = {"all_reduce", "broadcast", "rec
 constexpr std::string_view kTypes[] = {"float32", "bfloat16"};
 constexpr std::string_view kReductions[] = {"sum", "max"};
 
-FlightIdentity rank_of_world(int rank) { return {rank, 4, "world", "host-a"}; }
+FlightIdentity rank_of_world(int rank) { return {rank, Members::world(4), "world", "host-a"}; }
 
 FlightRecorder recorder_of(int rank = 2) {
   return {rank_of_world(rank), {kThreeOperations, kTypes, kReductions}};

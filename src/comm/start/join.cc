@@ -70,7 +70,7 @@ Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const L
     if (deadline.passed())
       return Error{
           Code::timeout,
-          format("rank {} waited in vain for rank 0 to write {}: did it start, and is this "
+          format("rank {} waited too long for rank 0 to write {}: did it start, and is this "
                  "folder the same on its host? LOCKSTEP_MEETING_FOLDER names another one",
                  launch.rank, file.string())};
     std::this_thread::sleep_for(kLookPause);
@@ -153,6 +153,7 @@ Result<std::unique_ptr<Communicator>> Joined::group(const std::string& name,
   own.rank = static_cast<int>(found - ranks.begin());
   own.size = static_cast<int>(ranks.size());
   own.group = name;
+  own.members = Members::world(options->size).part({ranks.begin(), ranks.end()}, "");
   own.algorithm = algorithm;
   own.costs = world->costs();
   return Communicator::create(std::move(own), *meeting_place);

@@ -31,7 +31,7 @@ class RecordingRank {
     ::setenv(kFlightFolder, folder.c_str(), 1);
     ::setenv("RANK", std::to_string(started_as).c_str(), 1);
     recorder_ = std::make_unique<FlightRecorder>(
-        FlightIdentity{started_as % 2, 2, std::move(group), "host-a"},
+        FlightIdentity{started_as % 2, Members::world(2), std::move(group), "host-a"},
         FlightNames{kBarrierOnly, {}, {}});
     ::unsetenv("RANK");
     ::unsetenv(kFlightFolder);

@@ -28,9 +28,9 @@ class TwoRanks {
   explicit TwoRanks(const std::filesystem::path& folder) {
     ::setenv(kFlightFolder, folder.c_str(), 1);
     for (int rank = 0; rank < 2; ++rank)
-      recorders_.push_back(
-          std::make_unique<FlightRecorder>(FlightIdentity{rank, 2, "world", rank == 0 ? "a" : "b"},
-                                           FlightNames{kOneOperation, {}, {}}));
+      recorders_.push_back(std::make_unique<FlightRecorder>(
+          FlightIdentity{rank, Members::world(2), "world", rank == 0 ? "a" : "b"},
+          FlightNames{kOneOperation, {}, {}}));
     ::unsetenv(kFlightFolder);
   }
 

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// A failed connection is often the first sign of a death of which the lifeline tells a moment
+// A failed connection is often the first sign of a loss of which the lifeline tells a moment
 // later, and better.
 constexpr auto kDeathBound = std::chrono::milliseconds(500);
 constexpr auto kListenNap = std::chrono::milliseconds(1);
@@ -23,9 +23,12 @@ constexpr auto kNapLimit = std::chrono::seconds(60);
 
 }  // namespace
 
-Endpoint::Endpoint(Peer self, int size, Doorbell bell, Fd people)
-    : self_(std::move(self)), bell_(std::move(bell)), people_(std::move(people)) {
-  const auto count = static_cast<std::size_t>(size);
+Endpoint::Endpoint(Peer self, Members members, Doorbell bell, Fd people)
+    : self_(std::move(self)),
+      members_(std::move(members)),
+      bell_(std::move(bell)),
+      people_(std::move(people)) {
+  const auto count = members_.ranks.size();
   links_.resize(count);
   lifelines_.resize(count);
   gone_.resize(count);
@@ -67,7 +70,12 @@ Result<void> Endpoint::unless_it_left(Result<void> polled) {
     if (gone_ != gone_before) return {};  // it had left in order
     wait_for_events(Ears::deaf, kListenNap);
   }
-  return polled;
+  const int peer = transport_->failed_peer();
+  if (peer < 0) return polled;
+  Error error{Code::peer_lost, format("lost the connection to {}: {}", text(this->peer(peer)),
+                                      polled.error().message)};
+  keep_loss({error, number_of(peer), false});
+  return error;
 }
 
 Result<void> Endpoint::poll_all() {
@@ -112,20 +120,37 @@ Result<void> Endpoint::heard(int peer, Notice notice) {
       return {};
     case Notice::Kind::failing:
       testimonies_[index] = std::move(notice.testimony);
-      return befallen(std::move(notice.error));
+      if (notice.end.error.code == Code::peer_lost && notice.end.at_fault >= 0)
+        keep_loss(notice.end);
+      return befallen(std::move(notice.end.error));
     case Notice::Kind::verdict:
-      if (!verdict_) verdict_ = std::move(notice.error);
-      return befallen(*verdict_);
+      if (!verdict_) verdict_ = std::move(notice.end);
+      return befallen(verdict_->error);
     case Notice::Kind::gave_up:
-      if (!verdict_)
-        verdict_ =
-            Error{notice.error.code, format("rank {} gave up: {}", peer, notice.error.message)};
-      return befallen(*verdict_);
-    case Notice::Kind::died:
+      if (!verdict_) {
+        verdict_ = std::move(notice.end);
+        verdict_->error.message =
+            format("rank {} gave up: {}", number_of(peer), verdict_->error.message);
+      }
+      return befallen(verdict_->error);
+    case Notice::Kind::lost:
       gone_[index] = true;
-      return befallen({Code::peer_lost, format("{} died", text(lifeline.peer()))});
+      return befallen(lost(peer));
   }
   return {};
+}
+
+Error Endpoint::lost(int peer) {
+  const auto& lifeline = *lifelines_[static_cast<std::size_t>(peer)];
+  const bool died = lifeline.has_died();
+  const auto words = died ? format("{} died", text(lifeline.peer()))
+                          : format("lost the connection to {}", text(lifeline.peer()));
+  keep_loss({{Code::peer_lost, words}, number_of(peer), died});
+  return {Code::peer_lost, words};
+}
+
+void Endpoint::keep_loss(const GroupEnd& end) {
+  if (!loss_ || (end.saw_death && !loss_->saw_death)) loss_ = end;
 }
 
 void Endpoint::answer_leaving() {
@@ -135,7 +160,7 @@ void Endpoint::answer_leaving() {
       return links_[peer]->arrived(lane) >= leaving_[peer]->sent[static_cast<std::size_t>(lane)];
     });
     if (!all) continue;
-    lifelines_[peer]->tell({Notice::Kind::may_leave, {}, {}});
+    lifelines_[peer]->tell({Notice::Kind::may_leave});
     leaving_[peer].reset();
   }
 }
@@ -207,14 +232,14 @@ void Endpoint::tell_all(const Notice& notice) {
     if (lifeline) lifeline->tell(notice);
 }
 
-void Endpoint::tell_giving_up(const Error& error) { tell_all({Notice::Kind::gave_up, {}, error}); }
+void Endpoint::tell_giving_up(const GroupEnd& end) { tell_all({Notice::Kind::gave_up, {}, end}); }
 
-void Endpoint::tell_failing(const Error& cause, const std::string& testimony) {
+void Endpoint::tell_failing(const GroupEnd& cause, const std::string& testimony) {
   failing_ = true;
   tell_all({Notice::Kind::failing, {}, cause, testimony});
 }
 
-void Endpoint::tell_verdict(const Error& verdict) {
+void Endpoint::tell_verdict(const GroupEnd& verdict) {
   tell_all({Notice::Kind::verdict, {}, verdict});
 }
 
@@ -236,7 +261,7 @@ void Endpoint::start_leaving() {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
     lifelines_[static_cast<std::size_t>(peer)]->tell(
-        {Notice::Kind::leaving, {link(peer).sent(kLanes[0]), link(peer).sent(kLanes[1])}, {}});
+        {Notice::Kind::leaving, {link(peer).sent(kLanes[0]), link(peer).sent(kLanes[1])}});
   }
 }
 

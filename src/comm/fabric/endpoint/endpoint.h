@@ -30,6 +30,7 @@
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/host_share.h"
 #include "comm/fabric/transport.h"
+#include "comm/group/members.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
@@ -43,6 +44,7 @@ struct EndpointOptions {
   std::string host_id;
   Secret secret;
   std::string group;
+  Members members = {};  // empty: all ranks of a run
   Duration timeout{};
   NetworkOptions network;
   Crew* crew = nullptr;  // whose check() ends the meeting; its members are the peers
@@ -58,6 +60,9 @@ class Endpoint {
   int size() const { return static_cast<int>(links_.size()); }
   Link& link(int peer) { return *links_[static_cast<std::size_t>(peer)]; }
   const Peer& peer(int rank) const;
+  const Members& members() const { return members_; }
+  // The number in the run of a rank of the group, for messages.
+  int number_of(int rank) const { return members_.number_of(rank); }
   // The ranks of each host, ascending; hosts in the order of their lowest rank. Equal on all ranks.
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   // By what this rank reaches other hosts: "tcp over eth1"; empty when all ranks are on this one.
@@ -70,10 +75,10 @@ class Endpoint {
   bool gone(int peer) const {
     return gone_[static_cast<std::size_t>(peer)] && (!transport_ || transport_->is_drained(peer));
   }
-  // The peer has left or died, whatever of it is still on its way.
+  // The peer has left or was lost, whatever of it is still on its way.
   bool parted(int peer) const { return gone_[static_cast<std::size_t>(peer)]; }
 
-  // Makes progress. An error when a peer died or gave up, or the network failed.
+  // Makes progress. An error when the connection to a peer was lost, or a peer gave up.
   Result<void> poll();
   // As Transport::poll_for().
   Result<void> poll_for(int peer);
@@ -94,13 +99,16 @@ class Endpoint {
   void wake();  // ends a sleep or a doze; from any thread
 
   // All peers' calls end with this error.
-  void tell_giving_up(const Error& error);
+  void tell_giving_up(const GroupEnd& end);
   // The same in two steps, after which all ranks say the same (comm/collective/inquest.h): first
-  // each rank tells all others what befell it and where it was; then one of them the verdict.
-  void tell_failing(const Error& cause, const std::string& testimony);
-  void tell_verdict(const Error& verdict);
-  // Once this rank is failing: listens until ready() or the deadline. What befalls peers meanwhile
-  // is no error of its own.
+  // each rank tells all others what it met and where it was; then one of them the verdict.
+  void tell_failing(const GroupEnd& cause, const std::string& testimony);
+  void tell_verdict(const GroupEnd& verdict);
+  // The first loss of a connection, here or at a peer that told of it; one that is known to be a
+  // death takes the place of one that may not be.
+  const std::optional<GroupEnd>& loss() const { return loss_; }
+  // Once this rank is failing: listens until ready() or the deadline. What peers meet meanwhile is
+  // no error of its own.
   void hear_out(Deadline deadline, const std::function<bool()>& ready);
   // What the peer has told of itself, if it is failing.
   const std::optional<std::string>& testimony(int peer) const {
@@ -108,21 +116,23 @@ class Endpoint {
   }
   // A peer is failing: since it had met all before, it has told all.
   bool all_know_of_failure() const;
-  // What somebody has told, to be said by all.
-  const std::optional<Error>& verdict() const { return verdict_; }
+  // What a peer has told, to be said by all.
+  const std::optional<GroupEnd>& verdict() const { return verdict_; }
   // Says goodbye; then poll_all() until may_leave(): all peers have what was sent, or are gone.
   void start_leaving();
   bool may_leave() const;
 
  private:
   friend class EndpointMeeting;
-  Endpoint(Peer self, int size, Doorbell bell, Fd people);
+  Endpoint(Peer self, Members members, Doorbell bell, Fd people);
   static Result<void> watch(const Fd& epoll, int fd);
   Result<void> listen();
   Result<void> unless_it_left(Result<void> polled);
   Result<void> heard(int peer, Notice notice);
   // Nothing once this rank is failing itself.
   Result<void> befallen(Error error) const;
+  Error lost(int peer);
+  void keep_loss(const GroupEnd& end);
   void tell_all(const Notice& notice);
   void answer_leaving();
   void set_sleeping(Lane lane, bool sleeping);
@@ -135,6 +145,7 @@ class Endpoint {
   };
 
   Peer self_;
+  const Members members_;
   Doorbell bell_;
   Fd people_;                             // an epoll of the bell and the lifelines
   std::unique_ptr<Transport> transport_;  // only where a peer needs it
@@ -150,7 +161,8 @@ class Endpoint {
   std::vector<std::optional<Leaving>> leaving_;  // said, and not answered yet
   bool failing_ = false;
   std::vector<std::optional<std::string>> testimonies_;  // of failing peers
-  std::optional<Error> verdict_;
+  std::optional<GroupEnd> verdict_;
+  std::optional<GroupEnd> loss_;
   std::atomic<int> sleeping_ = 0;  // threads that sleep or doze
   ForkGuard fork_guard_;           // last: forgets the descriptors before they are closed
 };

@@ -24,6 +24,7 @@
 #include "comm/fabric/shm/host_share.h"
 #include "comm/fabric/shm/shm_link.h"
 #include "comm/fabric/tcp/tcp_transport.h"
+#include "comm/group/fault.h"
 #include "comm/rendezvous/crew.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
@@ -78,13 +79,16 @@ class EndpointMeeting {
     auto bell = TRY(Doorbell::create());
     Fd people(::epoll_create1(EPOLL_CLOEXEC));
     if (!people) return os_error("making an epoll", errno);
-    endpoint_.reset(new Endpoint({options_.rank, options_.host_id, ::getpid()}, options_.size,
-                                 std::move(bell), std::move(people)));
+    endpoint_.reset(
+        new Endpoint({options_.rank, options_.host_id, ::getpid(), number_of(options_.rank)},
+                     options_.members, std::move(bell), std::move(people)));
     if (options_.size > 1) TRY(check_provider());
     auto met = meet_all();
     if (met) met = settle_hosts();
     if (!met) {
-      if (!endpoint_->all_know_of_failure()) endpoint_->tell_giving_up(met.error());
+      const GroupEnd end{met.error(), at_fault()};
+      if (!endpoint_->all_know_of_failure()) endpoint_->tell_giving_up(end);
+      tell_of_fault(end);
       return std::move(met).error();
     }
     if (tcp_ != nullptr) tcp_->stop_listening();
@@ -94,6 +98,22 @@ class EndpointMeeting {
   }
 
  private:
+  int number_of(int rank) const { return options_.members.number_of(rank); }
+
+  // The number in the run of the rank because of which they do not meet.
+  int at_fault() const {
+    if (endpoint_->verdict()) return endpoint_->verdict()->at_fault;
+    return endpoint_->loss() ? endpoint_->loss()->at_fault : awaited_;
+  }
+
+  // A peer that is gone or does not come is no mistake of the program.
+  static void tell_of_fault(const GroupEnd& end) {
+    if (end.error.code == Code::peer_lost)
+      tell_fault({GroupFault::Kind::connection_lost, end.at_fault, end.error.message});
+    if (end.error.code == Code::timeout)
+      tell_fault({GroupFault::Kind::timed_out, end.at_fault, end.error.message});
+  }
+
   Result<void> meet_all() {
     if (options_.size == 1) return {};
     const auto unix_name = "@lockstep-" + random_hex(16);
@@ -104,9 +124,11 @@ class EndpointMeeting {
     TRY(rendezvous_.set(
         place_key(options_.rank),
         to_entry({options_.host_id, unix_name, text(HostPort{own_.address, remote.port()})})));
-    for (int peer = 0; peer < options_.rank; ++peer)
+    for (int peer = 0; peer < options_.rank; ++peer) {
+      awaited_ = number_of(peer);
       if (auto met = call(peer); !met)
-        return std::move(met).error().within(format("meeting rank {}", peer));
+        return std::move(met).error().within(format("meeting rank {}", awaited_));
+    }
     int missing = options_.size - 1 - options_.rank;
     while (missing > 0) missing -= TRY(admit_one(local, remote)) ? 1 : 0;
     return {};
@@ -118,9 +140,11 @@ class EndpointMeeting {
     auto [socket, local] = TRY(connect(place));
     TRY(handshake_as_client(socket, options_.secret, options_.group, deadline_));
     TRY(send_frame(socket, to_frame(endpoint_->self_), deadline_));
-    const auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
+    auto peer_info = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer_info.rank != peer)
-      return Error{Code::corrupt, format("rank {} answers at its place", peer_info.rank)};
+      return Error{Code::corrupt,
+                   format("another rank of {} answers at its place", text(options_.members))};
+    peer_info.number = number_of(peer);
     if (!(local && TRY(offer_shm(socket, peer))))
       TRY(agree_on_transport(socket, peer_info, Side::caller));
     return keep(std::move(socket), peer_info);
@@ -176,35 +200,41 @@ class EndpointMeeting {
       if (::epoll_ctl(any.get(), EPOLL_CTL_ADD, fd, &event) != 0)
         return os_error("watching for callers", errno);
     }
-    if (const auto ready = wait_ready(any.get(), EPOLLIN, deadline_, "waiting"); !ready)
+    if (const auto ready = wait_ready(any.get(), EPOLLIN, deadline_, "waiting"); !ready) {
+      const auto missing = missing_ranks();
+      if (!missing.empty()) awaited_ = missing.front();
       return Error{ready.error().code,
-                   format("rank {} waited {} in group '{}' for {}", options_.rank,
-                          text(options_.timeout), options_.group, missing_ranks())};
+                   format("rank {} waited {} for rank {} of {}, which did not call: did it start?",
+                          number_of(options_.rank), text(options_.timeout),
+                          joined(missing, ", rank "), text(options_.members))};
+    }
     return {};
   }
 
-  std::string missing_ranks() const {
-    std::string missing;
+  std::vector<int> missing_ranks() const {
+    std::vector<int> missing;
     for (int peer = options_.rank + 1; peer < options_.size; ++peer)
       if (!endpoint_->lifelines_[static_cast<std::size_t>(peer)])
-        missing += format("{}rank {}", missing.empty() ? "" : ", ", peer);
-    return missing + ", which did not call; did they start?";
+        missing.push_back(number_of(peer));
+    return missing;
   }
 
   Result<bool> admit(Socket socket, bool local) {
     const auto bound = Deadline::after(std::min<Duration>(kStrangerBound, deadline_.left()));
     if (auto met = handshake_as_server(socket, options_.secret, options_.group, bound); !met) {
-      LS_LOG(warning, "rank {} refused a caller: {}", options_.rank, met.error().message);
+      LS_LOG(warning, "rank {} refused a caller: {}", number_of(options_.rank),
+             met.error().message);
       return false;
     }
-    const auto peer = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
+    auto peer = TRY(parse_peer(TRY(recv_frame(socket, deadline_))));
     if (peer.rank <= options_.rank || peer.rank >= options_.size ||
         endpoint_->links_[static_cast<std::size_t>(peer.rank)])
       return Error{Code::invalid,
-                   format("a second process calls itself rank {} of {} in group '{}'", peer.rank,
-                          options_.size, options_.group)};
+                   format("a second process calls itself number {} of the {} ranks of {}",
+                          peer.rank, options_.size, text(options_.members))};
+    peer.number = awaited_ = number_of(peer.rank);
     if (auto met = welcome(socket, peer, local); !met)
-      return std::move(met).error().within(format("meeting rank {}", peer.rank));
+      return std::move(met).error().within(format("meeting rank {}", peer.number));
     TRY(keep(std::move(socket), peer));
     return true;
   }
@@ -275,7 +305,7 @@ class EndpointMeeting {
     if (const auto theirs = TRY(recv_frame(socket, deadline_)); theirs != ours)
       return Error{Code::invalid, format("it has the fabric provider '{}', rank {} has '{}': set "
                                          "LOCKSTEP_FABRIC_PROVIDER alike on all ranks",
-                                         theirs, options_.rank, ours)};
+                                         theirs, number_of(options_.rank), ours)};
     endpoint_->fabric_ = format("{} over {}", ours, own_.interface);
     endpoint_->links_[static_cast<std::size_t>(peer.rank)] = TRY(
         ofi_ != nullptr ? agree_on_ofi(socket, peer.rank) : agree_on_tcp(socket, peer.rank, side));
@@ -303,7 +333,7 @@ class EndpointMeeting {
   // Once for a group: by which way its hosts are connected is the first question when it is slow.
   void tell_of_fabric() const {
     if (options_.rank == 0 && !endpoint_->fabric_.empty())
-      LS_LOG(info, "fabric: {} ({}), group '{}'", endpoint_->fabric_, own_.address, options_.group);
+      LS_LOG(info, "fabric: {} ({}), {}", endpoint_->fabric_, own_.address, text(options_.members));
   }
 
   void keep(std::unique_ptr<Link> link, int peer) {
@@ -323,15 +353,16 @@ class EndpointMeeting {
   // Whether a host is one must be known alike to all ranks: algorithms depend on it.
   Result<void> settle_hosts() {
     for (const auto& lifeline : endpoint_->lifelines_)
-      if (lifeline) lifeline->tell({apart_ ? Notice::Kind::apart : Notice::Kind::together, {}, {}});
+      if (lifeline) lifeline->tell({apart_ ? Notice::Kind::apart : Notice::Kind::together});
     endpoint_->together_[static_cast<std::size_t>(options_.rank)] = !apart_;
     while (const auto missing = unsettled_rank()) {
       TRY(endpoint_->listen());
+      awaited_ = number_of(*missing);
       if (endpoint_->gone(*missing))
-        return Error{Code::peer_lost, format("rank {} left while the group met", *missing)};
+        return Error{Code::peer_lost, format("rank {} left while the group met", awaited_)};
       if (endpoint_->together_[static_cast<std::size_t>(*missing)]) continue;
       TRY(wait_ready(endpoint_->people_.get(), EPOLLIN, deadline_,
-                     format("waiting for what rank {} shares with its host", *missing)));
+                     format("waiting for what rank {} shares with its host", awaited_)));
     }
     divide_into_hosts();
     return {};
@@ -370,6 +401,7 @@ class EndpointMeeting {
   TcpTransport* tcp_ = nullptr;  // one of these two at most; the endpoint's
   OfiTransport* ofi_ = nullptr;
   std::optional<int> lowest_here_;  // of the lower ranks with this host's id
+  int awaited_ = -1;                // the number in the run of the peer that is met now
   bool apart_ = false;              // some rank with this host's id shares no memory with this one
   std::optional<Commons> commons_;
   std::shared_ptr<Heap> heap_;  // as in HostShare
@@ -379,6 +411,8 @@ class EndpointMeeting {
 Result<std::unique_ptr<Endpoint>> Endpoint::create(EndpointOptions options,
                                                    Rendezvous& rendezvous) {
   LS_CHECK(options.size > 0 && options.rank >= 0 && options.rank < options.size);
+  if (options.members.ranks.empty()) options.members = Members::world(options.size);
+  LS_CHECK(std::ssize(options.members.ranks) == options.size);
   return EndpointMeeting(std::move(options), rendezvous).hold();
 }
 

@@ -151,6 +151,7 @@ class OfiTransport::Impl {
   }
 
   int wait_fd() const { return wait_fd_; }
+  int failed_peer() const { return failed_peer_; }
 
   bool may_sleep() {
     fid* waited[] = {&completions_->fid};
@@ -214,10 +215,8 @@ class OfiTransport::Impl {
     count_end(entry.op_context);
     const auto* operation = static_cast<const OfiLink::Operation*>(entry.op_context);
     if (operation != nullptr && operation->link->forgotten()) return {};
-    const auto peer =
-        operation == nullptr ? std::string("a peer") : format("rank {}", operation->link->peer());
-    return Error{Code::peer_lost,
-                 format("the connection to {} failed: {}", peer, libfabric().strerror(entry.err))};
+    failed_peer_ = operation == nullptr ? -1 : operation->link->peer();
+    return Error{Code::peer_lost, libfabric().strerror(entry.err)};
   }
 
   // In the order in which they depend on each other; the endpoint goes first.
@@ -231,6 +230,7 @@ class OfiTransport::Impl {
   std::string address_;
   std::uint32_t salt_ = 0;
   int rank_ = 0;
+  int failed_peer_ = -1;
   int wait_fd_ = -1;
 };
 
@@ -241,6 +241,7 @@ Result<Link*> OfiTransport::link(int peer, const std::string& peer_address) {
   return impl_->link(peer, peer_address);
 }
 Result<void> OfiTransport::poll() { return impl_->poll(); }
+int OfiTransport::failed_peer() const { return impl_->failed_peer(); }
 void OfiTransport::forget(int peer) { impl_->forget(peer); }
 int OfiTransport::wait_fd() const { return impl_->wait_fd(); }
 bool OfiTransport::may_sleep() { return impl_->may_sleep(); }

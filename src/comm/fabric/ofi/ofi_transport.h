@@ -42,6 +42,7 @@ class OfiTransport : public Transport {
   Result<Link*> link(int peer, const std::string& peer_address);
 
   Result<void> poll() override;
+  int failed_peer() const override;
   void forget(int peer) override;
   // A peer leaves when all that it sent has been received.
   bool is_drained(int) const override { return true; }

@@ -40,11 +40,10 @@ Result<void> TcpLink::progress() {
   for (const auto& stream : streams_) {
     if (stream->has_work())
       if (auto moved = stream->progress(); !moved)
-        return std::move(moved).error().within(format("from rank {}", peer_));
+        return std::move(moved).error().within("what came over a data connection");
     if (!stream->is_over() || forgotten_) continue;
     return Error{Code::peer_lost,
-                 format("the connection to rank {} ended: {}", peer_,
-                        stream->reason().empty() ? "it was closed there" : stream->reason())};
+                 stream->reason().empty() ? "it was closed there" : stream->reason()};
   }
   return {};
 }

@@ -95,8 +95,7 @@ Result<std::optional<std::size_t>> TcpTransport::admit_lane(Socket& socket, int 
                                                             const Deadline& deadline) const {
   const auto bound = Deadline::after(std::min<Duration>(kStrangerBound, deadline.left()));
   if (auto met = handshake_as_server(socket, options_.secret, purpose(), bound); !met) {
-    LS_LOG(warning, "rank {} refused a connection for data: {}", options_.rank,
-           met.error().message);
+    LS_LOG(warning, "refused a connection for data: {}", met.error().message);
     return std::optional<std::size_t>();
   }
   const auto words = TRY(recv_frame(socket, deadline));
@@ -133,15 +132,21 @@ Result<void> TcpTransport::poll() {
     const auto& event = events[static_cast<std::size_t>(i)];
     static_cast<Stream*>(event.data.ptr)->note(event.events);
   }
-  for (const auto& link : links_) TRY(link->progress());
+  for (const auto& link : links_) TRY(progress(*link));
   return {};
+}
+
+Result<void> TcpTransport::progress(TcpLink& link) {
+  auto moved = link.progress();
+  if (!moved) failed_peer_ = link.peer();
+  return moved;
 }
 
 Result<void> TcpTransport::poll_for(int peer) {
   const auto index = static_cast<std::size_t>(peer);
   auto* const link = index < link_of_.size() ? link_of_[index] : nullptr;
   if (link == nullptr || !link->expect(Lane::collective)) return poll();
-  return link->progress();
+  return progress(*link);
 }
 
 void TcpTransport::forget(int peer) {

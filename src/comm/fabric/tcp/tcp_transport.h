@@ -49,6 +49,7 @@ class TcpTransport : public Transport {
 
   Result<void> poll() override;
   Result<void> poll_for(int peer) override;
+  int failed_peer() const override { return failed_peer_; }
   void forget(int peer) override;
   bool is_drained(int peer) const override;
   int wait_fd() const override { return epoll_.get(); }
@@ -63,13 +64,15 @@ class TcpTransport : public Transport {
   Result<std::optional<std::size_t>> admit_lane(Socket& socket, int peer,
                                                 const Deadline& deadline) const;
   Result<Link*> keep(int peer, LaneSockets sockets);
+  Result<void> progress(TcpLink& link);
 
   const TcpOptions options_;
   const Fd epoll_;
   std::optional<Listener> listener_;
   std::vector<std::unique_ptr<TcpLink>> links_;
   std::vector<TcpLink*> link_of_;  // by rank; null, or nothing at the end, for who has none
-  ForkGuard fork_guard_;           // last: forgets the descriptors before they are closed
+  int failed_peer_ = -1;
+  ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
 };
 
 }  // namespace lockstep

@@ -22,6 +22,7 @@ constexpr auto enum_names(FlightState) {
 constexpr auto enum_names(ProcessState) {
   return names<ProcessState>({{ProcessState::unknown, "unknown"},
                               {ProcessState::runs, "runs"},
+                              {ProcessState::stopped, "stopped"},
                               {ProcessState::ended, "ended"}});
 }
 
@@ -38,7 +39,7 @@ struct FlightPart {
   std::optional<Time> waits_since;
   static constexpr auto fields() {
     return record<FlightPart>(
-        field("rank", &FlightPart::rank, "in the group"),
+        field("rank", &FlightPart::rank, "its number in the run"),
         field("state", &FlightPart::state, "how far it came"),
         field("enqueued", &FlightPart::enqueued, "when it was called"),
         field("started", &FlightPart::started, "when the rank entered it"),
@@ -70,7 +71,7 @@ struct FlightCollective {
         field("reduction", &FlightCollective::reduction, "such as sum; empty: none"),
         field("bytes", &FlightCollective::bytes, "of a rank's share"),
         field("root", &FlightCollective::root, "of a broadcast and the like"),
-        field("last_rank", &FlightCollective::last_rank, "who entered it last"),
+        field("last_rank", &FlightCollective::last_rank, "the rank that entered it last"),
         field("skew_seconds", &FlightCollective::skew_seconds, "how long after the first"),
         field("ranks", &FlightCollective::ranks, "those that called it"));
   }
@@ -86,9 +87,10 @@ struct FlightRank {
   std::uint64_t unreadable = 0;
   static constexpr auto fields() {
     return record<FlightRank>(
-        field("rank", &FlightRank::rank, "in the group"),
+        field("rank", &FlightRank::rank, "its number in the run"),
         field("host", &FlightRank::host, "where it ran"), field("pid", &FlightRank::pid, "there"),
-        field("process", &FlightRank::process, "whether it runs; unknown: on another machine"),
+        field("process", &FlightRank::process,
+              "whether it runs or is stopped; unknown: on another machine"),
         field("last_seen", &FlightRank::last_seen, "the last moment that it recorded"),
         field("dropped", &FlightRank::dropped, "operations for which it had no room"),
         field("unreadable", &FlightRank::unreadable, "operations half-written or damaged"));
@@ -105,7 +107,7 @@ struct FlightStraggler {
   std::size_t collectives = 0;
   static constexpr auto fields() {
     return record<FlightStraggler>(
-        field("rank", &FlightStraggler::rank, "as its process was started, if known"),
+        field("rank", &FlightStraggler::rank, "its number in the run"),
         field("host", &FlightStraggler::host, "where it ran"),
         field("last_share", &FlightStraggler::last_share, "of the collectives it entered last"),
         field("behind_seconds", &FlightStraggler::behind_seconds, "the others, in the median"),
@@ -124,9 +126,9 @@ struct FlightSlowLink {
   std::size_t collectives = 0;
   static constexpr auto fields() {
     return record<FlightSlowLink>(
-        field("from_rank", &FlightSlowLink::from_rank, "as its process was started, if known"),
+        field("from_rank", &FlightSlowLink::from_rank, "its number in the run"),
         field("from_host", &FlightSlowLink::from_host, "where it ran"),
-        field("to_rank", &FlightSlowLink::to_rank, "as its process was started, if known"),
+        field("to_rank", &FlightSlowLink::to_rank, "its number in the run"),
         field("to_host", &FlightSlowLink::to_host, "where it ran"),
         field("cost_share", &FlightSlowLink::cost_share, "of the time both waited for it"),
         field("others_share", &FlightSlowLink::others_share, "for links like it, in the median"),
@@ -144,9 +146,9 @@ struct FlightGroupReport {
   std::vector<FlightCollective> collectives;
   static constexpr auto fields() {
     return record<FlightGroupReport>(
-        field("group", &FlightGroupReport::group, "its name"),
+        field("group", &FlightGroupReport::group, "its name, such as \"shard 1: ranks 2, 3\""),
         field("size", &FlightGroupReport::size, "how many ranks it has"),
-        field("verdict", &FlightGroupReport::verdict, "who holds it up"),
+        field("verdict", &FlightGroupReport::verdict, "which rank holds it up"),
         field("ranks", &FlightGroupReport::ranks, "those with a record"),
         field("stragglers", &FlightGroupReport::stragglers, "the costliest first"),
         field("slow_links", &FlightGroupReport::slow_links, "the costliest first"),
@@ -156,11 +158,13 @@ struct FlightGroupReport {
 
 struct FlightReport {
   Time viewed_at;
+  std::vector<int> held_up_by;
   std::vector<FlightGroupReport> groups;
   std::vector<std::string> refused;
   static constexpr auto fields() {
     return record<FlightReport>(
         field("viewed_at", &FlightReport::viewed_at, "from when ages count"),
+        field("held_up_by", &FlightReport::held_up_by, "ranks that wait for none, in any group"),
         field("groups", &FlightReport::groups, "by name"),
         field("refused", &FlightReport::refused, "files that are no flight records, and why"));
   }

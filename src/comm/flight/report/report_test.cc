@@ -33,6 +33,7 @@ TEST(FlightTable, ShowsTheNewestAndOfManyRanksThoseFarthestBehind) {
   for (int number = 0; number < 12; ++number) {
     logs.push_back(rank(number, {started(call(1, "barrier"), milliseconds(0))}));
     logs.back().size = 12;
+    logs.back().members = Members::world(12).ranks;
     if (number < 6) logs.back().operations.push_back(started(call(2, "barrier"), milliseconds(1)));
   }
   const auto words = flight_table(group_of(std::move(logs)), 1, kNow).text();
@@ -105,19 +106,19 @@ TEST(FlightTrace, HasATrackARankAndASliceACall) {
             kTraceOfOneRank);
 }
 
-TEST(FlightTrace, ShowsTheGroupsOfAProcessTogetherUnderItsRankInTheLargest) {
+TEST(FlightTrace, ShowsTheGroupsOfAProcessTogether) {
   auto of_world = rank(2, {started(call(1, "barrier"), milliseconds(0))});
-  auto of_pair = rank(0, {started(call(1, "barrier"), milliseconds(0))});
-  of_pair.group = "a pair";
+  auto of_pair = rank(2, {started(call(1, "barrier"), milliseconds(0))});
+  of_pair.group = of_pair.name = "a pair";
   of_pair.size = 2;
-  of_pair.pid = of_world.pid;
+  of_pair.members = {2, 1};
   auto recv = started(call(1, "recv"), milliseconds(5));
   recv.peer = 1;
   of_pair.operations.push_back(recv);
   const auto trace = flight_trace(flight_groups({of_world, of_pair}), kNow);
   std::vector<std::string> kinds;
   for (const Json& event : trace["traceEvents"]) kinds.push_back(event["ph"]);
-  EXPECT_THAT(kinds, ElementsAre("M", "M", "X", "b", "e", "M", "X"));
+  EXPECT_THAT(kinds, ElementsAre("M", "M", "X", "M", "X", "b", "e"));
   EXPECT_EQ(trace["traceEvents"][0]["args"]["name"], "rank 2");
 }
 

@@ -20,15 +20,11 @@ Process process_of(const FlightLog& log) {
   return {log.host, log.pid_space, log.pid, log.process_start};
 }
 
-// A process's rank in the largest of its groups, which is what people call it.
-std::map<Process, const FlightLog*> names_of(const std::vector<FlightGroup>& groups) {
-  std::map<Process, const FlightLog*> names;
+std::map<Process, const FlightLog*> processes_in(const std::vector<FlightGroup>& groups) {
+  std::map<Process, const FlightLog*> processes;
   for (const FlightGroup& group : groups)
-    for (const FlightLog& log : group.logs) {
-      const FlightLog*& name = names[process_of(log)];
-      if (name == nullptr || log.size > name->size) name = &log;
-    }
-  return names;
+    for (const FlightLog& log : group.logs) processes.emplace(process_of(log), &log);
+  return processes;
 }
 
 FlightTime first_start(const std::vector<FlightGroup>& groups) {
@@ -87,10 +83,10 @@ void add_call(const FlightOperation& operation, FlightTime origin, FlightTime no
   events.push_back(std::move(over));
 }
 
-void add_log(const FlightLog& log, int process, std::size_t track, FlightTime origin,
-             FlightTime now, Json& events) {
+void add_log(const FlightLog& log, const std::string& group, int process, std::size_t track,
+             FlightTime origin, FlightTime now, Json& events) {
   const Json where = {{"pid", process}, {"tid", track}};
-  events.push_back(named("thread_name", process, track, log.group));
+  events.push_back(named("thread_name", process, track, group));
   for (const FlightOperation& operation : log.operations)
     if (operation.started) add_call(operation, origin, now, where, events);
 }
@@ -98,16 +94,17 @@ void add_log(const FlightLog& log, int process, std::size_t track, FlightTime or
 }  // namespace
 
 Json flight_trace(const std::vector<FlightGroup>& groups, FlightTime now) {
-  const auto names = names_of(groups);
+  const auto processes = processes_in(groups);
   const FlightTime origin = first_start(groups);
   Json events = Json::array();
   int process = 0;
-  for (const auto& [identity, name] : names) {
-    events.push_back(named("process_name", process, 0, format("rank {}", name->rank)));
-    events.back()["args"]["labels"] = name->host;
+  for (const auto& [identity, log] : processes) {
+    events.push_back(named("process_name", process, 0, format("rank {}", log->rank)));
+    events.back()["args"]["labels"] = log->host;
     for (std::size_t track = 0; track < groups.size(); ++track)
-      for (const FlightLog& log : groups[track].logs)
-        if (process_of(log) == identity) add_log(log, process, track, origin, now, events);
+      for (const FlightLog& one : groups[track].logs)
+        if (process_of(one) == identity)
+          add_log(one, groups[track].name, process, track, origin, now, events);
     ++process;
   }
   return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};

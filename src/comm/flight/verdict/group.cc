@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 
 namespace lockstep {
 namespace {
@@ -27,20 +28,35 @@ std::map<std::uint64_t, FlightRow> all_rows(const FlightGroup& group) {
   return rows;
 }
 
+// Ranks that met again after a loss have another group of the same name.
+void tell_apart(std::vector<FlightGroup>& groups) {
+  std::map<std::string, int> uses;
+  for (const FlightGroup& group : groups) ++uses[group.name];
+  for (FlightGroup& group : groups)
+    if (uses[group.name] > 1)
+      group.name += format(" since {}",
+                           text(std::chrono::time_point_cast<Duration>(group.logs.front().begun)));
+}
+
 }  // namespace
 
 std::vector<FlightGroup> flight_groups(std::vector<FlightLog> logs) {
   std::ranges::sort(logs, comes_before);
-  std::map<std::pair<std::string, int>, FlightGroup> groups;
+  std::map<std::pair<std::string, std::vector<int>>, FlightGroup> groups;
   for (FlightLog& log : logs) {
-    FlightGroup& group = groups[{log.group, log.size}];
+    FlightGroup& group = groups[{log.group, log.members}];
     if (!group.logs.empty() && group.logs.back().rank == log.rank) continue;
-    group.name = log.group;
+    group.name = log.name;
     group.size = log.size;
+    group.members = log.members;
     group.logs.push_back(std::move(log));
   }
   std::vector<FlightGroup> all;
   for (auto& [key, group] : groups) all.push_back(std::move(group));
+  tell_apart(all);
+  std::ranges::stable_sort(all, {}, [](const FlightGroup& group) {
+    return std::pair(!group.name.starts_with("world"), group.name);
+  });
   return all;
 }
 
@@ -82,7 +98,7 @@ const FlightOperation* newest_entered(const FlightLog& log) {
 FlightTime viewed_at(const std::vector<FlightLog>& logs, FlightTime now) {
   FlightTime last;
   for (const FlightLog& log : logs) {
-    if (log.process == ProcessState::runs) return now;
+    if (log.process == ProcessState::runs || log.process == ProcessState::stopped) return now;
     last = std::max(last, log.last_seen());
   }
   return last;

@@ -12,12 +12,13 @@
 namespace lockstep {
 
 struct FlightGroup {
-  std::string name;
+  std::string name;  // for people, and unlike that of the others that were read with it
   int size = 1;
+  std::vector<int> members;     // numbers in the run
   std::vector<FlightLog> logs;  // by rank; some may be missing
 };
 
-// By name; of two records of the same rank, the later begun.
+// The world first, then by name; of two records of the same rank, the later begun.
 std::vector<FlightGroup> flight_groups(std::vector<FlightLog> logs);
 
 // One collective.
@@ -31,7 +32,7 @@ struct FlightRow {
 // The newest `most`, oldest first; they point into the group.
 std::vector<FlightRow> flight_rows(const FlightGroup& group, std::size_t most);
 
-// Who entered last, and how long after the first.
+// The rank that entered last, and how long after the first.
 struct FlightSkew {
   int rank = 0;
   Nanoseconds behind{};

@@ -59,7 +59,8 @@ inline FlightLog rank(int number, std::vector<FlightOperation> operations) {
   FlightLog log;
   log.rank = number;
   log.size = 3;
-  log.group = "world";
+  log.group = log.name = "world";
+  log.members = {0, 1, 2};
   log.host = "host-a";
   log.pid = 4700 + number;
   log.process = ProcessState::runs;

@@ -27,18 +27,20 @@ std::vector<FlightRow> ended_rows(const FlightGroup& group, std::size_t newest) 
 }
 
 // Every link of which a wait tells, with how long both ends waited for it. All ranks of the group
-// have a log, so that a rank is its place.
-std::map<Ends, Nanoseconds> waits_of(const std::vector<FlightRow>& rows) {
+// have a log.
+std::map<Ends, Nanoseconds> waits_of(const FlightGroup& group, const std::vector<FlightRow>& rows) {
+  std::map<int, std::size_t> place;  // of a rank
+  for (std::size_t i = 0; i < group.logs.size(); ++i) place[group.logs[i].rank] = i;
   std::map<Ends, Nanoseconds> waits;
   for (const FlightRow& row : rows)
     for (std::size_t i = 0; i < row.calls.size(); ++i) {
       const auto& [taken, sent] = std::pair(row.calls[i]->to_take, row.calls[i]->to_send);
-      if (sent) waits[{static_cast<std::size_t>(sent->peer), i}];
+      if (sent) waits[{place.at(sent->peer), i}];
       if (!taken) continue;
-      const auto to = static_cast<std::size_t>(taken->peer);
+      const auto to = place.at(taken->peer);
       auto& waited = waits[{i, to}];
       const auto& other = row.calls[to]->to_send;
-      if (other && other->peer == static_cast<int>(i)) waited += std::min(taken->span, other->span);
+      if (other && other->peer == group.logs[i].rank) waited += std::min(taken->span, other->span);
     }
   return waits;
 }
@@ -67,7 +69,7 @@ std::optional<Nanoseconds> median_of_others(const FlightGroup& group,
   return *middle;
 }
 
-LinkEnd end_of(const FlightLog& log) { return {log.started_as.value_or(log.rank), log.host}; }
+LinkEnd end_of(const FlightLog& log) { return {log.rank, log.host}; }
 
 }  // namespace
 
@@ -75,7 +77,7 @@ std::vector<SlowLink> slow_links_of(const FlightGroup& group, const SlowLinkBoun
   if (group.size < 2 || static_cast<int>(group.logs.size()) != group.size) return {};
   const auto rows = ended_rows(group, bounds.newest);
   if (rows.empty() || rows.size() < bounds.least) return {};
-  const auto waits = waits_of(rows);
+  const auto waits = waits_of(group, rows);
   const auto time = static_cast<double>(time_of(rows).count());
   std::vector<SlowLink> found;
   for (const auto& [ends, waited] : waits) {

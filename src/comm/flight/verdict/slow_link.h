@@ -29,7 +29,7 @@
 namespace lockstep {
 
 struct LinkEnd {
-  int rank = 0;  // with which its process was started, where that is known; else the group's
+  int rank = 0;
   std::string host;
 };
 

@@ -120,7 +120,7 @@ Straggler finding_of(const FlightGroup& group, std::size_t rank,
   Nanoseconds waited{};
   for (const Nanoseconds lag : lags) waited += std::max(lag, Nanoseconds(0));
   const FlightLog& log = group.logs[rank];
-  return {.rank = log.started_as.value_or(log.rank),
+  return {.rank = log.rank,
           .host = log.host,
           .group = group.name,
           .last = share_last(rank, meetings),

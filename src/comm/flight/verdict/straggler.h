@@ -27,7 +27,7 @@ namespace lockstep {
 
 // Found of a rank.
 struct Straggler {
-  int rank = 0;  // with which its process was started, where that is known; else the group's
+  int rank = 0;
   std::string host;
   std::string group;
   double last = 0;       // the share of the collectives that it entered last

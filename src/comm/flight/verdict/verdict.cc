@@ -69,11 +69,6 @@ std::string last_act(const Standing& standing) {
   return format(" in {}{}{}", call, wait, failed);
 }
 
-std::string process_text(const FlightLog& log) {
-  if (log.process != ProcessState::ended) return {};
-  return format("; its process {} on {} has ended", log.pid, log.host);
-}
-
 // What the ranks call at this place, by whoever recorded it.
 std::string call_at(const FlightGroup& group, std::uint64_t sequence) {
   for (const FlightLog& log : group.logs)
@@ -133,7 +128,7 @@ std::string waits_text(const Standings& inside, FlightTime now) {
 // act: of the first of them, what it did last.
 std::string idle_text(const Standings& idle, std::string_view act, FlightTime now) {
   const auto& log = *idle.front().log;
-  return format("{} {} for nobody{}, last seen {} ago{}{}", ranks_of(idle),
+  return format("{} {} for no rank{}, last seen {} ago{}{}", ranks_of(idle),
                 verb(idle, "waits", "wait"), idle.size() == 1 ? "" : format("; rank {}", log.rank),
                 span_text(now - log.last_seen()), act, process_text(log));
 }
@@ -167,13 +162,9 @@ std::string missing_text(const FlightGroup& group) {
   const auto missing = group.size - static_cast<int>(group.logs.size());
   if (missing == 0) return {};
   std::vector<int> ranks;
-  auto log = group.logs.begin();
-  for (int rank = 0; rank < group.size; ++rank) {
-    if (log != group.logs.end() && log->rank == rank)
-      ++log;
-    else
+  for (const int rank : group.members)
+    if (std::ranges::find(group.logs, rank, &FlightLog::rank) == group.logs.end())
       ranks.push_back(rank);
-  }
   return format("; there is no record of {}", ranks_text(ranks));
 }
 
@@ -244,6 +235,23 @@ std::string idle_group_text(const FlightGroup& group, FlightTime now) {
 }
 
 }  // namespace
+
+int late_rank_of(const FlightGroup& group) {
+  const auto all = standings_of(group);
+  const auto [first, last] = std::ranges::minmax_element(all, {}, &Standing::place);
+  if (last != all.end() && first->place() < last->place())
+    return to_blame(those(all, [&](const Standing& one) { return one.place() == first->place(); }))
+        .front()
+        .log->rank;
+  const auto inside = those(all, [](const Standing& one) { return one.is_inside(); });
+  const auto idle = those(inside, [](const Standing& one) { return !one.waits(); });
+  if (!idle.empty()) return idle.front().log->rank;
+  if (!inside.empty()) return inside.front().at->wait->peer;
+  const auto open = open_calls(group);
+  const auto waits =
+      std::ranges::find_if(open, [](const OpenCall& one) { return *one.call->peer >= 0; });
+  return waits == open.end() ? -1 : *waits->call->peer;
+}
 
 std::string mismatch_of(const FlightGroup& group) {
   for (const FlightRow& row : flight_rows(group, std::numeric_limits<std::size_t>::max())) {

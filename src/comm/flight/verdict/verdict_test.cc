@@ -52,7 +52,7 @@ TEST(FlightVerdict, TellsWhoWaitsForWhomWhenAllAreInTheSameCall) {
                           rank(2, {waiting(started(reduce, milliseconds(0)), 1, "to send data")})}),
                 kNow),
             "ranks 0, 1 and 2 are in #7 all_reduce(loss, 4.0 MiB): ranks 0 and 2 wait for rank 1 "
-            "to send data (40s), rank 1 waits for nobody, last seen 40.0s ago");
+            "to send data (40s), rank 1 waits for no rank, last seen 40.0s ago");
 }
 
 TEST(FlightVerdict, TellsWhatFailed) {
@@ -105,7 +105,7 @@ TEST(FlightVerdict, NamesTheSendThatAPipelineWaitsForAndWhoWaitsForNobody) {
                                  rank(1, {barrier}), rank(2, {barrier, recv})}),
                        kNow),
             "rank 2 waits for the send of rank 1 with tag 5 for stage.1 (30s), rank 0 waits for "
-            "the send of rank 2 with tag 6 (20s); rank 1 waits for nobody, last seen 40.0s ago "
+            "the send of rank 2 with tag 6 (20s); rank 1 waits for no rank, last seen 40.0s ago "
             "after #7 barrier");
 }
 
@@ -128,6 +128,28 @@ TEST(FlightVerdict, PassesOverExchangesThatEndedWell) {
   send.state = FlightState::failed;
   EXPECT_EQ(holdup_of(group_of({rank(0, {send}), rank(2, {})}), kNow),
             "rank 0 waited for the recv of rank 1 with tag 5 (1s)");
+}
+
+TEST(FlightVerdict, NamesTheRankThatHoldsUpTheOthers) {
+  EXPECT_EQ(late_rank_of(group_of(one_behind())), 1);
+  const auto barrier = started(call(1, "barrier"), seconds(0));
+  const auto waits = waiting(barrier, 2, "to call it too");
+  EXPECT_EQ(late_rank_of(group_of({rank(0, {waits}), rank(1, {waits}), rank(2, {barrier})})), 2);
+  EXPECT_EQ(late_rank_of(group_of({rank(0, {waits}), rank(1, {waits}), rank(2, {})})), 2);
+  EXPECT_EQ(late_rank_of(group_of({rank(0, {}), rank(1, {}), rank(2, {})})), -1);
+  EXPECT_EQ(late_rank_of(group_of({rank(0, {exchange("recv", 1, 5, seconds(1))}), rank(1, {})})),
+            1);
+}
+
+TEST(FlightGroups, OfTheSameNameAreToldApartByWhenTheyBegan) {
+  auto before = rank(0, {});
+  auto after = rank(0, {});
+  after.group = "world-g1";
+  after.begun += seconds(5);
+  const auto groups = flight_groups({before, after});
+  ASSERT_THAT(groups, SizeIs(2));
+  EXPECT_EQ(groups[0].name, "world since 2027-01-15T08:00:00Z");
+  EXPECT_EQ(groups[1].name, "world since 2027-01-15T08:00:05Z");
 }
 
 TEST(FlightGroups, KeepOfTwoRecordsOfARankTheLaterBegun) {

@@ -46,6 +46,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
              : format("ranks {} and {} more", joined(named, ", "), ranks.size() - kNamedRanks);
 }
 
+std::string process_text(const FlightLog& log) {
+  const auto process = format("; its process {} on {}", log.pid, log.host);
+  if (log.process == ProcessState::ended) return process + " has ended";
+  if (log.process == ProcessState::stopped) return process + " is stopped (SIGSTOP or a debugger)";
+  return {};
+}
+
 std::string span_text(Nanoseconds span) {
   span = std::max(span, Nanoseconds(0));
   if (span > Nanoseconds(0) && span < std::chrono::microseconds(1))

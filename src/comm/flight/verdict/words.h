@@ -14,6 +14,8 @@ std::string brief_call(const FlightOperation& operation);
 std::string exact_call(const FlightOperation& operation);
 // "rank 3"; "ranks 0, 1 and 3"; "ranks 0, 1, 2, 3 and 60 more"
 std::string ranks_text(const std::vector<int>& ranks);
+// "; its process 4711 on vm-1 has ended"; empty where it runs or nothing is known of it.
+std::string process_text(const FlightLog& log);
 // "0s", "740ns", "12.4ms", "31.0s"; never negative: clocks of two hosts differ a little.
 std::string span_text(Nanoseconds span);
 // 84 of 0.844.
