@@ -6,14 +6,17 @@
 #include <vector>
 
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/utils/pybind.h>
 
 #include "comm/flight/label.h"
+#include "comm/group/members.h"
 #include "comm/torch/connect.h"
 #include "comm/torch/group.h"
 #include "comm/torch/work.h"
 #include "train.h"
+#include "train/faults.h"
 
 namespace lockstep {
 namespace {
@@ -21,9 +24,15 @@ namespace {
 c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                  int rank, int size,
                                                  std::chrono::milliseconds timeout,
-                                                 std::string group) {
-  auto backend = connect_through(
-      store, {.rank = rank, .size = size, .group = std::move(group), .timeout = timeout});
+                                                 std::string group, std::vector<int> global_ranks) {
+  report_faults();
+  // torch names no ranks of the group of all.
+  auto members = global_ranks.empty() ? Members::world(size) : Members{"", std::move(global_ranks)};
+  auto backend = connect_through(store, {.rank = rank,
+                                         .size = size,
+                                         .group = std::move(group),
+                                         .members = std::move(members),
+                                         .timeout = timeout});
   if (!backend) raise(backend.error());
   return *std::move(backend);
 }

@@ -2,7 +2,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-def create_backend(store: Any, rank: int, size: int, timeout: timedelta, group: str) -> Any:
+def create_backend(
+    store: Any, rank: int, size: int, timeout: timedelta, group: str, global_ranks: list[int]
+) -> Any:
     """Connects this rank to the others; a torch.distributed C++ Backend."""
 
 def set_label(label: bytes) -> bytes:

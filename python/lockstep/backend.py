@@ -119,7 +119,7 @@ def _create(options: Any, backend_options: Any) -> Any:
     """Called by torch on each rank of a new group; returns its c10d backend.
 
     Raises:
-        torch.distributed.DistBackendError: the ranks could not connect; the message names whom.
+        torch.distributed.DistBackendError: the ranks could not connect; the message names the rank.
     """
     from lockstep import _mics
 
@@ -137,6 +137,7 @@ def _create(options: Any, backend_options: Any) -> Any:
         options.group_size,
         options.timeout,
         options.group_id,
+        options.global_ranks_in_group,
     )
 
 

@@ -1,9 +1,11 @@
 """What a rank is told when something is wrong: with a peer, or with its own call."""
 
 import datetime
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -56,6 +58,34 @@ def wait_for_a_rank_that_never_comes(rank: int) -> float:
 def test_a_wait_ends_with_the_groups_time_out(hosts: int) -> None:
     waited, _ = run_ranks(2, wait_for_a_rank_that_never_comes, hosts=hosts, timeout=2)
     assert 1.5 < waited < 10  # by default it would take 20 seconds
+
+
+def wait_in_a_group_of_two(rank: int, socket_path: str) -> tuple[str, str]:
+    """What rank 1 is told when rank 3 does not come, and what its agent is told."""
+    pair = dist.new_group([1, 3], timeout=datetime.timedelta(seconds=1))
+    other = dist.new_group(backend="gloo")
+    error = told = ""
+    if rank == 1:
+        with socket.socket(socket.AF_UNIX) as agent:
+            agent.bind(socket_path)
+            agent.listen()
+            os.environ["LOCKSTEP_REPORT"] = socket_path
+            with pytest.raises(dist.DistBackendError) as raised:
+                dist.barrier(group=pair)
+            error = str(raised.value)
+            caller, _ = agent.accept()
+            told = caller.recv(4096).decode()
+    dist.barrier(group=other)
+    return error, told
+
+
+def test_ranks_of_a_sub_group_have_their_numbers_in_the_run(tmp_path: Path) -> None:
+    error, told = run_ranks(4, wait_in_a_group_of_two, str(tmp_path / "report"))[1]
+    assert "rank 3 has not entered #1 barrier" in error, error
+    assert "rank 1 was in barrier #1 of group of ranks 1, 3" in error, error
+    report = json.loads(told)
+    assert (report["kind"], report["fault"], report["rank"]) == ("fault", "timed_out", 3)
+    assert report["text"] in error
 
 
 def call_what_the_others_do_not(rank: int) -> str:

@@ -78,8 +78,8 @@ TEST(Bytes, AreWhatTheTableSaysInEveryPolicy) {
       if (g == 1 || g == kRanks) {
         EXPECT_EQ(bytes["world"], inside + across) << policy;
       } else {
-        EXPECT_EQ(bytes["shard"], inside) << policy;
-        EXPECT_EQ(bytes["replicate"], across) << policy;
+        EXPECT_EQ(bytes["shards"], inside) << policy;
+        EXPECT_EQ(bytes["replicas"], across) << policy;
       }
     }
     return {};
@@ -94,7 +94,7 @@ TEST(Bytes, TheReplicasSumEachUnitOnceAStep) {
     TRY(training->step(0, 3));
     std::size_t sums = 0;
     for (const auto& call : self.backend->calls())
-      if (call.group.starts_with("replicate")) ++sums;
+      if (call.group.starts_with("replicas")) ++sums;
     EXPECT_EQ(sums, trainable_units(*training->model));
     return {};
   });

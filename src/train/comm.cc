@@ -47,12 +47,11 @@ std::chrono::milliseconds milliseconds(Duration duration) {
 
 // Where the ranks of a part meet: keys of their own, also when a group is split again under the
 // same name. All ranks count alike. Null for a group that has no store: then its backend knows.
-c10::intrusive_ptr<c10d::Store> meeting_place(c10d::ProcessGroup& group, std::string_view name,
-                                              int first_rank) {
+c10::intrusive_ptr<c10d::Store> meeting_place(c10d::ProcessGroup& group, std::string_view name) {
   auto store = group.getStore();
   if (!store) return store;
-  const auto uses = store->add(format("split/{}/{}", name, group.getRank()), 1);
-  return c10::make_intrusive<c10d::PrefixStore>(format("split/{}/{}/{}", name, uses, first_rank),
+  const auto uses = store->add(format("split/{}", group.getRank()), 1);
+  return c10::make_intrusive<c10d::PrefixStore>(format("split/{}/{}", uses, name),
                                                 std::move(store));
 }
 
@@ -79,21 +78,20 @@ c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
 // As ProcessGroup::splitGroup, which insists on a store and leaves its mark on the group's options.
 c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
                                                    const std::vector<int>& ranks, int rank,
-                                                   std::string_view name) {
-  const auto words = format("{} of rank {}", name, ranks.front());
-  const auto store = meeting_place(group, name, ranks.front());
+                                                   const std::string& name) {
+  const auto store = meeting_place(group, name);
   const auto size = static_cast<int>(ranks.size());
   auto part = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
   std::map<c10d::Backend*, c10::intrusive_ptr<c10d::Backend>> parts;  // one may serve two devices
   for (const auto& device : group.getDeviceTypes()) {
     auto backend = group.getBackend(device.type());
     auto& split = parts[backend.get()];
-    if (!split) split = split_backend(*backend, store, ranks, words);
+    if (!split) split = split_backend(*backend, store, ranks, name);
     part->setBackend(device.type(), c10d::ProcessGroup::strToBackendType(backend->getBackendName()),
                      split);
   }
   part->setDefaultBackend(group.getBackendType());
-  part->setGroupName(words);
+  part->setGroupName(name);
   return part;
 }
 
@@ -103,6 +101,17 @@ at::Device device_of(const c10d::ProcessGroup& group) {
   const bool cpu =
       std::any_of(devices.begin(), devices.end(), [](auto& each) { return each.is_cpu(); });
   return cpu || devices.empty() ? at::Device(at::kCPU) : devices.front();
+}
+
+// As its backend has it: torch tells backends which ranks of the world a part of it has.
+Members members_of(c10d::ProcessGroup& group) try {
+  auto all = Members::world(group.getSize());
+  const auto options = group.getBackend(device_of(group).type())->getBackendOptions();
+  const auto& numbers = options->global_ranks_in_group;
+  if (std::ssize(numbers) != group.getSize()) return all;
+  return {options->group_name == all.name ? all.name : "", {numbers.begin(), numbers.end()}};
+} catch (const std::exception&) {  // a backend without options
+  return Members::world(group.getSize());
 }
 
 }  // namespace
@@ -124,7 +133,11 @@ Result<void> Transfer::wait() {
 bool Transfer::done() const { return !work_ || (on_cpu_ && (*work_)->isCompleted()); }
 
 Comm::Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound)
-    : bound_(bound), device_(device_of(*group)), rank_(group->getRank()), size_(group->getSize()) {
+    : bound_(bound),
+      device_(device_of(*group)),
+      rank_(group->getRank()),
+      size_(group->getSize()),
+      members_(members_of(*group)) {
   group_ = std::make_shared<c10::intrusive_ptr<c10d::ProcessGroup>>(std::move(group));
 }
 
@@ -132,7 +145,7 @@ template <class Start>
 Transfer Comm::start(std::string_view verb, std::string_view label, const at::Tensor& tensor,
                      Start&& start_work) {
   Transfer transfer;
-  transfer.what_ = format("{} of {} over {} ranks, seen by rank {}", verb, label, size_, rank_);
+  transfer.what_ = format("rank {}: {} of {} ({})", number(), verb, label, text(members_));
   transfer.bound_ = bound_;
   transfer.on_cpu_ = tensor.is_cpu();
   const FlightLabel flight_label(label);
@@ -198,16 +211,19 @@ Transfer Comm::receive(at::Tensor tensor, int from, std::string_view label) {
   });
 }
 
-Result<Comm> Comm::split(const std::vector<int>& ranks, std::string_view name) const {
+Result<Comm> Comm::split(const std::vector<int>& ranks, const std::string& name) const {
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   LS_CHECK(place != ranks.end());
   const auto rank = static_cast<int>(place - ranks.begin());
   if (ranks.size() == 1) return Comm();
   if (static_cast<int>(ranks.size()) == size_) return *this;
+  const auto members = members_.part(ranks, name);
   try {
-    return Comm(split_group(**group_, ranks, rank, name), bound_);
+    Comm part(split_group(**group_, ranks, rank, name), bound_);
+    part.members_ = members;
+    return part;
   } catch (const std::exception& exception) {
-    return error_of(format("making the group {} of rank {}", name, rank_), exception);
+    return error_of(format("rank {}: making the group {}", number(), text(members)), exception);
   }
 }
 
@@ -217,7 +233,7 @@ void Comm::leave() {
     try {
       (*group_)->getBackend(device.type())->shutdown();
     } catch (const std::exception& exception) {
-      LS_LOG(warning, "rank {} leaving a group: {}", rank_, exception.what());
+      LS_LOG(warning, "rank {} leaving {}: {}", number(), text(members_), exception.what());
     }
   }
 }

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "comm/group/members.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -56,10 +57,15 @@ class Comm {
 
   // A group of one: every operation is done at once, without a process group.
   Comm() = default;
+  // Its members are those that the group's backend knows; else all ranks of the run.
   explicit Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound = kBound);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // The ranks by their numbers in the run, for messages.
+  const Members& members() const { return members_; }
+  // This rank's number in the run.
+  int number() const { return members_.number_of(rank_); }
 
   // `label` names what is carried, for errors and the flight record: "unit 2".
   // Every rank's tensor becomes the reduction over all ranks.
@@ -81,8 +87,9 @@ class Comm {
   Result<std::vector<std::int64_t>> gather(std::int64_t value, std::string_view label);
 
   // The group of these of our ranks, in this order; this rank is among them. Each rank of ours
-  // calls it once with the group that it is to be in. `name` is for errors: "shard".
-  Result<Comm> split(const std::vector<int>& ranks, std::string_view name) const;
+  // calls it once with the group that it is to be in. `name` is what the group is called, and
+  // unlike that of any other group of these ranks: "shard 1".
+  Result<Comm> split(const std::vector<int>& ranks, const std::string& name) const;
 
   // Ends what is under way, with an error, and leaves the group, within seconds. Whoever dies or
   // lives on in it, none of its transfers moves anything any more; later ones fail. Nothing in a
@@ -104,6 +111,7 @@ class Comm {
   at::Device device_ = at::kCPU;  // where single numbers are carried
   int rank_ = 0;
   int size_ = 1;
+  Members members_ = Members::world(1);
 };
 
 }  // namespace lockstep

@@ -8,11 +8,13 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "train/faults.h"
 
 namespace lockstep {
 
 Result<Mesh> Mesh::create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
                           Duration bound) {
+  report_faults();
   const auto [pp, replicate, shard, tp] = shape;
   const auto words = format("pp {} x replicate {} x shard {} x tp {}", pp, replicate, shard, tp);
   if (pp < 1 || replicate < 1 || shard < 1 || tp < 1)
@@ -72,8 +74,8 @@ Result<Mesh> Mesh::cut(int shard) const {
   std::vector<int> replicas;
   for (int i = 0; i < mesh.shape_.replicate; ++i)
     replicas.push_back(places.order()[static_cast<std::size_t>(i * shard + group.index)]);
-  mesh.shard_ = TRY(world_.split(group.ranks, "shard"));
-  mesh.replicate_ = TRY(world_.split(replicas, "replicate"));
+  mesh.shard_ = TRY(world_.split(group.ranks, format("shards of replica {}", group.number)));
+  mesh.replicate_ = TRY(world_.split(replicas, format("replicas of shard {}", group.index)));
   // A group of all is the world itself, with the world's numbers.
   if (shard == ranks) std::sort(group.ranks.begin(), group.ranks.end());
   mesh.shard_ranks_ = std::move(group.ranks);

@@ -229,21 +229,21 @@ TEST(Overlap, OfTheReductionsOfDdpOnlyTheLastUnitsIsSeen) {
 TEST(Overlap, OfHop2OnlyTheLastUnitsIsSeenHoweverManyMicroSteps) {
   for (int micro_steps : {1, 4}) {
     Timeline time;
-    time.speed["shard"] = kBlockBytes / 2 * 20;  // a gather of a block: a twentieth of a second
-    time.speed["replicate"] = kBlockBytes / 2;   // an all-reduce of its half: one second
+    time.speed["shards"] = kBlockBytes / 2 * 20;  // a gather of a block: a twentieth of a second
+    time.speed["replicas"] = kBlockBytes / 2;     // an all-reduce of its half: one second
     const double seen = exposed(time, "mics:2", 1, micro_steps);
-    EXPECT_NEAR(time.carried["replicate"], kBlocks, 0.01);
+    EXPECT_NEAR(time.carried["replicas"], kBlocks, 0.01);
     const double inside = 3.0 * 0.05 * micro_steps;  // first gathers, and the last hop 1
-    EXPECT_LE(seen - inside, kUnits * time.carried["replicate"]) << micro_steps;
+    EXPECT_LE(seen - inside, kUnits * time.carried["replicas"]) << micro_steps;
   }
 }
 
 TEST(Overlap, AWireThatIsTheLimitRestsUntilTheFirstUnitIsThereAndNoLonger) {
   Timeline time;
-  time.speed["shard"] = kBlockBytes / 2 * 20;
-  time.speed["replicate"] = kBlockBytes / 20;  // an all-reduce of a block's half: ten seconds
+  time.speed["shards"] = kBlockBytes / 2 * 20;
+  time.speed["replicas"] = kBlockBytes / 20;  // an all-reduce of a block's half: ten seconds
   const double seen = exposed(time, "mics:2", 1);
-  const double wire = time.carried["replicate"];
+  const double wire = time.carried["replicas"];
   const double behind = 2.0 * (kBlocks - 1);          // backward of all units but the first
   EXPECT_NEAR(seen, wire - behind + 3 * 0.05, 0.01);  // the first gathers, and hop 1
 }

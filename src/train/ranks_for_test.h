@@ -26,7 +26,7 @@ namespace lockstep::ranks_for_test {
 
 // A collective that began on this rank.
 struct Call {
-  std::string group;  // "world", or the name of a part of it: "shard of rank 2"
+  std::string group;  // "world", or the name of a part of it: "shards of replica 1"
   std::string what;   // "all-reduce"
   FlightLabel::Words label;
   std::int64_t elements;  // of the largest tensor

@@ -46,21 +46,28 @@ Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
                                                     Rendezvous& rendezvous,
                                                     const Reunion& reunion) {
   const Duration timeout = options.timeout;
+  if (options.members.ranks.empty()) options.members = Members::world(options.size);
+  auto members = options.members;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
-  return c10::make_intrusive<Backend>(std::move(communicator), timeout, reunion);
+  return c10::make_intrusive<Backend>(std::move(communicator), std::move(members), timeout,
+                                      reunion);
 }
 
-Backend::Backend(std::unique_ptr<Communicator> communicator, Duration timeout,
+Backend::Backend(std::unique_ptr<Communicator> communicator, Members members, Duration timeout,
                  const Reunion& reunion)
     : c10d::Backend(communicator->rank(), communicator->size()),
+      members_(std::move(members)),
       timeout_(timeout),
       reunion_(reunion),
       group_(Group::create(std::move(communicator))) {}
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
-  return c10::make_intrusive<Options>("lockstep",
-                                      std::chrono::duration_cast<milliseconds>(timeout_));
+  auto options =
+      c10::make_intrusive<Options>("lockstep", std::chrono::duration_cast<milliseconds>(timeout_));
+  options->global_ranks_in_group.assign(members_.ranks.begin(), members_.ranks.end());
+  options->group_name = members_.name;
+  return options;
 }
 
 c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store,
@@ -71,6 +78,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
   const ConnectOptions part{.rank = static_cast<int>(place - ranks.begin()),
                             .size = static_cast<int>(ranks.size()),
                             .group = options->group_name,
+                            .members = members_.part(ranks, options->group_name),
                             .timeout = options->timeout,
                             .meeting = reunion_.meeting,
                             .generation = reunion_.generation,
@@ -93,7 +101,8 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
 
 void Backend::abort() {
   if (const auto communicator = group_->communicator())
-    communicator->abort(Error{Code::cancelled, format("rank {} aborted the group", rank_)});
+    communicator->abort(
+        Error{Code::cancelled, format("rank {} aborted the group", members_.number_of(rank_))});
   shutdown();
 }
 

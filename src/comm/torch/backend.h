@@ -59,9 +59,10 @@ class Backend : public c10d::Backend {
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
-  // The group of these of our ranks, in this order; null for a rank that is none of them. Its ranks
-  // meet in the store; where that is null, at LOCKSTEP_RENDEZVOUS: then every rank of the run makes
-  // as many groups.
+  // The group of these of our ranks, in this order; null for a rank that is none of them.
+  // options->group_name is what it is called ("shard 1"), and a key space. Its ranks meet in the
+  // store; where that is null, at LOCKSTEP_RENDEZVOUS: then every rank of the run makes as many
+  // groups.
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                           const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& options) override;
@@ -115,7 +116,8 @@ class Backend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
   // For intrusive_ptr only: use create().
-  Backend(std::unique_ptr<Communicator> communicator, Duration timeout, const Reunion& reunion);
+  Backend(std::unique_ptr<Communicator> communicator, Members members, Duration timeout,
+          const Reunion& reunion);
 
  private:
   // Raises once the group was left.
@@ -147,6 +149,7 @@ class Backend : public c10d::Backend {
   WorkPtr receive(Tensors& tensors, int tag, BeginRecv begin_recv);
   void check_root(std::string_view what, std::int64_t root) const;
 
+  const Members members_;
   const Duration timeout_;
   const Reunion reunion_;
   const std::shared_ptr<Group> group_;  // shared with Group::leave_all()

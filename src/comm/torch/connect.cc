@@ -83,6 +83,7 @@ Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secre
                                    .host_id = {},
                                    .secret = std::move(secret),
                                    .group = options.group,
+                                   .members = options.members,
                                    .timeout = options.timeout,
                                    .network = TRY(network_options_of(own_environment())),
                                    .meeting = options.meeting,

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "comm/group/members.h"
 
 namespace c10d {
 class Backend;
@@ -24,10 +25,11 @@ class Crew;
 struct ConnectOptions {
   int rank = 0;
   int size = 1;
-  std::string group = "world";  // for error messages
+  std::string group = "world";  // a key space in the meeting place
+  Members members = {};         // for messages; empty: all ranks of a run
   Duration timeout = std::chrono::minutes(10);
   Duration meeting = Duration(0);  // until all are there; zero: as long as a call may take
-  // Of ranks that meet again after a death, in which the number of groups that they have made
+  // Of ranks that meet again after a loss, in which the number of groups that they have made
   // differs: how often they have met.
   int generation = 0;
   // Of which these ranks are members: its check() ends the meeting. Shared, since parts of the

@@ -29,6 +29,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/random.h"
+#include "comm/fabric/cut_connections_for_test.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
 #include "train/agreement.h"
@@ -75,6 +76,7 @@ struct Scenario {
   bool kills_replacement = false;  // while it gets its state; then another comes
   bool dies_at_the_start = false;  // the victim, when it has joined, before it has met the others
   int also = -1;  // another that dies there; its first replacement dies as soon as it is in
+  bool cuts = false;               // the victim loses its connections, and lives
 };
 
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -267,8 +269,12 @@ class Program {
       std::raise(SIGKILL);
     }).detach();
   }
-  void die_at(Point point) const {
-    if (point == scenario_.point) std::raise(SIGKILL);
+  void die_at(Point point) {
+    if (point != scenario_.point) return;
+    if (!scenario_.cuts) std::raise(SIGKILL);
+    const std::string place = std::getenv("LOCKSTEP_RENDEZVOUS");
+    if (!std::exchange(was_cut_, true))
+      cut_connections(static_cast<std::uint16_t>(std::stoi(place.substr(place.rfind(':') + 1))));
   }
 
   // Of all parameters, whoever holds what.
@@ -296,7 +302,8 @@ class Program {
   std::unique_ptr<Checkpointer> checkpoints_;
   std::int64_t step_ = 0;
   bool joined_ = false;  // in place of another
-  bool broke_ = false;   // at Point::decided; the step may be done again
+  bool was_cut_ = false;
+  bool broke_ = false;  // at Point::decided; the step may be done again
 };
 
 // What ranks said, put together.
@@ -374,7 +381,7 @@ class Gang {
     for (int rank = 0; rank < kRanks; ++rank)
       processes_.push_back(start(rank, false, fate_of(rank)));
     Told told;
-    if (scenario_.on_failure == OnDeath::wait) {
+    if (scenario_.on_failure == OnDeath::wait && !scenario_.cuts) {
       replace(scenario_.victim, told);
       if (scenario_.second >= 0) replace(scenario_.second, told);
       if (scenario_.also >= 0) replace(scenario_.also, told);
@@ -490,6 +497,22 @@ TEST_P(KilledInFew, AnotherTakesItsPlaceWithTheStateOfAReplica) {
           .finish();
   expect_undisturbed(told, kRanks);
   EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
+}
+
+TEST_P(KilledInFew, RanksThatOnlyLostConnectionsConnectAgainAndAllGoOn) {
+  for (const auto on_failure : {OnDeath::shrink, OnDeath::wait}) {
+    const auto told = Gang({.policy = "mics:2",
+                            .on_failure = on_failure,
+                            .victim = 2,
+                            .point = GetParam(),
+                            .cuts = true})
+                          .finish();
+    expect_undisturbed(told, kRanks);
+    EXPECT_NE(told.all.find("the ranks lost connections to each other and connected again"),
+              std::string::npos)
+        << told.all;
+    EXPECT_EQ(told.all.find("died"), std::string::npos) << told.all;
+  }
 }
 
 // Nobody can be more than one behind, and who is has complete gradients: it takes the step by the

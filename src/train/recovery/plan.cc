@@ -225,6 +225,13 @@ Result<RecoveryPlan> plan_to_shrink(const Standings& standings) {
   return plan;
 }
 
+Result<RecoveryPlan> plan_to_reconnect(const Standings& standings) {
+  auto plan = TRY(plan_to_refill(standings));
+  plan.from_storage = std::ranges::any_of(
+      standings, [](const auto& each) { return holds(each.second) && each.second->unread; });
+  return plan;
+}
+
 Result<RecoveryPlan> plan_to_refill(const Standings& standings) {
   const auto before = TRY(old_member(standings));
   auto plan = TRY(begin_plan(standings, before));

@@ -29,6 +29,7 @@ struct Standing {
   bool copied = true;    // whether other replicas hold the same of the optimizer's state
   bool unread = false;   // its state is to come from storage: it may hold anything
   bool storage = false;  // whether it knows of checkpoints
+  bool cut = false;      // it lost the connection to another member
 
   std::int64_t decided = 0;  // steps
   bool undecided = false;    // complete gradients wait for the next decision
@@ -50,6 +51,7 @@ struct Standing {
         field("copied", &Standing::copied, "replicas hold equal optimizer state"),
         field("unread", &Standing::unread, "its state is to come from storage"),
         field("storage", &Standing::storage, "it knows of checkpoints"),
+        field("cut", &Standing::cut, "it lost the connection to another member"),
         field("decided", &Standing::decided, "steps that all have decided"),
         field("undecided", &Standing::undecided, "gradients are complete, the norm is not known"),
         field("norm", &Standing::norm, "of the last decision"),
@@ -105,7 +107,9 @@ struct RecoveryPlan {
 // from storage: as many as make whole groups of the same size, or one group of all if there are
 // fewer. not_found: that, and they know of no checkpoints.
 Result<RecoveryPlan> plan_to_shrink(const Standings& standings);
-// Everybody is there again, some as newcomers: seats stay as they were.
+// All are there again, some as newcomers: seats stay as they were.
 Result<RecoveryPlan> plan_to_refill(const Standings& standings);
+// All are there, and connect again because some lost connections: seats stay as they were.
+Result<RecoveryPlan> plan_to_reconnect(const Standings& standings);
 
 }  // namespace lockstep

@@ -19,9 +19,9 @@
 #include "comm/rendezvous/crew.h"
 #include "comm/torch/connect.h"
 #include "net/crypto.h"
-#include "report/reporter.h"
 #include "train/checkpoint/random.h"
 #include "train/checkpoint/resume.h"
+#include "train/faults.h"
 #include "train/recovery/refill.h"
 #include "train/recovery/story.h"
 
@@ -60,6 +60,9 @@ Result<Standings> standings_in(const Crew::Roll& roll) {
   }
   return standings;
 }
+
+// Connections that are lost again before a step is whole are not lost by chance.
+constexpr int kReconnectionsMost = 3;
 
 std::vector<int> numbers(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));
@@ -121,6 +124,7 @@ struct Recovery::Impl {
     std::int64_t batch = 1;
   };
   std::optional<Beginning> beginning;
+  int connected_again = 0;  // since the last whole step
 
   Result<void> join();
   Result<void> come_in(const Crew::Roll& roll);
@@ -129,14 +133,17 @@ struct Recovery::Impl {
   // Bounds what goes on until no other member dies: each may be started again three times.
   int deaths_max() const { return 4 * members; }
   int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
-  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(Duration bound) const;
+  // name: for people.
+  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(const std::string& name,
+                                                       Duration bound) const;
   Result<Mesh> new_mesh() const;
   Result<void> find_seats(const Training& training);
   void keep_beginning(std::int64_t step, const Training& training);
   Standing standing(const Training& training) const;
   Result<RecoveryPlan> meet(const Error& cause, const Standing& mine);
+  Result<RecoveryPlan> reconnect(const Error& cause, const Standings& standings);
   Result<void> come_in_again(const Error& cause);
-  Result<Recovered> try_to_recover(const Error& cause, const Training& training);
+  Result<Recovered> recover_or_fail(const Error& cause, const Training& training);
   Error end_by(Error error) const;
   Result<void> enter(Mesh mesh, const Training& training);
   Policy policy_by_plan() const;
@@ -150,6 +157,7 @@ Recovery::Recovery(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Recovery::~Recovery() = default;
 
 Result<std::unique_ptr<Recovery>> Recovery::start(const RecoveryOptions& options) {
+  report_faults();
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   if (auto joined = impl->join(); !joined) return impl->end_by(std::move(joined).error());
@@ -191,10 +199,12 @@ Result<void> Recovery::Impl::come_in(const Crew::Roll& roll) {
 }
 
 // All ranks as they are numbered now. At the start they may come late, later they are all there.
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(Duration bound) const {
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(const std::string& name,
+                                                                     Duration bound) const {
   if (!crew) return connect_from_environment(bound);
   return group_at_meeting_place({.rank = rank(),
                                  .size = ranks(),
+                                 .members = {name, plan ? plan->seats : numbers(members)},
                                  .timeout = bound,
                                  .meeting = plan ? options.meeting : bound,
                                  .generation = generation(),
@@ -204,7 +214,7 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(Duration bo
 // By number: whoever stays together in a replica was put there for being close.
 Result<Mesh> Recovery::Impl::new_mesh() const {
   if (crew) TRY(crew->watch(plan ? plan->seats : numbers(members)));
-  auto mesh = TRY(Mesh::replicas(TRY(group(options.patience)), options.patience));
+  auto mesh = TRY(Mesh::replicas(TRY(group("world", options.patience)), options.patience));
   if (plan) return mesh.cut_by_number(plan->shards);
   return mesh;
 }
@@ -223,7 +233,9 @@ Result<Mesh> Recovery::mesh() {
   }
 }
 
-Result<Comm> Recovery::apart(Duration bound) { return Comm(TRY(impl_->group(bound)), bound); }
+Result<Comm> Recovery::apart(Duration bound) {
+  return Comm(TRY(impl_->group("checkpoints", bound)), bound);
+}
 
 bool Recovery::joining() const { return impl_->newcomer; }
 
@@ -244,7 +256,9 @@ Result<void> Recovery::Impl::find_seats(const Training& training) {
 
 Result<void> Recovery::begin_step(std::int64_t step, const Training& training) {
   if (!impl_->crew) return {};
+  keep_faults();
   if (impl_->seats.empty()) TRY(impl_->find_seats(training));
+  if (impl_->beginning && step > impl_->before.step) impl_->connected_again = 0;
   impl_->keep_beginning(step, training);
   return {};
 }
@@ -271,6 +285,7 @@ Standing Recovery::Impl::standing(const Training& training) const {
   standing.copied = beginning->copied;
   standing.unread = unread;
   standing.storage = !options.checkpoints.empty();
+  standing.cut = has_lost_connection() && connected_again < kReconnectionsMost;
   standing.decided = training.optimizer.decided();
   standing.undecided = training.optimizer.undecided();
   standing.norm = training.optimizer.last_norm();
@@ -294,11 +309,20 @@ Result<RecoveryPlan> Recovery::Impl::meet(const Error& cause, const Standing& mi
     return !roll.at(static_cast<int>(seat)).has_value();
   });
   all_met = missed == seats.end();
-  if (all_met) return cause;
+  if (all_met) return reconnect(cause, TRY(standings_in(roll)));
   dead = static_cast<int>(*missed);
   if (options.on_failure == OnDeath::shrink) return plan_to_shrink(TRY(standings_in(roll)));
   roll = TRY(crew->with_replacements(std::move(roll), Deadline::after(options.replacement)));
   return plan_to_refill(TRY(standings_in(roll)));
+}
+
+// All live. Where connections were lost, the same ranks connect once more; else `cause`.
+Result<RecoveryPlan> Recovery::Impl::reconnect(const Error& cause, const Standings& standings) {
+  const bool cut = std::any_of(standings.begin(), standings.end(),
+                               [](const auto& each) { return each.second && each.second->cut; });
+  if (!cut) return cause;
+  ++connected_again;
+  return plan_to_reconnect(standings);
 }
 
 // Before a newcomer has a model.
@@ -311,24 +335,25 @@ Result<void> Recovery::Impl::come_in_again(const Error& cause) {
 // The agent learns that the attempt's end is a loss, and no failure of the program: so a new
 // attempt goes on from the newest checkpoint. No attempt mends a program that is wrong.
 Error Recovery::Impl::end_by(Error error) const {
-  if (error.code == Code::invalid) return error;
-  const auto fault = error.code == Code::timeout ? Fault::timed_out : Fault::connection_lost;
-  const int lost = dead.value_or(crew ? crew->lost().value_or(-1) : -1);
-  Reporter::from_environment(WithoutAgent::discard)->fault(fault, lost, error.message);
+  const bool loss = !all_met && error.code != Code::invalid;
+  if (!report_kept_fault() && loss)
+    report_fault(error, dead.value_or(crew ? crew->lost().value_or(-1) : -1));
   return error;
 }
 
 Result<Recovered> Recovery::recover(const Error& cause, const Training& training) {
-  if (!impl_->crew || !may_be_a_death(cause)) return cause;
-  LS_LOG(warning, "rank {}: {}", training.model.mesh().rank(), cause.message);
-  // Before the first step nothing is lost that a new attempt does not find again.
-  auto recovered =
-      impl_->seats.empty() ? Result<Recovered>(cause) : impl_->try_to_recover(cause, training);
-  if (!recovered && !impl_->all_met) return impl_->end_by(std::move(recovered).error());
+  auto& self = *impl_;
+  if (!self.crew || !may_be_a_death(cause)) return cause;
+  auto recovered = self.recover_or_fail(cause, training);
+  if (!recovered) return self.end_by(std::move(recovered).error());
+  forget_fault();
   return recovered;
 }
 
-Result<Recovered> Recovery::Impl::try_to_recover(const Error& cause, const Training& training) {
+Result<Recovered> Recovery::Impl::recover_or_fail(const Error& cause, const Training& training) {
+  // Before the first step nothing is lost that a new attempt does not find again.
+  if (seats.empty()) return cause;
+  LS_LOG(warning, "{}", cause.message);
   Error last = cause;
   const auto noticed = Steady::now();
   std::vector<int> came;  // by plans that another death broke

@@ -1,4 +1,5 @@
-// Recovery: when a rank dies, the others go on from where they stand in memory. docs/design/
+// Recovery: when a rank dies, the others go on from where they stand in memory. When connections
+// are lost and all ranks live, they connect again and go on. docs/design/
 // recovery.md tells why that is enough.
 //
 //   auto recovery = TRY(Recovery::start(TRY(recovery_options_from_environment())));
@@ -111,7 +112,8 @@ class Recovery {
   // Before each step: what recover() goes back to. The first is collective.
   Result<void> begin_step(std::int64_t step, const Training& training);
   // After an error of the step. Returns when this rank can take the next one, with what the others
-  // do; or the error, if no death caused it or nobody has a copy of what was lost.
+  // do. Returns the error if no loss caused it or no rank has a copy of what was lost; the agent is
+  // told before of a lost connection or a time-out.
   Result<Recovered> recover(const Error& cause, const Training& training);
 
  private:

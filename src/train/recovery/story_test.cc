@@ -43,5 +43,11 @@ TEST(RecoveryStory, CountsRanksThatAreTooManyToName) {
             "step 9 from memory, 5ms after they noticed");
 }
 
+TEST(RecoveryStory, OfLostConnectionsNoRankIsSaidToHaveDied) {
+  EXPECT_EQ(story_of({.seats = {0, 1}, .step = 5}, 5, std::chrono::milliseconds(200)),
+            "the ranks lost connections to each other and connected again; ranks 0 and 1 go on "
+            "after step 5 from memory, 200ms after they noticed");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,0 +1,83 @@
+#include "train/faults.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/temporary_folder_for_test.h"
+#include "comm/group/fault.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = GroupFault::Kind;
+
+// Stands for the agent; the process reports to it for good.
+class Agent {
+ public:
+  Agent() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+    ::setenv("LOCKSTEP_REPORT", path_.c_str(), 1);
+  }
+  // What has come; reports return when they are delivered.
+  std::string heard() {
+    pollfd calls{listener_.get(), POLLIN, 0};
+    if (::poll(&calls, 1, 0) == 1) caller_ = Fd(::accept(listener_.get(), nullptr, nullptr));
+    char buffer[4096];
+    const auto got = caller_ ? ::recv(caller_.get(), buffer, sizeof buffer, MSG_DONTWAIT) : -1;
+    return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : "";
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::string path_ = (folder_ / "report").string();
+  const Fd listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd caller_;
+};
+
+// One process has one story: these are its chapters.
+TEST(Faults, ReachTheAgentUnlessARecoveryFollows) {
+  Agent agent;
+  report_faults();
+  report_faults();
+  EXPECT_EQ(agent.heard(), "");
+  tell_fault({Kind::connection_lost, 2, "lost the connection to rank 2"});
+  EXPECT_EQ(agent.heard(),
+            "{\"kind\":\"fault\",\"fault\":\"connection_lost\",\"rank\":2,"
+            "\"text\":\"lost the connection to rank 2\"}\n");
+  EXPECT_TRUE(has_lost_connection());
+
+  keep_faults();
+  forget_fault();
+  EXPECT_FALSE(has_lost_connection());
+  tell_fault({Kind::connection_lost, 3, "recovered from"});
+  EXPECT_TRUE(has_lost_connection());
+  forget_fault();
+  tell_fault({Kind::timed_out, 1, "rank 1 is late"});
+  EXPECT_EQ(agent.heard(), "");
+  EXPECT_TRUE(report_kept_fault());
+  EXPECT_EQ(agent.heard(),
+            "{\"kind\":\"fault\",\"fault\":\"timed_out\",\"rank\":1,"
+            "\"text\":\"rank 1 is late\"}\n");
+
+  forget_fault();
+  EXPECT_FALSE(report_kept_fault());
+  EXPECT_EQ(agent.heard(), "");
+  report_fault({Code::peer_lost, "the meeting place is out of reach"}, 0);
+  EXPECT_EQ(agent.heard(),
+            "{\"kind\":\"fault\",\"fault\":\"connection_lost\",\"rank\":0,"
+            "\"text\":\"the meeting place is out of reach\"}\n");
+}
+
+}  // namespace
+}  // namespace lockstep
