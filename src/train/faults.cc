@@ -62,7 +62,10 @@ void report_faults() {
 
 void keep_faults() { faults().keep(); }
 
-void forget_fault() { faults().forget(); }
+void forget_fault() {
+  faults().forget();
+  forget_faults();
+}
 
 bool report_kept_fault() {
   const auto fault = faults().first();

@@ -85,6 +85,7 @@ GroupEnd Inquest::verdict_on_loss(const Error& cause) const {
         format("; no other rank answers: rank {} is cut off from all of them", end.at_fault);
     return end;
   }
+  blame_the_lost(end);
   if (const auto where = where_all_are(records()); !where.empty())
     end.error.message += ": " + where;
   return end;
@@ -94,8 +95,20 @@ GroupEnd Inquest::verdict_on_loss(const Error& cause) const {
 bool Inquest::is_cut_off() const {
   if (endpoint_.size() == 2 || endpoint_.loss()->saw_death) return false;
   for (int rank = 0; rank < endpoint_.size(); ++rank)
-    if (rank != endpoint_.rank() && is_heard(rank)) return false;
+    if (rank != endpoint_.rank() && is_heard(rank) && !endpoint_.parted(rank)) return false;
   return true;
+}
+
+// A rank whose connections are cut one after the other blames the first of its peers, and others
+// may hear so. A peer that is blamed and that others answer knows better: it lost that rank.
+void Inquest::blame_the_lost(GroupEnd& end) const {
+  if (end.at_fault != endpoint_.number_of(endpoint_.rank())) return;
+  for (int rank = 0; rank < endpoint_.size(); ++rank) {
+    if (!endpoint_.parted(rank)) continue;
+    end.at_fault = endpoint_.number_of(rank);
+    end.error.message = format("lost the connection to {}", text(endpoint_.peer(rank)));
+    return;
+  }
 }
 
 std::vector<int> Inquest::silent() const {

@@ -42,6 +42,7 @@ class Inquest {
   GroupEnd verdict(const Error& cause) const;
   GroupEnd verdict_on_loss(const Error& cause) const;
   bool is_cut_off() const;
+  void blame_the_lost(GroupEnd& end) const;
   FlightGroup records() const;
   // Ranks of the group that neither left nor answer.
   std::vector<int> silent() const;

@@ -75,6 +75,12 @@ std::string words_of(Header call, const Members& members) {
   return call_text(call);
 }
 
+// Of a group that its rank leaves because another one failed.
+GroupEnd end_by(const GroupFault& fault) {
+  const bool lost = fault.kind == GroupFault::Kind::connection_lost;
+  return {{lost ? Code::peer_lost : Code::timeout, fault.text}, fault.rank};
+}
+
 Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
 
 // Who brings messages on should run as soon as one has come, also beside threads that compute on
@@ -302,7 +308,8 @@ Result<void> ProgressEngine::end_of(const Header& call, const Result<void>& done
   if (done || stop_seen_) return done;
   return Error{done.error().code,
                format("{}; rank {} was in {}{}, {} bytes had come", done.error().message, number(),
-                      words_of(call, endpoint_->members()), in_group(endpoint_->members()), received_bytes_)};
+                      words_of(call, endpoint_->members()), in_group(endpoint_->members()),
+                      received_bytes_)};
 }
 
 // Read from the clock when a wait turns out to be one, so that short calls do not pay for it.
@@ -544,6 +551,7 @@ void ProgressEngine::leave() {
   };
   // A failure here is a peer that died or gave up: then nobody waits for a goodbye.
   if (!drain_until([&] { return !point_to_point_.owes_answers(); })) return;
+  if (const auto fault = current_fault()) endpoint_->tell_giving_up(end_by(*fault));
   endpoint_->start_leaving();
   (void)drain_until([&] { return endpoint_->may_leave(); });
 }

@@ -10,6 +10,7 @@ namespace {
 struct Listening {
   Mutex mutex;  // guards what follows
   FaultListener listener LS_GUARDED_BY(mutex);
+  std::optional<GroupFault> first LS_GUARDED_BY(mutex);
 };
 
 Listening& listening() {
@@ -29,8 +30,19 @@ void tell_fault(const GroupFault& fault) {
   {
     Lock lock(listening().mutex);
     listener = listening().listener;
+    if (listener && !listening().first) listening().first = fault;
   }
   if (listener) listener(fault);
+}
+
+std::optional<GroupFault> current_fault() {
+  Lock lock(listening().mutex);
+  return listening().first;
+}
+
+void forget_faults() {
+  Lock lock(listening().mutex);
+  listening().first.reset();
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace lockstep {
@@ -22,5 +23,10 @@ using FaultListener = std::function<void(const GroupFault&)>;
 // with the error, and must not wait.
 void listen_to_faults(FaultListener listener);
 void tell_fault(const GroupFault& fault);
+
+// The first that a listener was told since the last forget_faults(). A rank that leaves its other
+// groups because of it says so there, so that their ranks name the same rank.
+std::optional<GroupFault> current_fault();
+void forget_faults();
 
 }  // namespace lockstep
