@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include "base/format.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 
@@ -180,32 +181,6 @@ bool is_loopback(const std::string& address) {
   if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
   in6_addr v6{};
   return ::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
-bool is_utf8(std::string_view bytes) {
-  std::size_t i = 0;
-  while (i < bytes.size()) {
-    const auto lead = static_cast<unsigned char>(bytes[i]);
-    const std::size_t length = lead < 0x80   ? 1
-                               : lead < 0xc2 ? 0
-                               : lead < 0xe0 ? 2
-                               : lead < 0xf0 ? 3
-                               : lead < 0xf5 ? 4
-                                             : 0;
-    if (length == 0 || i + length > bytes.size()) return false;
-    std::uint32_t point = length == 1 ? lead : lead & (0x7fu >> length);
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(bytes[i + k]);
-      if ((next & 0xc0) != 0x80) return false;
-      point = point << 6 | (next & 0x3fu);
-    }
-    // Overlong forms, surrogates, beyond Unicode.
-    if ((length == 3 && point < 0x800) || (length == 4 && (point < 0x10000 || point > 0x10ffff)) ||
-        (point >= 0xd800 && point < 0xe000))
-      return false;
-    i += length;
-  }
-  return true;
 }
 
 }  // namespace lockstep

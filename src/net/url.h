@@ -40,6 +40,4 @@ Result<std::string> host_of(std::string_view authority);
 // An address that no other machine reaches: 127.0.0.0/8 or ::1. False for a name.
 bool is_loopback(const std::string& address);
 
-bool is_utf8(std::string_view bytes);
-
 }  // namespace lockstep

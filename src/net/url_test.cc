@@ -61,13 +61,6 @@ TEST(Url, TheHostIsFoundWithoutItsPort) {
   EXPECT_FALSE(host_of("").has_value());
 }
 
-TEST(Utf8, OverlongFormsSurrogatesAndTornBytesAreNot) {
-  EXPECT_TRUE(is_utf8("aé€😀"));
-  for (std::string_view bytes : {"\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xed\xa0\x80",
-                                 "\xf4\x90\x80\x80", "\xff", "\x80", "\xc3", "\xe2\x82"})
-    EXPECT_FALSE(is_utf8(bytes));
-}
-
 TEST(Url, AnAddressThatOthersReachIsNotLoopback) {
   for (const char* here : {"127.0.0.1", "127.9.9.9", "::1"}) EXPECT_TRUE(is_loopback(here)) << here;
   for (const char* there : {"0.0.0.0", "10.0.0.1", "::", "fe80::1", "localhost", ""})

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -27,15 +28,20 @@ Result<void> check_count(std::string_view what, int count, int least, int limit)
 
 bool has_nul(std::string_view words) { return words.find('\0') != std::string_view::npos; }
 
+// What is kept and shown as text.
+Result<void> check_utf8(std::string_view what, std::string_view words) {
+  if (is_utf8(words)) return {};
+  return invalid(format("{}: '{}' is not UTF-8", what, visible(words)));
+}
+
 // A name stands in tables and messages: one line, nothing that moves a cursor, and not to be taken
 // for a run's id.
 Result<void> check_run_name(std::string_view name) {
-  const bool plain = std::ranges::none_of(
-      name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; });
+  const bool plain = is_printable(name) && name.find('/') == std::string_view::npos;
   if (plain && name.size() <= kRunNameLimit) return {};
   return invalid(
-      format("name: must be one line of at most {} bytes without control characters "
-             "and '/'",
+      format("name: must be one line of at most {} bytes without control characters, characters "
+             "that turn the direction of text, and '/'",
              kRunNameLimit));
 }
 
@@ -43,6 +49,7 @@ Result<void> check_command(const std::vector<std::string>& command) {
   if (command.empty() || command[0].empty())
     return invalid("command: names no program; put it after '--': lockstep run -- python train.py");
   if (std::ranges::any_of(command, has_nul)) return invalid("command: has a word with a NUL byte");
+  for (const std::string& word : command) TRY(check_utf8("command", word));
   return {};
 }
 
@@ -55,8 +62,11 @@ bool is_user_setting(std::string_view name) {
 
 Result<void> check_env(const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
-    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value))
-      return invalid(format("env: '{}' is not the name of an environment variable", name));
+    if (name.empty() || name.find_first_of("= ") != std::string::npos || !is_printable(name) ||
+        has_nul(value))
+      return invalid(format("env: '{}' is not the name of an environment variable", visible(name)));
+    // Without the value: it may be a secret.
+    if (!is_utf8(value)) return invalid(format("env: the value of {} is not UTF-8", name));
     if (name.starts_with("LOCKSTEP_") && !is_user_setting(name))
       return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
   }
@@ -64,6 +74,7 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
 }
 
 Result<void> check_folder(std::string_view what, std::string_view path) {
+  TRY(check_utf8(what, path));
   if (path.empty() || (path.starts_with('/') && !has_nul(path))) return {};
   return invalid(format("{}: must be an absolute path, got '{}'", what, path));
 }
