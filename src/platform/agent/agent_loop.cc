@@ -34,6 +34,7 @@ constexpr int kNodesAtPace = 32;  // more nodes call less often, to spare the da
 constexpr Duration kPaceMost =
     seconds(2);  // far below the silence after which a node counts as lost
 constexpr Duration kFlush = milliseconds(100);
+constexpr Duration kUnfinishedLook = seconds(1);
 constexpr Duration kStopAlone = seconds(5);
 constexpr int kReplacementsMax = 3;  // of a node's ranks; a rank that is killed for ever is no loss
 constexpr Duration kHungAlone = minutes(1);
@@ -201,7 +202,8 @@ void AgentLoop::turn() {
 
 Duration AgentLoop::patience() const {
   Duration least = kPatienceMax;
-  for (const auto& deadline : {time_out_, stop_alone_, force_, flush_, clear_look_, clear_end_})
+  for (const auto& deadline :
+       {time_out_, stop_alone_, force_, flush_, unfinished_look_, clear_look_, clear_end_})
     if (deadline) least = std::min(least, deadline->left());
   // Passed without effect while a rank is stuck in the kernel: not to be waited for in a circle.
   if (leave_ && phase_ == Phase::ended) least = std::min(least, leave_->left());
@@ -223,6 +225,8 @@ void AgentLoop::read_source(Source& source) {
       source.output.take({buffer, static_cast<std::size_t>(n)});
   }
   if (!flush_ && source.output.has_lines()) flush_ = Deadline::after(kFlush);
+  if (!unfinished_look_ && !source.output.unfinished().empty())
+    unfinished_look_ = Deadline::after(kUnfinishedLook);
 }
 
 void AgentLoop::read_signals() {
@@ -255,6 +259,7 @@ void AgentLoop::follow_orders() {
 void AgentLoop::mind_time() {
   if (log_look_.passed()) bound_log();
   if (passed(flush_)) flush();
+  if (passed(unfinished_look_)) tell_unfinished();
   if (passed(time_out_)) begin_stop(std::string(kTimeIsUp), Signaller::agent);
   if (passed(stop_alone_)) begin_stop("", Signaller::agent);
   if (phase_ == Phase::stopping && passed(force_)) make_end();
@@ -503,14 +508,39 @@ void AgentLoop::finish() {
       LS_LOG(warning, "rank {} reported {} lines that could not be read", source.rank,
              source.reports.broken_lines());
   }
+  unfinished_.clear();
+  unfinished_look_.reset();
   phase_ = Phase::ended;
   if (!leave_) leave_ = Deadline::after(kLeaveMax);
   tell();
 }
 
+// With the whole lines goes what the daemon was told of them while they had no end, so that no line
+// is shown beside itself. What has begun since is told at the next look.
 void AgentLoop::flush() {
   flush_.reset();
-  for (Source& source : sources_) source.output.flush();
+  bool ended = false;
+  for (Source& source : sources_) {
+    if (!source.output.has_lines()) continue;
+    source.output.flush();
+    ended |=
+        std::erase_if(unfinished_, [&](const auto& line) { return line.rank == source.rank; }) > 0;
+  }
+  if (ended) tell();
+}
+
+std::vector<api::UnfinishedLine> AgentLoop::unfinished_now() const {
+  std::vector<api::UnfinishedLine> lines;
+  for (const Source& source : sources_)
+    if (const auto line = source.output.unfinished(); !line.empty())
+      lines.push_back({.rank = source.rank, .text = std::string(line)});
+  return lines;
+}
+
+void AgentLoop::tell_unfinished() {
+  unfinished_look_.reset();
+  unfinished_ = unfinished_now();
+  tell();  // which does nothing where they are as before
 }
 
 api::Heartbeat AgentLoop::status() const {
@@ -523,6 +553,7 @@ api::Heartbeat AgentLoop::status() const {
   status.agent_pid = ::getpid();
   status.message = message_;
   status.ranks = ranks_.reports();
+  status.unfinished = unfinished_;
   return status;
 }
 

@@ -91,6 +91,8 @@ class AgentLoop {
   void clear();
   void finish();
   void flush();
+  std::vector<api::UnfinishedLine> unfinished_now() const;
+  void tell_unfinished();
   api::Heartbeat status() const;
   void tell() { messenger_->tell(status()); }
   bool sources_silent() const;
@@ -125,6 +127,8 @@ class AgentLoop {
   std::optional<Deadline> stop_alone_;   // a rank ended badly and no word of the daemon came
   std::optional<Deadline> force_;        // when SIGKILL is (again) due
   std::optional<Deadline> flush_;        // lines wait for company
+  std::vector<api::UnfinishedLine> unfinished_;       // as the daemon was told them
+  std::optional<Deadline> unfinished_look_;           // when to tell what they are now
   Deadline log_look_ = Deadline::after(Duration(0));  // when to look how large the log is
   std::optional<Deadline> clear_look_;                // when to look again for what is left
   std::optional<Deadline> clear_end_;                 // when to give up on it

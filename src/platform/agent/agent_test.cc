@@ -196,6 +196,30 @@ TEST_F(AgentTest, OutputComesInOrderWhateverItHolds) {
   EXPECT_TRUE(read_file(root_ / "node/rank-0.log")->ends_with("zzz\nno end"));
 }
 
+TEST_F(AgentTest, AnUnfinishedLineIsToldAsItChangesAndStoredOnceWhenItEnds) {
+  shell(
+      "printf 'begin\\n1%%'; while ! test -e a; do sleep 0.02; done; printf '\\r2%%'; "
+      "while ! test -e b; do sleep 0.02; done; printf '\\r100%%\\n'; "
+      "while ! test -e c; do sleep 0.02; done");
+  start();
+  const auto told = [&](const std::string& text) {
+    return eventually([&] {
+      const auto unfinished = daemon_.last().unfinished;
+      return text.empty() ? unfinished.empty()
+                          : unfinished == std::vector<api::UnfinishedLine>{{0, text}};
+    });
+  };
+  EXPECT_TRUE(told("1%"));
+  ASSERT_TRUE(write_file(root_ / "a", ""));
+  EXPECT_TRUE(told("2%"));
+  ASSERT_TRUE(write_file(root_ / "b", ""));
+  EXPECT_TRUE(told(""));
+  EXPECT_TRUE(eventually([&] { return daemon_.saw("100%"); }));
+  ASSERT_TRUE(write_file(root_ / "c", ""));
+  ASSERT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.lines(0), "begin\n100%\n");
+}
+
 TEST_F(AgentTest, ARankThatIgnoresTheSignalIsKilledAfterTheGrace) {
   shell("trap '' TERM; echo armed; while :; do sleep 0.05; done");
   daemon_.set_grace(0.2);

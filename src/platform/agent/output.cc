@@ -142,6 +142,13 @@ void Output::flush() {
   sink_(std::exchange(text_, {}));
 }
 
+std::string_view Output::unfinished() const {
+  constexpr auto kMost = static_cast<std::size_t>(kUnfinishedMax.count());
+  if (!open_ || line_.find_first_not_of(' ') == std::string::npos) return {};
+  const std::string_view line = line_;
+  return line.size() <= kMost ? line : line.substr(0, cut_before(line, kMost));
+}
+
 void Output::finish() {
   if (open_) end_line();
   flush();

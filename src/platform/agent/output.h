@@ -23,6 +23,7 @@ namespace lockstep {
 
 inline constexpr Bytes kLineMax = 16_KiB;
 inline constexpr Bytes kTextMax = 64_KiB;
+inline constexpr Bytes kUnfinishedMax = 1_KiB;
 
 // Of a rank's file; with the older one a rank can fill twice that.
 inline constexpr Bytes kRankLogMax = 256_MiB;
@@ -42,6 +43,8 @@ class Output {
   // The same, and the rest of a line.
   void finish();
   bool has_lines() const { return lines_ > 0; }
+  // What a terminal shows of the line that has no end yet, at most kUnfinishedMax; empty: nothing.
+  std::string_view unfinished() const;
 
  private:
   Output(std::filesystem::path name, Fd file, Sink sink, std::int64_t size, Bytes most)

@@ -82,6 +82,23 @@ TEST_F(Parts, WhatACarriageReturnOverwroteIsLeftOut) {
   EXPECT_EQ(texts_, std::vector<std::string>{"100%\ndos\nend"});
 }
 
+TEST_F(Parts, ALineWithoutAnEndIsShownAsATerminalShowsIt) {
+  Output lines = output();
+  EXPECT_EQ(lines.unfinished(), "");
+  lines.take("10%\r20%");
+  EXPECT_EQ(lines.unfinished(), "20%");
+  lines.take("\r30%\r");
+  EXPECT_EQ(lines.unfinished(), "30%") << "nothing has overwritten it yet";
+  lines.take("   \r");
+  EXPECT_EQ(lines.unfinished(), "") << "a bar that was wiped away";
+  lines.take("100%\nnext");
+  EXPECT_EQ(lines.unfinished(), "next");
+  lines.take(" one\n");
+  EXPECT_EQ(lines.unfinished(), "");
+  lines.take(std::string(5000, 'x'));
+  EXPECT_EQ(lines.unfinished().size(), 1024u);
+}
+
 TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {
   Output lines = *Output::open(folder_ / "rank-0.log", [](const std::string&) {}, 1_KiB);
   for (int i = 0; i < 100; ++i) lines.take(format("{:03} {}\n", i, std::string(60, 'x')));

@@ -41,6 +41,20 @@ struct FlightDelivery {
   }
 };
 
+// What a rank has written of a line that has no end yet, such as a progress bar.
+struct UnfinishedLine {
+  int rank = 0;
+  std::string text;
+
+  bool operator==(const UnfinishedLine&) const = default;
+
+  static constexpr auto fields() {
+    return record<UnfinishedLine>(
+        field("rank", &UnfinishedLine::rank, "the rank that writes it"),
+        field("text", &UnfinishedLine::text, "its first 1,024 bytes as a terminal shows them"));
+  }
+};
+
 struct Heartbeat {
   std::string node;  // demo/42.2/0
   NodeState state = NodeState::ready;
@@ -51,7 +65,8 @@ struct Heartbeat {
   std::string message;
   std::vector<Rank> ranks;
   std::vector<Item> items;
-  std::optional<FlightDelivery> flight;  // in the call after an answer that wanted it
+  std::vector<UnfinishedLine> unfinished = {};  // as of now; never stored
+  std::optional<FlightDelivery> flight;         // in the call after an answer that wanted it
   // What the agent already acts on: the answer waits until there is another, at most this long.
   CommandKind known_command = CommandKind::none;
   double wait_seconds = 0;
@@ -69,6 +84,7 @@ struct Heartbeat {
         field("message", &Heartbeat::message, "what went wrong, if anything"),
         field("ranks", &Heartbeat::ranks, "the node's ranks"),
         field("items", &Heartbeat::items, "collected since the last answer"),
+        field("unfinished", &Heartbeat::unfinished, "lines that its ranks have not ended yet"),
         field("flight", &Heartbeat::flight, "what its ranks recorded of their collectives"),
         field("known_command", &Heartbeat::known_command, "the command it acts on already"),
         between(0, 30,

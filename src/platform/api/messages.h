@@ -84,6 +84,7 @@ struct LogsQuery {
   std::optional<int> tail;
   int limit = 1000;
   double wait_seconds = 0;
+  std::optional<std::int64_t> unfinished = {};
 
   static constexpr auto fields() {
     return record<LogsQuery>(
@@ -93,7 +94,10 @@ struct LogsQuery {
                 field("tail", &LogsQuery::tail, "the last lines instead of those after `after`")),
         between(1, 10'000, field("limit", &LogsQuery::limit, "at most so many lines")),
         between(0, kWaitMost,
-                field("wait", &LogsQuery::wait_seconds, "seconds to wait for a line to come")));
+                field("wait", &LogsQuery::wait_seconds, "seconds to wait for a line to come")),
+        between(0, kNumberMost,
+                field("unfinished", &LogsQuery::unfinished,
+                      "wait no longer either when `unfinished_version` differs from this")));
   }
 };
 
@@ -284,9 +288,10 @@ struct RunView {
   std::string checkpoint_folder;
   std::vector<AttemptView> attempts;  // oldest first; empty in lists
   std::optional<Progress> progress;
-  std::map<std::string, double> latest;  // last value of each metric
-  std::vector<Checkpoint> checkpoints;   // oldest first; empty in lists
-  std::vector<AuditEntry> events;        // likewise
+  std::map<std::string, double> latest;    // last value of each metric
+  std::vector<Checkpoint> checkpoints;     // oldest first; empty in lists
+  std::vector<AuditEntry> events;          // likewise
+  std::vector<std::string> troubles = {};  // the daemon's; likewise
 
   static constexpr auto fields() {
     return record<RunView>(
@@ -321,15 +326,21 @@ struct RunView {
         field(
             "events", &RunView::events,
             "what people and Lockstep changed of it and what happened to its ranks, oldest first; "
-            "empty in lists"));
+            "empty in lists"),
+        field("troubles", &RunView::troubles,
+              "what goes wrong in the daemon just now, a line for each cause; empty in lists, "
+              "which say it once"));
   }
 };
 
 struct RunList {
   std::vector<RunView> runs;  // newest first
+  std::vector<std::string> troubles = {};
 
   static constexpr auto fields() {
-    return record<RunList>(field("runs", &RunList::runs, "runs, newest first"));
+    return record<RunList>(field("runs", &RunList::runs, "runs, newest first"),
+                           field("troubles", &RunList::troubles,
+                                 "what goes wrong in the daemon just now, a line for each cause"));
   }
 };
 
@@ -363,12 +374,19 @@ struct LogLine {
 struct LogPage {
   std::vector<LogLine> lines;
   std::int64_t next = 0;
-  bool ended = false;  // the run has ended and nothing follows
+  bool ended = false;                    // the run has ended and nothing follows
+  std::vector<LogLine> unfinished = {};  // by rank
+  std::int64_t unfinished_version = 0;
 
   static constexpr auto fields() {
     return record<LogPage>(field("lines", &LogPage::lines, "lines in the order they arrived"),
                            field("next", &LogPage::next, "ask again after this cursor"),
-                           field("ended", &LogPage::ended, "the run ended; nothing follows"));
+                           field("ended", &LogPage::ended, "the run ended; nothing follows"),
+                           field("unfinished", &LogPage::unfinished,
+                                 "the last line of each rank that has not ended its line, without "
+                                 "a cursor; it comes again among `lines` once it ends"),
+                           field("unfinished_version", &LogPage::unfinished_version,
+                                 "differs when `unfinished` differs"));
   }
 };
 

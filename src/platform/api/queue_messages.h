@@ -84,6 +84,7 @@ struct QueueView {
   std::vector<WaitingView> waiting;
   std::vector<HolderView> holding;
   std::int64_t left_out = 0;
+  std::vector<std::string> troubles = {};
 
   static constexpr auto fields() {
     return record<QueueView>(
@@ -92,7 +93,9 @@ struct QueueView {
               "in the order in which they stand; behind them those that wait for something else "
               "than devices"),
         field("holding", &QueueView::holding, "who holds devices, by when they end"),
-        field("left_out", &QueueView::left_out, "runs that the limit left out"));
+        field("left_out", &QueueView::left_out, "runs that the limit left out"),
+        field("troubles", &QueueView::troubles,
+              "what goes wrong in the daemon just now, a line for each cause"));
   }
 };
 

@@ -43,6 +43,32 @@ TEST_F(ServerTest, AnAgentIsToldToStartAndItsItemsAreKeptOnce) {
   EXPECT_EQ(tail["next"], page["next"]);
 }
 
+TEST_F(ServerTest, LinesWithoutAnEndAreShownApartUntilTheyEnd) {
+  submit();
+  const auto unfinished = [](std::string text) {
+    return Json{{"unfinished", {{{"rank", 1}, {"text", std::move(text)}}}}};
+  };
+  heartbeat_of_ranks("running", unfinished("10%"));
+  const Json page = get("/api/v1/runs/demo/1/logs");
+  EXPECT_THAT(lines(page), testing::IsEmpty());
+  ASSERT_EQ(page["unfinished"].size(), 1u);
+  EXPECT_EQ(page["unfinished"][0]["text"], "10%");
+  EXPECT_EQ(page["unfinished"][0]["rank"], 1);
+  EXPECT_EQ(get("/api/v1/runs/demo/1/logs?rank=0")["unfinished"].size(), 0u);
+
+  const auto version = page["unfinished_version"].get<std::int64_t>();
+  heartbeat_of_ranks("running", unfinished(std::string(5000, 'x')));
+  const Json next = get(format("/api/v1/runs/demo/1/logs?wait=30&unfinished={}", version));
+  ASSERT_EQ(next["unfinished"].size(), 1u) << "at once, though no line has come";
+  EXPECT_EQ(next["unfinished"][0]["text"].get<std::string>().size(), 1024u);
+
+  heartbeat_of_ranks("running", {{"items", {log(1, 1, "100%")}}});
+  const Json ended = get("/api/v1/runs/demo/1/logs");
+  EXPECT_THAT(lines(ended), testing::ElementsAre("100%"));
+  EXPECT_EQ(ended["unfinished"].size(), 0u);
+  EXPECT_NE(ended["unfinished_version"], next["unfinished_version"]);
+}
+
 TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {
   submit();
   heartbeat("ready", {{"items",

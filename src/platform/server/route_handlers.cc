@@ -65,6 +65,10 @@ Handlers::Handler Handlers::of(const api::Route& route) {
   return found == table.end() ? nullptr : found->second;
 }
 
+std::vector<std::string> Handlers::troubles() const {
+  return setup_.troubles ? setup_.troubles() : std::vector<std::string>();
+}
+
 Result<const Run*> Handlers::find_run(const RunId& id) const {
   const auto found = state().runs.find(id);
   if (found == state().runs.end())
@@ -84,6 +88,7 @@ Result<api::RunView> Handlers::view(const RunId& id) {
   view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
+  view.troubles = troubles();
   return view;
 }
 
@@ -104,7 +109,7 @@ Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
   return api::Version{.version = setup_.version,
                       .home = setup_.home.folder.string(),
                       .pid = ::getpid(),
-                      .troubles = setup_.troubles ? setup_.troubles() : std::vector<std::string>()};
+                      .troubles = troubles()};
 }
 
 Result<Map> Handlers::map(const Ask<api::kMap>&) { return state().map; }
@@ -145,7 +150,9 @@ Result<api::RunView> Handlers::priority(const Ask<api::kPriority>& ask) {
 }
 
 Result<api::QueueView> Handlers::queue(const Ask<api::kQueue>& ask) {
-  return queue_view(state(), setup_.controller.queue(), ask.query.limit, setup_.clock.now());
+  auto view = queue_view(state(), setup_.controller.queue(), ask.query.limit, setup_.clock.now());
+  view.troubles = troubles();
+  return view;
 }
 
 Result<api::PlanView> Handlers::plan(const Ask<api::kPlan>& ask) {
@@ -191,7 +198,7 @@ Result<api::RunList> Handlers::runs(const Ask<api::kRuns>& ask) {
   std::vector<RunId> ids;
   for (const Run* run : found) ids.push_back(run->id);
   auto said = TRY(setup_.insight.summaries(ids));
-  api::RunList list;
+  api::RunList list{.runs = {}, .troubles = troubles()};
   for (const Run* run : found)
     list.runs.push_back(run_view(state(), *run, std::move(said.at(run->id)),
                                  setup_.controller.checkpoint_folder(*run), setup_.clock.now()));
@@ -228,9 +235,15 @@ Result<void> Handlers::logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage
   TRY(find_run(id));
   const auto look = [this, id, reply, query = ask.query](Waiting::Turn turn) {
     const auto run = find_run(id);
-    const auto page = log_page(setup_.insight, id, query, run && is_final((*run)->state));
-    const bool nothing_new = page && page->lines.empty() && !page->ended;
+    auto page = log_page(setup_.insight, id, query, run && is_final((*run)->state));
+    const std::int64_t version = unfinished_.version(id);
+    const bool nothing_new = page && page->lines.empty() && !page->ended &&
+                             query.unfinished.value_or(version) == version;
     if (turn == Waiting::Turn::early && nothing_new) return reply.gone();
+    if (page) {
+      page->unfinished = unfinished_.of(state(), id, query.rank);
+      page->unfinished_version = version;
+    }
     reply.give(page);
     return true;
   };
@@ -285,6 +298,7 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
     flight_.take(known->second, *heartbeat.flight);
     waiting_.wake(node.attempt.run);
   }
+  if (unfinished_.take(state(), node, heartbeat.unfinished)) waiting_.wake(node.attempt.run);
   const auto look = [this, node, acknowledged, reply,
                      known = heartbeat.known_command](Waiting::Turn turn) {
     const Command command = command_for(state(), node);

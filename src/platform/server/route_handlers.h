@@ -5,6 +5,7 @@
 #include "platform/server/ask.h"
 #include "platform/server/flight_desk.h"
 #include "platform/server/server.h"
+#include "platform/server/unfinished_lines.h"
 #include "platform/server/views.h"
 #include "platform/server/waiting.h"
 
@@ -51,6 +52,7 @@ class Handlers {
   Result<void> flight(const Ask<api::kFlight>& ask, const Reply<api::FlightView>& reply);
   Result<void> heartbeat(const Ask<api::kHeartbeat>& ask, const Reply<api::HeartbeatAnswer>& reply);
 
+  std::vector<std::string> troubles() const;
   const State& state() const { return setup_.controller.state(); }
   Result<const Run*> find_run(const RunId& id) const;
   Result<api::RunView> view(const RunId& id);
@@ -62,6 +64,7 @@ class Handlers {
   const ServerSetup& setup_;  // the server's
   Waiting& waiting_;          // the server's
   FlightDesk flight_;
+  UnfinishedLines unfinished_;
   int port_ = 0;
 };
 

@@ -103,7 +103,7 @@ std::optional<HttpResponse> gate(const Keys& keys, const HttpRequest& request) {
   if (target.route == nullptr) return no_such_route(request, target);
   if (!may_call(keys, target, bearer_token(request))) {
     HttpResponse response =
-        refuse(401, "the call wants the daemon's token: Authorization: Bearer TOKEN");
+        refuse(401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
     response.headers.add("WWW-Authenticate", "Bearer");
     return response;
   }
