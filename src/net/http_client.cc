@@ -1,6 +1,7 @@
 #include "net/http_client.h"
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -27,6 +28,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
+
+constexpr auto kWaitingEvery = std::chrono::milliseconds(200);
 
 Result<void> check_call(const HttpCall& call) {
   if (!is_token(call.method))
@@ -73,9 +76,12 @@ struct HttpClient::Impl {
   std::optional<Greeting> greeting;
   asio::io_context context{1};
   std::optional<beast::tcp_stream> stream;  // kept between calls
+  bool sent = false;
+  std::function<void(Duration)> waiting;
 
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
   Try try_once(const HttpCall& call, const Deadline& deadline);
+  void run_context();
   asio::awaitable<Try> exchange(const HttpCall& call, const Deadline& deadline);
   asio::awaitable<error_code> connect();
   asio::awaitable<Try> greet();
@@ -109,6 +115,7 @@ HttpClient::Impl::Try HttpClient::Impl::fail(std::string_view act, error_code er
 }
 
 Result<HttpResponse> HttpClient::Impl::call(const HttpCall& call, const Deadline& deadline) {
+  sent = false;
   TRY(check_call(call));
   const bool reused = has_live_stream();
   Try first = try_once(call, deadline);
@@ -122,9 +129,19 @@ HttpClient::Impl::Try HttpClient::Impl::try_once(const HttpCall& call, const Dea
   asio::co_spawn(context, exchange(call, deadline), [&](std::exception_ptr, Try value) {
     outcome = std::move(value);  // as it was made, if something threw (no memory)
   });
-  context.run();
+  run_context();
   if (!outcome.answer && outcome.answer.error().code == Code::internal) stream.reset();
   return outcome;
+}
+
+void HttpClient::Impl::run_context() {
+  if (!waiting) {
+    context.run();
+    return;
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  while (context.run_for(kWaitingEvery), !context.stopped())
+    waiting(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun));
 }
 
 asio::awaitable<error_code> HttpClient::Impl::connect() {
@@ -160,6 +177,7 @@ asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::exchange(const HttpCall
       if (!greeted.answer) co_return greeted;
     }
   }
+  sent = true;
   co_return co_await send(call);
 }
 
@@ -215,6 +233,12 @@ HttpClient::~HttpClient() = default;
 
 Result<HttpResponse> HttpClient::call(const HttpCall& call, const Deadline& deadline) {
   return impl_->call(call, deadline);
+}
+
+bool HttpClient::was_sent() const { return impl_->sent; }
+
+void HttpClient::when_waiting(std::function<void(Duration)> told) {
+  impl_->waiting = std::move(told);
 }
 
 }  // namespace lockstep

@@ -47,6 +47,10 @@ class HttpClient {
   // greeting's own. The deadline
   // holds but for the look-up of a host's name, which has the system's own bounds.
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
+  // Something of the last call was sent, so that the server may have acted on it.
+  bool was_sent() const;
+  // Called about five times a second while a call waits, with the time since it began.
+  void when_waiting(std::function<void(Duration waited)> told);
 
  private:
   struct Impl;

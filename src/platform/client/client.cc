@@ -1,5 +1,7 @@
 #include "platform/client/client.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/files.h"
@@ -18,6 +20,7 @@ namespace {
 
 // Beyond what the answer may wait by itself.
 constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr Duration kLate = std::chrono::seconds(1);
 constexpr Bytes kAnswerMax = 64_MiB;
 
 std::vector<std::string> words_of(const RunId& id) { return {id.project, format("{}", id.number)}; }
@@ -60,6 +63,22 @@ class Client::Connection {
                        .judge = [this](const auto& answer) { return judge_proof(answer); }}) {}
 
   const std::string& url() const { return url_; }
+  bool is_unanswered() const { return unanswered_; }
+  bool was_sent() const { return sent_; }
+  // Of a call that was made twice.
+  void was_sent_before(bool sent) { sent_ |= sent; }
+
+  // `daemon` names it in errors.
+  void belongs_to(std::string daemon, WhenLate when_late) {
+    daemon_ = std::move(daemon);
+    when_late_ = std::move(when_late);
+    if (!when_late_) return;
+    http_.when_waiting([this](Duration waited) {
+      if (waited < may_wait_ + kLate) return;
+      late_ = true;
+      when_late_(LateAnswer{url_, waited - may_wait_});
+    });
+  }
 
   // The call and its answer by the route's declaration. As many words as the path has places.
   template <class Route>
@@ -76,7 +95,15 @@ class Client::Connection {
       call.headers.add("Content-Type", "application/json");
       call.body = dump_json(to_json(request));
     }
-    const HttpResponse answer = TRY(http_.call(call, deadline));
+    may_wait_ = std::max(Duration(0), deadline.left() - kPatience);
+    auto called = http_.call(call, deadline);
+    unanswered_ = !called;
+    sent_ = unanswered_ && http_.was_sent();
+    if (std::exchange(late_, false)) when_late_(std::nullopt);
+    if (!called && called.error().code == Code::timeout && !daemon_.empty())
+      return Error{Code::timeout,
+                   format("{} does not answer; it may be stopped or overloaded", daemon_)};
+    const HttpResponse answer = TRY(std::move(called));
     auto read = answer_in<typename Route::Answer>(TRY(json_of(answer, url_)));
     if (!read) return unreadable(read.error(), url_);
     return read;
@@ -110,7 +137,13 @@ class Client::Connection {
   const std::string url_;
   const std::string token_;
   const std::optional<AttemptId> attempt_;
-  std::string nonce_;  // of the connection that is being made
+  std::string nonce_;   // of the connection that is being made
+  std::string daemon_;  // as errors name it
+  WhenLate when_late_;
+  Duration may_wait_{};  // the answer to the call under way, by what the call asks for
+  bool late_ = false;
+  bool unanswered_ = false;  // the last call
+  bool sent_ = false;        // that, though something of it was sent
   HttpClient http_;
 };
 
@@ -122,16 +155,20 @@ Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
 // The daemon of another machine, where it listens to others and its pointer brings the token.
-Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there) {
+Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there,
+                                      WhenLate when_late) {
   if (!there.network_url.empty() && !there.token.empty()) {
     Client client(there.network_url, there.token);
+    client.connection_->belongs_to(format("the daemon on {} at {}", there.machine, there.network_url),
+                                   std::move(when_late));
     if (client.health()) return client;
   }
   return runs_elsewhere(home, there);
 }
 
-Result<Client> Client::open(const Home& home) {
-  if (const auto there = daemon_elsewhere(home)) return open_elsewhere(home, *there);
+Result<Client> Client::open(const Home& home, WhenLate when_late) {
+  if (const auto there = daemon_elsewhere(home))
+    return open_elsewhere(home, *there, std::move(when_late));
   auto file = read_daemon_file(home.daemon_file());
   if (!file && file.error().code == Code::not_found)
     return Error{Code::unavailable,
@@ -142,6 +179,8 @@ Result<Client> Client::open(const Home& home) {
   if (!token) return Error{Code::unavailable, token.error().message};
   while (token->ends_with('\n')) token->pop_back();
   Client client(file->url, *std::move(token));
+  client.connection_->belongs_to(format("the daemon (process {}) at {}", file->pid, file->url),
+                                 std::move(when_late));
   auto well = client.health();
   if (well) return client;
   if (well.error().code == Code::timeout) return std::move(well).error();
@@ -150,6 +189,22 @@ Result<Client> Client::open(const Home& home) {
 }
 
 const std::string& Client::url() const { return connection_->url(); }
+bool Client::was_sent() const { return connection_->was_sent(); }
+
+// What may be done twice.
+template <class Route>
+Result<typename Route::Answer> Client::change(const Route& route,
+                                              const std::vector<std::string>& words,
+                                              const typename Route::Request& request) {
+  auto changed = connection_->ask(route, words, {}, request);
+  if (changed) return changed;
+  const Error& error = changed.error();
+  if (!connection_->is_unanswered()) return changed;
+  return Error{error.code, was_sent() ? error.message +
+                                            "; it is not known whether it was done, "
+                                            "and repeating the command is safe"
+                                      : error.message + "; nothing was changed"};
+}
 
 Result<void> Client::health() {
   TRY(connection_->ask(api::kHealth));
@@ -164,7 +219,10 @@ Result<api::RunView> Client::submit(api::SubmitRequest request) {
   if (request.request_id.empty()) request.request_id = new_request_id();
   auto run = connection_->ask(api::kSubmit, {}, {}, request);
   if (run || run.error().code != Code::unavailable) return run;
-  return connection_->ask(api::kSubmit, {}, {}, request);
+  const bool sent = was_sent();
+  run = connection_->ask(api::kSubmit, {}, {}, request);
+  connection_->was_sent_before(sent && connection_->is_unanswered());
+  return run;
 }
 
 Result<api::RunList> Client::runs(const api::RunsQuery& query) {
@@ -176,23 +234,23 @@ Result<api::RunView> Client::run(const RunId& id, std::int64_t after_version, Du
 }
 
 Result<api::RunView> Client::stop(const RunId& id, const api::StopRequest& request) {
-  return connection_->ask(api::kStop, words_of(id), {}, request);
+  return change(api::kStop, words_of(id), request);
 }
 
 Result<api::RunView> Client::resume(const RunId& id) {
-  return connection_->ask(api::kResume, words_of(id));
+  return change(api::kResume, words_of(id), {});
 }
 
 Result<api::RunView> Client::hold(const RunId& id, const api::HoldRequest& request) {
-  return connection_->ask(api::kHold, words_of(id), {}, request);
+  return change(api::kHold, words_of(id), request);
 }
 
 Result<api::RunView> Client::release(const RunId& id, const api::ReleaseRequest& request) {
-  return connection_->ask(api::kRelease, words_of(id), {}, request);
+  return change(api::kRelease, words_of(id), request);
 }
 
 Result<api::RunView> Client::priority(const RunId& id, const api::PriorityRequest& request) {
-  return connection_->ask(api::kPriority, words_of(id), {}, request);
+  return change(api::kPriority, words_of(id), request);
 }
 
 Result<api::QueueView> Client::queue(const api::QueueQuery& query) {
@@ -206,13 +264,13 @@ Result<api::PlanView> Client::plan(const api::SubmitRequest& request) {
 Result<api::HostList> Client::hosts() { return connection_->ask(api::kHosts); }
 
 Result<api::HostList> Client::set_host(const api::HostRequest& request) {
-  return connection_->ask(api::kSetHost, {}, {}, request);
+  return change(api::kSetHost, {}, request);
 }
 
 Result<api::LimitList> Client::limits() { return connection_->ask(api::kLimits); }
 
 Result<api::LimitList> Client::set_limit(const api::LimitRequest& request) {
-  return connection_->ask(api::kSetLimit, {}, {}, request);
+  return change(api::kSetLimit, {}, request);
 }
 
 Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -18,11 +20,20 @@ namespace lockstep {
 // For SubmitRequest::request_id: one that nobody else has.
 std::string new_request_id();
 
+// Told about five times a second while the daemon is late with an answer, from one second on: at
+// which url and for how long. Nothing: the wait is over.
+struct LateAnswer {
+  std::string url;
+  Duration waited{};
+};
+using WhenLate = std::function<void(const std::optional<LateAnswer>& late)>;
+
 class Client {
  public:
   // For users: reads the daemon's address and the user's token from `home`. Code::unavailable when
-  // no daemon answers, Code::corrupt when the file that says where it is cannot be read.
-  static Result<Client> open(const Home& home);
+  // no daemon answers, Code::timeout when one is there and does not, Code::corrupt when the file
+  // that says where it is cannot be read.
+  static Result<Client> open(const Home& home, WhenLate when_late = {});
   // With the token of users, or of the attempt. Whoever listens at the url must prove that he knows
   // the token before it is sent: else each call fails with Code::unavailable.
   Client(std::string url, std::string token, std::optional<AttemptId> attempt = std::nullopt);
@@ -31,6 +42,8 @@ class Client {
   ~Client();
 
   const std::string& url() const;
+  // The last call was sent, at least in part, and not answered: it is not known what came of it.
+  bool was_sent() const;
 
   Result<void> health();
   Result<api::Version> version();
@@ -60,9 +73,13 @@ class Client {
   Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat, const Deadline& deadline);
 
  private:
-  static Result<Client> open_elsewhere(const Home& home, const DaemonFile& there);
+  static Result<Client> open_elsewhere(const Home& home, const DaemonFile& there,
+                                       WhenLate when_late);
 
   class Connection;
+  template <class Route>
+  Result<typename Route::Answer> change(const Route& route, const std::vector<std::string>& words,
+                                        const typename Route::Request& request);
   std::unique_ptr<Connection> connection_;
 };
 

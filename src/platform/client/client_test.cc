@@ -10,6 +10,7 @@
 #include "base/temporary_folder_for_test.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "net/socket.h"
 #include "platform/api/proof.h"
 #include "text/convert.h"
 
@@ -74,6 +75,31 @@ TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
   answer(to_json(api::Version{.version = "1.2.3", .home = "/h", .pid = 7, .troubles = {}}));
   EXPECT_EQ(client->version()->version, "1.2.3");
   EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer t0ken");
+}
+
+// Listens and never answers, as a daemon that was stopped by SIGSTOP does.
+TEST_F(ClientTest, ALateAnswerIsToldOfAndWhatWasNotSentIsKnown) {
+  auto silent = Listener::tcp("127.0.0.1", 0).value();
+  const auto url = format("http://127.0.0.1:{}", silent.port());
+  ASSERT_TRUE(write_daemon_file(home_.daemon_file(), {url, 4711, "1"}));
+  ASSERT_TRUE(write_file(home_.token_file(), token_ + "\n"));
+  std::vector<std::optional<LateAnswer>> told;
+  const auto opened = Client::open(home_, [&](const std::optional<LateAnswer>& late) {
+    told.push_back(late);
+    if (told.size() == 1) silent = Listener::tcp("127.0.0.1", 0).value();  // gives up
+  });
+  EXPECT_FALSE(opened);
+  ASSERT_GE(told.size(), 2u);
+  EXPECT_EQ(told.front()->url, url);
+  EXPECT_GE(told.front()->waited, std::chrono::seconds(1));
+  EXPECT_FALSE(told.back()) << "the wait is over";
+}
+
+TEST_F(ClientTest, AChangeThatWasNotSentChangedNothingAndOneWithoutAnswerMayHave) {
+  Client nobody("http://127.0.0.1:1", token_);
+  EXPECT_THAT(nobody.stop({"demo", 1}, {}).error().message, HasSubstr("nothing was changed"));
+  EXPECT_FALSE(nobody.submit({}));
+  EXPECT_FALSE(nobody.was_sent());
 }
 
 TEST_F(ClientTest, WithoutADaemonOpeningSaysSo) {
