@@ -1,5 +1,6 @@
 #include "map/grid.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -76,6 +77,9 @@ Result<Map> present_as(const Map& one_host, const HostGrid& grid) {
     Host host;
     host.id = host.name = format("{}-{}", name_of(machine), i);
     host.address = address_of(machine);
+    // Equal parts, and at least one core: hosts of a small machine share cores as devices do.
+    if (machine.cores) host.cores = std::max(1, *machine.cores / grid.hosts);
+    if (machine.memory) host.memory = Bytes(machine.memory->count() / grid.hosts);
     Island& island = host.islands.emplace_back();
     for (int j = 0; j < grid.devices; ++j, ++dealt) {
       int index = dealt % deck_size;

@@ -27,8 +27,8 @@ Result<HostGrid> parse_host_grid(std::string_view words, const GridLimits& limit
 // The machine as `grid.hosts` hosts on one leaf, named NAME-0, NAME-1, ... and with these as ids of
 // their own, so that they never share memory. Their devices are the machine's GPUs, if there are
 // enough for all, else its cores, dealt in turn; with more devices than cores, cores are dealt
-// again and marked as shared. The map must have one host. Memory and cores of a presented host are
-// unknown: it has no part of its own.
+// again and marked as shared. The map must have one host. Each presented host has an equal part of
+// the machine's memory and cores, and at least one core.
 Result<Map> present_as(const Map& one_host, const HostGrid& grid);
 
 }  // namespace lockstep

@@ -159,6 +159,16 @@ TEST(Grid, HostsHaveTheirOwnIdsOnOneLeafAndCoresOfTheirOwnWhileTheseLast) {
   }
 }
 
+TEST(Grid, HostsShareTheMachinesCoresAndMemoryInEqualParts) {
+  Map one = machine(5, 0);
+  one.pods[0].leaves[0].hosts[0].memory = 24_GiB;
+  for (const Host* host : hosts(present_as(one, {2, 2}).value())) {
+    EXPECT_EQ(host->cores, 2);
+    EXPECT_EQ(host->memory, 12_GiB);
+  }
+  for (const Host* host : hosts(present_as(one, {8, 1}).value())) EXPECT_EQ(host->cores, 1);
+}
+
 TEST(Grid, CoresAreDealtAgainAndMarkedWhenThereAreTooFew) {
   Map map = present_as(machine(3, 0), {2, 2}).value();
   EXPECT_TRUE(check(map));

@@ -11,6 +11,12 @@ namespace {
 
 constexpr Bytes kUnbounded{std::numeric_limits<std::int64_t>::max()};
 
+// A core has no memory of its own unless the map gives it some; what is unknown of a GPU is no
+// bound.
+Bytes memory_of(const Device& device) {
+  return device.memory.value_or(device.kind == DeviceKind::core ? Bytes(0) : kUnbounded);
+}
+
 HostTable::Traits traits_of(const Host& host) {
   HostTable::Traits traits{.cores = host.cores.value_or(std::numeric_limits<int>::max()),
                            .memory = host.memory.value_or(kUnbounded),
@@ -21,7 +27,7 @@ HostTable::Traits traits_of(const Host& host) {
     for (const Device& device : island.devices) {
       if (std::exchange(first, false)) traits.kind = device.kind;
       if (device.kind != traits.kind) traits.kind.reset();
-      traits.device_memory = std::min(traits.device_memory, device.memory.value_or(kUnbounded));
+      traits.device_memory = std::min(traits.device_memory, memory_of(device));
     }
   return traits;
 }
