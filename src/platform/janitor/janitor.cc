@@ -98,6 +98,8 @@ Janitor::Found Janitor::go_round() {
 
 void Janitor::see_to(const NodeId& node) {
   const NodeFiles files{node_folder(setup_.home, node)};
+  // Where the run's folder was removed by hand, its sockets are still there: they lie elsewhere.
+  if (!is_there(files.folder)) return sweep(node);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
   std::error_code none;
   const auto size = fs::file_size(files.spool(), none);

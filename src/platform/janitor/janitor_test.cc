@@ -122,6 +122,17 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
   EXPECT_FALSE(fs::exists(sockets()));
 }
 
+TEST_F(JanitorTest, SocketsGoEvenIfTheRunsFolderWasRemovedByHand) {
+  leave(kNode, {"one"});
+  fs::remove_all(files().folder);
+  Janitor janitor = *this->janitor();
+  janitor.look_at(kRun);
+  for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
+       fs::exists(sockets()) && !deadline.passed(); ::usleep(1000))
+    janitor.slice();
+  EXPECT_FALSE(fs::exists(sockets()));
+}
+
 TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
   leave(kNode, {"one", "two", "three"});
   const std::vector<Item> sent = {{.sequence = 1, .text = "one"}, {.sequence = 2, .text = "two"}};

@@ -28,6 +28,20 @@ std::string random_name() {
   return format("{:016x}", number);
 }
 
+// The agent outlives the daemon, and others may read its environment: it gets what is of the user,
+// where programs and sockets are, and Lockstep's own settings; not whatever was set for the shell
+// that started the daemon, such as the keys of a cloud.
+Environment agent_environment() {
+  Environment kept = own_environment();
+  std::erase_if(kept, [](const auto& variable) {
+    const std::string& name = variable.first;
+    const bool is_needed = name == "XDG_RUNTIME_DIR" || name == "TMPDIR" ||
+                           name == "LD_LIBRARY_PATH" || name.ends_with("SAN_OPTIONS");
+    return !is_needed && !is_of_user(name) && !name.starts_with("LOCKSTEP_");
+  });
+  return kept;
+}
+
 Result<std::string> installation_of(const path& home) {
   TRY(make_folders(home));
   const path file = Home{home}.installation_file();
@@ -65,7 +79,7 @@ Result<void> LocalEngine::launch(const Launch& launch) {
   TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
   const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
   Program agent{.command = {program_.string(), "agent", file.string()},
-                .environment = own_environment(),
+                .environment = agent_environment(),
                 .folder = "/",
                 .output = log.get()};
   agent.environment[std::string(kNodeToken)] = token(node);
