@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kOneOperation[] = {"all_reduce"};
 constexpr int kCalls = 40;
-constexpr auto kLag = std::chrono::milliseconds(3);
+constexpr auto kLag = std::chrono::milliseconds(8);
 
 // Two ranks that record as they would in one process, of which one is always late.
 class TwoRanks {

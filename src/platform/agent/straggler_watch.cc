@@ -1,6 +1,7 @@
 #include "platform/agent/straggler_watch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/files.h"
@@ -11,6 +12,10 @@
 
 namespace lockstep {
 namespace {
+
+// An event is read as an alarm. Less than this is the usual unevenness of ranks; `lockstep flight`
+// names it when it is asked.
+constexpr StragglerBounds kAlarming{.behind = std::chrono::milliseconds(5), .cost = 0.1, .last = 2};
 
 constexpr int kToldMost = 3;  // of a rank; who is late by turns would fill the run's events
 
@@ -47,7 +52,7 @@ std::vector<StragglerWatch::Finding> StragglerWatch::end_look() {
   due_ = Deadline::after(period_);
   const auto groups = flight_groups(std::exchange(logs_, {}));
   std::vector<Finding> told;
-  for (const Straggler& one : stragglers_of(groups))
+  for (const Straggler& one : stragglers_of(groups, kAlarming))
     if (is_new(format("{}", one.rank))) told.push_back({one.rank, words_of(one)});
   for (const FlightGroup& group : groups)
     for (const SlowLink& one : slow_links_of(group))

@@ -242,7 +242,7 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
   database->impl_->locks = std::move(locks);
   // Until the version is known nothing is written, not even the journal's mode.
   auto version = schema_version_of(*database);
-  if (!version) return std::move(version).error().within("opening " + path.string());
+  if (!version) return std::move(version).error();  // which names the file
   if (*version > schema_version_known())
     return Error{
         Code::invalid,

@@ -130,6 +130,13 @@ Straggler finding_of(const FlightGroup& group, std::size_t rank,
           .collectives = meetings.size()};
 }
 
+// The share of collectives to enter last from which on a rank is named. By chance it is one of
+// `size`; of two ranks none enters twice as often last as that.
+double share_least(const FlightGroup& group, const StragglerBounds& bounds) {
+  constexpr double kShareMost = 0.75;
+  return std::min(kShareMost, bounds.last / static_cast<double>(group.size));
+}
+
 void sort_by_cost(std::vector<Straggler>& found) {
   std::ranges::stable_sort(found, std::ranges::greater(), &Straggler::cost);
 }
@@ -143,8 +150,9 @@ std::vector<Straggler> stragglers_of(const FlightGroup& group, const StragglerBo
   use_one_clock(group, meetings);
   std::vector<Straggler> found;
   for (std::size_t rank = 0; rank < group.logs.size(); ++rank)
-    if (auto one = finding_of(group, rank, meetings);
-        one.behind >= bounds.behind && one.cost >= bounds.cost)
+    if (auto one = finding_of(group, rank, meetings); one.behind >= bounds.behind &&
+                                                      one.cost >= bounds.cost &&
+                                                      one.last >= share_least(group, bounds))
       found.push_back(std::move(one));
   sort_by_cost(found);
   return found;

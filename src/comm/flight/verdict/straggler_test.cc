@@ -63,6 +63,17 @@ TEST(Stragglers, TheRankThatTheOthersWaitForIsNamedWithItsHostAndWhatItCosts) {
             "the others in the median: they waited 25 % of the time for it");
 }
 
+// Rank 0 is 20 ms behind in the median, and last in one collective of three.
+TEST(Stragglers, AreNotNamedForBeingLastAboutAsOftenAsByChance) {
+  const auto late = [](int meeting, int rank) {
+    if (rank == 0) return 20;
+    return meeting % 3 == 0 ? 0 : rank == 1 ? 21 : 0;
+  };
+  EXPECT_THAT(stragglers_of(group_with(4, late)), testing::Not(IsEmpty()));
+  const auto strict = stragglers_of(group_with(4, late), {.last = 2});
+  for (const Straggler& one : strict) EXPECT_NE(one.rank, 0) << words_of(one);
+}
+
 TEST(Stragglers, AreFoundThoughTheHostsClocksDiffer) {
   auto logs = logs_of(8, rank_5_is_late, "all_reduce");
   for (FlightLog& log : logs)

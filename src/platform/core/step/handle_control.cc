@@ -46,6 +46,7 @@ Result<void> handle(Draft& draft, const HoldRun& event) {
                is_final(found->state)
                    ? std::string()
                    : format(", and `lockstep stop {}` ends it", text(found->id)))};
+  if (found->held && event.reason.empty()) return {};  // it keeps the reason that it has
   Run& run = draft.runs.edit(event.run);
   run.held = by_whom(event.by, event.reason);
   note(draft, run, event.by, event.reason.empty() ? "held" : "held: " + one_line(event.reason));

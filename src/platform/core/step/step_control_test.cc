@@ -35,6 +35,8 @@ TEST_F(StepControlTest, AHeldRunKeepsNobodyWaitingAndStartsWhenItIsReleased) {
   const RunId other = world.submit(spec_of(2, 2));
   world.must(HoldRun{held, "ann", "the data\nis replaced"});
   EXPECT_EQ(world.run(held).reason, "held by ann: the data is replaced");
+  world.must(HoldRun{held, "bob", ""});
+  EXPECT_EQ(world.run(held).reason, "held by ann: the data is replaced") << "it says no other";
   EXPECT_THAT(world.run(other).reason, HasSubstr("waits for demo/1"));
   end(first);
   EXPECT_EQ(world.run(other).state, RunState::starting);

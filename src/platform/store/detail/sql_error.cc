@@ -19,9 +19,17 @@ bool is_full(int result, int os_errno) {
          (result == SQLITE_IOERR && (os_errno == ENOSPC || os_errno == EDQUOT));
 }
 
+// SOCI puts the name of its own function before SQLite's words.
+std::string_view without_function(std::string_view words) {
+  const std::size_t colon = words.find(": ");
+  if (words.substr(0, colon).find("::") == std::string_view::npos) return words;
+  return words.substr(colon + 2);
+}
+
 }  // namespace
 
-Error sql_error(const std::string& file, int result, int os_errno, std::string_view words) {
+Error sql_error(const std::string& file, int result, int os_errno, std::string_view raw) {
+  const std::string_view words = without_function(raw);
   const int primary = result & 0xff;  // the rest says where in SQLite it happened
   if (is_full(primary, os_errno))
     return {Code::exhausted,
@@ -36,10 +44,11 @@ Error sql_error(const std::string& file, int result, int os_errno, std::string_v
                      file)};
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return {Code::corrupt,
-              format("{}: it is damaged, or no store of Lockstep ({}); put back a copy of it, or "
-                     "move it away to begin with an empty one",
-                     file, words)};
+      return {
+          Code::corrupt,
+          format("{}: it is damaged, or is not a store of Lockstep ({}); put back a copy of it, or "
+                 "move it away to begin with an empty one",
+                 file, words)};
     case SQLITE_CANTOPEN:
       return {Code::denied, format("{}: it cannot be opened ({}); it must be a file that this user "
                                    "may read and write, in a folder of which that is true too",
