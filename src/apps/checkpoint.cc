@@ -119,12 +119,12 @@ Result<int> show(const CheckpointFlags& flags) {
     print(dump_json(to_json(manifest), Indent::two));
     return kDone;
   }
-  put(
-      format("{}: step {} by {} ranks, attempt {}, {} in {} files\n"
-             "optimizer {} after {} steps, {} samples given out\n",
-             checkpoint.path().string(), manifest.step, manifest.ranks, manifest.epoch,
-             text(Bytes(manifest.bytes())), manifest.files.size(), manifest.optimizer,
-             manifest.optimizer_steps, manifest.sampler_cursor));
+  put(format(
+      "{}: step {} by {} rank{}, attempt {}, {} in {} files\n"
+      "optimizer {} after {} steps, {} samples given out\n",
+      checkpoint.path().string(), manifest.step, manifest.ranks, manifest.ranks == 1 ? "" : "s",
+      manifest.epoch, text(Bytes(manifest.bytes())), manifest.files.size(), manifest.optimizer,
+      manifest.optimizer_steps, manifest.sampler_cursor));
   Table table({"tensor", "type", "shape", "size", "slices"});
   for (const auto& tensor : manifest.tensors)
     table.add({tensor.name, std::string(name_of(tensor.type)),
@@ -215,8 +215,8 @@ constexpr std::array<Act, 5> kActs = {{{"ls", list, false},
 Result<int> act_on(const CheckpointFlags& flags) {
   const auto* const act = std::ranges::find(kActs, flags.act, &Act::name);
   if (act == kActs.end())
-    return Error{Code::invalid,
-                 format("checkpoint: there is no act '{}': write one of {}", flags.act, kActNames)};
+    return Error{Code::invalid, format("checkpoint: there is no action '{}': write one of {}",
+                                       flags.act, kActNames)};
   if (act->writes && flags.to.empty())
     return Error{Code::invalid, format("checkpoint {}: say with --to where to write", act->name)};
   if (!act->writes && !flags.to.empty())
@@ -233,7 +233,7 @@ Result<int> act_on(const CheckpointFlags& flags) {
 void add_checkpoint(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("checkpoint", "List, check, export or import checkpoints");
   auto flags = std::make_shared<CheckpointFlags>();
-  command->add_option("act", flags->act, "what to do")->required()->type_name(kActNames);
+  command->add_option("action", flags->act, "what to do")->required()->type_name(kActNames);
   command
       ->add_option("where", flags->where,
                    "a folder of checkpoints, or one of them (import: a safetensors file); of a "

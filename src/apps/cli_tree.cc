@@ -21,6 +21,8 @@ ValueKind kind_of(const CLI::Option& option) {
   const std::string& type = option.get_type_name();
   if (option.get_type_size_max() == 0) return ValueKind::none;
   if (type == kRunValue) return ValueKind::run;
+  if (type == kHostValue) return ValueKind::host;
+  if (type == kProgramValue) return ValueKind::program;
   if (type == kFileValue) return ValueKind::file;
   if (type == kFolderValue) return ValueKind::folder;
   if (type == kCommandValue) return ValueKind::command;

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-enum class ValueKind { none, other, run, file, folder, command, choice };
+enum class ValueKind { none, other, run, host, program, file, folder, command, choice };
 
 struct OptionNode {
   std::vector<std::string> names;  // "-n", "--nodes"
@@ -22,7 +22,7 @@ struct CommandNode {
   std::string name;
   std::string help;
   std::vector<OptionNode> options;
-  std::vector<OptionNode> arguments;  // the last may be repeated
+  std::vector<OptionNode> arguments;  // the last stands for all that follow
 };
 
 // Those that people use, in the order of the help.

@@ -51,6 +51,19 @@ Result<int> print_runs(const std::string& beginning) {
   return kDone;
 }
 
+Result<int> print_hosts() {
+  ::alarm(kPatienceSeconds);
+  auto home = find_home();
+  if (!home) return kDone;
+  auto client = Client::open(*home);
+  if (!client) return kDone;
+  auto list = client->hosts();
+  if (!list) return kDone;
+  for (const api::HostView& host : list->hosts) put(host.id);
+  flush();
+  return kDone;
+}
+
 void add_complete_runs(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(kCompleteRuns, "Print runs for a shell's completion");
   command->group("");
@@ -58,6 +71,12 @@ void add_complete_runs(CLI::App& app, Action& action) {
   command->add_option("beginning", *beginning, "what was typed so far");
   command->callback(
       [&action, beginning] { action = [beginning] { return print_runs(*beginning); }; });
+}
+
+void add_complete_hosts(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(kCompleteHosts, "Print hosts for a shell's completion");
+  command->group("");
+  command->callback([&action] { action = [] { return print_hosts(); }; });
 }
 
 }  // namespace
@@ -71,7 +90,7 @@ void add_completion(CLI::App& app, Action& action) {
       ->required()
       ->type_name("bash|zsh|fish");
   command->footer(
-      "Completes commands, options, runs and files.\n\n"
+      "Completes commands, options, runs, hosts, programs and files.\n\n"
       "Examples:\n"
       "  lockstep completion bash > ~/.local/share/bash-completion/completions/lockstep\n"
       "  source <(lockstep completion zsh)\n"
@@ -79,6 +98,7 @@ void add_completion(CLI::App& app, Action& action) {
   command->callback(
       [&app, &action, shell] { action = [&app, shell] { return print_script(app, *shell); }; });
   add_complete_runs(app, action);
+  add_complete_hosts(app, action);
 }
 
 }  // namespace lockstep

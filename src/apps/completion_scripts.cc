@@ -31,6 +31,9 @@ std::string bash_action(const OptionNode& value, const std::vector<CommandNode>&
     case ValueKind::run:
       return format("_lockstep_words \"$(\"${{COMP_WORDS[0]}}\" {} \"$current\" 2>/dev/null)\"",
                     kCompleteRuns);
+    case ValueKind::host:
+      return format("_lockstep_words \"$(\"${{COMP_WORDS[0]}}\" {} 2>/dev/null)\"", kCompleteHosts);
+    case ValueKind::program:
     case ValueKind::file:
       return "_lockstep_files -f";
     case ValueKind::folder:
@@ -44,6 +47,18 @@ std::string bash_action(const OptionNode& value, const std::vector<CommandNode>&
   }
 }
 
+// By how many words that are no options stand before it.
+std::string bash_arguments(const std::vector<OptionNode>& arguments,
+                           const std::vector<CommandNode>& commands) {
+  if (arguments.empty()) return ":";
+  if (arguments.size() == 1) return bash_action(arguments.front(), commands);
+  std::string cases;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    cases += format("{}) {} ;; ", i + 1 == arguments.size() ? "*" : format("{}", i),
+                    bash_action(arguments[i], commands));
+  return format("case $place in {}esac", cases);
+}
+
 std::string bash_command(const CommandNode& command, const std::vector<CommandNode>& commands) {
   std::string values;
   std::vector<std::string> names;
@@ -53,8 +68,7 @@ std::string bash_command(const CommandNode& command, const std::vector<CommandNo
     values += format("        {}) {}; return ;;\n", joined(option.names, " | "),
                      bash_action(option, commands));
   }
-  std::string argument =
-      command.arguments.empty() ? ":" : bash_action(command.arguments.front(), commands);
+  const std::string argument = bash_arguments(command.arguments, commands);
   return format(
       "    {})\n"
       "      case $before in\n{}      esac\n"
@@ -69,8 +83,14 @@ _lockstep_files() {
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen "$1" -- "$current")
 }
+# The first word behind -- is a program, or a file of this folder.
+_lockstep_program() {
+  _lockstep_files -f
+  [[ $before == -- && -n $current && $current != */* ]] || return
+  mapfile -O "${#COMPREPLY[@]}" -t COMPREPLY < <(compgen -c -- "$current" | sort -u)
+}
 _lockstep() {
-  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} word
+  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} word place=0
   COMPREPLY=()
 )";
 
@@ -90,6 +110,10 @@ std::string zsh_action(const OptionNode& value, const std::vector<CommandNode>& 
   switch (value.kind) {
     case ValueKind::run:
       return "_lockstep_runs";
+    case ValueKind::host:
+      return "_lockstep_hosts";
+    case ValueKind::program:
+      return "_lockstep_program";
     case ValueKind::file:
       return "_files";
     case ValueKind::folder:
@@ -112,9 +136,10 @@ std::string zsh_command(const CommandNode& command, const std::vector<CommandNod
       lines += format(" \\\n        '({}){}[{}]{}'", joined(option.names, " "), name,
                       zsh_help(option.help), value);
   }
-  if (!command.arguments.empty())
-    lines += format(" \\\n        '*:{}:{}'", "argument",
-                    zsh_action(command.arguments.front(), commands));
+  for (std::size_t i = 0; i < command.arguments.size(); ++i)
+    lines += format(" \\\n        '{}:argument:{}'",
+                    i + 1 == command.arguments.size() ? "*" : format("{}", i + 1),
+                    zsh_action(command.arguments[i], commands));
   return lines + " ;;\n";
 }
 
@@ -124,6 +149,9 @@ std::string fish_value(const OptionNode& value, const std::vector<CommandNode>& 
   switch (value.kind) {
     case ValueKind::run:
       return format(" -x -a '(lockstep {} (commandline -ct) 2>/dev/null)'", kCompleteRuns);
+    case ValueKind::host:
+      return format(" -x -a '(lockstep {} 2>/dev/null)'", kCompleteHosts);
+    case ValueKind::program:
     case ValueKind::file:
       return " -r -F";
     case ValueKind::folder:
@@ -154,9 +182,24 @@ std::string fish_command(const CommandNode& command, const std::vector<CommandNo
   std::string lines = format("complete -c lockstep -n __fish_use_subcommand -a {} -d '{}'\n",
                              command.name, single_quoted(command.help, "\\'"));
   for (const OptionNode& option : command.options) lines += fish_option(command, option, commands);
-  if (!command.arguments.empty() && command.arguments.front().kind != ValueKind::other)
-    lines += format("complete -c lockstep -n '__fish_seen_subcommand_from {}'{}\n", command.name,
-                    fish_value(command.arguments.front(), commands));
+  const std::string here = format("__fish_seen_subcommand_from {}", command.name);
+  for (std::size_t i = 0; i < command.arguments.size(); ++i) {
+    const OptionNode& argument = command.arguments[i];
+    if (argument.kind == ValueKind::other) continue;
+    const bool last = i + 1 == command.arguments.size();
+    // The program and the command stand before it.
+    const std::string place =
+        command.arguments.size() == 1
+            ? ""
+            : format("; and test (count (commandline -opc)) {} {}", last ? "-ge" : "-eq", i + 2);
+    lines +=
+        format("complete -c lockstep -n '{}{}'{}\n", here, place, fish_value(argument, commands));
+    if (argument.kind == ValueKind::program)
+      lines += format(
+          "complete -c lockstep -n '{}; and test (commandline -opc)[-1] = --' "
+          "-a '(__fish_complete_command)'\n",
+          here);
+  }
   return lines;
 }
 
@@ -167,7 +210,8 @@ std::string bash_completion(const std::vector<CommandNode>& commands) {
   script += format(
       "  if ((COMP_CWORD == 1)); then _lockstep_words '{}'; return; fi\n"
       "  for word in \"${{COMP_WORDS[@]:2:COMP_CWORD-2}}\"; do  # behind -- stands a program\n"
-      "    if [[ $word == -- ]]; then _lockstep_files -f; return; fi\n"
+      "    if [[ $word == -- ]]; then _lockstep_program; return; fi\n"
+      "    [[ $word == -* ]] || place=$((place + 1))\n"
       "  done\n"
       "  case ${{COMP_WORDS[1]}} in\n",
       joined(names_of(commands), " "));
@@ -185,9 +229,18 @@ std::string zsh_completion(const std::vector<CommandNode>& commands) {
       "  runs=(${{(f)\"$(lockstep {} \"$PREFIX\" 2>/dev/null)\"}})\n"
       "  compadd -a runs\n"
       "}}\n"
+      "_lockstep_hosts() {{\n"
+      "  local -a hosts\n"
+      "  hosts=(${{(f)\"$(lockstep {} 2>/dev/null)\"}})\n"
+      "  compadd -a hosts\n"
+      "}}\n"
+      "_lockstep_program() {{\n"
+      "  if [[ $words[CURRENT-1] == -- ]]; then _command_names -e; fi\n"
+      "  _files\n"
+      "}}\n"
       "_lockstep() {{\n"
       "  local -a commands=(\n",
-      kCompleteRuns);
+      kCompleteRuns, kCompleteHosts);
   for (const CommandNode& command : commands)
     script += format("    '{}:{}'\n", command.name, single_quoted(command.help, "'\\''"));
   script +=

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "apps/own_daemon.h"
+#include "apps/present.h"
 #include "apps/terminal.h"
 
 namespace lockstep {
@@ -34,6 +36,8 @@ class States {
  public:
   explicit States(bool wanted) : wanted_(wanted) {}
 
+  // Whether tell() would say something new.
+  bool differ(const api::RunView& run) const { return wanted_ && state_line(run) != said_; }
   void tell(const api::RunView& run) {
     if (!wanted_) return;
     if (std::string line = state_line(run); line != said_) {
@@ -86,7 +90,7 @@ void find_daemon_again(Client& client) {
   ::usleep(200'000);
   auto home = Home::find();
   if (!home) return;
-  if (auto found = Client::open(*home); found) client = *std::move(found);
+  if (auto found = find_client(*home); found) client = *std::move(found);
 }
 
 std::string log_text(const api::LogLine& line, bool with_rank) {
@@ -100,15 +104,18 @@ std::string how_to_come_back(const std::string& run) {
       run);
 }
 
-std::string state_line(const api::RunView& run) {
-  std::string line = format("{} {}", run.id, text(run.state));
-  if (!run.reason.empty()) line += ": " + run.reason;
-  return line;
-}
+std::string state_line(const api::RunView& run) { return format("{} {}", run.id, state_text(run)); }
 
 void print_lines(const std::vector<api::LogLine>& lines, bool with_rank) {
-  for (const api::LogLine& line : lines) put(log_text(line, with_rank));
+  for (const api::LogLine& line : lines) put(shown_on(STDOUT_FILENO, log_text(line, with_rank)));
   flush();
+}
+
+std::string unfinished_text(const api::LogPage& page, bool with_rank) {
+  if (page.unfinished.empty()) return "";
+  const api::LogLine& first = page.unfinished.front();
+  if (page.unfinished.size() == 1) return log_text(first, with_rank);
+  return format("[{}, {} more] {}", first.rank, page.unfinished.size() - 1, first.text);
 }
 
 Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
@@ -126,17 +133,28 @@ Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
 Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options) {
   States states(options.states);
-  api::LogsQuery query{
-      .after = options.after, .rank = options.rank, .tail = {}, .wait_seconds = in_seconds(kWait)};
+  LiveLine live;
+  api::LogsQuery query{.after = options.after,
+                       .rank = options.rank,
+                       .tail = {},
+                       .wait_seconds = in_seconds(kWait),
+                       .unfinished = 0};
   while (!Interrupt::requested()) {
     api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
+    if (states.differ(run)) live.wipe();
     states.tell(run);
     api::LogPage page = TRY(patiently(client, [&] { return client.logs(id, query); }));
     bool with_rank = rank_count(run.spec) > 1 && !options.rank;
-    if (!page.lines.empty()) states.make_room();
+    if (!page.lines.empty()) {
+      states.make_room();
+      live.wipe();
+    }
     print_lines(page.lines, with_rank);
     query.after = page.next;
+    query.unfinished = page.unfinished_version;
+    live.show(unfinished_text(page, with_rank));
     if (!page.ended) continue;
+    live.wipe();
     api::RunView end = TRY(patiently(client, [&] { return client.run(id); }));
     states.tell(end);
     return std::optional(std::move(end));

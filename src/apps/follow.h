@@ -33,14 +33,15 @@ class Interrupt {
 // Waits a moment, then makes `client` one of the daemon that is there now, if any.
 void find_daemon_again(Client& client);
 
-// The call's answer. While the daemon is away (it may be restarted; runs go on without it) the call
-// is made again, for at most a minute and until Ctrl-C.
+// The call's answer. While the daemon is away or does not answer (it may be restarted; runs go on
+// without it) the call is made again, until Ctrl-C and not after a minute.
 template <class Call>
 auto patiently(Client& client, Call call) -> decltype(call()) {
-  WaitingLine waiting;
+  WaitingLine waiting(OffTerminal::once);
   for (Deadline deadline = Deadline::after(std::chrono::minutes(1));; find_daemon_again(client)) {
     auto answer = call();
-    bool away = !answer && answer.error().code == Code::unavailable;
+    const bool away = !answer && (answer.error().code == Code::unavailable ||
+                                  answer.error().code == Code::timeout);
     if (!away || deadline.passed() || Interrupt::requested()) return answer;
     waiting.show("the daemon is away; waiting for it to come back");
   }
@@ -69,6 +70,10 @@ std::string how_to_come_back(const std::string& run);
 
 // Many lines at once, and shown.
 void print_lines(const std::vector<api::LogLine>& lines, bool with_rank);
+
+// What ranks have written of lines without an end yet, as one line: the lowest rank's, and how many
+// more have one. Empty: none.
+std::string unfinished_text(const api::LogPage& page, bool with_rank);
 
 // "demo/1 failed: rank 3 exited with code 1" and where it stands; for people.
 std::string state_line(const api::RunView& run);

@@ -84,7 +84,7 @@ Result<int> act_on(const HostFlags& flags) {
   const auto* const change = std::ranges::find(kChanges, flags.verb, &Verb::name);
   if (change == kChanges.end())
     return Error{Code::invalid,
-                 format("host: there is no act '{}': write one of {}", flags.verb, kVerbs)};
+                 format("host: there is no action '{}': write one of {}", flags.verb, kVerbs)};
   return change_hosts(flags, change->state);
 }
 
@@ -94,9 +94,11 @@ Result<int> act_on(const HostFlags& flags) {
 void add_host(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("host", "List hosts, or keep runs from them");
   auto flags = std::make_shared<HostFlags>();
-  command->add_option("act", flags->verb, "what to do")->required()->type_name(kVerbs);
-  command->add_option("host", flags->hosts, "hosts by their ids in the map")->type_name("HOST");
-  command->add_option("--reason", flags->reason, "why; shown with the host and with who waits")
+  command->add_option("action", flags->verb, "what to do")->required()->type_name(kVerbs);
+  command->add_option("host", flags->hosts, "hosts by their ids in the map")->type_name(kHostValue);
+  command
+      ->add_option("--reason", flags->reason,
+                   "why; shown with the host and with runs that wait for it")
       ->type_name("TEXT");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(

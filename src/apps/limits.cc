@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "apps/exit_codes.h"
@@ -17,6 +18,7 @@ struct LimitFlags {
   std::optional<std::string> project, user;
   std::optional<int> devices, weight;
   bool lift = false;
+  bool yes = false;
   bool json = false;
 };
 
@@ -49,9 +51,27 @@ Result<std::optional<api::LimitRequest>> wish_of(const LimitFlags& flags) {
   return std::optional(std::move(request));
 }
 
+// A slip in the name would lift nothing, and go unnoticed.
+Result<void> check_has_limit(Client& client, const api::LimitRequest& wish) {
+  const api::LimitList list = TRY(client.limits());
+  const auto is_meant = [&](const api::LimitView& limit) {
+    return limit.scope == wish.scope && limit.name == wish.name && limit.devices;
+  };
+  if (std::ranges::any_of(list.limits, is_meant)) return {};
+  return Error{Code::not_found, format("the {} '{}' has no limit to lift; `lockstep limits` lists "
+                                       "those that are set",
+                                       text(wish.scope), wish.name)};
+}
+
 Result<int> limits(const LimitFlags& flags) {
   const auto wish = TRY(wish_of(flags));
+  if (wish && wish->devices == 0 && !flags.yes)
+    return Error{Code::invalid,
+                 format("limits: with 0 devices no run of the {} '{}' starts any more until the "
+                        "limit is lifted; add --yes if that is meant",
+                        text(wish->scope), wish->name)};
   Client client = TRY(connect());
+  if (flags.lift && wish) TRY(check_has_limit(client, *wish));
   const api::LimitList list = wish ? TRY(client.set_limit(*wish)) : TRY(client.limits());
   print(flags.json ? dump_json(to_json(list), Indent::two) : limits_text(list));
   return kDone;
@@ -83,11 +103,11 @@ void add_limits(CLI::App& app, Action& action) {
       ->check(whole_number(1, kWeightMost))
       ->excludes(user)
       ->excludes(lift);
+  command->add_flag("--yes", flags->yes, "with --devices 0: no run of it is to start any more");
   command->add_flag("--json", flags->json, "print JSON");
   command->footer(
-      "Who would exceed a limit waits, and keeps nobody else waiting; what already runs goes "
-      "on.\n"
-      "A weight counts for runs that come from then on.\n\n"
+      "A run that would exceed a limit waits, and no other run waits for it; what runs goes on.\n"
+      "A weight counts for runs that are submitted from then on.\n\n"
       "Examples:\n"
       "  lockstep limits\n"
       "  lockstep limits --project demo --devices 16\n"

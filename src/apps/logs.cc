@@ -6,6 +6,7 @@
 #include "apps/own_daemon.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
+#include "base/utf8.h"
 #include "platform/api/json.h"
 
 namespace lockstep {
@@ -28,6 +29,12 @@ void print_page(const api::LogPage& page, bool with_rank, bool json) {
   flush();
 }
 
+// Beside the lines: what has no end may still change.
+void say_unfinished(const api::LogPage& page, bool with_rank) {
+  for (const api::LogLine& line : page.unfinished)
+    say(format("{} (unfinished)", visible(log_text(line, with_rank))));
+}
+
 Result<int> show_logs(const LogsFlags& flags) {
   RunId id = TRY(run_argument(flags.run));
   Client client = TRY(connect());
@@ -39,6 +46,7 @@ Result<int> show_logs(const LogsFlags& flags) {
     api::LogPage page = TRY(client.logs(id, query));
     print_page(page, with_rank, flags.json);
     bool all = page.lines.empty() || query.tail;
+    if (all && !flags.follow && !flags.json) say_unfinished(page, with_rank);
     query.after = page.next;
     query.tail.reset();
     if (all) break;
@@ -68,7 +76,10 @@ void add_logs(CLI::App& app, Action& action) {
   command->footer(
       "All that is kept is printed, page by page, oldest first. A line of a run with several "
       "ranks\n"
-      "begins with its rank's number.\n\n"
+      "begins with its rank's number. A line that has no end yet, such as a progress bar, is drawn "
+      "over\nas it changes; where output is not a terminal, it goes to standard error. On a "
+      "terminal "
+      "control\ncharacters are spelled out, such as ^[ for ESC.\n\n"
       "Examples:\n"
       "  lockstep logs demo/42 --tail 20 --follow\n"
       "  lockstep logs demo/42 --rank 3 | grep -i error");

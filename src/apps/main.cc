@@ -1,11 +1,14 @@
 // lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent). A
 // file a subcommand.
 #include <csignal>
+#include <span>
+#include <string_view>
 
 #include "apps/exit_codes.h"
 #include "apps/help_text.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
+#include "apps/usage.h"
 #include "text/nearest.h"
 
 using namespace lockstep;
@@ -32,31 +35,6 @@ bool refuse_unknown(const CLI::App& app, const std::string& name) {
   say(format("lockstep: there is no command '{}'{} `lockstep help` lists them", name,
              hint.empty() ? ";" : hint));
   return true;
-}
-
-// What was given beyond what the command takes, with the option that was probably meant.
-std::string unexpected(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  const CLI::App& command = parsed.empty() ? app : *parsed.front();
-  const std::vector<std::string> remaining = app.remaining(true);
-  const std::string word = remaining.empty() ? "" : remaining.front();
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  std::vector<std::string_view> known(names.begin(), names.end());
-  std::string hint = did_you_mean(word, known);
-  return format("{} takes no {} '{}'{}", command.get_name(),
-                word.starts_with('-') ? "option" : "argument", word, hint.empty() ? ";" : hint);
-}
-
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const auto parsed = app.get_subcommands();
-  const std::string name = parsed.empty() ? "" : parsed.front()->get_name();
-  const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-  const std::string what =
-      extras ? unexpected(app) : format("{}{}{};", name, name.empty() ? "" : ": ", error.what());
-  return format("lockstep: {} `lockstep help{}{}` shows what it takes", what,
-                name.empty() ? "" : " ", name);
 }
 
 int act(const Action& action) {
@@ -94,12 +72,18 @@ int main(int argc, char** argv) {
     return kDone;
   }
   if (refuse_unknown(app, argv[1])) return kWrongUsage;
+  const std::span<char* const> words(argv + 1, argv + argc);
+  // An agent's words are Lockstep's own, and its folder may have any name.
+  if (auto checked = check_words(words); !checked && words[0] != std::string_view("agent")) {
+    say(format("lockstep: {}", checked.error().message));
+    return kWrongUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    say(usage_error(app, error));
+    say(usage_error(app, error, words));
     return kWrongUsage;
   }
   return act(action);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -53,6 +55,17 @@ Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const Home& ho
 // The kind of failure that makes this program end as the daemon did.
 Code code_of_end(int status) {
   return WIFEXITED(status) && WEXITSTATUS(status) == kWrongUsage ? Code::invalid : Code::internal;
+}
+
+// While an answer is late, standard error says so.
+Result<Client> open_client(const Home& home) {
+  const auto waiting = std::make_shared<WaitingLine>(OffTerminal::once);
+  return Client::open(home, [waiting](const std::optional<LateAnswer>& late) {
+    if (late)
+      waiting->show(format("waiting for the daemon at {} to answer", late->url), late->waited);
+    else
+      waiting->wipe();
+  });
 }
 
 // The daemon's answer while one holds the folder: it may have just begun, or lost its file, which
@@ -179,7 +192,7 @@ Result<Client> start_daemon(const Home& home, const std::vector<std::string>& ar
 }
 
 Result<std::optional<Client>> find_running(const Home& home) {
-  auto client = Client::open(home);
+  auto client = open_client(home);
   if (client) return std::optional(*std::move(client));
   if (client.error().code == Code::timeout) return std::move(client).error();
   if (daemon_elsewhere(home)) return std::move(client).error();
@@ -188,7 +201,7 @@ Result<std::optional<Client>> find_running(const Home& home) {
 
 Result<Client> connect() {
   Home home = TRY(find_home());
-  auto client = Client::open(home);
+  auto client = open_client(home);
   const bool may_start =
       !client && (client.error().code == Code::unavailable || client.error().code == Code::corrupt);
   if (!may_start || daemon_elsewhere(home)) return client;

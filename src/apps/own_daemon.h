@@ -20,7 +20,7 @@ Result<Home> find_home();
 // standard error; never from a rank, nor where a daemon of another machine serves the home.
 Result<Client> connect();
 // The client of a daemon that runs, and nothing where none does: none is started. Waits for one
-// that begins, or writes its file again.
+// that begins, or writes its file again; standard error says so where its answer is late.
 Result<std::optional<Client>> find_running(const Home& home);
 // Makes the daemon's folder, if it is not there; an error when a daemon could not write to it, or
 // when one of another machine serves this home.

@@ -9,6 +9,7 @@
 #include "apps/outlook.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
+#include "text/shell_words.h"
 #include "text/table.h"
 
 namespace lockstep {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr auto kNoticeable = std::chrono::minutes(1);
 constexpr std::size_t kEventsShown = 20;
+constexpr std::size_t kNameWidth = 40;
 
 std::string in_whole_seconds(Duration duration) {
   return text(Duration(std::chrono::floor<std::chrono::seconds>(duration)));
@@ -24,6 +26,11 @@ std::string in_whole_seconds(Duration duration) {
 std::string silence_of(const api::RunView& run) {
   auto silent = without_progress(run, SystemClock().now());
   return silent ? format(", none since {}", in_whole_seconds(*silent)) : "";
+}
+
+// Names may have 200 bytes.
+std::string short_name(const std::string& name) {
+  return display_width(name) > kNameWidth ? fitted(name, kNameWidth) : name;
 }
 
 // Why it waits or ended; of one that runs, that it seems not to.
@@ -70,7 +77,8 @@ std::string rank_line(const api::RankView& rank) {
     line += format(", no progress since {}",
                    text(std::chrono::floor<std::chrono::seconds>(*rank.stalled_since)));
   const bool odd = rank.activity == Activity::stopped || rank.activity == Activity::blocked;
-  if (rank.stalled_since || odd) line += format(", its process {}", text(rank.activity));
+  if (rank.state == RankState::running && (rank.stalled_since || odd))
+    line += format(", its process {}", text(rank.activity));
   return line;
 }
 
@@ -106,10 +114,29 @@ std::optional<Duration> without_progress(const api::RunView& run, Time now) {
   return now - since < kNoticeable ? std::nullopt : std::optional<Duration>(now - since);
 }
 
+std::string state_text(const api::RunView& run) {
+  const std::string state(text(run.state));
+  if (run.reason.empty()) return state;
+  const bool is_over =
+      !run.attempts.empty() && run.attempts.back().cause != Cause::none && !run.ended;
+  // What ended the attempt before this one.
+  const bool again = run.state == RunState::starting && run.attempts.size() > 1 && !is_over;
+  if (again) return format("{} again ({})", state, run.reason);
+  const bool ends = is_over && (run.state == RunState::running || run.state == RunState::starting);
+  return format("{}{}: {}", state, ends ? ", the attempt ends" : "", run.reason);
+}
+
 std::string size_text(const RunSpec& spec) {
   const auto rest = spec.remainder == 0 ? "" : format(" and one with {}", spec.remainder);
   return format("{} node{} x {} device{}{}", spec.nodes, spec.nodes == 1 ? "" : "s", spec.devices,
                 spec.devices == 1 ? "" : "s", rest);
+}
+
+std::string trouble_lines(const std::vector<std::string>& troubles) {
+  std::string lines;
+  for (const std::string& trouble : troubles)
+    lines += format("the daemon has a problem: {}\n", trouble);
+  return lines;
 }
 
 std::string runs_table(const std::vector<api::RunView>& runs) {
@@ -117,18 +144,18 @@ std::string runs_table(const std::vector<api::RunView>& runs) {
                "REASON"});
   Time now = SystemClock().now();
   for (const api::RunView& run : runs)
-    table.add({run.id, run.name, std::string(text(run.state)), format("{}", run.spec.nodes),
-               format("{}", run.spec.devices), step_of(run), latest(run, "loss"),
-               seconds(std::floor(run.running_seconds)), age(run.submitted, now),
-               reason_of(run, now)});
+    table.add({run.id, short_name(run.name), std::string(text(run.state)),
+               format("{}", run.spec.nodes), format("{}", run.spec.devices), step_of(run),
+               latest(run, "loss"), seconds(std::floor(run.running_seconds)),
+               age(run.submitted, now), reason_of(run, now)});
   return in_terminal(table);
 }
 
 std::string run_details(const api::RunView& run) {
-  std::string lines = format("{}   {}   {}", run.id, run.name, text(run.state));
-  if (!run.reason.empty()) lines += ": " + run.reason;
+  std::string lines =
+      trouble_lines(run.troubles) + format("{}   {}   {}", run.id, run.name, state_text(run));
   lines += format("\ncommand     {}\nfolder      {}\nsize        {}\n",
-                  joined(run.spec.command, " "), run.spec.working_folder, size_text(run.spec));
+                  shell_words(run.spec.command), run.spec.working_folder, size_text(run.spec));
   lines += format("running     {} of at most {}\n", seconds(run.running_seconds),
                   text(run.spec.timeout));
   lines += format("submitted   {} by {}\n",
@@ -139,7 +166,8 @@ std::string run_details(const api::RunView& run) {
   if (run.spec.run_class != RunClass::normal || run.priority != 0)
     lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
   if (run.share != 100)
-    lines += format("share       {} % of its project's fair share when it came\n", run.share);
+    lines += format("share       {} %: so much of its fair share the project had at submission\n",
+                    run.share);
   if (run.expected_start)
     lines += format("starts      {}{}\n", start_text(*run.expected_start, SystemClock().now()),
                     run.blocker ? format(", behind {}", *run.blocker) : "");

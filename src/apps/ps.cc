@@ -42,10 +42,9 @@ void add_ps(CLI::App& app, Action& action) {
       api::RunList list = TRY(client.runs(*query));
       if (*json)
         print(dump_json(to_json(list), Indent::two));
-      else if (list.runs.empty())
-        print(nothing_found(*query));
       else
-        print(runs_table(list.runs));
+        print(trouble_lines(list.troubles) +
+              (list.runs.empty() ? nothing_found(*query) : runs_table(list.runs)));
       return kDone;
     };
   });

@@ -24,7 +24,7 @@ std::string queue_table(const api::QueueView& queue) {
 
 std::string queue_text(const api::QueueView& queue) {
   if (queue.waiting.empty())
-    return format("nobody waits; {} hold{} devices",
+    return format("no run waits; {} hold{} devices",
                   queue.holding.empty() ? std::string("no runs")
                                         : format("{} run{}", queue.holding.size(),
                                                  queue.holding.size() == 1 ? "" : "s"),
@@ -53,7 +53,8 @@ void add_queue(CLI::App& app, Action& action) {
     action = [query, json]() -> Result<int> {
       Client client = TRY(connect());
       const api::QueueView queue = TRY(client.queue(*query));
-      print(*json ? dump_json(to_json(queue), Indent::two) : queue_text(queue));
+      print(*json ? dump_json(to_json(queue), Indent::two)
+                  : trouble_lines(queue.troubles) + queue_text(queue));
       return kDone;
     };
   });

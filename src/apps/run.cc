@@ -23,18 +23,34 @@ constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run 
 
 struct Choice {
   RunFlags flags;
+  std::string request_id;
   bool detach = false;
   bool plan = false;
   bool json = false;
 };
 
 // As often as need be: under its id the run is made once.
-Result<api::RunView> submit(Client& client, const RunSpec& spec) {
+Result<api::RunView> submit(Client& client, const RunSpec& spec, const std::string& request_id) {
   const api::SubmitRequest request{
-      .spec = spec, .origin = origin_of(spec.working_folder), .request_id = new_request_id()};
-  auto run = patiently(client, [&] { return client.submit(request); });
-  if (!run && Interrupt::requested()) return Error{Code::cancelled, kInterrupted};
-  return run;
+      .spec = spec,
+      .origin = origin_of(spec.working_folder),
+      .request_id = request_id.empty() ? new_request_id() : request_id};
+  bool sent = false;
+  auto run = patiently(client, [&] {
+    auto submitted = client.submit(request);
+    sent |= client.was_sent();
+    return submitted;
+  });
+  if (run) return run;
+  if (Interrupt::requested()) return Error{Code::cancelled, kInterrupted};
+  const Error& error = run.error();
+  if (error.code != Code::unavailable && error.code != Code::timeout) return run;
+  return Error{error.code,
+               sent ? format("{}; it is not known whether the run was submitted: `lockstep ps` "
+                             "shows it once the daemon answers, and the same command with "
+                             "--request-id {} submits it at most once",
+                             error.message, request.request_id)
+                    : format("{}; the run was not submitted", error.message)};
 }
 
 std::string places_text(const api::PlanView& plan) {
@@ -81,7 +97,7 @@ Result<int> submit_and_follow(const Choice& choice) {
   Client client = TRY(connect());
   // From here on the run may be there before its name is known here.
   Interrupt interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
-  const api::RunView run = TRY(submit(client, spec));
+  const api::RunView run = TRY(submit(client, spec, choice.request_id));
   if (choice.json) {
     print(dump_json(to_json(run), Indent::two));
     return kDone;
@@ -109,7 +125,7 @@ void add_run(CLI::App& app, Action& action) {
   auto choice = std::make_shared<Choice>();
   RunFlags& flags = choice->flags;
   command->add_option("command", flags.words, "after --: program and arguments; or run.yaml")
-      ->type_name(kFileValue);
+      ->type_name(kProgramValue);
   command->add_option("-n,--nodes", flags.nodes, "hosts to run on (default 1)")
       ->check(whole_number(1, kMost));
   command->add_option("-g,--devices", flags.devices, "devices a node, one rank each (default 1)")
@@ -169,6 +185,10 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("TIME");
   command->add_flag("--stay", flags.stays,
                     "neither move nor pause it for others, though it writes checkpoints");
+  command
+      ->add_option("--request-id", choice->request_id,
+                   "names this submission: the same command with the same id makes no second run")
+      ->type_name("ID");
   auto* plan = command->add_flag("--plan", choice->plan,
                                  "print where and when it would start, and submit nothing");
   command->add_flag("-d,--detach", choice->detach, "print the run's id and return at once")

@@ -147,7 +147,10 @@ void tick_for_ever(Ticking& ticking) {
 
 Result<int> run_daemon(const Home& home, const Served& served) {
   set_log_name("daemon");
-  if (auto raised = raise_file_limit(); !raised) LS_LOG(warning, "{}", raised.error().message);
+  if (auto raised = raise_file_limit(); !raised) {
+    if (raised.error().code == Code::exhausted) return std::move(raised).error();
+    LS_LOG(warning, "{}", raised.error().message);
+  }
 
   Ground ground = TRY(take(home, served));
   const auto controller = TRY(Controller::open(controller_setup(ground, home)));

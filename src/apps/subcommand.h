@@ -22,6 +22,8 @@ using Action = std::function<Result<int>()>;
 // `lockstep completion` completes it. Words with '|' between them are completed
 // as they stand.
 inline constexpr auto kRunValue = "RUN";
+inline constexpr auto kHostValue = "HOST";
+inline constexpr auto kProgramValue = "PROGRAM";
 inline constexpr auto kFileValue = "FILE";
 inline constexpr auto kFolderValue = "FOLDER";
 inline constexpr auto kCommandValue = "COMMAND";

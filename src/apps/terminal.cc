@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -11,11 +12,13 @@
 #include "base/format.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "base/utf8.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kQuietSeconds = 2;
+constexpr std::int64_t kQuietSeconds = 1;
+constexpr auto kLiveEvery = std::chrono::seconds(2);
 
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
@@ -64,13 +67,57 @@ void flush() { check_written(std::fflush(stdout) == 0); }
 
 void say(std::string_view line) { std::fputs(format("{}\n", line).c_str(), stderr); }
 
-void WaitingLine::show(std::string_view what) {
-  auto waited = std::chrono::floor<std::chrono::seconds>(std::chrono::steady_clock::now() - since_);
-  if (waited.count() < kQuietSeconds || waited.count() == drawn_ || !is_terminal(STDERR_FILENO))
-    return;
-  drawn_ = waited.count();
+std::string shown_on(int fd, std::string_view line) {
+  return is_terminal(fd) ? visible(line) : std::string(line);
+}
+
+void LiveLine::show(std::string_view what) {
+  if (what == shown_ && (visible_ || what.empty())) return;
+  if (what.empty()) wipe();
+  if (what.empty() || is_terminal(STDOUT_FILENO) || is_terminal(STDERR_FILENO)) {
+    shown_ = what;
+    return draw(what);
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (what == shown_ || now - said_ < kLiveEvery) return;
+  shown_ = what;
+  said_ = now;
+  say(format("{} (unfinished)", what));
+}
+
+void LiveLine::draw(std::string_view words) {
+  if (words.empty()) return;
   visible_ = true;
-  std::string line = format("{} ({})", what, text(Duration(waited)));
+  const std::string line = visible(words);
+  const auto width = static_cast<std::size_t>(terminal_width() - 1);
+  std::FILE* out = is_terminal(STDOUT_FILENO) ? stdout : stderr;
+  std::fputs(format("\r\033[K{}", display_width(line) > width ? fitted(line, width) : line).c_str(),
+             out);
+  std::fflush(out);
+}
+
+void LiveLine::wipe() {
+  if (!visible_) return;
+  visible_ = false;
+  std::FILE* out = is_terminal(STDOUT_FILENO) ? stdout : stderr;
+  std::fputs("\r\033[K", out);
+  std::fflush(out);
+}
+
+void WaitingLine::show(std::string_view what) {
+  show(what, std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - since_));
+}
+
+void WaitingLine::show(std::string_view what, Duration waited) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(waited);
+  if (seconds.count() < kQuietSeconds || seconds.count() == drawn_) return;
+  drawn_ = seconds.count();
+  if (!is_terminal(STDERR_FILENO)) {
+    if (off_terminal_ == OffTerminal::once && !std::exchange(said_, true)) say(what);
+    return;
+  }
+  visible_ = true;
+  std::string line = format("{} ({})", what, text(Duration(seconds)));
   auto width = static_cast<std::size_t>(terminal_width() - 1);
   std::fputs(format("\r\033[K{}", display_width(line) > width ? fitted(line, width) : line).c_str(),
              stderr);

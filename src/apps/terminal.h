@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
 #include "text/table.h"
 
 namespace lockstep {
@@ -25,21 +26,55 @@ void flush();
 // To standard error: what is not the command's result.
 void say(std::string_view line);
 
-// What is being waited for and for how long, on standard error if that is a terminal, from the
-// second second on. Goes away with the object.
+// A line as a terminal may show it: what would act on it is spelled out. Elsewhere as it is.
+std::string shown_on(int fd, std::string_view line);
+
+// What is not a whole line yet, such as a progress bar, drawn over as it changes. On standard
+// output if that is a terminal, else on standard error; where neither is, as lines of standard
+// error, at most one in two seconds. Goes away with the object.
+class LiveLine {
+ public:
+  LiveLine() = default;
+  ~LiveLine() { wipe(); }
+  LiveLine(const LiveLine&) = delete;
+  LiveLine& operator=(const LiveLine&) = delete;
+
+  // Empty: there is nothing.
+  void show(std::string_view what);
+  // Before anything else is written.
+  void wipe();
+
+ private:
+  void draw(std::string_view words);
+
+  std::string shown_;
+  bool visible_ = false;
+  std::chrono::steady_clock::time_point said_{};
+};
+
+// What a wait is told to where standard error is not a terminal.
+enum class OffTerminal { nothing, once };
+
+// What is being waited for and for how long, on standard error, once a second has passed. Drawn
+// over on a terminal; goes away with the object.
 class WaitingLine {
  public:
-  WaitingLine() : since_(std::chrono::steady_clock::now()) {}
+  explicit WaitingLine(OffTerminal off_terminal = OffTerminal::nothing)
+      : off_terminal_(off_terminal), since_(std::chrono::steady_clock::now()) {}
   ~WaitingLine() { wipe(); }
   WaitingLine(const WaitingLine&) = delete;
   WaitingLine& operator=(const WaitingLine&) = delete;
 
   // Call it often; draws at most once a second.
   void show(std::string_view what);
+  // The same, where the wait began at another moment.
+  void show(std::string_view what, Duration waited);
   // Before anything else is written.
   void wipe();
 
  private:
+  OffTerminal off_terminal_;
+  bool said_ = false;
   std::chrono::steady_clock::time_point since_;
   std::int64_t drawn_ = 0;  // the second that was last drawn
   bool visible_ = false;

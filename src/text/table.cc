@@ -152,15 +152,16 @@ std::string Table::text(std::size_t width_max, Style style) const {
 }
 
 std::string human_number(double value) {
+  static constexpr double kSuffixedMost = 999.95e18;
   static constexpr std::array<const char*, 7> kSuffixes = {"", "k", "M", "G", "T", "P", "E"};
   if (!std::isfinite(value)) return format("{}", value);
+  if (std::abs(value) >= kSuffixedMost) return format("{:.2e}", value);
   std::size_t suffix = 0;
   // 999.95 and more would be shown as 1000.0.
   while (std::abs(value) >= (suffix == 0 ? 1000 : 999.95) && suffix + 1 < kSuffixes.size()) {
     value /= 1000;
     ++suffix;
   }
-  if (std::abs(value) >= 1000) return format("{:.3g}{}", value, kSuffixes[suffix]);
   if (suffix > 0) return format("{:.1f}{}", value, kSuffixes[suffix]);
   return value == std::trunc(value) ? format("{:.0f}", value) : format("{:.3g}", value);
 }

@@ -55,7 +55,9 @@ TEST(Numbers, AreShortForPeople) {
   EXPECT_EQ(human_number(3.4e6), "3.4M");
   EXPECT_EQ(human_number(-5.6e9), "-5.6G");
   EXPECT_EQ(human_number(0.125), "0.125");
-  EXPECT_EQ(human_number(1e300), "1e+282E");
+  EXPECT_EQ(human_number(999.9e18), "999.9E");
+  EXPECT_EQ(human_number(1e81), "1.00e+81");
+  EXPECT_EQ(human_number(-1e300), "-1.00e+300");
   EXPECT_EQ(human_number(std::numeric_limits<double>::quiet_NaN()), "nan");
   EXPECT_EQ(human_number(-std::numeric_limits<double>::infinity()), "-inf");
 }

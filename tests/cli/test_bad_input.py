@@ -95,6 +95,8 @@ def test_a_run_file_that_is_none_is_named(idle: Cluster, tmp_path: Path) -> None
         (("--", "plain"), ["no program 'plain' in PATH", "./plain"]),
         (("--", "/tmp"), ["/tmp is a folder"]),
         (("--", ""), ["names no program"]),
+        (("--name", "a\u202eb", "--", "true"), ["name", "direction"]),
+        (("--env", "A B=1", "--", "true"), ["env: 'A B' is not the name"]),
         ((), ["nothing to run", "lockstep run --"]),
     ],
 )
@@ -117,7 +119,20 @@ def test_a_wrong_run_is_refused_before_a_daemon_is_started(
         (("ps", "extra"), ["'extra'", "lockstep help ps"]),
         (("ps", "--state", "nonsense"), ["nonsense", "queued"]),
         (("ps", "--limit", "0"), ["--limit", "from 1 to 1000"]),
-        (("show",), ["lockstep help show"]),
+        (("show",), ["show: name a run, such as demo/42;", "lockstep help show"]),
+        (("run", "--nodse", "2", "--", "true"), ["run: there is no option '--nodse'", "'--nodes'"]),
+        (("run", "--nodse=2", "--", "true"), ["there is no option '--nodse'", "'--nodes'"]),
+        (("stop", "1", "--resaon", "why"), ["stop: there is no option '--resaon'", "'--reason'"]),
+        (("run", "python", "train.py", "--epochs", "3"), ["'--epochs'", "come after --"]),
+        (("run", "-n", "1", "-n", "2", "--", "true"), ["--nodes is given more than once"]),
+        (("run", "--detach=yes", "--", "true"), ["--detach takes no value"]),
+        (("run", "--detach", "--plan", "--", "true"), ["cannot be used together"]),
+        (("ps", "--limit"), ["--limit needs a value"]),
+        (("priority", "1", "high"), ["lockstep: priority: expected a whole number"]),
+        (("host", "frob"), ["there is no action 'frob'"]),
+        (("host",), ["host: action is required: ls|cordon|drain|release"]),
+        (("kill", "1"), ["--rank is required"]),
+        (("limits", "--user", "bob", "--devices", "0"), ["user 'bob'", "--yes"]),
         (("show", "nonsense"), ["nonsense", "demo/42"]),
         (("logs", "1", "--tail", "-3"), ["--tail", "-3"]),
         (("logs", "1", "--rank", "x"), ["--rank", "whole number"]),
@@ -233,6 +248,45 @@ def in_small_file_system(cluster: Cluster, size: str, script: str) -> str:
         check=False,
     )
     return done.stdout + done.stderr
+
+
+def test_words_that_are_not_utf8_are_refused(idle: Cluster, tmp_path: Path) -> None:
+    odd = os.fsdecode(b"\xff\xfe")
+    assert "'<FF><FE>') is not UTF-8" in refused(idle, "run", "--", "echo", odd)
+    said = refused(idle, "run", "--env", f"A=secret{odd}", "--", "true")
+    assert "('A=...') is not UTF-8" in said and "secret" not in said
+    idle.environment["TMPDIR"] = f"/tmp/{odd}"
+    assert "env: the value of TMPDIR is not UTF-8" in refused(idle, "run", "--", "true")
+    del idle.environment["TMPDIR"]
+    folder = tmp_path / odd
+    folder.mkdir()
+    done = idle.command("run", "--", "true", cwd=folder)
+    assert done.returncode == WRONG_INPUT and "working_folder: " in done.stderr, done.stderr
+    assert not (idle.home / "daemon.json").exists()
+
+
+def test_a_limit_that_is_not_there_cannot_be_lifted(cluster: Cluster) -> None:
+    assert "'nobody' has no limit" in refused(cluster, "limits", "--user", "nobody", "--lift")
+    assert "nobody" in cluster.ok("limits", "--user", "nobody", "--devices", "0", "--yes")
+    cluster.ok("limits", "--user", "nobody", "--lift")
+
+
+def test_presented_hosts_have_what_the_machine_has(cluster: Cluster) -> None:
+    for words in (("--cores", "10000"), ("--memory", "100TiB"), ("--device-memory", "1GiB")):
+        assert "needs" in refused(cluster, "run", *words, "--", "true"), words
+    assert cluster.ended(cluster.submit("--memory", "1MiB", "--", "true"))["state"] == "succeeded"
+
+
+def test_too_few_open_files_are_named(idle: Cluster) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -n 32; exec {PROGRAM} serve --detach"],
+        env=idle.environment,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode != 0 and "ulimit -n" in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")

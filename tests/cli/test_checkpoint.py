@@ -139,7 +139,7 @@ def test_wrong_usage_is_refused_before_anything_is_written(folder: Path, tmp_pat
         (["show", none], f"there is no folder {none}\n"),
         (["verify", none / "step-00000001"], f"there is no folder {none}/step-00000001\n"),
         (["import", tmp_path / "model.safetensors", "--to", folder], "holds checkpoints"),
-        (["delete", folder], "no act 'delete'"),
+        (["delete", folder], "no action 'delete'"),
     ):
         refused = typed("checkpoint", *words)
         assert refused.returncode == 2, refused.stderr

@@ -69,6 +69,18 @@ def test_runs_are_completed_and_no_daemon_is_started_for_that(idle: Cluster) -> 
     assert completed(idle, "logs", "2") == {"2"}
 
 
+def test_hosts_and_programs_are_completed(idle: Cluster, tmp_path: Path) -> None:
+    assert completed(idle, "host", "cordon", "") == set()
+    idle.serve()
+    hosts = completed(idle, "host", "cordon", "")
+    assert len(hosts) == 2 and all(host.endswith(("-0", "-1")) for host in hosts)
+    assert completed(idle, "host", "") == {"ls", "cordon", "drain", "release"}
+    (tmp_path / "pythonic").touch()
+    offered = completed(idle, "run", "-n", "2", "--", "pytho", cwd=tmp_path)
+    assert {"pythonic", "python3"} <= offered
+    assert completed(idle, "run", "--", "python3", "pytho", cwd=tmp_path) == {"pythonic"}
+
+
 @pytest.mark.parametrize(("shell", "parse"), [("bash", "-n"), ("zsh", "-n"), ("fish", "-n")])
 def test_scripts_are_well_formed(idle: Cluster, tmp_path: Path, shell: str, parse: str) -> None:
     script = idle.ok("completion", shell)

@@ -155,3 +155,11 @@ def test_runs_are_completed_and_no_daemon_is_started_for_that(
     assert complete("lockstep show ") == {"default/1", "default/2", "demo/1"}
     assert complete("lockstep stop demo/1 de") == {"default/1", "default/2", "demo/1"}
     assert complete("lockstep logs 2") == {"2"}
+
+
+def test_hosts_and_programs_are_completed(complete: Complete, idle: Cluster) -> None:
+    assert complete("lockstep host ") == {"ls", "cordon", "drain", "release"}
+    idle.serve()
+    hosts = complete("lockstep host cordon ")
+    assert len(hosts) == 2 and all(host.endswith(("-0", "-1")) for host in hosts)
+    assert "python3" in complete("lockstep run -- pytho")

@@ -90,6 +90,21 @@ def test_the_second_interrupt_leaves_at_once_and_says_how_to_come_back(cluster: 
             assert ended == 0 and f"`lockstep logs -f {run}`" in said, said
 
 
+def test_a_command_that_waits_for_the_daemon_says_so(cluster: Cluster) -> None:
+    os.kill(cluster.daemon_pid(), signal.SIGSTOP)
+    try:
+        with start(cluster, "ps") as command:
+            assert command.stdout is not None and command.stderr is not None
+            said = command.stderr.readline()
+            os.kill(cluster.daemon_pid(), signal.SIGCONT)
+            assert command.wait(timeout=PATIENCE) == 0
+            assert command.stdout.read().startswith("no runs")
+    finally:
+        os.kill(cluster.daemon_pid(), signal.SIGCONT)
+    url = f"http://127.0.0.1:{cluster.daemon_port()}"
+    assert said == f"waiting for the daemon at {url} to answer\n"
+
+
 def interrupted_while_the_daemon_hangs(
     cluster: Cluster, follower: subprocess.Popen[str]
 ) -> int | None:

@@ -38,7 +38,7 @@ def test_more_devices_than_a_host_has_are_refused(cluster: Cluster) -> None:
         (("run", "--env", "NOT_SET_ANYWHERE", "--", "true"), "NOT_SET_ANYWHERE"),
         (("run",), "lockstep run"),
         (("shwo", "default/1"), "'show'"),
-        (("show",), "run is required"),
+        (("show",), "name a run"),
         (("ps", "--jsno"), "--jsno"),
         (("show", "default/99"), "default/99"),
         (("logs", "nonsense/"), "nonsense/"),

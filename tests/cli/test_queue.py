@@ -46,7 +46,7 @@ def test_the_queue_shows_who_waits_for_whom_and_until_when(busy: Cluster) -> Non
 
 
 def test_nobody_waits(cluster: Cluster) -> None:
-    assert cluster.ok("queue") == "nobody waits; no runs hold devices\n"
+    assert cluster.ok("queue") == "no run waits; no runs hold devices\n"
 
 
 def without_times(sentence: str) -> str:

@@ -116,3 +116,64 @@ def test_a_run_with_many_lines_is_printed_bounded_in_memory(cluster: Cluster) ->
         check=True,
     )
     assert done.stdout.startswith("line 299999 ")
+
+
+BAR = (
+    "import os, sys, time\n"
+    "def until(name):\n"
+    "    while not os.path.exists(name): time.sleep(0.02)\n"
+    "print('\\r10% of it', end='', flush=True); until(sys.argv[1])\n"
+    "print('\\r100% of it', flush=True)\n"
+)
+
+
+def test_an_unfinished_line_is_live_on_a_terminal_and_gives_way(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    said = in_terminal(
+        cluster, 80, "run", "--", "python", "-c", BAR, str(gate), until="10% of it", gate=gate
+    )
+    assert "\r\x1b[K10% of it\r\x1b[K" in said, said
+    assert said.count("100% of it") == 1
+
+
+def test_an_unfinished_line_goes_beside_the_lines_where_nothing_can_be_drawn_over(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    run = cluster.submit("--", "python", "-c", BAR, str(gate))
+    cluster.running_ranks(run)
+    follower = subprocess.Popen(
+        [str(PROGRAM), "logs", "-f", run],
+        env=cluster.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert follower.stderr is not None
+    while "10% of it (unfinished)" not in (line := follower.stderr.readline()):
+        assert line, "standard error ended"
+    done = cluster.command("logs", run)
+    assert done.stdout == "" and done.stderr == "10% of it (unfinished)\n"
+    gate.touch()
+    lines, _ = follower.communicate(timeout=PATIENCE)
+    assert lines == "100% of it\n"
+    cluster.ended(run)
+    done = cluster.command("logs", run)
+    assert (done.stdout, done.stderr) == ("100% of it\n", "")
+
+
+def test_what_acts_on_a_terminal_is_spelled_out_there_alone(cluster: Cluster) -> None:
+    run = cluster.submit("--", "printf", "a\\033]0;title\\007b\\n")
+    cluster.ended(run)
+    assert in_terminal(cluster, 80, "logs", run) == "a^[]0;title^Gb\r\n"
+    assert cluster.ok("logs", run) == "a\x1b]0;title\x07b\n"
+
+
+def test_a_command_is_shown_as_it_would_be_typed(cluster: Cluster) -> None:
+    run = cluster.submit("--name", "n" * 200, "--", "sh", "-c", "echo 'a'\nexit 0", "it's")
+    assert cluster.ended(run)["state"] == "succeeded"
+    shown = cluster.ok("show", run)
+    assert "command     sh -c $'echo \\'a\\'\\nexit 0' 'it'\\''s'\n" in shown, shown
+    assert "n" * 40 not in cluster.ok("ps") and "n" * 39 + "…" in cluster.ok("ps")

@@ -1,0 +1,14 @@
+// Words as they would be typed into a shell.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+// One line: words with blanks or other characters that a shell acts on are quoted, control
+// characters are spelled out as in $'one\ntwo'.
+std::string shell_words(const std::vector<std::string>& words);
+
+}  // namespace lockstep
