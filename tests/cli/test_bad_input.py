@@ -125,7 +125,6 @@ def test_a_wrong_run_is_refused_before_a_daemon_is_started(
         (("stop", "1", "--resaon", "why"), ["stop: there is no option '--resaon'", "'--reason'"]),
         (("run", "python", "train.py", "--epochs", "3"), ["'--epochs'", "come after --"]),
         (("run", "-n", "1", "-n", "2", "--", "true"), ["--nodes is given more than once"]),
-        (("run", "--detach=yes", "--", "true"), ["--detach takes no value"]),
         (("run", "--detach", "--plan", "--", "true"), ["cannot be used together"]),
         (("ps", "--limit"), ["--limit needs a value"]),
         (("priority", "1", "high"), ["lockstep: priority: expected a whole number"]),
