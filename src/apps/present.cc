@@ -18,6 +18,7 @@ namespace {
 constexpr auto kNoticeable = std::chrono::minutes(1);
 constexpr std::size_t kEventsShown = 20;
 constexpr std::size_t kNameWidth = 40;
+constexpr std::size_t kLateShown = 8;
 
 std::string in_whole_seconds(Duration duration) {
   return text(Duration(std::chrono::floor<std::chrono::seconds>(duration)));
@@ -33,10 +34,32 @@ std::string short_name(const std::string& name) {
   return display_width(name) > kNameWidth ? fitted(name, kNameWidth) : name;
 }
 
-// Why it waits or ended; of one that runs, that it seems not to.
+// "rank 2 is stopped (SIGSTOP or a debugger) for 12s".
+std::string words_of(const api::LateRank& late, Time now) {
+  const std::string time =
+      late.since ? in_whole_seconds(std::max(Duration(0), now - *late.since)) : "";
+  const std::string lasting = time.empty() ? "" : " for " + time;
+  if (late.state == RankState::exited)
+    return format("rank {} exited with code {} before the others", late.rank, late.code);
+  if (late.state == RankState::killed)
+    return format("rank {} was killed by signal {}", late.rank, late.code);
+  if (late.activity == Activity::stopped)
+    return format("rank {} is stopped (SIGSTOP or a debugger){}", late.rank, lasting);
+  if (late.activity == Activity::blocked)
+    return format("rank {} is blocked in the kernel (a disk, a network file system or a driver){}",
+                  late.rank, lasting);
+  return format("rank {} has made no progress{}", late.rank, lasting);
+}
+
+// Why it waits or ended; of one that runs, which rank the others wait for, or that it seems to
+// stand still.
 std::string reason_of(const api::RunView& run, Time now) {
-  auto silent = without_progress(run, now);
-  return silent ? format("no progress for {}", in_whole_seconds(*silent)) : run.reason;
+  const auto silent = without_progress(run, now);
+  const auto silence = silent ? format("no progress for {}", in_whole_seconds(*silent)) : "";
+  if (run.late.empty()) return silent ? silence : run.reason;
+  auto words = words_of(run.late.front(), now);
+  if (run.late.size() > 1) words += format(", and {} more", run.late.size() - 1);
+  return silent ? words + "; " + silence : words;
 }
 
 std::string step_of(const api::RunView& run) {
@@ -70,15 +93,31 @@ std::string event_lines(const std::vector<AuditEntry>& events) {
   return lines;
 }
 
+// One rank alone is seldom late where a host is.
+std::string late_lines(const std::vector<api::LateRank>& late) {
+  const Time now = SystemClock().now();
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(late.size(), kLateShown); ++i)
+    lines += format("waits for   {} on host {}\n", words_of(late[i], now), late[i].host);
+  if (late.size() > kLateShown)
+    lines += format("waits for   {} more: --json\n", late.size() - kLateShown);
+  return lines;
+}
+
 std::string rank_line(const api::RankView& rank) {
   std::string line = format("\n    rank {}  process {}  {}", rank.rank, rank.pid, end_of(rank));
   if (rank.step >= 0) line += format(", step {}", rank.step);
   if (rank.stalled_since)
     line += format(", no progress since {}",
                    text(std::chrono::floor<std::chrono::seconds>(*rank.stalled_since)));
+  if (rank.restarts > 0)
+    line += format(", started again {} time{}", rank.restarts, rank.restarts == 1 ? "" : "s");
+  if (rank.state != RankState::running) return line;
   const bool odd = rank.activity == Activity::stopped || rank.activity == Activity::blocked;
-  if (rank.state == RankState::running && (rank.stalled_since || odd))
-    line += format(", its process {}", text(rank.activity));
+  if (rank.stalled_since || odd) line += format(", its process is {}", text(rank.activity));
+  if (odd && rank.activity_since)
+    line +=
+        format(" since {}", text(std::chrono::floor<std::chrono::seconds>(*rank.activity_since)));
   return line;
 }
 
@@ -171,6 +210,7 @@ std::string run_details(const api::RunView& run) {
   if (run.expected_start)
     lines += format("starts      {}{}\n", start_text(*run.expected_start, SystemClock().now()),
                     run.blocker ? format(", behind {}", *run.blocker) : "");
+  lines += late_lines(run.late);
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,
                   run.spec.rank_loss_retries, run.user_exits, run.spec.retries);
   if (run.moves > 0) lines += format("moves       {} of {}\n", run.moves, kMovesMost);

@@ -160,6 +160,11 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--retries", flags.retries,
                    "attempts after the program's own non-zero exit (default 0)")
       ->check(whole_number(0, kMost));
+  command
+      ->add_option("--rank-loss-retries", flags.rank_loss_retries,
+                   "attempts in a row after a rank or a host was lost, or a rank hung; a newer "
+                   "checkpoint begins the count again (default 3)")
+      ->check(whole_number(0, kMost));
   command->add_option("--env", flags.env, "NAME=VALUE, or NAME for its value here; repeatable")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);

@@ -148,6 +148,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.nodes) spec.nodes = *flags.nodes;
   if (flags.devices) spec.devices = *flags.devices;
   if (flags.retries) spec.retries = *flags.retries;
+  if (flags.rank_loss_retries) spec.rank_loss_retries = *flags.rank_loss_retries;
   if (flags.timeout) spec.timeout = TRY(duration_option("--timeout", *flags.timeout));
   if (flags.run_class) spec.run_class = TRY(class_option(*flags.run_class));
   if (flags.priority) spec.priority = *flags.priority;

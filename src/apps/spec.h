@@ -15,7 +15,7 @@ struct RunFlags {
   std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder, on_failure;
   std::optional<std::string> run_class, not_before;
   std::optional<std::string> memory, device_kind, device_memory;
-  std::optional<int> nodes, devices, retries, priority, cores;
+  std::optional<int> nodes, devices, retries, rank_loss_retries, priority, cores;
   bool stays = false;
   std::vector<std::string> after;
   std::vector<std::string> env;  // NAME=VALUE, or NAME

@@ -90,6 +90,10 @@ std::vector<Process> all_processes() {
   return processes_that([](pid_t) { return true; });
 }
 
+std::string run_count_of(pid_t pid) {
+  return read_file(format("/proc/{}/task/{}/schedstat", pid, pid)).value_or("");
+}
+
 std::optional<std::string> environment_of(pid_t pid, std::string_view variable) {
   auto content = read_file(format("/proc/{}/environ", pid));
   if (!content) return std::nullopt;

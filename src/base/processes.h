@@ -39,6 +39,9 @@ std::vector<Process> all_processes();
 // Nothing when it has ended.
 std::optional<Process> find_process(pid_t pid);
 
+// A word that changes whenever the process's main thread has run; empty if the kernel does not say.
+std::string run_count_of(pid_t pid);
+
 // The value with which the process was started; nothing when it is gone or without the variable.
 std::optional<std::string> environment_of(pid_t pid, std::string_view variable);
 

@@ -141,6 +141,7 @@ NodeReport Agent::report() const {
   report.message = message_;
   report.ranks = ranks_;
   if (node_.index == 0) report.saved = world_.training.saved(node_.attempt);
+  if (node_.index == 0) report.saved_step = world_.training.saved_step(node_.attempt);
   return report;
 }
 
@@ -273,12 +274,17 @@ void Agent::signal_ranks(int signal, Duration delay) {
   if (!std::exchange(signalled_, true)) look();
   for (int local : running_ranks())
     world_.scene.timeline.after(delay, [weak = weak_from_this(), local, signal] {
-      if (const auto self = weak.lock()) self->end_rank(local, {RankState::killed, signal});
+      if (const auto self = weak.lock())
+        self->end_rank(local, {.state = RankState::killed, .code = signal});
     });
 }
 
 void Agent::kill_rank(int local_rank, int signal) {
-  end_rank(local_rank, {RankState::killed, signal});
+  end_rank(local_rank, {.state = RankState::killed, .code = signal});
+}
+
+void Agent::cut_off_rank(int local_rank, int from) {
+  world_.training.cut(node_.attempt, launch_.first_rank + local_rank, from);
 }
 
 void Agent::stop_rank(int local_rank) {
@@ -313,6 +319,8 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   rank.state = how.state;
   rank.code = how.code;
   rank.signalled_by_us = signalled_;
+  rank.fault = how.fault;
+  rank.fault_rank = how.fault_rank;
   rank.ended = world_.scene.clock.now();
   if (!signalled_) rank.stalled_since.reset();
   const bool well = how.state == RankState::exited && how.code == 0;

@@ -40,6 +40,8 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void die();
   // A signal from outside ends the rank.
   void kill_rank(int local_rank, int signal);
+  // The connection from it to another rank of the attempt is cut. Both live.
+  void cut_off_rank(int local_rank, int from);
   // SIGSTOP from outside: it lives, makes no step, and of all signals only SIGKILL ends it; and
   // SIGCONT, of which nothing comes unless it stands still.
   void stop_rank(int local_rank);

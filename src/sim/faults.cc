@@ -20,7 +20,7 @@ constexpr Duration kWholeMost = seconds(3);  // from the first ranks of a gang t
 }  // namespace
 
 std::span<const Faults::Kind> Faults::kinds() {
-  static constexpr std::array<Kind, 21> kKinds = {{
+  static constexpr std::array<Kind, 22> kKinds = {{
       {"the daemon dies", minutes(1), &Faults::daemon_dies},
       {"the daemon dies, and words come twice", minutes(2), &Faults::words_echo_over_a_death},
       {"the daemon dies, and answers are lost", minutes(2), &Faults::answers_are_lost_over_a_death},
@@ -42,6 +42,7 @@ std::span<const Faults::Kind> Faults::kinds() {
       {"an agent dies while it clears", minutes(1), &Faults::agent_dies_while_it_clears},
       {"ranks start late", minutes(4), &Faults::ranks_start_late},
       {"a rank goes on once seen", minutes(1), &Faults::rank_goes_on_once_seen},
+      {"a connection is cut", minutes(2), &Faults::connection_is_cut},
   }};
   return kKinds;
 }
@@ -283,6 +284,20 @@ void Faults::rank_dies() {
   else
     world_.truth.befalls(attempt, {{Cause::rank_lost}, format("rank {} on host", rank)});
   agent.kill_rank(victim->local_rank, SIGKILL);
+}
+
+// Nobody dies of it. A rank of another node is at its other end, if there is one.
+void Faults::connection_is_cut() {
+  const auto victim = any_running_rank();
+  if (!victim || victim->agent->launch().world_size < 2) return;
+  Agent& agent = *victim->agent;
+  const int rank = agent.launch().first_rank + victim->local_rank;
+  const int other = (rank + agent.launch().world_size / 2) % agent.launch().world_size;
+  const AttemptId attempt = agent.node().attempt;
+  world_.scene.tell("fault", "the connection between ranks {} and {} of {} is cut", rank, other,
+                    text(attempt));
+  if (agent.stops()) world_.truth.touch(attempt);
+  agent.cut_off_rank(victim->local_rank, other);
 }
 
 // Half of them for so short a time that nobody minds.

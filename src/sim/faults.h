@@ -61,6 +61,7 @@ class Faults {
   void agent_stands_still();
   void ranks_start_late();
   void rank_dies();
+  void connection_is_cut();
   void rank_stands_still();
   void rank_goes_on_once_seen();
   void host_dies();

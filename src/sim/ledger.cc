@@ -1,7 +1,9 @@
 #include "sim/ledger.h"
 
 #include <algorithm>
+#include <csignal>
 #include <set>
+#include <tuple>
 
 #include "sim/deadlines.h"
 
@@ -207,12 +209,46 @@ void Ledger::check_charge(const Run& before, const Run& after, const Attempt* en
                           text(after.id), text(charge), text(least), text(most)));
 }
 
-// And a retry if another follows it, but for those that had to make room.
+// Its newest checkpoint is further than those of the attempts before it.
+bool Ledger::made_progress(const Attempt& ended) const {
+  if (!ended.saved_step) return false;
+  for (const auto& [id, attempt] : durable_.attempts)
+    if (id.run == ended.id.run && id.epoch < ended.id.epoch &&
+        attempt.saved_step >= ended.saved_step)
+      return false;
+  return true;
+}
+
+// A rank that its program killed at the same step in the attempt before, too.
+bool Ledger::crashed_again(const Commit& commit, const Attempt& ended) const {
+  std::set<std::tuple<int, int, std::int64_t>> crashes;
+  const auto crash_of = [](const Rank& rank) {
+    return std::tuple(rank.rank, rank.code, rank.step);
+  };
+  const auto crashed = [](const Rank& rank) {
+    return rank.state == RankState::killed && (rank.code == SIGSEGV || rank.code == SIGABRT);
+  };
+  const AttemptId before{ended.id.run, ended.id.epoch - 1};
+  for (const Node* node : nodes_of(durable_, before))
+    for (const Rank& rank : node->ranks)
+      if (crashed(rank)) crashes.insert(crash_of(rank));
+  for (const Node* node : nodes_of(durable_, ended.id)) {
+    const auto changed = commit.nodes.find(node->id);
+    for (const Rank& rank : (changed == commit.nodes.end() ? node : changed->second)->ranks)
+      if (crashed(rank) && crashes.contains(crash_of(rank))) return true;
+  }
+  return false;
+}
+
+// And a retry if another follows it, but for those that had to make room. A newer checkpoint begins
+// the count of losses again.
 void Ledger::check_retries(const Run& before, const Run& after, const Attempt* ended) {
   const bool retried = ended && !is_final(after.state) && !makes_room(ended->cause);
   const int exits = retried && ended->cause == Cause::user_exit ? 1 : 0;
-  const int losses = retried && ended->cause != Cause::user_exit ? 1 : 0;
-  if (after.user_exits != before.user_exits + exits || after.losses != before.losses + losses)
+  const bool lost = ended && ended->cause != Cause::user_exit && !makes_room(ended->cause);
+  const int losses =
+      (lost && retried && made_progress(*ended) ? 0 : before.losses) + (lost && retried ? 1 : 0);
+  if (after.user_exits != before.user_exits + exits || after.losses != losses)
     scene_.violate(format("{} had used {} and {} retries; after {} it is {} and {}", text(after.id),
                           before.user_exits, before.losses,
                           retried ? text(ended->cause) : "no retry", after.user_exits,
@@ -223,8 +259,10 @@ void Ledger::check_retries(const Run& before, const Run& after, const Attempt* e
 void Ledger::check_end(const Commit& commit, const Run& run, const Attempt* ended) {
   const Cause cause = ended ? ended->cause : Cause::cancelled;
   const bool exited = cause == Cause::user_exit;
-  const bool spent =
-      exited ? run.user_exits == run.spec.retries : run.losses == run.spec.rank_loss_retries;
+  const bool spent = exited ? run.user_exits == run.spec.retries
+                            : run.losses == run.spec.rank_loss_retries ||
+                                  (cause == Cause::rank_lost && !made_progress(*ended) &&
+                                   crashed_again(commit, *ended));
   const auto gave_up = [&] { return !ended && failed_predecessor(Rows(durable_, commit), run); };
   const bool right =
       run.state == RunState::succeeded   ? cause == Cause::ok

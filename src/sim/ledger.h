@@ -32,6 +32,8 @@ class Ledger {
   void check_run(const Commit& commit, const Run& after);
   void check_known_run(const Commit& commit, const Run& before, const Run& after);
   void check_charge(const Run& before, const Run& after, const Attempt* ended);
+  bool made_progress(const Attempt& ended) const;
+  bool crashed_again(const Commit& commit, const Attempt& ended) const;
   void check_retries(const Run& before, const Run& after, const Attempt* ended);
   void check_end(const Commit& commit, const Run& after, const Attempt* ended);
   void check_resumed(const Run& after);

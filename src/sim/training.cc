@@ -12,7 +12,11 @@ using std::chrono::seconds;
 constexpr Duration kEndSpread = milliseconds(300);   // between the ends of ranks that are done
 constexpr Duration kNoticeLeast = milliseconds(50);  // from a peer's death to the echo
 constexpr Duration kNoticeMost = seconds(5);
+constexpr Duration kCutSpread = seconds(2);     // between the two that lose each other
 constexpr Duration kGiveUpSpread = seconds(2);  // between the ends of peers that lose patience
+
+RankEnd exit_with(int code) { return {.state = RankState::exited, .code = code}; }
+RankEnd killed_by(int signal) { return {.state = RankState::killed, .code = signal}; }
 
 bool meets_misfortune(const Program& program, const AttemptId& id) {
   return program.misfortune != Misfortune::none && id.epoch <= program.bad_attempts;
@@ -48,7 +52,7 @@ void Training::leave(const AttemptId& id, int rank, bool well) {
   gang.ranks.erase(rank);
   if (!well && !gang.broken && !gang.done && gang.program.notices_peers)
     for (const auto& [peer, end] : gang.ranks)
-      end_later(id, peer, dice_.from_to(kNoticeLeast, kNoticeMost), {RankState::exited, 1});
+      end_later(id, peer, dice_.from_to(kNoticeLeast, kNoticeMost), exit_with(1));
   if (!well && !gang.broken) stop_stepping(gang, scene_.timeline.now());
   gang.broken = gang.broken || !well;
   if (gang.ranks.empty()) gangs_.erase(found);
@@ -109,6 +113,7 @@ void Training::arrive(const AttemptId& id, std::int64_t plan) {
     scene_.tell("ranks " + text(id), "step {} is safe", step);
     truth_.checkpointed(id, step);
     gang->saved = scene_.clock.now();
+    gang->saved_step = step;
   }
   if (done) return finish(id, *gang);
   go_on(id);
@@ -120,9 +125,8 @@ void Training::suffer(const AttemptId& id, Gang& gang) {
   scene_.tell("ranks " + text(id), "rank {} {} after step {}", rank, name_of(program.misfortune),
               gang.step);
   truth_.befalls(id, blow_of(program, rank));
-  if (program.misfortune == Misfortune::exits) return gang.ranks.at(rank)({RankState::exited, 3});
-  if (program.misfortune == Misfortune::crashes)
-    return gang.ranks.at(rank)({RankState::killed, SIGSEGV});
+  if (program.misfortune == Misfortune::exits) return gang.ranks.at(rank)(exit_with(3));
+  if (program.misfortune == Misfortune::crashes) return gang.ranks.at(rank)(killed_by(SIGSEGV));
   gang.stuck = rank;
   lose_patience_later(id, gang);
 }
@@ -139,8 +143,7 @@ void Training::lose_patience_later(const AttemptId& id, const Gang& gang) {
 void Training::give_up(const AttemptId& id, const Gang& gang) {
   scene_.tell("ranks " + text(id), "lose patience: no step for {}",
               lockstep::text(gang.program.patience));
-  const RankEnd how =
-      dice_.percent(50) ? RankEnd{RankState::exited, 1} : RankEnd{RankState::killed, SIGABRT};
+  const RankEnd how = dice_.percent(50) ? exit_with(1) : killed_by(SIGABRT);
   for (const auto& [rank, end] : gang.ranks)
     if (!gang.held.contains(rank) && gang.stuck != rank)
       end_later(id, rank, dice_.from_to(Duration(0), kGiveUpSpread), how);
@@ -149,7 +152,7 @@ void Training::give_up(const AttemptId& id, const Gang& gang) {
 void Training::finish(const AttemptId& id, Gang& gang) {
   gang.done = true;
   for (const auto& [rank, end] : gang.ranks)
-    end_later(id, rank, dice_.from_to(Duration(0), kEndSpread), {RankState::exited, 0});
+    end_later(id, rank, dice_.from_to(Duration(0), kEndSpread), exit_with(0));
 }
 
 Progress Training::progress(const AttemptId& id) const {
@@ -167,6 +170,23 @@ std::optional<Time> Training::saved(const AttemptId& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || !found->second.program.reports) return std::nullopt;
   return found->second.saved;
+}
+
+std::optional<std::int64_t> Training::saved_step(const AttemptId& id) const {
+  const auto found = gangs_.find(id);
+  if (found == gangs_.end() || !found->second.program.reports) return std::nullopt;
+  return found->second.saved_step;
+}
+
+// Each finds out in its own time.
+void Training::cut(const AttemptId& id, int one, int other) {
+  Gang* gang = whole_gang(id);
+  if (!gang || gang->done) return;
+  truth_.befalls(id, {{Cause::rank_lost}, "the connection from rank"});
+  stop_stepping(*gang, scene_.timeline.now());
+  for (const auto& [rank, peer] : {std::pair(one, other), std::pair(other, one)})
+    end_later(id, rank, dice_.from_to(kNoticeLeast, kCutSpread),
+              {RankState::exited, 1, Fault::connection_lost, peer});
 }
 
 // The step under way is not completed.

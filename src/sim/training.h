@@ -18,6 +18,8 @@ namespace lockstep::sim {
 struct RankEnd {
   RankState state = RankState::exited;
   int code = 0;
+  Fault fault = Fault::none;  // that it reports before
+  int fault_rank = -1;
 };
 
 // What a rank has reported of its steps.
@@ -43,8 +45,11 @@ class Training {
   void let_go(const AttemptId& attempt, int rank);
   // Of each of its ranks: they step together.
   Progress progress(const AttemptId& attempt) const;
+  // The link between two of its ranks is cut: both live, and end because they lost each other.
+  void cut(const AttemptId& attempt, int one, int other);
   // When they said last that a checkpoint is complete.
   std::optional<Time> saved(const AttemptId& attempt) const;
+  std::optional<std::int64_t> saved_step(const AttemptId& attempt) const;
 
  private:
   struct Gang {
@@ -54,11 +59,12 @@ class Training {
     int step = 0;               // all of which have been taken by `stepped`
     Duration stepped{};         // on the timeline
     std::optional<Time> saved;  // by the clock, a checkpoint was
-    int next = 0;               // the step that is planned, while they go on
-    bool goes_on = false;       // more steps follow it, each in its time
-    bool done = false;          // all steps are: whoever ends now is not missed
-    bool broken = false;        // a rank is gone: no step is completed any more
-    std::int64_t plan = 0;      // what was planned under an earlier one is void
+    std::optional<std::int64_t> saved_step;
+    int next = 0;           // the step that is planned, while they go on
+    bool goes_on = false;   // more steps follow it, each in its time
+    bool done = false;      // all steps are: whoever ends now is not missed
+    bool broken = false;    // a rank is gone: no step is completed any more
+    std::int64_t plan = 0;  // what was planned under an earlier one is void
     std::map<int, EndRank> ranks;
     std::set<int> held;        // these stand still
     std::optional<int> stuck;  // this one goes on for ever without a step

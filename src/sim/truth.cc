@@ -242,6 +242,8 @@ void Truth::committing(std::span<const Change> changes) {
     if (attempt->state == AttemptState::ended) check_ended(*attempt);
     if (attempt->state == AttemptState::ended && makes_room(attempt->cause))
       ++displaced_[attempt->id.run];
+    if (attempt->state == AttemptState::ended && attempt->saved_step)
+      renewed_[attempt->id.run] += durable_.runs.at(attempt->id.run).spec.rank_loss_retries;
   }
   for (const auto& [id, node] : commit.nodes) {
     if (!durable_.nodes.contains(id)) check_placement(*node);
@@ -279,7 +281,8 @@ void Truth::check_run(const Commit& commit, const Run& run) {
   if (run.state == RunState::cancelled) check_cancelled(commit, run);
   if (!known || resumed)
     granted_[run.id] = (known ? before->second.epoch : 0) + attempts_allowed(run.spec);
-  if (const auto most = granted_[run.id] + displaced_of(run.id); run.epoch > most)
+  if (const auto most = granted_[run.id] + displaced_of(run.id) + renewed_[run.id];
+      run.epoch > most)
     scene_.violate(
         format("{} makes attempt {}, its retries allow {}", text(run.id), run.epoch, most));
 }

@@ -140,6 +140,7 @@ class Truth {
   std::set<RunId> stoppable_;
   std::map<RunId, std::int64_t> granted_;  // attempts that its retries allow, with all resumptions
   std::map<RunId, std::int64_t> displaced_;  // attempts that had to make room for others
+  std::map<RunId, std::int64_t> renewed_;    // retries granted again by newer checkpoints, at most
   std::set<RunId> touched_;
   std::map<AttemptId, std::map<int, Duration>> standing_;  // ranks, since when on the timeline
   std::map<RunId, Duration> held_up_;                      // by ranks that stood still for a moment

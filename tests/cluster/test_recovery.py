@@ -90,7 +90,7 @@ def test_the_replica_that_is_left_goes_on_or_all_wait_for_the_rank(
 
     run = train(cluster, text, "wait")
     kill_a_rank(cluster, run)
-    death += " and is started again (1 of 3)"
+    death += " and is started again (restart 1 of at most 3 on its host)"
     story = "rank 3 died and was started again; ranks 0, 1, 2 and 3 go on"
     step = expect_recovery(cluster, run, death, story)
     expect_the_same(curve(cluster, run, untold=step), right, step)

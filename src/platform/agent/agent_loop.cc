@@ -18,6 +18,7 @@
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
 #include "platform/agent/flight_parcel.h"
+#include "platform/agent/network_words.h"
 #include "platform/agent/rank_binding.h"
 #include "platform/host/own_log.h"
 
@@ -45,6 +46,7 @@ constexpr Duration kLeaveMax = hours(24);
 constexpr Duration kLastItemsMax = minutes(5);
 constexpr Duration kPatienceMax = seconds(1);
 constexpr Duration kLogLook = seconds(1);
+constexpr Duration kActivityLook = seconds(2);
 constexpr Duration kPollAgain = milliseconds(10);  // when the kernel has no memory for it
 constexpr int kReadsAtOnce = 4;  // of 64 KiB; then the other ranks have their turn
 
@@ -139,7 +141,8 @@ Result<void> AgentLoop::open_rendezvous() {
 Result<void> AgentLoop::open_sources() {
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
     const int rank = launch_.first_rank + local;
-    auto log = [this, rank](std::string lines) {
+    auto log = [this, rank, local](std::string lines) {
+      note_lines(local, lines);
       messenger_->add({.kind = ItemKind::log,
                        .rank = rank,
                        .time = SystemClock().now(),
@@ -234,11 +237,28 @@ void AgentLoop::read_signals() {
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
     LS_LOG(warning, "the agent got signal {}", info.ssi_signo);
-    begin_stop(format("somebody ended the agent by signal {}", info.ssi_signo), Signaller::other);
+    begin_stop(format("{} by signal {}", kAskedToEnd, info.ssi_signo));
   }
-  // What a rank said of its end comes before the end.
-  for (Source& source : sources_) source.reports.read();
-  if (ranks_.reap(SystemClock().now())) reaped();
+  hear_last_words();
+  if (ranks_.reap(SystemClock().now(), moment())) reaped();
+}
+
+// What a rank said of its end comes before the end.
+void AgentLoop::hear_last_words() {
+  for (Source& source : sources_) {
+    read_source(source);
+    source.output.flush();
+  }
+}
+
+void AgentLoop::note_lines(int local_rank, std::string_view lines) {
+  while (!lines.empty()) {
+    const auto end = std::min(lines.find('\n'), lines.size());
+    const auto line = lines.substr(0, end);
+    if (const Fault fault = fault_in(line); fault != Fault::none)
+      ranks_.note_printed_fault(local_rank, fault, line, moment());
+    lines.remove_prefix(std::min(lines.size(), end + 1));
+  }
 }
 
 void AgentLoop::follow_orders() {
@@ -253,18 +273,19 @@ void AgentLoop::follow_orders() {
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
   if (command.kind == CommandKind::none && phase_ == Phase::running) grant_running_time();
-  if (command.kind == CommandKind::stop) begin_stop("", Signaller::agent);
+  if (command.kind == CommandKind::stop) begin_stop("");
 }
 
 void AgentLoop::mind_time() {
   if (log_look_.passed()) bound_log();
   if (passed(flush_)) flush();
   if (passed(unfinished_look_)) tell_unfinished();
-  if (passed(time_out_)) begin_stop(std::string(kTimeIsUp), Signaller::agent);
-  if (passed(stop_alone_)) begin_stop("", Signaller::agent);
+  if (passed(time_out_)) begin_stop(std::string(kTimeIsUp));
+  if (passed(stop_alone_)) begin_stop("");
   if (phase_ == Phase::stopping && passed(force_)) make_end();
   if (phase_ == Phase::clearing && passed(clear_look_)) clear();
   if (phase_ == Phase::running) mind_progress();
+  if (phase_ == Phase::running && activity_look_.passed()) mind_activities();
   if (phase_ == Phase::running) mind_stragglers();
 }
 
@@ -281,8 +302,13 @@ void AgentLoop::mind_progress() {
   const Rank* rank = ranks_.stalled();
   if (rank == nullptr || messenger_->silence() < std::min(launch_.hang_after, kHungAlone)) return;
   begin_stop(format("rank {} has made no progress since step {}, and the daemon does not answer",
-                    rank->rank, rank->step),
-             Signaller::agent);
+                    rank->rank, rank->step));
+}
+
+// One that is stopped or blocked is told before its peers give up on it.
+void AgentLoop::mind_activities() {
+  activity_look_ = Deadline::after(kActivityLook);
+  if (ranks_.look()) tell();
 }
 
 // One record a turn: the loop has others to hear.
@@ -378,8 +404,10 @@ void AgentLoop::replace_killed() {
     ++replacements_;
     auto& source = sources_[static_cast<std::size_t>(killed->local_rank)];
     read_source(source);  // its last words
-    const auto words = format("rank {} was killed by signal {} and is started again ({} of {})",
-                              killed->rank, killed->code, replacements_, kReplacementsMax);
+    const auto words = format(
+        "rank {} was killed by signal {} and is started again (restart {} of "
+        "at most {} on its host)",
+        killed->rank, killed->code, replacements_, kReplacementsMax);
     LS_LOG(warning, "{}", words);
     add_event(killed->rank, words);
     messenger_->add({.kind = ItemKind::log,
@@ -423,7 +451,7 @@ bool AgentLoop::ends_the_others() const {
 }
 
 // Repeats change nothing.
-void AgentLoop::begin_stop(std::string message, Signaller signaller) {
+void AgentLoop::begin_stop(std::string message) {
   if (phase_ >= Phase::stopping && state_ == NodeState::stopping) return;
   state_ = NodeState::stopping;
   if (!message.empty()) message_ = std::move(message);
@@ -433,8 +461,8 @@ void AgentLoop::begin_stop(std::string message, Signaller signaller) {
     phase_ = Phase::stopping;
     LS_LOG(info, "stopping the ranks{}{}", message_.empty() ? "" : ": ", message_);
     force_ = Deadline::after(grace_);
-    for (Source& source : sources_) source.reports.read();
-    ranks_.signal(SIGTERM, signaller);
+    hear_last_words();
+    ranks_.signal(SIGTERM);
     reaped();
   } else if (phase_ == Phase::waiting) {
     phase_ = Phase::clearing;
@@ -449,7 +477,7 @@ void AgentLoop::make_end() {
   stop_alone_.reset();
   phase_ = Phase::stopping;
   force_ = Deadline::after(kForceAgain);
-  ranks_.signal(SIGKILL, Signaller::agent);
+  ranks_.signal(SIGKILL);
   reaped();
 }
 

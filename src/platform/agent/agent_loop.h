@@ -71,6 +71,9 @@ class AgentLoop {
   void follow_orders();
   void mind_time();
   void mind_progress();
+  void mind_activities();
+  void hear_last_words();
+  void note_lines(int local_rank, std::string_view lines);
   void mind_stragglers();
   void bound_log();
   bool may_leave() const;
@@ -85,7 +88,7 @@ class AgentLoop {
   void await_other_nodes();
   void count_running_time();
   void grant_running_time();
-  void begin_stop(std::string message, Signaller signaller);
+  void begin_stop(std::string message);
   void make_end();
   void reaped();
   void clear();
@@ -129,11 +132,12 @@ class AgentLoop {
   std::optional<Deadline> flush_;        // lines wait for company
   std::vector<api::UnfinishedLine> unfinished_;       // as the daemon was told them
   std::optional<Deadline> unfinished_look_;           // when to tell what they are now
-  Deadline log_look_ = Deadline::after(Duration(0));  // when to look how large the log is
-  std::optional<Deadline> clear_look_;                // when to look again for what is left
-  std::optional<Deadline> clear_end_;                 // when to give up on it
-  bool nothing_left_ = false;                         // at the last look
-  std::optional<Deadline> leave_;                     // when to go without the daemon's leave
+  Deadline activity_look_ = Deadline::after(Duration(0));  // when to look what ranks do
+  Deadline log_look_ = Deadline::after(Duration(0));       // when to look how large the log is
+  std::optional<Deadline> clear_look_;                     // when to look again for what is left
+  std::optional<Deadline> clear_end_;                      // when to give up on it
+  bool nothing_left_ = false;                              // at the last look
+  std::optional<Deadline> leave_;                          // when to go without the daemon's leave
 };
 
 }  // namespace lockstep

@@ -481,11 +481,14 @@ TEST_F(AgentTest, ARankThatIsWaitedForIsStartedAgainThreeTimesAtMost) {
   daemon_.say_stop();
   ASSERT_EQ(finish(), 0);
   const auto said = daemon_.lines(1);
-  for (const char* words : {"rank 1 replaces .", "rank 1 replaces 1.", "started again (3 of 3)"})
+  for (const char* words : {"rank 1 replaces .", "rank 1 replaces 1.",
+                            "started again (restart 3 of at most 3 on its host)"})
     EXPECT_NE(said.find(words), std::string::npos) << said;
   const auto events = daemon_.events();
   ASSERT_EQ(events.size(), 4u);
-  EXPECT_EQ(events[0], "rank 1 was killed by signal 9 and is started again (1 of 3)");
+  EXPECT_EQ(
+      events[0],
+      "rank 1 was killed by signal 9 and is started again (restart 1 of at most 3 on its host)");
   EXPECT_EQ(events[3], "rank 1 was killed by signal 9");
 }
 

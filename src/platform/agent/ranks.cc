@@ -1,7 +1,7 @@
 #include "platform/agent/ranks.h"
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -35,22 +35,20 @@ void forget_fault(Rank& rank) {
   rank.fault_text.clear();
 }
 
-// What tells least of a hang comes first: a shell sleeps while what it runs computes.
-constexpr std::array kByWeight = {Activity::unknown, Activity::sleeping, Activity::running,
-                                  Activity::blocked, Activity::stopped};
-
-std::size_t weight_of(char state) {
-  if (state == 'T' || state == 't') return 4;
-  if (state == 'D') return 3;
-  return state == 'R' ? 2 : 1;
-}
-
-Activity activity_of_group(const std::vector<Process>& all, std::int64_t leader) {
-  std::size_t most = 0;
+std::vector<Seen> group_of(const std::vector<Process>& all, std::int64_t leader) {
+  std::vector<Seen> group;
   for (const Process& process : all)
     if (process.group == leader || process.pid == leader)
-      most = std::max(most, weight_of(process.state));
-  return kByWeight[most];
+      group.push_back({process, process.state == 'D' ? run_count_of(process.pid) : ""});
+  return group;
+}
+
+// Later, what a rank has printed of the network says nothing of its end.
+constexpr Duration kPrintedFaultCounts = std::chrono::minutes(1);
+
+// On a clock that does not jump.
+Duration moment_now() {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
 }
 
 }  // namespace
@@ -81,15 +79,19 @@ Result<Fd> Ranks::replace(int local_rank, Program program) {
   return std::move(output.read);
 }
 
-bool Ranks::reap(Time now) {
+bool Ranks::reap(Time now, Duration moment) {
   bool found = false;
   int status = 0;
   for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
     auto rank = std::ranges::find_if(
         reports_, [pid](const auto& r) { return r.pid == pid && is_running(r); });
     if (rank == reports_.end()) continue;
+    const auto printed = printed_faults_.find(rank->local_rank);
+    if (printed != printed_faults_.end() && moment - printed->second > kPrintedFaultCounts)
+      forget_fault(*rank);
     note_end(*rank, status, signalled_, now);
     watch_.end(rank->local_rank);
+    activities_.end(rank->local_rank);
     if (!signalled_) rank->stalled_since.reset();
     found = true;
   }
@@ -105,17 +107,20 @@ std::vector<pid_t> Ranks::processes() const {
 
 // First what has ended on its own, so that it is not taken for ended by this signal. By pid and not
 // by group: a group may be gone, and a second SIGTERM would break off an orderly end.
-void Ranks::signal(int number, Signaller signaller) {
-  reap(SystemClock().now());
-  if (!std::exchange(disturbed_, true)) look();
-  if (signaller == Signaller::agent) signalled_ = true;
+void Ranks::signal(int number) {
+  reap(SystemClock().now(), moment_now());
+  if (!signalled_) look();
+  signalled_ = true;
   for (pid_t pid : processes()) ::kill(pid, number);
 }
 
 void Ranks::note_progress(int local_rank, std::int64_t step, Duration moment) {
   if (local_rank >= static_cast<int>(reports_.size())) return;  // somebody else knows the socket
   Rank& rank = reports_[static_cast<std::size_t>(local_rank)];
-  if (step > rank.step) forget_fault(rank);
+  if (step > rank.step) {
+    forget_fault(rank);
+    printed_faults_.erase(local_rank);
+  }
   rank.step = std::max(rank.step, step);
   if (is_running(rank)) watch_.note(local_rank, moment);
 }
@@ -123,11 +128,25 @@ void Ranks::note_progress(int local_rank, std::int64_t step, Duration moment) {
 void Ranks::note_fault(int local_rank, const FaultReport& said) {
   if (local_rank >= static_cast<int>(reports_.size())) return;
   Rank& rank = reports_[static_cast<std::size_t>(local_rank)];
-  if (!is_running(rank) || rank.fault != Fault::none) return;
+  const bool known = rank.fault != Fault::none && !printed_faults_.contains(local_rank);
+  if (!is_running(rank) || known) return;
+  printed_faults_.erase(local_rank);
   LS_LOG(warning, "rank {} reports {}: {}", rank.rank, name_of(said.fault), said.text);
   rank.fault = said.fault;
   rank.fault_rank = said.rank;
   rank.fault_text = said.text;
+}
+
+void Ranks::note_printed_fault(int local_rank, Fault fault, std::string_view line,
+                               Duration moment) {
+  if (local_rank >= static_cast<int>(reports_.size())) return;
+  Rank& rank = reports_[static_cast<std::size_t>(local_rank)];
+  const bool told = rank.fault != Fault::none && !printed_faults_.contains(local_rank);
+  if (!is_running(rank) || told) return;
+  if (printed_faults_.insert_or_assign(local_rank, moment).second) {
+    rank.fault = fault;
+    rank.fault_text = line;
+  }
 }
 
 bool Ranks::find_stalled(Duration moment, Time now) {
@@ -149,12 +168,22 @@ const Rank* Ranks::stalled() const {
   return rank == reports_.end() ? nullptr : &*rank;
 }
 
-void Ranks::look() {
+bool Ranks::look() {
   const std::vector<Process> all = processes_of_user();
-  for (Rank& rank : reports_)
-    if (const auto found = activity_of_group(all, rank.pid);
-        is_running(rank) && found != Activity::unknown)
-      rank.activity = found;
+  const Duration moment = moment_now();
+  const Time now = SystemClock().now();
+  bool changed = false;
+  for (Rank& rank : reports_) {
+    if (!is_running(rank)) continue;
+    const auto doing = activities_.look(rank.local_rank, group_of(all, rank.pid), moment);
+    if (doing.activity == Activity::unknown) continue;
+    const bool same = doing.since && rank.activity == doing.activity && rank.activity_since;
+    changed = changed || (doing.since ? !same : rank.activity_since.has_value());
+    rank.activity = doing.activity;
+    if (!doing.since) rank.activity_since.reset();
+    if (doing.since && !same) rank.activity_since = now - (moment - *doing.since);
+  }
+  return changed;
 }
 
 bool Ranks::any_running() const { return std::ranges::any_of(reports_, is_running); }

@@ -6,22 +6,22 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/spawn.h"
 #include "base/units.h"
+#include "platform/agent/activity_watch.h"
 #include "platform/agent/progress_watch.h"
 #include "platform/agent/report_socket.h"
 #include "platform/core/model/attempt.h"
 
 namespace lockstep {
-
-// Whose signal it was: a rank that ends after ours did not fail, one that ends after another's did.
-enum class Signaller { agent, other };
 
 class Ranks {
  public:
@@ -36,24 +36,27 @@ class Ranks {
   Result<Fd> replace(int local_rank, Program program);
 
   // Collects all children that have ended, ranks and others. True when a rank was among them.
-  bool reap(Time now);
+  bool reap(Time now, Duration moment);
 
-  // Signals every process of the node, once each; looks at them before the first signal.
-  void signal(int number, Signaller signaller);
+  // Signals every process of the node, once each; looks at them before the first signal. A rank
+  // that ends after it did not fail.
+  void signal(int number);
 
   // Moments are those of ProgressWatch.
   void note_progress(int local_rank, std::int64_t step, Duration moment);
   // The rank's own word that it must end. The first counts; a further step takes it back, because
   // then the rank went on.
   void note_fault(int local_rank, const FaultReport& said);
+  // What its output tells (network_words.h) counts only if it ends within a minute.
+  void note_printed_fault(int local_rank, Fault fault, std::string_view line, Duration moment);
   // Tells by stalled_since who has been silent for too long; looks at all then. True at any change.
   bool find_stalled(Duration moment, Time now);
   std::optional<Duration> next_stall(Duration moment) const { return watch_.next(moment); }
   // The first that is; none: nullptr.
   const Rank* stalled() const;
-  // Notes what the processes of each running rank do now. Of several, such as a shell and what it
-  // waits for, the one that most explains a hang counts: stopped, blocked, running, sleeping.
-  void look();
+  // Notes what the processes of each running rank do now. True if one stands still now and did not
+  // before, or goes on.
+  bool look();
 
   // All living processes of the node but the agent. One whose parent ends during the look may be
   // missing: who must be sure looks twice.
@@ -70,9 +73,10 @@ class Ranks {
  private:
   int first_rank_;
   ProgressWatch watch_;
-  std::vector<Rank> reports_;  // by local rank
-  bool signalled_ = false;     // by the agent's own decision
-  bool disturbed_ = false;     // by any signal of ours: a look tells nothing any more
+  ActivityWatch activities_;
+  std::map<int, Duration> printed_faults_;  // by local rank, the moment of the last such line
+  std::vector<Rank> reports_;               // by local rank
+  bool signalled_ = false;                  // by us: a look tells nothing any more
 };
 
 }  // namespace lockstep

@@ -179,6 +179,11 @@ struct RankView {
   std::int64_t step = -1;
   Activity activity = Activity::unknown;
   std::optional<Time> stalled_since{};
+  std::optional<Time> activity_since{};
+  Fault fault = Fault::none;
+  int fault_rank = -1;
+  std::string fault_text;
+  int restarts = 0;
 
   static constexpr auto fields() {
     return record<RankView>(
@@ -192,7 +197,34 @@ struct RankView {
               "what its process did when last looked at; blocked: in the kernel, "
               "stopped: by SIGSTOP or a debugger"),
         field("stalled_since", &RankView::stalled_since,
-              "its last progress, once that is hang_after ago"));
+              "its last progress, once that is hang_after ago"),
+        field("activity_since", &RankView::activity_since, "since when it is blocked or stopped"),
+        field("fault", &RankView::fault, "why it had to end, as it said itself"),
+        field("fault_rank", &RankView::fault_rank, "the global rank at fault; -1: not known"),
+        field("fault_text", &RankView::fault_text, "its words"),
+        field("restarts", &RankView::restarts, "how often its agent has started it again"));
+  }
+};
+
+// A rank of a running attempt that the others may be waiting for.
+struct LateRank {
+  int rank = 0;
+  std::string host;
+  RankState state = RankState::running;
+  int code = 0;
+  Activity activity = Activity::unknown;
+  std::int64_t step = -1;
+  std::optional<Time> since{};
+
+  static constexpr auto fields() {
+    return record<LateRank>(
+        field("rank", &LateRank::rank, "global rank"),
+        field("host", &LateRank::host, "where it is"),
+        field("state", &LateRank::state, "how its process is"),
+        field("code", &LateRank::code, "exit code, or the signal's number"),
+        field("activity", &LateRank::activity, "what its process does"),
+        field("step", &LateRank::step, "the last that it reported; -1: none"),
+        field("since", &LateRank::since, "since when it is stopped, blocked, gone or silent"));
   }
 };
 
@@ -285,6 +317,7 @@ struct RunView {
   int user_exits = 0;          // of spec.retries
   int losses = 0;              // of spec.rank_loss_retries
   int moves = 0;
+  std::vector<LateRank> late;  // the most suspicious first
   std::string checkpoint_folder;
   std::vector<AttemptView> attempts;  // oldest first; empty in lists
   std::optional<Progress> progress;
@@ -316,8 +349,12 @@ struct RunView {
         field("ended", &RunView::ended, "when it ended"),
         field("running_seconds", &RunView::running_seconds, "running time, over all attempts"),
         field("user_exits", &RunView::user_exits, "retries used of spec.retries"),
-        field("losses", &RunView::losses, "retries used of spec.rank_loss_retries"),
+        field("losses", &RunView::losses,
+              "retries used of spec.rank_loss_retries since its newest checkpoint"),
         field("moves", &RunView::moves, "how often it was moved to other devices, of three times"),
+        field("late", &RunView::late,
+              "while it runs: ranks that are stopped, blocked, gone or silent, the most "
+              "suspicious first"),
         field("checkpoint_folder", &RunView::checkpoint_folder, "where its checkpoints are"),
         field("attempts", &RunView::attempts, "its attempts, oldest first; empty in lists"),
         field("progress", &RunView::progress, "steps done and planned"),

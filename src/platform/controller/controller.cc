@@ -279,7 +279,9 @@ void Controller::carry_out(const LaunchNode& effect) {
   if (launched) return;
   LS_LOG(warning, "launching {} failed: {}", text(effect.node), launched.error().message);
   // If that cannot be stored, a later tick finds the node gone: it is not in the engine's list.
-  if (auto changes = decide(LaunchFailed{effect.node, launched.error().message})) notify(*changes);
+  const bool ours = launched.error().code == Code::exhausted;
+  if (auto changes = decide(LaunchFailed{effect.node, launched.error().message, ours}))
+    notify(*changes);
 }
 
 Result<void> Controller::launch(const Node& node) {

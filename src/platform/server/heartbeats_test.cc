@@ -86,6 +86,25 @@ TEST_F(ServerTest, MetricsAndProgressAreSeenWithTheirRun) {
   EXPECT_EQ(get("/api/v1/runs/demo/1/metrics?after_step=3")["series"].size(), 0u);
 }
 
+TEST_F(ServerTest, AListNamesTheRanksThatTheOthersWaitFor) {
+  submit();
+  heartbeat("ready", Json::object());
+  const auto rank = [](int number, const char* activity) {
+    return Json{
+        {"rank", number}, {"local_rank", number}, {"state", "running"}, {"activity", activity}};
+  };
+  heartbeat("running", {{"ranks", {rank(0, "sleeping"), rank(1, "running")}}});
+  EXPECT_EQ(get("/api/v1/runs")["runs"][0]["late"], Json::array());
+  auto stopped = rank(1, "stopped");
+  stopped["activity_since"] = "2026-01-01T00:00:02Z";
+  heartbeat("running", {{"ranks", {rank(0, "sleeping"), stopped}}});
+  const Json late = get("/api/v1/runs")["runs"][0]["late"];
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0]["rank"], 1);
+  EXPECT_EQ(late[0]["activity"], "stopped");
+  EXPECT_EQ(late[0]["since"], "2026-01-01T00:00:02Z");
+}
+
 TEST_F(ServerTest, WhatHappenedToItsRanksIsAmongARunsEvents) {
   submit();
   const auto event = [](int sequence, const char* time, const char* words) {

@@ -23,7 +23,12 @@ api::NodeView node_view(const Node& node) {
                           .code = rank.code,
                           .step = rank.step,
                           .activity = rank.activity,
-                          .stalled_since = rank.stalled_since});
+                          .stalled_since = rank.stalled_since,
+                          .activity_since = rank.activity_since,
+                          .fault = rank.fault,
+                          .fault_rank = rank.fault_rank,
+                          .fault_text = rank.fault_text,
+                          .restarts = rank.restarts});
   return view;
 }
 
@@ -54,11 +59,55 @@ double running_seconds(const State& state, const Run& run, Time now) {
   return in_seconds(total);
 }
 
+// Stopped, blocked, gone, silent; 4: none of these.
+int suspicion_of(const Rank& rank) {
+  if (rank.state != RankState::running) return 2;
+  if (rank.activity_since) return rank.activity == Activity::stopped ? 0 : 1;
+  return rank.stalled_since ? 3 : 4;
+}
+
+// While any rank runs: when all have ended, none is late.
+std::vector<api::LateRank> late_ranks(const State& state, const RunId& run) {
+  const Attempt* attempt = live_attempt(state, run);
+  if (!attempt || attempt->state != AttemptState::running) return {};
+  std::vector<std::pair<int, api::LateRank>> found;
+  bool any_runs = false;
+  for (const Node* node : nodes_of(state, attempt->id))
+    for (const Rank& rank : node->ranks) {
+      any_runs = any_runs || rank.state == RankState::running;
+      const auto since = rank.state == RankState::running
+                             ? rank.activity_since ? rank.activity_since : rank.stalled_since
+                             : rank.ended;
+      if (const int suspicion = suspicion_of(rank); suspicion < 4)
+        found.push_back({suspicion,
+                         {.rank = rank.rank,
+                          .host = node->host,
+                          .state = rank.state,
+                          .code = rank.code,
+                          .activity = rank.activity,
+                          .step = rank.step,
+                          .since = since}});
+    }
+  std::ranges::stable_sort(found, {}, &std::pair<int, api::LateRank>::first);
+  std::vector<api::LateRank> late;
+  for (auto& [suspicion, rank] : found)
+    if (any_runs) late.push_back(std::move(rank));
+  return late;
+}
+
 std::optional<Time> newest_checkpoint(const std::vector<Item>& items) {
   std::optional<Time> newest;
   for (const Item& item : items)
     if (item.kind == ItemKind::checkpoint) newest = std::max(newest.value_or(item.time), item.time);
   return newest;
+}
+
+std::optional<std::int64_t> furthest_checkpoint(const std::vector<Item>& items) {
+  std::optional<std::int64_t> furthest;
+  for (const Item& item : items)
+    if (item.kind == ItemKind::checkpoint)
+      furthest = std::max(furthest.value_or(item.step), item.step);
+  return furthest;
 }
 
 }  // namespace
@@ -83,6 +132,7 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   view.user_exits = run.user_exits;
   view.losses = run.losses;
   view.moves = run.moves;
+  view.late = late_ranks(state, run.id);
   view.checkpoint_folder = checkpoint_folder.string();
   view.latest = std::move(said.latest);
   if (const auto& progress = said.progress)
@@ -145,7 +195,8 @@ NodeReport node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
           .agent_pid = heartbeat.agent_pid,
           .message = heartbeat.message,
           .ranks = heartbeat.ranks,
-          .saved = newest_checkpoint(heartbeat.items)};
+          .saved = newest_checkpoint(heartbeat.items),
+          .saved_step = furthest_checkpoint(heartbeat.items)};
 }
 
 api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged) {

@@ -68,13 +68,15 @@ struct NodeReport {
   std::int64_t agent_pid = 0;
   std::string message;
   std::vector<Rank> ranks;
-  std::optional<Time> saved{};  // when a rank last said that a checkpoint is complete
-  Time listening_since{};       // the daemon's own: agents could be heard from then on
+  std::optional<Time> saved{};               // when a rank last said that a checkpoint is complete
+  std::optional<std::int64_t> saved_step{};  // the furthest of those that it tells of
+  Time listening_since{};                    // the daemon's own: agents could be heard from then on
 };
 // The engine could not start the node's agent.
 struct LaunchFailed {
   NodeId node;
   std::string message;
+  bool host_is_blameless = false;  // the daemon itself lacked something, such as disk space
 };
 // The engine confirms that no process of the node is left. Only for nodes whose launch was tried.
 struct NodeGone {

@@ -74,8 +74,10 @@ struct RunSpec {
               "devices on one more node, fewer than on the others; 0: no such node"),
         field("timeout", &RunSpec::timeout, "running time after which the run is stopped"),
         field("retries", &RunSpec::retries, "attempts after the program's own non-zero exit"),
-        field("rank_loss_retries", &RunSpec::rank_loss_retries,
-              "attempts after a rank or a node was lost, or a rank hung"),
+        field(
+            "rank_loss_retries", &RunSpec::rank_loss_retries,
+            "attempts in a row after a rank or a node was lost, or a rank hung; a newer checkpoint "
+            "begins the count again"),
         field("hang_after", &RunSpec::hang_after,
               "time without progress after which a rank that has reported some counts as hung; "
               "0s: never"),
@@ -144,7 +146,7 @@ struct Run {
   std::optional<Time> ended;
   Duration charged{};  // running time of ended attempts, against spec.timeout
   int user_exits = 0;  // counted against spec.retries
-  int losses = 0;      // counted against spec.rank_loss_retries
+  int losses = 0;      // since its newest checkpoint, counted against spec.rank_loss_retries
   int moves = 0;       // to other devices, of kMovesMost
   bool stop_requested = false;
   std::optional<Time> not_before;   // back-off: it pauses until a tick finds this passed

@@ -1,6 +1,7 @@
 #include "platform/core/step/ending.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/format.h"
 #include "platform/core/step/placing.h"
@@ -22,8 +23,10 @@ Duration back_off(int failures) {
   return std::min(kBackOffLimit, kBackOffFirst * (1 << std::min(failures - 2, 10)));
 }
 
+// The run's state says that it runs until the last process is gone, so its reason says that it
+// ends.
 void set_cause(Draft& draft, const AttemptId& id, Cause cause, std::string reason) {
-  draft.runs.edit(id.run).reason = reason;
+  draft.runs.edit(id.run).reason = (cause == Cause::ok ? "ending: " : "") + reason;
   Attempt& attempt = draft.attempts.edit(id);
   attempt.cause = cause;
   attempt.reason = std::move(reason);
@@ -41,9 +44,50 @@ bool has_saved(const Draft& draft, const Run& run) {
   return false;
 }
 
+// Its newest checkpoint is further than those of all attempts before it.
+bool made_progress(const Draft& draft, const Attempt& attempt) {
+  if (!attempt.saved_step) return false;
+  for (std::int64_t epoch = attempt.id.epoch - 1; epoch > 0; --epoch)
+    if (const Attempt* before = draft.attempts.find({attempt.id.run, epoch});
+        before && before->saved_step >= attempt.saved_step)
+      return false;
+  return true;
+}
+
+// A rank that its own program killed as it did in the attempt before, at the same step and with no
+// newer checkpoint between: it will do so again. Attempts before a `resume` do not count, because
+// the program may have been repaired.
+std::optional<Kill> repeated_crash(const Draft& draft, const Run& run, const Attempt& attempt) {
+  const Attempt* before = draft.attempts.find({run.id, attempt.id.epoch - 1});
+  if (attempt.cause != Cause::rank_lost || !before || before->cause != Cause::rank_lost ||
+      before->created < run.queued || made_progress(draft, attempt))
+    return std::nullopt;
+  const auto verdict =
+      verdict_on(attempt, draft.nodes_of(attempt.id), run.spec.hang_after, run.spec.on_failure);
+  const auto kill = verdict ? verdict->kill : std::nullopt;
+  if (!kill || !has_crashed(draft.nodes_of(before->id), *kill)) return std::nullopt;
+  return has_crashed(draft.nodes_of(attempt.id), *kill) ? kill : std::nullopt;
+}
+
+std::string words_of(const Kill& kill) {
+  const auto place =
+      kill.step < 0 ? std::string("before its first step") : format("at step {}", kill.step);
+  return format("rank {} was killed by {} {} in two attempts: the program fails there each time",
+                kill.rank, short_signal_name(kill.signal), place);
+}
+
 // It obeys `stop`, and had never started its ranks.
 bool never_will_begin(const Node& node) {
   return node.state == NodeState::stopping && !all_ranks_began(node);
+}
+
+// A node's ranks get the same SIGTERM as its agent when the host shuts down, maybe before it.
+bool is_shut_down(const std::vector<const Node*>& nodes, const Verdict& verdict) {
+  if (!verdict.kill || verdict.kill->signal != SIGTERM) return false;
+  return std::ranges::any_of(nodes, [&](const Node* node) {
+    return was_asked_to_end(*node) &&
+           std::ranges::find(node->ranks, verdict.kill->rank, &Rank::rank) != node->ranks.end();
+  });
 }
 
 // All that failed did so because an agent had ended its peers.
@@ -53,6 +97,9 @@ void acquit_ranks(Draft& draft, const AttemptId& id) {
   const auto nodes = draft.nodes_of(id);
   const auto end = first_end_by_agent(nodes);
   const auto time_up = [](const Node* node) { return found_time_up(*node); };
+  for (const Node* node : nodes)
+    if (is_verdict(attempt.cause) && was_asked_to_end(*node))
+      return set_cause(draft, id, Cause::node_stopped, stopped_node(*node));
   if (!is_verdict(attempt.cause) || !end || std::ranges::none_of(nodes, time_up)) return;
   if (gang_ran(run, attempt, nodes, *end))
     return set_cause(draft, id, Cause::timeout, time_out_of(run));
@@ -82,20 +129,26 @@ void go_on(Draft& draft, Run& run, const Attempt& attempt) {
   if (takes_runs(draft, attempt.moves_to)) start_attempt(draft, {run.id, attempt.moves_to});
 }
 
+std::string used_up(const Attempt& attempt, int used, int allowed) {
+  if (allowed == 0) return attempt.reason;
+  const auto which = attempt.cause == Cause::user_exit ? "" : " without a newer checkpoint";
+  return format("{}; {} of {} retries{} are used up", attempt.reason, used, allowed, which);
+}
+
 // Queues the run again, or ends it when what it may use up is used up.
 void retry_or_fail(const Draft& draft, Run& run, const Attempt& attempt) {
   const Time now = draft.now();
+  if (attempt.cause == Cause::superseded)
+    return end_run(run, RunState::failed, attempt.reason, now);
+  if (const auto kill = repeated_crash(draft, run, attempt))
+    return end_run(run, RunState::failed, words_of(*kill), now);
+  if (attempt.cause != Cause::user_exit && made_progress(draft, attempt)) run.losses = 0;
   const auto [used, allowed] = allowance_of(run, attempt.cause);
   if (run.charged >= run.spec.timeout)
     return end_run(
         run, RunState::timed_out,
         format("{}; its time-out of {} is used up", attempt.reason, text(run.spec.timeout)), now);
-  if (used >= allowed)
-    return end_run(run, RunState::failed,
-                   allowed == 0
-                       ? attempt.reason
-                       : format("{}; {} of {} retries are used up", attempt.reason, used, allowed),
-                   now);
+  if (used >= allowed) return end_run(run, RunState::failed, used_up(attempt, used, allowed), now);
   ++(attempt.cause == Cause::user_exit ? run.user_exits : run.losses);
   const Duration pause = back_off(used + 1);
   run.state = RunState::queued;
@@ -137,12 +190,23 @@ std::optional<Verdict> verdict_of(const Draft& draft, const AttemptId& id) {
 
 void judge_ranks(Draft& draft, const AttemptId& id) {
   const Attempt& attempt = *draft.attempts.find(id);
-  const auto verdict = verdict_of(draft, id);
+  auto verdict = verdict_of(draft, id);
+  if (verdict && is_shut_down(draft.nodes_of(id), *verdict)) verdict.reset();
   if (!verdict) return acquit_ranks(draft, id);
+  const auto waits_since = verdict->unsettled_since;
+  if (attempt.state < AttemptState::draining && waits_since && *waits_since <= draft.now() &&
+      draft.now() - *waits_since < kSettleLimit)
+    return;
   if (attempt.state < AttemptState::draining)
     begin_draining(draft, id, verdict->cause, verdict->reason);
   else if (is_verdict(attempt.cause) && attempt.reason != verdict->reason)
     set_cause(draft, id, verdict->cause, verdict->reason);
+}
+
+bool was_asked_to_end(const Node& node) { return node.message.starts_with(kAskedToEnd); }
+
+std::string stopped_node(const Node& node) {
+  return format("{} shuts down, or takes its devices back: {}", place_of(node), node.message);
 }
 
 bool found_time_up(const Node& node) { return node.message.starts_with(kTimeIsUp); }
@@ -186,14 +250,15 @@ bool explains_verdict(const Draft& draft, const Attempt& attempt, const Node& no
   return !verdict || !verdict->by_itself;
 }
 
-void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason) {
+void lose_node(Draft& draft, const NodeId& id, Cause cause, std::string reason,
+               Suspicion suspicion) {
   const Attempt attempt = *draft.attempts.find(id.attempt);
   Node& node = draft.nodes.edit(id);
   node.state = NodeState::lost;
   if (node.message.empty()) node.message = reason;
   if (attempt.state < AttemptState::draining) {
     begin_draining(draft, id.attempt, cause, std::move(reason));
-    suspect(draft, node.host, id.attempt.run);
+    if (suspicion == Suspicion::of_host) suspect(draft, node.host, id.attempt.run);
   } else if (explains_verdict(draft, attempt, node))
     set_cause(draft, id.attempt, cause, std::move(reason));
 }

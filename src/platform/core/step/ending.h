@@ -17,7 +17,10 @@ inline constexpr Duration kHearAgain = std::chrono::seconds(15);     // all agen
 inline constexpr Duration kShipLimit = std::chrono::minutes(5);      // to send the last logs
 inline constexpr Duration kStuckLimit = std::chrono::minutes(1);     // draining; then it is said
 inline constexpr Duration kEndTogether = std::chrono::seconds(20);   // of ranks of which one did
-inline constexpr Duration kKillInterval = std::chrono::seconds(5);   // between kills of a node
+// From a lost connection to the attempt's end, for the rank at fault to tell of its own end. An
+// agent ends its other ranks itself after 5 s without a word.
+inline constexpr Duration kSettleLimit = std::chrono::seconds(3);
+inline constexpr Duration kKillInterval = std::chrono::seconds(5);  // between kills of a node
 
 // The attempt is to end, for this reason. Of one that already drains nothing changes.
 void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::string reason);
@@ -28,6 +31,11 @@ void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::st
 // agent ended its peers when their time was up, or because it had waited long enough for the rest
 // of the gang.
 void judge_ranks(Draft& draft, const AttemptId& attempt);
+
+// Whether the node's agent ended its ranks because a signal asked it to end.
+bool was_asked_to_end(const Node& node);
+// The reason then: "host b shuts down, or takes its devices back: ...".
+std::string stopped_node(const Node& node);
 
 // Whether the node's agent ended its ranks because their time was up. It counts from their start by
 // a clock that nobody sets. We cannot know that ourselves: of their start we may have heard late,
@@ -49,7 +57,10 @@ std::string did_not_start(const Node& node);
 
 // Nothing is known of the node any more, for the reason given. Hides what other ranks did if
 // the node was last heard before the moment at which draining began: then it was the first to go.
-void lose_node(Draft& draft, const NodeId& node, Cause cause, std::string reason);
+// Its host is under suspicion from then on, unless it is known to be blameless.
+enum class Suspicion { of_host, none };
+void lose_node(Draft& draft, const NodeId& node, Cause cause, std::string reason,
+               Suspicion suspicion = Suspicion::of_host);
 
 // Has the node ended by force, unless that was asked a moment ago.
 void kill_node(Draft& draft, const NodeId& node);

@@ -24,8 +24,9 @@ bool drains(const Draft& draft, const AttemptId& id) {
   return draft.attempts.find(id)->state == AttemptState::draining;
 }
 
-void lose_and_kill(Draft& draft, const NodeId& id, Cause cause, std::string reason) {
-  lose_node(draft, id, cause, std::move(reason));
+void lose_and_kill(Draft& draft, const NodeId& id, Cause cause, std::string reason,
+                   Suspicion suspicion = Suspicion::of_host) {
+  lose_node(draft, id, cause, std::move(reason), suspicion);
   kill_node(draft, id);
 }
 
@@ -123,7 +124,8 @@ Result<void> handle(Draft& draft, const LaunchFailed& event) {
   const Node* node = current(draft, event.node);
   if (!node || node->state != NodeState::allocated) return {};
   lose_and_kill(draft, event.node, Cause::launch_failed,
-                format("{} could not be started: {}", place_of(*node), one_line(event.message)));
+                format("{} could not be started: {}", place_of(*node), one_line(event.message)),
+                event.host_is_blameless ? Suspicion::none : Suspicion::of_host);
   return {};
 }
 

@@ -48,8 +48,11 @@ Result<void> check_report(const NodeReport& report, const Node& node, const RunS
 // hang: by then our own signals move its ranks.
 void keep_signs(Rank& rank, const Rank& known, bool draining) {
   rank.step = std::max(rank.step, known.step);
-  if (rank.activity == Activity::unknown || (draining && known.activity == Activity::stopped))
+  const bool stood = known.activity == Activity::stopped || known.activity == Activity::blocked;
+  if (rank.activity == Activity::unknown || (draining && stood)) {
     rank.activity = known.activity;
+    rank.activity_since = known.activity_since;
+  }
   if (draining && !rank.stalled_since) rank.stalled_since = known.stalled_since;
 }
 
@@ -124,6 +127,8 @@ void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node, cons
   // Its ranks' end, too, we may hear of late.
   const Time until = std::min(draft.now(), last_end(node).value_or(draft.now()));
   if (found_time_up(node)) return judge_own_time_out(draft, attempt, reporter, until);
+  if (was_asked_to_end(node))
+    return begin_draining(draft, attempt.id, Cause::node_stopped, stopped_node(node));
   begin_draining(draft, attempt.id, Cause::node_lost,
                  with_message(place_of(node) + " stopped its ranks on its own"));
 }
@@ -149,12 +154,14 @@ std::string good_end_of(int ranks, const std::vector<const Node*>& nodes) {
   return format("all {} ranks exited with code 0", ranks);
 }
 
-// Only what was said while it ran counts: by it a run is known to go on from where it was.
+// By it a run is known to go on from where it was. It may come with the word of a rank's end.
 void note_checkpoint(Draft& draft, const NodeReport& report) {
   const Attempt& attempt = *draft.attempts.find(report.node.attempt);
-  if (!report.saved || attempt.state != AttemptState::running) return;
+  if (!report.saved || !attempt.started) return;
   const Time saved = std::clamp(*report.saved, *attempt.started, draft.now());
   if (!attempt.saved || *attempt.saved < saved) draft.attempts.edit(attempt.id).saved = saved;
+  if (report.saved_step && (!attempt.saved_step || *attempt.saved_step < *report.saved_step))
+    draft.attempts.edit(attempt.id).saved_step = report.saved_step;
 }
 
 // What the attempt makes of the report, while nothing has gone wrong.

@@ -37,8 +37,10 @@ void start_attempt(Draft& draft, Placement placement) {
   // Of a run that goes on, the reason stays to be seen: "rank 3 ... was killed ...; attempt 2 goes
   // on".
   const Attempt* before = draft.attempts.find({run.id, run.epoch});
-  run.reason =
-      before ? format("{}; {}", before->reason, what_follows(draft, run, before->cause, {})) : "";
+  const bool resumed = before && before->ended && *before->ended < run.queued;
+  run.reason = before ? format("{}; {}", resumed ? "resumed" : before->reason,
+                               what_follows(draft, run, before->cause, {}))
+                      : "";
   ++run.epoch;
   run.state = RunState::starting;
   Attempt attempt;

@@ -195,7 +195,8 @@ TEST_F(StepTest, LossesAreRetriedAtOnceThenWithGrowingPauses) {
   world.pass_time(seconds(4));
   lose_a_rank(run);
   EXPECT_EQ(world.run(run).state, RunState::failed);
-  EXPECT_THAT(world.run(run).reason, HasSubstr("3 of 3 retries are used up"));
+  EXPECT_THAT(world.run(run).reason,
+              HasSubstr("3 of 3 retries without a newer checkpoint are used up"));
 }
 
 TEST_F(StepTest, ARunThatPausesKeepsNobodyWaiting) {

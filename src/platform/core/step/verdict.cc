@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <csignal>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "base/format.h"
 #include "platform/core/step/words.h"
+#include "report/fault/fault.h"
 
 namespace lockstep {
 namespace {
@@ -37,11 +39,15 @@ std::optional<Suspect> first_bad_end(const Attempt& attempt, const Suspects& ran
   return first;
 }
 
-// It runs, or would if its agent had let it; or it was stopped when the attempt's end began, and
+// No signal but SIGKILL reaches it, and its peers wait.
+bool stands_still(const Rank& rank) {
+  return rank.activity == Activity::stopped || rank.activity == Activity::blocked;
+}
+
+// It runs, or would if its agent had let it; or it stood still when the attempt's end began, and
 // went on only to fail because its peers had.
 bool held_others_up(const Attempt& attempt, const Rank& rank) {
-  if (rank.activity == Activity::stopped && attempt.draining && rank.ended >= attempt.draining)
-    return true;
+  if (stands_still(rank) && attempt.draining && rank.ended >= attempt.draining) return true;
   return rank.state == RankState::running || rank.state == RankState::lost || rank.signalled_by_us;
 }
 
@@ -83,6 +89,18 @@ bool gave_up_by_itself(const Rank& rank) {
   return rank.state == RankState::exited || rank.code == SIGABRT;
 }
 
+bool ended_well(const Rank& rank) {
+  return rank.state == RankState::exited && rank.code == 0 && !rank.signalled_by_us;
+}
+
+// It said why, and its program did not fail.
+bool gave_up_by(const Rank& rank, Fault fault) {
+  return ended_badly(rank) && gave_up_by_itself(rank) && rank.fault == fault;
+}
+bool has_given_up(const Rank& rank) {
+  return gave_up_by(rank, Fault::connection_lost) || gave_up_by(rank, Fault::timed_out);
+}
+
 std::string_view doing(Activity activity) {
   switch (activity) {
     case Activity::stopped:
@@ -105,13 +123,20 @@ std::string stall_of(const Rank& rank, Duration hang_after) {
                        : format("no progress since step {} for {}", rank.step, time);
 }
 
+std::string end_words(const Rank& rank) {
+  return rank.state == RankState::killed ? "was killed by " + signal_name(rank.code)
+                                         : format("failed with code {}", rank.code);
+}
+
 Verdict end_of(const Suspect& suspect) {
   const auto& [node, rank] = suspect;
   const auto who = place_of(*node, *rank);
-  if (rank->state == RankState::killed)
-    return {Cause::rank_lost, format("{} was killed by {}", who, signal_name(rank->code)),
-            !gave_up_by_itself(*rank)};
-  return {Cause::user_exit, format("{} exited with code {}", who, rank->code)};
+  if (rank->state == RankState::exited)
+    return {.cause = Cause::user_exit, .reason = format("{} exited with code {}", who, rank->code)};
+  return {.cause = Cause::rank_lost,
+          .reason = format("{} was killed by {}", who, signal_name(rank->code)),
+          .by_itself = !gave_up_by_itself(*rank),
+          .kill = Kill{rank->rank, rank->code, rank->step}};
 }
 
 // Its stall, unless no agent saw one; and what its process does, if that is known.
@@ -120,8 +145,101 @@ Verdict hang_of(const Suspect& suspect, bool stalled, Duration hang_after) {
   const auto activity = doing(suspect.rank->activity);
   if (!signs.empty() && !activity.empty()) signs += "; ";
   signs += activity;
-  return {Cause::hung, format("{} hangs: {}", place_of(*suspect.node, *suspect.rank), signs),
-          suspect.rank->activity == Activity::stopped};
+  return {.cause = Cause::hung,
+          .reason = format("{} hangs: {}", place_of(*suspect.node, *suspect.rank), signs),
+          .by_itself = suspect.rank->activity == Activity::stopped};
+}
+
+std::string place_of(const Suspect& suspect) { return place_of(*suspect.node, *suspect.rank); }
+
+// ": what it said", if it said anything.
+std::string words_of(const Rank& rank) {
+  return rank.fault_text.empty() ? "" : ": " + one_line(rank.fault_text);
+}
+
+std::optional<Suspect> find_rank(const Suspects& ranks, int number) {
+  const auto found =
+      std::ranges::find_if(ranks, [&](const Suspect& s) { return s.rank->rank == number; });
+  return found == ranks.end() ? std::nullopt : std::optional(*found);
+}
+
+// The earliest that ended so.
+template <class Is>
+std::optional<Suspect> first_that(const Suspects& ranks, Is is) {
+  std::optional<Suspect> first;
+  for (const Suspect& suspect : ranks)
+    if (is(*suspect.rank) && (!first || suspect.rank->ended < first->rank->ended)) first = suspect;
+  return first;
+}
+
+// From one that gave up to the rank that it waited for; none: it did not know.
+struct Link {
+  Suspect from;
+  std::optional<Suspect> to;
+};
+
+// Over ranks that gave up because of another to the last one; in a circle, the first link.
+Link follow(const Suspects& ranks, const Suspect& first) {
+  const Link begin{first, find_rank(ranks, first.rank->fault_rank)};
+  std::set<int> seen = {first.rank->rank};
+  Link link = begin;
+  while (link.to && has_given_up(*link.to->rank)) {
+    if (!seen.insert(link.to->rank->rank).second) return begin;
+    const auto next = find_rank(ranks, link.to->rank->fault_rank);
+    if (!next) return begin;
+    link = {*link.to, next};
+  }
+  return link;
+}
+
+Verdict early_exit_of(const Suspect& early, const Suspect& victim) {
+  return {.cause = Cause::user_exit,
+          .reason = format("{} exited with code 0 before the others; rank {} then {}",
+                           place_of(early), victim.rank->rank, end_words(*victim.rank))};
+}
+
+Verdict lost_connection_of(const Link& link, const Suspects& ranks) {
+  Verdict verdict;
+  verdict.cause = Cause::rank_lost;
+  if (link.to)
+    verdict.reason = format("the connection from {} to {} was lost; rank {} had not ended",
+                            place_of(link.from), place_of(*link.to), link.to->rank->rank);
+  else
+    verdict.reason =
+        format("{} lost a connection{}", place_of(link.from), words_of(*link.from.rank));
+  if (std::ranges::any_of(ranks,
+                          [](const Suspect& s) { return s.rank->state == RankState::running; }))
+    verdict.unsettled_since = link.from.rank->ended;
+  return verdict;
+}
+
+Verdict time_out_of(const Link& link) {
+  if (!link.to)
+    return {.cause = Cause::hung,
+            .reason = format("{} timed out{}", place_of(link.from), words_of(*link.from.rank))};
+  const auto activity = doing(link.to->rank->activity);
+  return {.cause = Cause::hung,
+          .reason = format("{} hangs: rank {} timed out waiting for it{}{}{}", place_of(*link.to),
+                           link.from.rank->rank, words_of(*link.from.rank),
+                           activity.empty() ? "" : "; ", activity),
+          .by_itself = link.to->rank->activity == Activity::stopped};
+}
+
+// Of the first that ended badly, and has said why.
+Verdict blame(const Suspects& ranks, const Suspect& first) {
+  const Link link = follow(ranks, first);
+  const auto failed = [](const Rank& rank) { return ended_badly(rank) && !has_given_up(rank); };
+  const auto early = [&](const Rank& rank) {
+    return ended_well(rank) && rank.ended <= first.rank->ended;
+  };
+  if (!link.to)
+    if (const auto other = first_that(ranks, failed)) return end_of(*other);
+  if (!link.to)
+    if (const auto other = first_that(ranks, early)) return early_exit_of(*other, first);
+  if (link.to && failed(*link.to->rank)) return end_of(*link.to);
+  if (link.to && ended_well(*link.to->rank)) return early_exit_of(*link.to, first);
+  return link.from.rank->fault == Fault::timed_out ? time_out_of(link)
+                                                   : lost_connection_of(link, ranks);
 }
 
 }  // namespace
@@ -137,9 +255,15 @@ std::optional<Verdict> verdict_on(const Attempt& attempt, const std::vector<cons
       ranks, [](const Suspect& suspect) { return suspect.rank->stalled_since.has_value(); });
   const auto bad_end = first_bad_end(attempt, ranks, first_end_by_agent(nodes));
   const auto hanging = hanging_rank(attempt, ranks);
-  const bool stopped = hanging && hanging->rank->activity == Activity::stopped;
-  if (bad_end && stopped && gave_up_by_itself(*bad_end->rank))
+  const auto fenced =
+      first_that(ranks, [](const Rank& rank) { return gave_up_by(rank, Fault::superseded); });
+  if (fenced)
+    return Verdict{.cause = Cause::superseded,
+                   .reason = place_of(*fenced) + " had to end" + words_of(*fenced->rank),
+                   .by_itself = true};
+  if (bad_end && hanging && stands_still(*hanging->rank) && gave_up_by_itself(*bad_end->rank))
     return hang_of(*hanging, stalled, hang_after);
+  if (bad_end && has_given_up(*bad_end->rank)) return blame(ranks, *bad_end);
   if (bad_end) return end_of(*bad_end);
   if (stalled && hanging) return hang_of(*hanging, stalled, hang_after);
   return std::nullopt;
@@ -151,6 +275,19 @@ std::optional<Time> first_end_by_agent(const std::vector<const Node*>& nodes) {
     if (rank->signalled_by_us && rank->ended)
       first = std::min(first.value_or(*rank->ended), *rank->ended);
   return first;
+}
+
+bool is_crash(int signal) {
+  return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE ||
+         signal == SIGILL || signal == SIGSYS || signal == SIGTRAP;
+}
+
+bool has_crashed(const std::vector<const Node*>& nodes, const Kill& kill) {
+  const auto found = find_rank(all_ranks(nodes), kill.rank);
+  if (!found) return false;
+  const Rank& rank = *found->rank;
+  return ended_badly(rank) && rank.state == RankState::killed && is_crash(rank.code) &&
+         !has_given_up(rank) && Kill{rank.rank, rank.code, rank.step} == kill;
 }
 
 bool is_verdict(Cause cause) {

@@ -40,6 +40,13 @@ class VerdictTest : public ::testing::Test {
     end(number, RankState::killed, SIGTERM, after_draining);
     rank(number).signalled_by_us = true;
   }
+  void give_up(int number, Fault fault, int because_of, Duration after_draining,
+               std::string words = "") {
+    end(number, RankState::exited, 1, after_draining);
+    rank(number).fault = fault;
+    rank(number).fault_rank = because_of;
+    rank(number).fault_text = std::move(words);
+  }
   void stall(int number) { rank(number).stalled_since = kDraining - kHangAfter; }
   void drain_for(Cause cause) {
     attempt_.state = AttemptState::draining;
@@ -192,6 +199,107 @@ TEST_F(VerdictTest, ARankThatWasStoppedAndThenKilledIsLost) {
   end(3, RankState::killed, SIGKILL, seconds(-1));
   rank(3).activity = Activity::stopped;
   EXPECT_EQ(verdict().reason, "rank 3 on host b was killed by signal 9 (SIGKILL)");
+}
+
+// --- What ranks said themselves ---
+
+TEST_F(VerdictTest, ALostConnectionIsALossAndNotTheUsersExit) {
+  give_up(0, Fault::connection_lost, 2, seconds(-2));
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+  EXPECT_EQ(verdict().reason,
+            "the connection from rank 0 on host a to rank 2 on host b was lost; rank 2 had not "
+            "ended");
+  EXPECT_TRUE(verdict().unsettled_since);  // rank 2 may be about to tell that it failed
+  give_up(2, Fault::connection_lost, 0, seconds(-1));
+  rank(3).state = RankState::killed;
+  rank(3).code = SIGABRT;  // as its library ends it
+  rank(3).fault = Fault::connection_lost;
+  rank(3).ended = kDraining;
+  end_by_us(1, seconds(1));
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+  EXPECT_THAT(verdict().reason, HasSubstr("from rank 0 on host a to rank 2 on host b was lost"));
+  EXPECT_FALSE(verdict().unsettled_since);
+}
+
+TEST_F(VerdictTest, ALostConnectionWithoutANameIsALossToo) {
+  give_up(1, Fault::connection_lost, -1, seconds(-2), "Connection closed by peer [10.0.0.2]");
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+  EXPECT_EQ(verdict().reason,
+            "rank 1 on host a lost a connection: Connection closed by peer [10.0.0.2]");
+}
+
+// Its clock, or its way out of Python, may put its own end behind those of its victims.
+TEST_F(VerdictTest, ARankThatFailedByItselfIsToBlameForThePeersThatLostIt) {
+  give_up(0, Fault::connection_lost, 3, seconds(-2));
+  give_up(3, Fault::connection_lost, 2, seconds(-1));
+  end(2, RankState::exited, 7, seconds(0));
+  EXPECT_EQ(verdict().cause, Cause::user_exit);
+  EXPECT_EQ(verdict().reason, "rank 2 on host b exited with code 7");
+  end(2, RankState::killed, SIGKILL, seconds(0));
+  EXPECT_EQ(verdict().reason, "rank 2 on host b was killed by signal 9 (SIGKILL)");
+  rank(0).fault_rank = rank(3).fault_rank = -1;  // as scripts over Gloo and NCCL say it
+  EXPECT_EQ(verdict().reason, "rank 2 on host b was killed by signal 9 (SIGKILL)");
+}
+
+TEST_F(VerdictTest, ATimeOutBlamesTheRankThatItWaitedForWhateverThatDoes) {
+  give_up(0, Fault::timed_out, 2, seconds(-2), "all_reduce #42");
+  give_up(1, Fault::timed_out, 2, seconds(-1), "all_reduce #42");
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_EQ(verdict().reason,
+            "rank 2 on host b hangs: rank 0 timed out waiting for it: all_reduce #42");
+  rank(2).activity = Activity::running;
+  EXPECT_THAT(verdict().reason, HasSubstr("all_reduce #42; its process computes"));
+  // When it goes on at last, it finds that its peers are gone.
+  give_up(2, Fault::connection_lost, 0, seconds(1));
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 2 on host b hangs"));
+  end(2, RankState::killed, SIGKILL, seconds(-3));
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+}
+
+TEST_F(VerdictTest, ATimeOutWithoutANameIsAHang) {
+  give_up(0, Fault::timed_out, -1, seconds(-2), "Timed out waiting 5000ms for recv operation");
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_EQ(verdict().reason,
+            "rank 0 on host a timed out: Timed out waiting 5000ms for recv operation");
+  rank(3).activity = Activity::blocked;
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 3 on host b hangs: its process is blocked"));
+}
+
+TEST_F(VerdictTest, ABlockedRankExcusesItsPeersAsAStoppedOneDoes) {
+  end(0, RankState::exited, 1, seconds(-1));
+  rank(3).activity = Activity::blocked;
+  EXPECT_EQ(verdict().cause, Cause::hung);
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 3 on host b hangs: its process is blocked"));
+  const auto before = verdict();
+  drain_for(Cause::hung);
+  end(3, RankState::exited, 1, seconds(1));  // the disk answers, and its peers are gone
+  EXPECT_EQ(verdict().reason, before.reason);
+}
+
+TEST_F(VerdictTest, ARankThatExitedEarlyIsNamedAndNotItsFirstVictim) {
+  end(3, RankState::exited, 0, seconds(-9));
+  give_up(2, Fault::connection_lost, 3, seconds(-2));
+  EXPECT_EQ(verdict().cause, Cause::user_exit);
+  EXPECT_EQ(verdict().reason,
+            "rank 3 on host b exited with code 0 before the others; rank 2 then failed with code "
+            "1");
+  rank(2).fault_rank = -1;
+  EXPECT_THAT(verdict().reason, HasSubstr("rank 3 on host b exited with code 0 before"));
+}
+
+TEST_F(VerdictTest, ARankThatWasSupersededIsNeitherLostNorTheUsersFault) {
+  give_up(0, Fault::connection_lost, 1, seconds(-3));
+  give_up(1, Fault::superseded, -1, seconds(-2), "demo/1.2 writes to /ck now");
+  EXPECT_EQ(verdict().cause, Cause::superseded);
+  EXPECT_EQ(verdict().reason, "rank 1 on host a had to end: demo/1.2 writes to /ck now");
+}
+
+TEST_F(VerdictTest, AFaultDoesNotExplainASignal) {
+  give_up(0, Fault::connection_lost, 2, seconds(-3));
+  rank(0).state = RankState::killed;
+  rank(0).code = SIGSEGV;
+  EXPECT_EQ(verdict().reason, "rank 0 on host a was killed by signal 11 (SIGSEGV)");
 }
 
 }  // namespace

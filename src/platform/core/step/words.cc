@@ -29,6 +29,11 @@ std::string signal_name(int number) {
   return name ? format("signal {} (SIG{})", number, name) : format("signal {}", number);
 }
 
+std::string short_signal_name(int number) {
+  const char* name = number > 0 && number < NSIG ? ::sigabbrev_np(number) : nullptr;
+  return name ? format("SIG{}", name) : format("signal {}", number);
+}
+
 std::string one_line(std::string_view words) {
   constexpr std::size_t kLimit = 300;
   std::string line(words.substr(0, kLimit));

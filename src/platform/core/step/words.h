@@ -16,6 +16,8 @@ std::string place_of(const Node& node);
 std::string place_of(const Node& node, const Rank& rank);
 // "signal 9 (SIGKILL)".
 std::string signal_name(int number);
+// "SIGKILL", or "signal 40".
+std::string short_signal_name(int number);
 // Words from outside made fit for a line of text: no line ends, no more than 300 bytes.
 std::string one_line(std::string_view words);
 

@@ -1,0 +1,216 @@
+// Faults of the infrastructure: what they cost a run.
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "platform/core/step/step.h"
+#include "platform/core/step/step_world_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using testing_world::spec_of;
+
+class StepFaultTest : public testing_world::StepTest {
+ protected:
+  // All ranks of the node exit with code 1, for this.
+  NodeReport gave_up(const NodeId& node, Fault fault, int because_of, std::string words = "") {
+    auto word = world.ended(node, RankState::exited, 1);
+    for (Rank& rank : word.ranks) {
+      rank.fault = fault;
+      rank.fault_rank = because_of;
+      rank.fault_text = words;
+    }
+    return word;
+  }
+  // Past the pause before a retry.
+  void wait_for_attempt(const RunId& run) {
+    while (world.run(run).state == RunState::queued) world.pass_time(seconds(2));
+  }
+  // Of rank 0, at this step.
+  void crash(const RunId& run, int signal, std::int64_t step) {
+    wait_for_attempt(run);
+    world.all_running(run);
+    auto word = world.running(world.node(run, 0));
+    word.ranks[0].state = RankState::killed;
+    word.ranks[0].code = signal;
+    word.ranks[0].step = step;
+    world.must(word);
+    drain(run);
+  }
+  void save(const RunId& run, std::int64_t step) {
+    auto word = world.running(world.node(run, 0));
+    word.saved = world.now;
+    word.saved_step = step;
+    world.must(word);
+  }
+  void lose_after_saving(const RunId& run, std::optional<std::int64_t> step) {
+    wait_for_attempt(run);
+    world.all_running(run);
+    if (step) save(run, *step);
+    world.must(world.ended(world.node(run, 0), RankState::killed, SIGKILL));
+    drain(run);
+  }
+};
+
+TEST_F(StepFaultTest, ACutConnectionIsALossThatIsRetried) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.must(gave_up(world.node(run, 0), Fault::connection_lost, 1));
+  EXPECT_EQ(world.attempt(run).state, AttemptState::running);  // rank 1 may tell of its own end
+  world.must(gave_up(world.node(run, 1), Fault::connection_lost, 0));
+  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).user_exits, 0);
+}
+
+TEST_F(StepFaultTest, ARankWhosePeersLostItHasAMomentToTellOfItsOwnFailure) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.must(gave_up(world.node(run, 0), Fault::connection_lost, 1));
+  world.now += seconds(2);
+  world.must(world.ended(world.node(run, 1), RankState::exited, 7));
+  EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
+  EXPECT_EQ(world.attempt(run).reason, "rank 1 on host b exited with code 7");
+}
+
+TEST_F(StepFaultTest, ARankThatLivesOnWithoutItsPeersIsNotWaitedForLong) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.must(gave_up(world.node(run, 0), Fault::connection_lost, 1));
+  world.now += seconds(3);
+  world.must(world.running(world.node(run, 1)));
+  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
+  EXPECT_EQ(command(run, 1), CommandKind::stop);
+}
+
+TEST_F(StepFaultTest, ASupersededRunFailsWithoutARetry) {
+  auto spec = spec_of(2, 1);
+  spec.retries = 5;
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.must(gave_up(world.node(run, 0), Fault::superseded, -1, "demo/7.1 writes to /ck now"));
+  EXPECT_EQ(world.attempt(run).cause, Cause::superseded);
+  drain(run);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).reason, "rank 0 on host a had to end: demo/7.1 writes to /ck now");
+  EXPECT_EQ(world.run(run).epoch, 1);
+}
+
+TEST_F(StepFaultTest, LossesCountOnlySinceTheLastNewerCheckpoint) {
+  const RunId run = world.submit(spec_of(2, 2));
+  for (int step = 10; step <= 60; step += 10) lose_after_saving(run, step);
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+  EXPECT_EQ(world.run(run).losses, 1);
+  EXPECT_EQ(world.run(run).epoch, 7);
+  lose_after_saving(run, std::nullopt);
+  lose_after_saving(run, 60);  // as far as before: no progress
+  EXPECT_EQ(world.run(run).losses, 3);
+  lose_after_saving(run, 30);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("3 of 3 retries without a newer checkpoint"));
+}
+
+TEST_F(StepFaultTest, ACheckpointThatIsToldOfWithTheEndCounts) {
+  const RunId run = world.submit(spec_of(2, 2));
+  for (int i = 1; i <= 5; ++i) {
+    wait_for_attempt(run);
+    world.all_running(run);
+    auto word = world.ended(world.node(run, 0), RankState::killed, SIGKILL);
+    word.saved = world.now;
+    word.saved_step = i;
+    world.must(word);
+    drain(run);
+  }
+  EXPECT_EQ(world.run(run).losses, 1);
+}
+
+TEST_F(StepFaultTest, ACrashAtTheSameStepInTwoAttemptsIsTheProgramsFailure) {
+  const RunId run = world.submit(spec_of(2, 1));
+  crash(run, SIGSEGV, 12);
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+  crash(run, SIGSEGV, 12);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).reason,
+            "rank 0 was killed by SIGSEGV at step 12 in two attempts: the program fails there each "
+            "time");
+  world.now += seconds(1);
+  world.must(ResumeRun{run});  // the program may have been repaired
+  crash(run, SIGSEGV, 12);
+  EXPECT_EQ(world.run(run).state, RunState::starting);
+}
+
+TEST_F(StepFaultTest, OtherDeathsAreTriedAgain) {
+  const RunId run = world.submit(spec_of(2, 1));
+  crash(run, SIGSEGV, 12);
+  crash(run, SIGSEGV, 13);
+  crash(run, SIGABRT, 13);
+  EXPECT_NE(world.run(run).state, RunState::failed);
+  const RunId killed = world.submit(spec_of(1, 1));
+  crash(killed, SIGKILL, 12);
+  crash(killed, SIGKILL, 12);
+  EXPECT_NE(world.run(killed).state, RunState::failed);
+}
+
+TEST_F(StepFaultTest, AProgramThatCrashesBeforeItsFirstStepTwiceFails) {
+  const RunId run = world.submit(spec_of(2, 1));
+  crash(run, SIGABRT, -1);
+  crash(run, SIGABRT, -1);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_THAT(world.run(run).reason, HasSubstr("SIGABRT before its first step in two attempts"));
+}
+
+TEST_F(StepFaultTest, AHostThatShutsDownCostsNoRetryAndIsNotSuspected) {
+  auto spec = spec_of(2, 1);
+  spec.rank_loss_retries = 0;
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  auto word = world.ended(world.node(run, 1), RankState::killed, SIGTERM, true);
+  word.state = NodeState::stopping;
+  word.message = std::string(kAskedToEnd) + " by signal 15";
+  world.must(world.ended(world.node(run, 0), RankState::exited, 1));  // an echo, told of first
+  word.ranks[0].ended = world.now - seconds(1);
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_stopped);
+  EXPECT_THAT(world.attempt(run).reason, HasSubstr("node 1 on host b shuts down"));
+  drain(run);
+  EXPECT_EQ(world.run(run).epoch, 2);
+  EXPECT_EQ(world.run(run).losses, 0);
+  EXPECT_TRUE(world.state.hosts.empty());
+}
+
+// The host's own shutdown signals ranks and agents in any order.
+TEST_F(StepFaultTest, ARankThatTheHostsShutdownEndedBeforeItsAgentIsNoLossEither) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  auto word = world.ended(world.node(run, 1), RankState::killed, SIGTERM);
+  word.state = NodeState::stopping;
+  word.message = std::string(kAskedToEnd) + " by signal 15";
+  world.must(word);
+  EXPECT_EQ(world.attempt(run).cause, Cause::node_stopped);
+}
+
+TEST_F(StepFaultTest, ALaunchThatFailsOfTheDaemonsOwnWantDoesNotBlameTheHost) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.must(LaunchFailed{world.node(run, 0), "no space left on device", true});
+  EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
+  EXPECT_TRUE(world.state.hosts.empty());
+}
+
+TEST_F(StepFaultTest, StateAndReasonAgreeWhileARunEnds) {
+  const RunId run = world.submit(spec_of(1, 1));
+  world.all_running(run);
+  world.must(world.ended(world.node(run, 0), RankState::exited, 0));
+  EXPECT_EQ(world.run(run).state, RunState::running);
+  EXPECT_EQ(world.run(run).reason, "ending: its rank exited with code 0");
+  world.all_gone(run);
+  EXPECT_EQ(world.run(run).reason, "its rank exited with code 0");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+"""Faults that are not the program's: told from its own failures, and named."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tests.conftest import Cluster, wait_until
+
+# What a rank says to its agent before it ends, as the library does.
+REPORTING = """
+import json, os, socket, sys
+if os.environ["LOCKSTEP_EPOCH"] != "1" and sys.argv[1] != "superseded":
+    sys.exit(0)
+rank = int(os.environ["RANK"])
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(os.environ["LOCKSTEP_REPORT"])
+fault = {"kind": "fault", "fault": sys.argv[1], "rank": 1 - rank, "text": "said so"}
+agent.sendall(json.dumps(fault).encode() + b"\\n")
+sys.exit(1)
+"""
+
+# As Gloo ends a script whose peer is out of reach.
+PRINTING = """
+test "$LOCKSTEP_EPOCH" = 2 && exit 0
+echo "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:4" >&2
+exit 1
+"""
+
+
+def causes(view: dict) -> list[str]:
+    return [attempt["cause"] for attempt in view["attempts"]]
+
+
+def test_a_lost_connection_is_retried_as_a_loss_and_both_its_ends_are_named(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(REPORTING)
+    run = cluster.submit("-n", "2", "--", "python", str(program), "connection_lost")
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded"
+    assert causes(view) == ["rank_lost", "ok"]
+    reason = view["attempts"][0]["reason"]
+    assert "the connection from rank" in reason and "rank 0" in reason and "rank 1" in reason
+
+
+def test_a_superseded_run_fails_without_a_retry(cluster: Cluster, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(REPORTING)
+    run = cluster.submit("--retries", "3", "--", "python", str(program), "superseded")
+    view = cluster.ended(run)
+    assert view["state"] == "failed" and causes(view) == ["superseded"]
+    assert "said so" in view["reason"]
+
+
+def test_a_script_whose_library_prints_that_its_peer_is_gone_is_retried(cluster: Cluster) -> None:
+    run = cluster.submit("-n", "2", "--", "sh", "-c", PRINTING)
+    view = cluster.ended(run)
+    assert causes(view) == ["rank_lost", "ok"]
+    assert "Connection closed by peer" in view["attempts"][0]["reason"]
+    once = cluster.submit("--rank-loss-retries", "0", "-n", "2", "--", "sh", "-c", PRINTING)
+    assert cluster.ended(once)["state"] == "failed"
+
+
+def test_a_stopped_rank_is_named_while_its_run_goes_on(cluster: Cluster) -> None:
+    run = cluster.submit("-n", "2", "-g", "2", "--", "sleep", "1000")
+    process = next(rank["pid"] for rank in cluster.running_ranks(run) if rank["rank"] == 2)
+    os.kill(process, signal.SIGSTOP)
+    wait_until("ps names it", lambda: "rank 2 is stopped (SIGSTOP" in cluster.ok("ps"))
+    assert "waits for   rank 2 is stopped" in cluster.ok("show", run)
+    os.kill(process, signal.SIGCONT)
+    wait_until("ps does not any more", lambda: "is stopped" not in cluster.ok("ps"))
+    cluster.ok("stop", run, "--wait")
