@@ -126,6 +126,7 @@ std::vector<Change> many_rows(int running, int queued) {
 
 NodeReport heartbeat_of(const Node& node) {
   return {.node = node.id,
+          .generation = {},
           .state = NodeState::running,
           .address = node.address,
           .master_port = node.master_port,
@@ -162,14 +163,16 @@ void time_events() {
 class NoEngine : public Engine {
  public:
   Result<void> launch(const Launch&) override { return {}; }
-  Result<void> kill(const NodeId&) override { return {}; }
+  Result<void> kill(const NodeName&) override { return {}; }
   Result<std::vector<Present>> list() override { return std::vector<Present>(); }
 };
 
 void open_controller(Store& store, const std::filesystem::path& folder) {
   NoEngine engine;
   const SystemClock clock;
+  HistoryFile history(folder / "stores.json");
   auto controller = Controller::open({.store = store,
+                                      .history = history,
                                       .engine = engine,
                                       .clock = clock,
                                       .keys = Keys::open(folder / "home").value(),

@@ -114,6 +114,10 @@ class Cluster:
         alive = [rank for rank in ranks if rank["state"] == "running" and rank["pid"]]
         return alive if len(alive) == want else []
 
+    def attempt_folder(self, run: str, epoch: int = 1) -> Path:
+        generation = self.show(run)["attempts"][epoch - 1]["generation"]
+        return self.home / "runs" / generation / run / f"attempt-{epoch}"
+
     def logs(self, run: str, *words: str) -> list[str]:
         return self.ok("logs", run, *words).splitlines()
 

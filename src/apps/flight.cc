@@ -129,7 +129,8 @@ Result<FlightFolder> records_of(const RunId& id) {
   Deliveries deliveries(client, id);
   FlightFolder all;
   for (const auto& node : attempt.nodes) {
-    const NodeFiles files{node_folder(home, {{id, attempt.epoch}, node.index})};
+    const NodeFiles files{
+        node_folder(home, {attempt.generation, {{id, attempt.epoch}, node.index}})};
     auto here = read_flight_folder(files.flight());
     if (!here && here.error().code != Code::not_found) return std::move(here).error();
     add(here ? *std::move(here) : deliveries.of_node(node), all);
@@ -138,10 +139,12 @@ Result<FlightFolder> records_of(const RunId& id) {
     add({.logs = {}, .refused = deliveries.missing()}, all);
     return all;
   }
-  return Error{Code::not_found,
-               format("{} left no records of collectives: its ranks made none with Lockstep, or "
-                      "their machines were lost with them, in {}",
-                      text(id), (run_folder(home, id) / "attempt-N/node-N/flight").string())};
+  return Error{
+      Code::not_found,
+      format("{} left no records of collectives: its ranks made none with Lockstep, or "
+             "their machines were lost with them, in {}",
+             text(id),
+             (run_folder(home, attempt.generation, id) / "attempt-N/node-N/flight").string())};
 }
 
 Result<FlightFolder> records_in(const std::string& where) {

@@ -26,6 +26,7 @@
 #include "platform/insight/insight.h"
 #include "platform/janitor/janitor.h"
 #include "platform/server/server.h"
+#include "platform/store/history_keeper.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep {
@@ -41,6 +42,7 @@ struct Ground {
   LocalEngine engine;
   SystemClock clock{};
   SqlStore store{*database};
+  HistoryFile history;
   insight::Insight insight{*database};
 };
 
@@ -55,11 +57,13 @@ Result<Ground> take(const Home& home, const Served& served) {
   return Ground{.database = std::move(database),
                 .keys = std::move(keys),
                 .map = std::move(map),
-                .engine = std::move(engine)};
+                .engine = std::move(engine),
+                .history = HistoryFile(home.stores_file())};
 }
 
 ControllerSetup controller_setup(Ground& ground, const Home& home) {
   return {.store = ground.store,
+          .history = ground.history,
           .engine = ground.engine,
           .clock = ground.clock,
           .keys = ground.keys,
@@ -74,7 +78,7 @@ JanitorSetup janitor_setup(Ground& ground, const Controller& controller, const H
           .database = *ground.database,
           .clock = ground.clock,
           .home = home.folder,
-          .token_of = [&ground](const NodeId& node) { return ground.engine.token(node); },
+          .token_of = [&ground](const NodeName& node) { return ground.engine.token(node); },
           .keep_logs = served.keep_logs};
 }
 

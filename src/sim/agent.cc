@@ -133,6 +133,7 @@ void Agent::leave() {
 NodeReport Agent::report() const {
   NodeReport report;
   report.node = node_;
+  report.generation = launch_.generation;
   report.state = state_;
   report.address = launch_.address;
   report.master_port = kMasterPort;

@@ -60,6 +60,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   ProcessId id() const { return id_; }
   const NodeId& node() const { return node_; }
+  NodeName name() const { return {launch_.generation, node_}; }
   const std::string& host() const { return launch_.host; }
   const Program& program() const { return program_; }
   const Launch& launch() const { return launch_; }

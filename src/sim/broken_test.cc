@@ -51,7 +51,7 @@ class OtherEngine : public Engine {
  public:
   OtherEngine(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
   Result<void> launch(const Launch& launch) override { return real_.launch(launch); }
-  Result<void> kill(const NodeId& node) override { return real_.kill(node); }
+  Result<void> kill(const NodeName& node) override { return real_.kill(node); }
   Result<std::vector<Present>> list() override { return real_.list(); }
 
  protected:
@@ -95,18 +95,18 @@ class RemembersTheDead : public OtherEngine {
   Result<std::vector<Present>> list() override {
     for (const Present& present : TRY(real_.list())) seen_.insert(present.node);
     std::vector<Present> all;
-    for (const NodeId& node : seen_) all.push_back({node});
+    for (const NodeName& node : seen_) all.push_back({node});
     return all;
   }
 
  private:
-  std::set<NodeId> seen_;
+  std::set<NodeName> seen_;
 };
 
 class KillsAnother : public OtherEngine {
  public:
   using OtherEngine::OtherEngine;
-  Result<void> kill(const NodeId& node) override {
+  Result<void> kill(const NodeName& node) override {
     for (const Present& other : TRY(real_.list()))
       if (other.node != node) return real_.kill(other.node);
     return {};
@@ -116,7 +116,7 @@ class KillsAnother : public OtherEngine {
 class KillsNobody : public OtherEngine {
  public:
   using OtherEngine::OtherEngine;
-  Result<void> kill(const NodeId&) override { return {}; }
+  Result<void> kill(const NodeName&) override { return {}; }
 };
 
 template <class Broken>

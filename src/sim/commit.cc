@@ -14,6 +14,7 @@ struct Sorter {
   void operator()(const Node& node) const { commit.nodes.emplace(node.id, &node); }
   void operator()(const HostRow& host) const { commit.hosts.emplace(host.id, &host); }
   void operator()(const LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
+  void operator()(const StoreRow&) const {}
 };
 
 const Run* first_predecessor(const Rows& rows, const Run& run,

@@ -26,34 +26,35 @@ Result<void> Hosts::start(const Launch& launch) {
   if (!is_up(launch.host)) return Error{Code::unavailable, "host " + launch.host + " is down"};
   const ProcessId id = ++started_;
   auto agent = std::make_shared<Agent>(world_, id, launch, [this, id] { end_process(id); });
-  world_.truth.process_began(id, {agent->node(), launch.host, launch.devices, true});
+  world_.truth.process_began(id,
+                             {agent->node(), launch.generation, launch.host, launch.devices, true});
   if (late_ > Duration(0) && dice_.percent(50)) agent->start_late(late_);
   agent->begin(dice_.from_to(kStartLeast, kStartMost));
   agents_.emplace(id, std::move(agent));
   return {};
 }
 
-void Hosts::kill(const NodeId& node) {
+void Hosts::kill(const NodeName& node) {
   std::vector<ProcessId> found;
   for (const auto& [id, agent] : agents_)
-    if (agent->node() == node) found.push_back(id);
+    if (agent->name() == node) found.push_back(id);
   for (const auto& [id, process] : left_behind_)
-    if (process.node == node) found.push_back(id);
+    if (process.name() == node) found.push_back(id);
   for (ProcessId id : found)
     world_.scene.timeline.after(stuck_ + dice_.from_to(kKillLeast, kKillMost),
                                 [this, id] { end_process(id); });
 }
 
-std::set<NodeId> Hosts::nodes() const {
-  std::set<NodeId> nodes;
-  for (const auto& [id, agent] : agents_) nodes.insert(agent->node());
-  for (const auto& [id, process] : left_behind_) nodes.insert(process.node);
+std::set<NodeName> Hosts::nodes() const {
+  std::set<NodeName> nodes;
+  for (const auto& [id, agent] : agents_) nodes.insert(agent->name());
+  for (const auto& [id, process] : left_behind_) nodes.insert(process.name());
   return nodes;
 }
 
-bool Hosts::has_agent(const NodeId& node) const {
+bool Hosts::has_agent(const NodeName& node) const {
   return std::ranges::any_of(agents_,
-                             [&](const auto& entry) { return entry.second->node() == node; });
+                             [&](const auto& entry) { return entry.second->name() == node; });
 }
 
 void Hosts::kill_agent(ProcessId id) {
@@ -65,7 +66,8 @@ void Hosts::leave_behind(const Agent& agent) {
   const Duration lifetime = agent.program().left_behind;
   if (lifetime == Duration(0) || !agent.has_children()) return;
   const ProcessId id = ++started_;
-  Process process{agent.node(), agent.host(), agent.launch().devices, false};
+  Process process{agent.node(), agent.launch().generation, agent.host(), agent.launch().devices,
+                  false};
   world_.scene.tell("host " + agent.host(), "{} leaves a process behind", text(agent.node()));
   world_.truth.process_began(id, process);
   left_behind_.emplace(id, std::move(process));

@@ -21,10 +21,10 @@ class Hosts {
   // Another agent for the node, whatever is there already.
   Result<void> start(const Launch& launch);
   // SIGKILL to all processes of the node; those that are stuck in the kernel end later.
-  void kill(const NodeId& node);
+  void kill(const NodeName& node);
   // Nodes of which a process is left.
-  std::set<NodeId> nodes() const;
-  bool has_agent(const NodeId& node) const;
+  std::set<NodeName> nodes() const;
+  bool has_agent(const NodeName& node) const;
 
   // What may befall them.
   void crash(const std::string& host);

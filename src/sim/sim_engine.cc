@@ -23,15 +23,15 @@ Result<void> SimEngine::start(const Launch& launch) {
   if (launch_fault_ == LaunchFault::refused) return Error{Code::unavailable, "no more processes"};
   if (!world_.network.reaches(launch.host))
     return Error{Code::unavailable, "host " + launch.host + " cannot be reached"};
-  const NodeId node = parse_node_id(launch.node).value();
+  const NodeName node{launch.generation, parse_node_id(launch.node).value()};
   if (!world_.hosts.nodes().contains(node)) TRY(world_.hosts.start(launch));
   if (launch_fault_ == LaunchFault::answer_lost) return Error{Code::timeout, "no answer"};
   return {};
 }
 
-Result<void> SimEngine::kill(const NodeId& node) {
+Result<void> SimEngine::kill(const NodeName& node) {
   if (!world_.life.pass("before a kill")) return kDaemonDead;
-  world_.truth.killing(node);
+  world_.truth.killing(node.id);
   auto killed = find_and_kill(node);
   world_.scene.tell("engine", "kills {}{}{}", text(node), killed ? "" : ": ",
                     killed ? "" : killed.error().message);
@@ -40,9 +40,9 @@ Result<void> SimEngine::kill(const NodeId& node) {
   return killed;
 }
 
-Result<void> SimEngine::find_and_kill(const NodeId& node) {
+Result<void> SimEngine::find_and_kill(const NodeName& node) {
   for (const auto& [id, agent] : world_.hosts.agents())
-    if (agent->node() == node && !world_.network.reaches(agent->host()))
+    if (agent->name() == node && !world_.network.reaches(agent->host()))
       return Error{Code::unavailable, "host " + agent->host() + " cannot be reached"};
   world_.hosts.kill(node);
   return {};
@@ -51,7 +51,7 @@ Result<void> SimEngine::find_and_kill(const NodeId& node) {
 Result<std::vector<Present>> SimEngine::list() {
   if (!world_.life.pass("before a look")) return kDaemonDead;
   std::vector<Present> present;
-  for (const NodeId& node : world_.hosts.nodes())
+  for (const NodeName& node : world_.hosts.nodes())
     present.push_back({node, world_.hosts.has_agent(node)});
   take_time();
   if (!world_.life.pass("after a look")) return kDaemonDead;

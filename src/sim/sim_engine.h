@@ -28,7 +28,7 @@ class SimEngine : public Engine {
   SimEngine(const World& world, std::uint64_t seed) : world_(world), dice_(seed, "engine") {}
 
   Result<void> launch(const Launch& launch) override;
-  Result<void> kill(const NodeId& node) override;
+  Result<void> kill(const NodeName& node) override;
   Result<std::vector<Present>> list() override;
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
@@ -40,7 +40,7 @@ class SimEngine : public Engine {
 
  private:
   Result<void> start(const Launch& launch);
-  Result<void> find_and_kill(const NodeId& node);
+  Result<void> find_and_kill(const NodeName& node);
   void take_time();
 
   const World world_;

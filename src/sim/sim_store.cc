@@ -39,6 +39,10 @@ struct Teller {
     return format("{} may hold {} devices, and has a weight of {}", text(limit.id),
                   limit.devices ? format("{}", *limit.devices) : std::string("all"), limit.weight);
   }
+  std::string operator()(const StoreRow& store) const {
+    if (store.generation == state.store.generation) return {};
+    return format("the store is of generation {}", store.generation);
+  }
 };
 
 const Error kDead{Code::unavailable, "the daemon is dead"};

@@ -25,9 +25,11 @@ using ProcessId = std::int64_t;  // unlike real ones, never used again
 
 struct Process {
   NodeId node;
+  std::string generation;
   std::string host;
   std::vector<int> devices;
   bool is_agent = true;
+  NodeName name() const { return {generation, node}; }
 };
 
 class Truth {

@@ -59,10 +59,11 @@ World::World(const WorldSetup& setup)
                {[this](const NodeReport& report) { return daemon_.report(report); },
                 [this](auto act) { daemon_.when_free(std::move(act)); }}),
       hosts_(map_, {scene_, network_, training_, truth_}, setup.seed),
+      history_(setup.seed),
       engine_({scene_, life_, hosts_, network_, truth_}, setup.seed),
       daemon_(
           scene_, life_,
-          {setup.wrap_store ? setup.wrap_store(store_) : store_,
+          {setup.wrap_store ? setup.wrap_store(store_) : store_, history_,
            setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, scene_.clock,
            simulated_keys(), map_, "/sim", simulated_policy()},
           setup.absence ? setup.absence : [this] { return faults_.absence(); }),

@@ -17,6 +17,7 @@
 #include "sim/invariants.h"
 #include "sim/operators.h"
 #include "sim/promises.h"
+#include "sim/sim_history.h"
 #include "sim/users.h"
 
 namespace lockstep::sim {
@@ -86,6 +87,7 @@ class World {
   Network network_;
   Hosts hosts_;
   SimStore store_{scene_, life_, truth_, durable_};
+  SimHistory history_;
   SimEngine engine_;
   Daemon daemon_;
   Faults faults_;

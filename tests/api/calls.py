@@ -25,10 +25,18 @@ def user_token(cluster: Cluster) -> str:
     return (cluster.home / "token").read_text().strip()
 
 
-def agent_token(cluster: Cluster, attempt: str) -> str:
-    """As the daemon derives it from its key (src/platform/host/keys.cc)."""
+def generation(cluster: Cluster) -> str:
+    """Of the store that the daemon serves; it is the only one that was served here."""
+    (name,) = json.loads((cluster.home / "stores.json").read_text())["minted"]
+    return str(name)
+
+
+def agent_token(cluster: Cluster, attempt: str, of: str = "") -> str:
+    """As the daemon derives it from its key (src/platform/host/keys.cc), for an attempt of the
+    generation `of`; none: one from before stores had generations."""
     key = bytes.fromhex((cluster.home / "key").read_text().strip())
-    return hmac.new(key, f"agent:{attempt}".encode(), hashlib.sha256).hexdigest()
+    words = f"agent:{of}:{attempt}" if of else f"agent:{attempt}"
+    return hmac.new(key, words.encode(), hashlib.sha256).hexdigest()
 
 
 def bearer(token: str) -> Headers:

@@ -89,7 +89,7 @@ def test_secrets_are_printed_nowhere(cluster: Cluster) -> None:
     script = f"env; until test -e '{go}'; do sleep 0.1; done"
     run = cluster.submit("-n", "2", "--", "sh", "-c", script)
     cluster.running_ranks(run)
-    node = cluster.home / "runs" / "default" / "1" / "attempt-1" / "node-0"
+    node = cluster.attempt_folder(run) / "node-0"
     launch_file = node / "launch.json"  # goes once the attempt has ended
     assert launch_file.stat().st_mode & 0o077 == 0
     launch = json.loads(launch_file.read_text())

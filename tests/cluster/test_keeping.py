@@ -12,7 +12,7 @@ from tests.conftest import Cluster, wait_until
 
 
 def node_folder(cluster: Cluster, run: str, epoch: int = 1) -> Path:
-    return cluster.home / "runs" / run / f"attempt-{epoch}" / "node-0"
+    return cluster.attempt_folder(run, epoch) / "node-0"
 
 
 def agent_of(cluster: Cluster, run: str) -> int:

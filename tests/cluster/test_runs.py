@@ -35,7 +35,7 @@ def test_each_host_has_an_identity_an_agent_and_a_folder_of_its_own(cluster: Clu
     nodes = view["attempts"][0]["nodes"]
     assert {node["host"] for node in nodes} == hosts
     assert len({node["agent_pid"] for node in nodes}) == 2
-    folder = cluster.home / "runs" / "default" / "1" / "attempt-1"
+    folder = cluster.attempt_folder(run)
     assert sorted(path.name for path in folder.iterdir()) == ["node-0", "node-1"]
 
 

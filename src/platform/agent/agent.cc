@@ -98,7 +98,7 @@ Result<int> run_agent(const Launch& launch, DaemonLink& link) {
 Result<int> run_agent(const path& launch_file) {
   Launch launch = TRY(read_launch(launch_file));
   NodeId node = TRY(parse_node_id(launch.node));
-  ClientLink link(launch.daemon_file, node.attempt, launch.token);
+  ClientLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
   return run_agent(launch, link);
 }
 

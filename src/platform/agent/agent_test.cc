@@ -69,6 +69,7 @@ TEST_F(AgentTest, ARankFindsTheEnvironmentThatIsDocumented) {
                        {"OMP_NUM_THREADS", "1"},
                        {"GLOO_SOCKET_IFNAME", "lo"},
                        {"LOCKSTEP_HOME", root_.path().string()},
+                       {"LOCKSTEP_STORE", launch_.generation},
                        {"LOCKSTEP_RUN", "demo/1"},
                        {"LOCKSTEP_ATTEMPT", "demo/1.2"},
                        {"LOCKSTEP_EPOCH", "2"},

@@ -13,7 +13,7 @@ namespace lockstep {
 
 class ClientLink : public DaemonLink {
  public:
-  ClientLink(std::filesystem::path daemon_file, AttemptId attempt, std::string token)
+  ClientLink(std::filesystem::path daemon_file, AttemptName attempt, std::string token)
       : daemon_file_(std::move(daemon_file)),
         attempt_(std::move(attempt)),
         token_(std::move(token)) {}
@@ -25,7 +25,7 @@ class ClientLink : public DaemonLink {
   Result<void> find_daemon();
 
   const std::filesystem::path daemon_file_;
-  const AttemptId attempt_;
+  const AttemptName attempt_;
   const std::string token_;
   std::optional<Client> client_;
 };

@@ -43,6 +43,7 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   result["MASTER_ADDR"] = meeting.master_address;
   result["MASTER_PORT"] = format("{}", meeting.master_port);
 
+  result["LOCKSTEP_STORE"] = launch.generation;
   result["LOCKSTEP_RUN"] = text(node.attempt.run);
   result["LOCKSTEP_ATTEMPT"] = text(node.attempt);
   result["LOCKSTEP_EPOCH"] = format("{}", node.attempt.epoch);

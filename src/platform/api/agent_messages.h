@@ -55,6 +55,15 @@ struct UnfinishedLine {
   }
 };
 
+struct HeartbeatQuery {
+  std::optional<std::string> generation;  // absent: made before stores had one
+
+  static constexpr auto fields() {
+    return record<HeartbeatQuery>(
+        field("generation", &HeartbeatQuery::generation, "of the store that made the attempt"));
+  }
+};
+
 struct Heartbeat {
   std::string node;  // demo/42.2/0
   NodeState state = NodeState::ready;

@@ -32,12 +32,15 @@ inline constexpr std::int64_t kWaitMost = 30;
 struct HealthQuery {
   std::optional<std::string> nonce;
   std::optional<std::string> attempt;
+  std::optional<std::string> generation;
 
   static constexpr auto fields() {
-    return record<HealthQuery>(field("nonce", &HealthQuery::nonce,
-                                     "16 to 128 letters and digits: prove that you know the token"),
-                               field("attempt", &HealthQuery::attempt,
-                                     "of this attempt, such as demo/42.2; without it the user's"));
+    return record<HealthQuery>(
+        field("nonce", &HealthQuery::nonce,
+              "16 to 128 letters and digits: prove that you know the token"),
+        field("attempt", &HealthQuery::attempt,
+              "of this attempt, such as demo/42.2; without it the user's"),
+        field("generation", &HealthQuery::generation, "of the store that made that attempt"));
   }
 };
 
@@ -250,6 +253,7 @@ struct NodeView {
 
 struct AttemptView {
   std::int64_t epoch = 0;
+  std::string generation;
   AttemptState state = AttemptState::reserved;
   Cause cause = Cause::none;
   std::string reason;
@@ -261,6 +265,8 @@ struct AttemptView {
   static constexpr auto fields() {
     return record<AttemptView>(
         field("epoch", &AttemptView::epoch, "the attempt's number, from 1"),
+        field("generation", &AttemptView::generation,
+              "of the store that made it; its folders and its ranks' LOCKSTEP_STORE have it"),
         field("state", &AttemptView::state, "how far the attempt is"),
         field("cause", &AttemptView::cause, "why it ended"),
         field("reason", &AttemptView::reason, "the same for people"),
@@ -299,6 +305,7 @@ struct Checkpoint {
 
 struct RunView {
   std::string id;  // demo/42
+  std::string generation;
   std::string name;
   RunState state = RunState::queued;
   std::string reason;
@@ -328,8 +335,10 @@ struct RunView {
 
   static constexpr auto fields() {
     return record<RunView>(
-        field("id", &RunView::id, "project/number"), field("name", &RunView::name, "its name"),
-        field("state", &RunView::state, "how far it is"),
+        field("id", &RunView::id, "project/number"),
+        field("generation", &RunView::generation,
+              "of the store that it was submitted to; its folder has it"),
+        field("name", &RunView::name, "its name"), field("state", &RunView::state, "how far it is"),
         field("reason", &RunView::reason, "why it waits or why it ended"),
         field("blocker", &RunView::blocker, "while it waits: the run that must end or start first"),
         field("expected_start", &RunView::expected_start,

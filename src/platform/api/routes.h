@@ -211,7 +211,7 @@ inline constexpr Call<MetricsQuery, None, SeriesList> kMetrics{
     "SeriesList",
     "points that the ranks logged"};
 // The path names the node, so that the token can be judged before the body is taken in.
-inline constexpr Call<None, Heartbeat, HeartbeatAnswer> kHeartbeat{
+inline constexpr Call<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbeat{
     "POST",
     "/api/v1/runs/{project}/{number}/attempts/{epoch}/nodes/{index}/heartbeat",
     Caller::agent,

@@ -54,7 +54,7 @@ std::string new_request_id() { return random_hex(16); }
 
 class Client::Connection {
  public:
-  Connection(std::string url, std::string token, std::optional<AttemptId> attempt)
+  Connection(std::string url, std::string token, std::optional<AttemptName> attempt)
       : url_(std::move(url)),
         token_(std::move(token)),
         attempt_(std::move(attempt)),
@@ -78,6 +78,12 @@ class Client::Connection {
       late_ = true;
       when_late_(LateAnswer{url_, waited - may_wait_});
     });
+  }
+
+  // That the agent's attempt was made under; none: it had none, or this is a user.
+  std::optional<std::string> generation() const {
+    return attempt_ && !attempt_->generation.empty() ? std::optional(attempt_->generation)
+                                                     : std::nullopt;
   }
 
   // The call and its answer by the route's declaration. As many words as the path has places.
@@ -120,8 +126,11 @@ class Client::Connection {
  private:
   HttpCall ask_for_proof() {
     nonce_ = api::new_nonce();
-    api::HealthQuery query{.nonce = nonce_, .attempt = {}};
-    if (attempt_) query.attempt = text(*attempt_);
+    api::HealthQuery query{.nonce = nonce_, .attempt = {}, .generation = {}};
+    if (attempt_) {
+      query.attempt = text(attempt_->id);
+      query.generation = generation();
+    }
     return {.target = api::target_of(api::kHealth.path, {}, to_words(query))};
   }
 
@@ -136,7 +145,7 @@ class Client::Connection {
 
   const std::string url_;
   const std::string token_;
-  const std::optional<AttemptId> attempt_;
+  const std::optional<AttemptName> attempt_;
   std::string nonce_;   // of the connection that is being made
   std::string daemon_;  // as errors name it
   WhenLate when_late_;
@@ -147,7 +156,7 @@ class Client::Connection {
   HttpClient http_;
 };
 
-Client::Client(std::string url, std::string token, std::optional<AttemptId> attempt)
+Client::Client(std::string url, std::string token, std::optional<AttemptName> attempt)
     : connection_(
           std::make_unique<Connection>(std::move(url), std::move(token), std::move(attempt))) {}
 Client::Client(Client&&) noexcept = default;
@@ -291,7 +300,7 @@ Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
   std::vector<std::string> words = words_of(node.attempt.run);
   words.push_back(format("{}", node.attempt.epoch));
   words.push_back(format("{}", node.index));
-  return connection_->ask(api::kHeartbeat, words, {}, heartbeat, deadline);
+  return connection_->ask(api::kHeartbeat, words, {connection_->generation()}, heartbeat, deadline);
 }
 
 }  // namespace lockstep

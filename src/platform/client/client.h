@@ -36,7 +36,7 @@ class Client {
   static Result<Client> open(const Home& home, WhenLate when_late = {});
   // With the token of users, or of the attempt. Whoever listens at the url must prove that he knows
   // the token before it is sent: else each call fails with Code::unavailable.
-  Client(std::string url, std::string token, std::optional<AttemptId> attempt = std::nullopt);
+  Client(std::string url, std::string token, std::optional<AttemptName> attempt = std::nullopt);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();

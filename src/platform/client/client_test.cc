@@ -138,9 +138,10 @@ TEST_F(ClientTest, AProofOfAnotherPortIsNone) {
 
 TEST_F(ClientTest, AnAgentAsksForAProofUnderItsAttemptsToken) {
   knows_token_ = false;
-  Client agent(server_.url(), token_, AttemptId{{"demo", 42}, 2});
+  Client agent(server_.url(), token_, AttemptName{"0f5c", {{"demo", 42}, 2}});
   EXPECT_FALSE(agent.health());
   EXPECT_EQ(heard_.query["attempt"], "demo/42.2");
+  EXPECT_EQ(heard_.query["generation"], "0f5c");
 }
 
 TEST_F(ClientTest, CallsGoToTheirRoutesWithTheirQueries) {

@@ -32,7 +32,7 @@ constexpr Duration kAskMost = std::chrono::seconds(5);
 constexpr Duration kProbeInterval = std::chrono::seconds(5);
 
 // What complaints are about.
-constexpr auto kStore = "store", kEngine = "engine", kKill = "kill";
+constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill";
 
 bool starts(const Attempt* attempt, const NodeId& node) {
   return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
@@ -44,6 +44,7 @@ std::optional<RunId> run_of(const Attempt& row) { return row.id.run; }
 std::optional<RunId> run_of(const Node& row) { return row.id.attempt.run; }
 std::optional<RunId> run_of(const HostRow&) { return std::nullopt; }
 std::optional<RunId> run_of(const LimitRow&) { return std::nullopt; }
+std::optional<RunId> run_of(const StoreRow&) { return std::nullopt; }
 
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
@@ -80,9 +81,10 @@ std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int
 
 }  // namespace
 
-Controller::Controller(ControllerSetup setup, State state)
+Controller::Controller(ControllerSetup setup, State state, History history)
     : setup_(std::move(setup)),
       state_(std::move(state)),
+      history_(std::move(history)),
       queue_(setup_.policy),
       costs_(costs_words(state_.map)),
       complaints_(setup_.clock) {}
@@ -91,9 +93,48 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(check(setup.map));
   State state = TRY(setup.store.load());
   state.map = setup.map;
-  auto controller = std::unique_ptr<Controller>(new Controller(std::move(setup), std::move(state)));
+  History history = TRY(setup.history.load());
+  auto controller = std::unique_ptr<Controller>(
+      new Controller(std::move(setup), std::move(state), std::move(history)));
+  TRY(controller->identify_store());
   TRY(controller->take_up());
   return controller;
+}
+
+// --- Which store this is ---
+
+// A new store, or an older copy that was put back, gets a generation of its own.
+Result<void> Controller::identify_store() {
+  const std::int64_t missing = missing_in(state_.store, history_);
+  if (missing > 0)
+    LS_LOG(warning,
+           "the store is an older copy: {} runs and attempts were made since, of which it knows "
+           "nothing; what is made from now on gets other names",
+           missing);
+  if (missing > 0 || state_.store.generation.empty()) {
+    const StoreRow named{setup_.history.new_generation(), 0};
+    TRY(commit({named}));
+    apply(state_, named);
+  }
+  remember(history_, state_);
+  state_.numbers = history_.numbers;
+  keep_history();
+  return {};
+}
+
+// What could not be kept is tried again at the next tick.
+void Controller::keep_history() {
+  const auto kept = setup_.history.keep(history_);
+  history_kept_ = kept.has_value();
+  if (kept) {
+    if (complaints_.over(kHistory)) LS_LOG(info, "the numbers of runs are kept again");
+    return;
+  }
+  const auto words = format(
+      "the numbers of runs are not kept beside the store, so that another store could give them "
+      "again: {}",
+      kept.error().message);
+  if (complaints_.due(kHistory, words)) LS_LOG(warning, "{}", words);
 }
 
 // --- Until the engine has answered ---
@@ -119,7 +160,7 @@ void Controller::launch_what_is_missing(const std::vector<Present>& there) {
   for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
     if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
     if (launching_.contains(node.id)) return;  // placed since, when an agent was heard
-    if (std::ranges::find(there, node.id, &Present::node) != there.end()) return;
+    if (std::ranges::find(there, name_of(state_, node.id), &Present::node) != there.end()) return;
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });
@@ -179,11 +220,12 @@ Result<Command> Controller::report(const NodeReport& report) {
   NodeReport heard = report;
   heard.listening_since = listening_since_;
   TRY(handle(heard));
-  return command_for(state_, report.node);
+  return command_for(state_, {report.generation, report.node});
 }
 
 void Controller::tick() {
   probe_store();
+  if (!history_kept_) keep_history();
   if (!ready_ && time_to_ask()) (void)take_up();  // what it could not store, it says itself
   if (!ready_) return;
   const Time now = setup_.clock.now();
@@ -201,7 +243,7 @@ void Controller::tick() {
 
 fs::path Controller::checkpoint_folder(const Run& run) const {
   if (!run.spec.checkpoint_folder.empty()) return run.spec.checkpoint_folder;
-  return run_folder(setup_.home, run.id) / "checkpoints";
+  return run_folder(setup_.home, run.generation, run.id) / "checkpoints";
 }
 
 Result<std::vector<Change>> Controller::handle(const Event& event) {
@@ -216,6 +258,14 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
   Outcome outcome = TRY(step(queue_, state_, event, setup_.clock.now()));
   TRY(commit(outcome.changes));
   for (const Change& change : outcome.changes) apply(state_, change);
+  const auto names_are_new = [](const Change& change) {
+    return std::holds_alternative<StoreRow>(change);
+  };
+  if (std::ranges::any_of(outcome.changes, names_are_new)) {
+    remember(history_, outcome.changes);
+    state_.numbers = history_.numbers;
+    keep_history();
+  }
   for (const Effect& effect : outcome.effects)
     if (const auto* launch = std::get_if<LaunchNode>(&effect)) launching_.insert(launch->node);
   effects_.insert(effects_.end(), outcome.effects.begin(), outcome.effects.end());
@@ -292,7 +342,7 @@ Result<void> Controller::launch(const Node& node) {
 }
 
 void Controller::carry_out(const KillNode& effect) {
-  const auto killed = setup_.engine.kill(effect.node);
+  const auto killed = setup_.engine.kill(name_of(state_, effect.node));
   if (killed) {
     complaints_.over(kKill);
     return;
@@ -333,7 +383,7 @@ void Controller::look() {
   const auto there = ask_engine();
   if (!there) return;
   for (const NodeId& node : awaited) {
-    const auto found = std::ranges::find(*there, node, &Present::node);
+    const auto found = std::ranges::find(*there, name_of(state_, node), &Present::node);
     if (found == there->end())
       (void)handle(NodeGone{node});
     else if (!found->has_agent)
@@ -342,11 +392,12 @@ void Controller::look() {
 }
 
 Launch Controller::launch_of(const Node& node) const {
-  const AttemptId& attempt = node.id.attempt;
-  const Run& run = state_.runs.at(attempt.run);
+  const NodeName name = name_of(state_, node.id);
+  const Run& run = state_.runs.at(node.id.attempt.run);
   const Host* host = find_host(state_.map, node.host);
   Launch launch;
   launch.node = text(node.id);
+  launch.generation = name.generation;
   launch.host = node.host;
   launch.address = host ? address_of(*host) : node.host;
   const auto all = host ? devices(*host) : std::vector<const Device*>{};
@@ -364,10 +415,10 @@ Launch Controller::launch_of(const Node& node) const {
   if (!costs_.empty()) launch.env.emplace(kCostsVariable, costs_);  // unless the user has his own
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder = checkpoint_folder(run).string();
-  launch.node_folder = node_folder(setup_.home, node.id).string();
+  launch.node_folder = node_folder(setup_.home, name).string();
   launch.daemon_file = (setup_.home / "daemon.json").string();
-  launch.token = setup_.keys.agent_token(attempt);
-  launch.secret = setup_.keys.attempt_secret(attempt);
+  launch.token = setup_.keys.agent_token(name.attempt());
+  launch.secret = setup_.keys.attempt_secret(name.attempt());
   launch.hang_after = run.spec.hang_after;
   launch.on_failure = run.spec.on_failure;
   launch.time_left = run.spec.timeout - run.charged;

@@ -37,12 +37,14 @@
 #include "platform/core/step/step.h"
 #include "platform/engine/engine.h"
 #include "platform/host/keys.h"
+#include "platform/store/history_keeper.h"
 #include "platform/store/store.h"
 
 namespace lockstep {
 
 struct ControllerSetup {
-  Store& store;  // the three outlive the controller
+  Store& store;  // the four outlive the controller
+  HistoryKeeper& history;
   Engine& engine;
   const Clock& clock;
   Keys keys;
@@ -97,8 +99,10 @@ class Controller {
   std::filesystem::path checkpoint_folder(const Run& run) const;
 
  private:
-  Controller(ControllerSetup setup, State state);
+  Controller(ControllerSetup setup, State state, History history);
 
+  Result<void> identify_store();
+  void keep_history();
   bool time_to_ask() const;
   Result<void> take_up();
   void launch_what_is_missing(const std::vector<Present>& there);
@@ -120,7 +124,9 @@ class Controller {
 
   ControllerSetup setup_;
   State state_;
-  Queue queue_;        // of that state
+  History history_;
+  bool history_kept_ = false;  // as it is now
+  Queue queue_;                // of that state
   std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;   // committed, not yet carried out

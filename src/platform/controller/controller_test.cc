@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/temporary_folder_for_test.h"
 #include "comm/cost/costs.h"
+#include "platform/store/memory_history_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 #include "platform/store/sql_store.h"
 
@@ -13,8 +14,10 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class SetClock : public Clock {
  public:
@@ -34,9 +37,9 @@ class FakeEngine : public Engine {
     there.insert(node);
     return {};
   }
-  Result<void> kill(const NodeId& node) override {
-    kills.push_back(node);
-    if (!lose_kills) there.erase(node);
+  Result<void> kill(const NodeName& node) override {
+    kills.push_back(node.id);
+    if (!lose_kills) there.erase(node.id);
     return {};
   }
   Result<std::vector<Present>> list() override {
@@ -44,7 +47,7 @@ class FakeEngine : public Engine {
     if (while_listing) while_listing();
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
     std::vector<Present> present;
-    for (const NodeId& node : there) present.push_back({node, !agentless.contains(node)});
+    for (const NodeId& node : there) present.push_back({{"", node}, !agentless.contains(node)});
     return present;
   }
 
@@ -91,8 +94,8 @@ class ControllerTest : public ::testing::Test {
   // What a daemon does that was killed and started again.
   void restart() {
     controller_.reset();
-    controller_ = Controller::open({*used_store_, engine_, clock_, Keys::open(home_).value(),
-                                    two_hosts(), home_})
+    controller_ = Controller::open({*used_store_, history_, engine_, clock_,
+                                    Keys::open(home_).value(), two_hosts(), home_})
                       .value();
   }
   const lockstep::Run& run(const RunId& id) { return controller_->state().runs.at(id); }
@@ -129,6 +132,7 @@ class ControllerTest : public ::testing::Test {
 
   const TemporaryFolder home_;
   SetClock clock_;
+  MemoryHistory history_;
   FakeEngine engine_{clock_};
   MemoryStore store_;
   Store* used_store_ = &store_;
@@ -140,7 +144,8 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   map.measured.emplace().between_hosts = {20, 5, 0.8};
   controller_.reset();
   controller_ =
-      Controller::open({store_, engine_, clock_, Keys::open(home_).value(), map, home_}).value();
+      Controller::open({store_, history_, engine_, clock_, Keys::open(home_).value(), map, home_})
+          .value();
   auto spec = spec_of(1, 1);
   ASSERT_TRUE(controller_->submit(spec, {}));
   EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_COSTS"), to_words(costs_of(map)));
@@ -157,7 +162,8 @@ TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
   }
   controller_.reset();
   controller_ =
-      Controller::open({store_, engine_, clock_, Keys::open(home_).value(), map, home_}).value();
+      Controller::open({store_, history_, engine_, clock_, Keys::open(home_).value(), map, home_})
+          .value();
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
   EXPECT_TRUE(engine_.launches.back().islands.empty());
 }
@@ -186,10 +192,95 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   EXPECT_EQ(launch.node_folder, (home_ / "runs/demo/1/attempt-1/node-1").string());
   EXPECT_EQ(launch.daemon_file, (home_ / "daemon.json").string());
   const Keys keys = Keys::open(home_).value();
-  EXPECT_EQ(launch.token, keys.agent_token({id, 1}));
-  EXPECT_EQ(launch.secret, keys.attempt_secret({id, 1}));
+  EXPECT_EQ(launch.token, keys.agent_token({"", {id, 1}}));
+  EXPECT_EQ(launch.secret, keys.attempt_secret({"", {id, 1}}));
   EXPECT_EQ(launch.time_left, spec.timeout);
   EXPECT_EQ(launch.start_limit, std::chrono::minutes(5));
+}
+
+// --- Which store it is ---
+
+// Two stores after each other in one folder, of the generations a and b.
+class StoresTest : public ControllerTest {
+ protected:
+  StoresTest() {
+    controller_.reset();
+    history_.history = {};
+    history_.generations = {std::string(16, 'a'), std::string(16, 'b'), std::string(16, 'c')};
+    restart();
+  }
+  void restart_on(Store& store) {
+    used_store_ = &store;
+    restart();
+  }
+};
+
+TEST_F(StoresTest, ARestartKeepsTheGeneration) {
+  restart();
+  EXPECT_EQ(controller_->state().store.generation, std::string(16, 'a'));
+  EXPECT_EQ(history_.history.minted,
+            (std::map<std::string, std::int64_t>{{std::string(16, 'a'), 0}}));
+}
+
+TEST_F(StoresTest, AnotherStoreGivesNoNumberFolderOrTokenAgain) {
+  const RunId first = controller_->submit(spec_of(1, 1), {}).value();
+  const Launch before = engine_.launches.back();
+  EXPECT_EQ(before.generation, std::string(16, 'a'));
+  EXPECT_EQ(before.checkpoint_folder,
+            (home_ / "runs" / std::string(16, 'a') / "demo/1/checkpoints").string());
+  engine_.there.clear();
+  MemoryStore empty;
+  restart_on(empty);
+  const RunId second = controller_->submit(spec_of(1, 1), {}).value();
+  EXPECT_EQ(text(second), "demo/2");
+  history_.history.numbers.clear();  // the file is lost, too
+  MemoryStore third;
+  restart_on(third);
+  ASSERT_EQ(controller_->submit(spec_of(1, 1), {}).value(), first);
+  const Launch after = engine_.launches.back();
+  EXPECT_EQ(after.node, before.node);
+  EXPECT_NE(after.generation, before.generation);
+  EXPECT_NE(after.token, before.token);
+  EXPECT_NE(after.secret, before.secret);
+  EXPECT_NE(after.node_folder, before.node_folder);
+  EXPECT_NE(after.checkpoint_folder, before.checkpoint_folder);
+}
+
+TEST_F(StoresTest, AnOlderCopyGoesOnUnderAnotherGenerationWithWhatItKnows) {
+  const RunId known = controller_->submit(spec_of(1, 1), {}).value();
+  MemoryStore copy = store_;
+  ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  restart_on(copy);
+  EXPECT_EQ(controller_->state().store, (StoreRow{std::string(16, 'b'), 0}));
+  EXPECT_EQ(run(known).generation, std::string(16, 'a'));
+  EXPECT_EQ(text(controller_->submit(spec_of(1, 1), {}).value()), "demo/3");
+  // The agent that the copy knows goes on.
+  NodeReport ready = word(nodes(known)[0], NodeState::ready);
+  ready.generation = std::string(16, 'a');
+  EXPECT_EQ(report(ready).kind, CommandKind::start);
+  // A copy that lacks nothing is the store itself.
+  MemoryStore same = copy;
+  restart_on(same);
+  EXPECT_EQ(controller_->state().store.generation, std::string(16, 'b'));
+}
+
+TEST_F(StoresTest, AnAgentOfAnotherStoreNeverBecomesARunOfThisOne) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  NodeReport stale = word(nodes(id)[0], NodeState::ready);
+  stale.generation = std::string(16, 'd');
+  report(stale);
+  EXPECT_EQ(run(id).state, RunState::starting);
+  EXPECT_EQ(controller_->state().nodes.at(stale.node).state, NodeState::allocated);
+}
+
+TEST_F(StoresTest, AHistoryThatCannotBeKeptIsSaidAndTriedAgain) {
+  history_.failure = Error{Code::exhausted, "no space is left"};
+  ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  EXPECT_THAT(controller_->troubles(), Contains(HasSubstr("the numbers of runs are not kept")));
+  history_.failure.reset();
+  tick();
+  EXPECT_THAT(controller_->troubles(), IsEmpty());
+  EXPECT_EQ(history_.history.numbers.at("demo"), 1);
 }
 
 // The life of a run whose rank dies once, as a list of steps; between any two of them the daemon

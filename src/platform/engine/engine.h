@@ -13,7 +13,7 @@ namespace lockstep {
 
 // A node of which any process is left.
 struct Present {
-  NodeId node;
+  NodeName node;
   // False: its agent is certainly not among them, though it was launched. One that has just been
   // launched may be said to have none.
   bool has_agent = true;
@@ -29,7 +29,7 @@ class Engine {
   // not an error. Once it has returned, list() has the node until no process of it is left.
   virtual Result<void> launch(const Launch& launch) = 0;
   // Ends all processes of the node by force; returns at once, list() tells when they are gone.
-  virtual Result<void> kill(const NodeId& node) = 0;
+  virtual Result<void> kill(const NodeName& node) = 0;
   // In the order of the nodes.
   virtual Result<std::vector<Present>> list() = 0;
 };

@@ -14,9 +14,10 @@
 namespace lockstep {
 
 struct Launch {
-  std::string node;     // demo/42.2/0
-  std::string host;     // the map's host id: LOCKSTEP_HOST_ID
-  std::string address;  // where other nodes reach this host
+  std::string node;        // demo/42.2/0
+  std::string generation;  // of its attempt: LOCKSTEP_STORE
+  std::string host;        // the map's host id: LOCKSTEP_HOST_ID
+  std::string address;     // where other nodes reach this host
   std::vector<int>
       devices;        // their numbers on the machine, as CUDA_VISIBLE_DEVICES counts; one rank each
   bool gpus = false;  // the devices are GPUs: set CUDA_VISIBLE_DEVICES
@@ -43,6 +44,7 @@ struct Launch {
   static constexpr auto fields() {
     return record<Launch>(
         required(field("node", &Launch::node, "project/number.epoch/index")),
+        field("generation", &Launch::generation, "of the store that made its attempt"),
         required(field("host", &Launch::host, "host id in the map")),
         field("address", &Launch::address, "where other nodes reach it"),
         field("devices", &Launch::devices, "device numbers on the machine"),

@@ -53,16 +53,16 @@ Keys Keys::of(const Secret& key, std::string user_token) {
   return Keys(key, std::move(user_token));
 }
 
-// The label keeps a token from ever being a secret; no name has a newline or a colon.
-std::string Keys::agent_token(const AttemptId& attempt) const {
+// The label keeps a token from ever being a secret: no name begins with one.
+std::string Keys::agent_token(const AttemptName& attempt) const {
   return hmac_sha256_hex(key_, "agent:" + text(attempt));
 }
 
-std::string Keys::attempt_secret(const AttemptId& attempt) const {
+std::string Keys::attempt_secret(const AttemptName& attempt) const {
   return hmac_sha256_hex(key_, "attempt:" + text(attempt));
 }
 
-bool Keys::is_agent_token(const AttemptId& attempt, std::string_view token) const {
+bool Keys::is_agent_token(const AttemptName& attempt, std::string_view token) const {
   return equal_constant_time(agent_token(attempt), token);
 }
 

@@ -1,8 +1,8 @@
 // Keys: the daemon's key, from which the secrets of attempts derive, and the user's token.
 //
-// Agents' tokens and attempts' secrets are HMAC-SHA256 of a label and the attempt's name under one
-// key: nothing has to be stored or forgotten, a restarted daemon knows them again, and no attempt's
-// secret tells anything of another's.
+// Agents' tokens and attempts' secrets are HMAC-SHA256 of a label and the attempt's whole name
+// under one key: nothing has to be stored or forgotten, a restarted daemon knows them again, and no
+// attempt's secret tells anything of another's.
 #pragma once
 
 #include <filesystem>
@@ -24,13 +24,13 @@ class Keys {
   static Keys of(const Secret& key, std::string user_token);
 
   // What the attempt's agents show with every call; 64 hex digits.
-  std::string agent_token(const AttemptId& attempt) const;
+  std::string agent_token(const AttemptName& attempt) const;
   // What the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
-  std::string attempt_secret(const AttemptId& attempt) const;
+  std::string attempt_secret(const AttemptName& attempt) const;
 
   const std::string& user_token() const { return user_token_; }
   // Both take the same time wherever the token differs.
-  bool is_agent_token(const AttemptId& attempt, std::string_view token) const;
+  bool is_agent_token(const AttemptName& attempt, std::string_view token) const;
   bool is_user_token(std::string_view token) const;
 
  private:

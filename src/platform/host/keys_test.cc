@@ -17,7 +17,7 @@ class KeysTest : public ::testing::Test {
  protected:
   const TemporaryFolder folder_;
   const fs::path home_ = folder_ / "home";
-  AttemptId first_{{"demo", 1}, 1};
+  AttemptName first_{"0f5c", {{"demo", 1}, 1}};
 };
 
 TEST_F(KeysTest, AreTheSameAfterARestart) {
@@ -29,9 +29,12 @@ TEST_F(KeysTest, AreTheSameAfterARestart) {
 
 TEST_F(KeysTest, DifferByAttemptPurposeAndDaemon) {
   const auto keys = Keys::open(home_).value();
-  const AttemptId second{{"demo", 1}, 2};
+  const AttemptName second{"0f5c", {{"demo", 1}, 2}};
+  const AttemptName of_another_store{"1a2b", first_.id};
   EXPECT_EQ(keys.attempt_secret(first_).size(), 64u);
   EXPECT_NE(keys.attempt_secret(first_), keys.attempt_secret(second));
+  EXPECT_NE(keys.attempt_secret(first_), keys.attempt_secret(of_another_store));
+  EXPECT_NE(keys.agent_token(first_), keys.agent_token(of_another_store));
   EXPECT_NE(keys.attempt_secret(first_), keys.agent_token(first_));
   EXPECT_NE(keys.attempt_secret(first_),
             Keys::open(folder_ / "other").value().attempt_secret(first_));

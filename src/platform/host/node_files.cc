@@ -25,13 +25,14 @@ std::vector<std::string> bases() {
 
 }  // namespace
 
-fs::path run_folder(const fs::path& home, const RunId& run) {
-  return home / "runs" / run.project / format("{}", run.number);
+fs::path run_folder(const fs::path& home, const std::string& generation, const RunId& run) {
+  return home / "runs" / generation / run.project / format("{}", run.number);
 }
 
-fs::path node_folder(const fs::path& home, const NodeId& node) {
-  return run_folder(home, node.attempt.run) / format("attempt-{}", node.attempt.epoch) /
-         node_folder_name(node.index);
+fs::path node_folder(const fs::path& home, const NodeName& node) {
+  const auto& [attempt, index] = node.id;
+  return run_folder(home, node.generation, attempt.run) / format("attempt-{}", attempt.epoch) /
+         node_folder_name(index);
 }
 
 std::string node_folder_name(int index) { return format("node-{}", index); }

@@ -11,12 +11,15 @@
 
 namespace lockstep {
 
-// In the environment of the agent and of all that it starts: <installation>:<node>.
+// In the environment of the agent and of all that it starts: <installation>:<generation>:<node>.
 inline constexpr std::string_view kNodeToken = "LOCKSTEP_NODE_TOKEN";
 
-// Below the daemon's folder.
-std::filesystem::path run_folder(const std::filesystem::path& home, const RunId& run);
-std::filesystem::path node_folder(const std::filesystem::path& home, const NodeId& node);
+// Below the daemon's folder: runs/GENERATION/PROJECT/NUMBER, so that no store ever finds there what
+// a run of another has left. A run's checkpoints are in that of its own generation, an attempt's
+// nodes in that of the attempt's.
+std::filesystem::path run_folder(const std::filesystem::path& home, const std::string& generation,
+                                 const RunId& run);
+std::filesystem::path node_folder(const std::filesystem::path& home, const NodeName& node);
 // Its last part: those of an attempt stand side by side.
 std::string node_folder_name(int index);
 

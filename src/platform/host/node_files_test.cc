@@ -25,10 +25,12 @@ class SocketFoldersTest : public ::testing::Test {
 };
 
 TEST(NodeFiles, ANodesFolderIsFoundByItsName) {
-  const NodeId node = parse_node_id("demo/42.2/1").value();
-  EXPECT_EQ(node_folder("/home/x", node), "/home/x/runs/demo/42/attempt-2/node-1");
+  const NodeName node{"0f5c", parse_node_id("demo/42.2/1").value()};
+  EXPECT_EQ(node_folder("/home/x", node), "/home/x/runs/0f5c/demo/42/attempt-2/node-1");
+  // Made before stores had generations.
+  EXPECT_EQ(node_folder("/home/x", {"", node.id}), "/home/x/runs/demo/42/attempt-2/node-1");
   const NodeFiles files{node_folder("/h", node)};
-  EXPECT_EQ(files.launch_file(), "/h/runs/demo/42/attempt-2/node-1/launch.json");
+  EXPECT_EQ(files.launch_file(), "/h/runs/0f5c/demo/42/attempt-2/node-1/launch.json");
   EXPECT_EQ(files.rank_log(12).filename(), "rank-12.log");
 }
 

@@ -97,7 +97,7 @@ Janitor::Found Janitor::go_round() {
 }
 
 void Janitor::see_to(const NodeId& node) {
-  const NodeFiles files{node_folder(setup_.home, node)};
+  const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
   // Where the run's folder was removed by hand, its sockets are still there: they lie elsewhere.
   if (!is_there(files.folder)) return sweep(node);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
@@ -109,15 +109,15 @@ void Janitor::see_to(const NodeId& node) {
 }
 
 void Janitor::sweep(const NodeId& node) {
-  const auto swept =
-      sweep_left({node_folder(setup_.home, node)}, socket_folders(setup_.token_of(node)));
+  const auto swept = sweep_left({node_folder(setup_.home, name_of(setup_.state, node))},
+                                socket_folders(setup_.token_of(name_of(setup_.state, node))));
   if (!swept) return try_later(node, swept.error());
   if (failed_.empty() && queue_.empty()) (void)went_well(kClearing, std::nullopt);
 }
 
 void Janitor::see_to_age(const NodeId& node) {
   const Run& run = setup_.state.runs.at(node.attempt.run);
-  const NodeFiles files{node_folder(setup_.home, node)};
+  const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
   if (!is_old(run, setup_.clock.now(), setup_.keep_logs)) return;
   expiring_ = run.id;
   if (is_there(files.launch_file())) return;  // still to be swept: the next round finds it old

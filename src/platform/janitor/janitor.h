@@ -32,8 +32,8 @@ struct JanitorSetup {
   Database& database;
   const Clock& clock;
   std::filesystem::path home;
-  std::function<std::string(const NodeId&)> token_of;  // by which node_files.h names its sockets
-  Duration keep_logs = kKeepLogs;                      // after the run's end
+  std::function<std::string(const NodeName&)> token_of;  // by which node_files.h names its sockets
+  Duration keep_logs = kKeepLogs;                        // after the run's end
   Bytes unused_most = 64_MiB;  // of the store's file: more is given back, the rest filled again
 };
 

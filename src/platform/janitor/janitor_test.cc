@@ -52,7 +52,7 @@ class JanitorTest : public ::testing::Test {
     state_.nodes[id] = node;
   }
 
-  NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, node)}; }
+  NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, {"", node})}; }
   // What the token names; a test's own, so that nothing of the machine's is looked at.
   fs::path sockets(const NodeId& node = kNode) const { return socket_folders(token(node)).back(); }
   std::string token(const NodeId& node) const { return home_.path().string() + ":" + text(node); }
@@ -245,7 +245,7 @@ TEST_F(JanitorTest, WhatFailsIsTriedAgainLater) {
 
 TEST_F(JanitorTest, OldLinesAndFilesGoAndCheckpointsStay) {
   leave(kNode, {"line"});
-  const fs::path checkpoint = run_folder(home_, kRun) / "checkpoints" / "step-10" / "data";
+  const fs::path checkpoint = run_folder(home_, "", kRun) / "checkpoints" / "step-10" / "data";
   ASSERT_TRUE(make_folders(checkpoint.parent_path()));
   ASSERT_TRUE(write_file(checkpoint, "weights"));
   auto janitor = this->janitor();

@@ -4,7 +4,6 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "platform/host/node_files.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -58,7 +57,7 @@ void FlightDesk::take(const Node& node, const api::FlightDelivery& delivery) {
   delivered_[node.id] = now;
   if (all_ranks_ended(node)) settled_.insert(node.id);
   if (delivery.records.empty()) return;  // what came before says more
-  const NodeFiles files{node_folder(home_, node.id)};
+  const NodeFiles files = files_of(node.id);
   auto kept = make_folders(files.folder);
   if (kept) kept = write_file(files.delivered_flight(), dump_json(to_json(Kept{now, delivery})));
   if (!kept) LS_LOG(warning, "flight records of {}: {}", text(node.id), kept.error().message);
@@ -76,7 +75,7 @@ Result<api::FlightView> FlightDesk::view(const Node& node, Time asked) const {
                        .delivered = {},
                        .left_out = 0,
                        .records = {}};
-  const auto file = NodeFiles{node_folder(home_, node.id)}.delivered_flight();
+  const auto file = files_of(node.id).delivered_flight();
   const auto words = read_file(file, kFileMost);
   if (!words && words.error().code == Code::not_found) return view;
   if (!words) return words.error();
@@ -88,8 +87,12 @@ Result<api::FlightView> FlightDesk::view(const Node& node, Time asked) const {
   return view;
 }
 
+NodeFiles FlightDesk::files_of(const NodeId& node) const {
+  return {node_folder(home_, name_of(state_, node))};
+}
+
 bool FlightDesk::is_here(const NodeId& node) const {
-  const auto files = list_folder(NodeFiles{node_folder(home_, node)}.flight());
+  const auto files = list_folder(files_of(node).flight());
   return files && !files->empty();
 }
 

@@ -12,14 +12,16 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "platform/api/messages.h"
-#include "platform/core/model/attempt.h"
+#include "platform/core/model/state.h"
+#include "platform/host/node_files.h"
 
 namespace lockstep {
 
 class FlightDesk {
  public:
-  FlightDesk(std::filesystem::path home, const Clock& clock)
-      : home_(std::move(home)), clock_(clock) {}
+  // `state`: the controller's. It and the clock outlive the desk.
+  FlightDesk(const State& state, std::filesystem::path home, const Clock& clock)
+      : state_(state), home_(std::move(home)), clock_(clock) {}
 
   // The agents of this attempt are to deliver, if they call within half a minute. When that was
   // asked: now, or by somebody else within the last second.
@@ -34,9 +36,11 @@ class FlightDesk {
   Result<api::FlightView> view(const Node& node, Time asked) const;
 
  private:
+  NodeFiles files_of(const NodeId& node) const;
   bool is_here(const NodeId& node) const;
   void forget_some();
 
+  const State& state_;
   const std::filesystem::path home_;
   const Clock& clock_;
   std::map<AttemptId, Time> asked_;

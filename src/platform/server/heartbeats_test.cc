@@ -132,7 +132,7 @@ TEST_F(ServerTest, AnAgentWaitsForACommandThatItDoesNotActOn) {
 
 TEST_F(ServerTest, ABadHeartbeatIsRefusedByTheFieldAndTheNearestWord) {
   submit();
-  const std::string token = "Bearer " + keys_->agent_token(kNodeId.attempt);
+  const std::string token = "Bearer " + keys_->agent_token({"", kNodeId.attempt});
   const auto heartbeat_with = [](std::string_view fields) {
     return format(R"({{"node":"demo/1.1/0","state":"ready"{}}})", fields);
   };
@@ -169,7 +169,7 @@ TEST_F(ServerTest, AnAgentIsHeardWhoseLinesCannotBeStored) {
                                       .target = heartbeat_target(),
                                       .headers = {{"Content-Type", "application/json"}},
                                       .body = dump_json(body)},
-                                     "Bearer " + keys_->agent_token(kNodeId.attempt));
+                                     "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
   EXPECT_GE(response.status, 500) << response.body;
   EXPECT_EQ(get("/api/v1/runs/demo/1")["attempts"][0]["nodes"][0]["state"], "ready");
 }

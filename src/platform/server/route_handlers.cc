@@ -96,9 +96,10 @@ Result<api::Health> Handlers::health(const Ask<api::kHealth>& ask) {
   api::Health health;
   if (!ask.query.nonce) return health;
   TRY(api::check_nonce(*ask.query.nonce));
-  const std::string token = ask.query.attempt
-                                ? setup_.keys.agent_token(TRY(parse_attempt_id(*ask.query.attempt)))
-                                : setup_.keys.user_token();
+  const std::string token =
+      ask.query.attempt ? setup_.keys.agent_token({ask.query.generation.value_or(""),
+                                                   TRY(parse_attempt_id(*ask.query.attempt))})
+                        : setup_.keys.user_token();
   health.proof = api::daemon_proof(token, port_, *ask.query.nonce);
   return health;
 }
@@ -276,9 +277,8 @@ Result<void> Handlers::flight(const Ask<api::kFlight>& ask, const Reply<api::Fli
   return {};
 }
 
-bool Handlers::wants_flight(const NodeId& node) {
-  const auto known = state().nodes.find(node);
-  return known != state().nodes.end() && flight_.wants(known->second);
+bool Handlers::wants_flight(const NodeName& node) {
+  return knows(state(), node) && flight_.wants(state().nodes.at(node.id));
 }
 
 // First its word is heard, so that nobody counts as silent whose lines cannot be stored; then what
@@ -288,21 +288,22 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
                                  const Reply<api::HeartbeatAnswer>& reply) {
   const api::Heartbeat& heartbeat = ask.request;
   const NodeId node = TRY(node_of(ask.words));
+  const NodeName name{ask.query.generation.value_or(""), node};
   if (heartbeat.node != text(node))
     return Error{Code::invalid,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
-  TRY(setup_.controller.report(node_report(node, heartbeat)));
-  const std::int64_t acknowledged = TRY(keep_items(node, heartbeat));
-  if (const auto known = state().nodes.find(node);
-      heartbeat.flight && known != state().nodes.end()) {
-    flight_.take(known->second, *heartbeat.flight);
+  TRY(setup_.controller.report(node_report(name, heartbeat)));
+  const std::int64_t acknowledged = TRY(keep_items(name, heartbeat));
+  if (heartbeat.flight && knows(state(), name)) {
+    flight_.take(state().nodes.at(node), *heartbeat.flight);
     waiting_.wake(node.attempt.run);
   }
-  if (unfinished_.take(state(), node, heartbeat.unfinished)) waiting_.wake(node.attempt.run);
-  const auto look = [this, node, acknowledged, reply,
+  if (knows(state(), name) && unfinished_.take(state(), node, heartbeat.unfinished))
+    waiting_.wake(node.attempt.run);
+  const auto look = [this, node, name, acknowledged, reply,
                      known = heartbeat.known_command](Waiting::Turn turn) {
-    const Command command = command_for(state(), node);
-    const bool flight_wanted = wants_flight(node);
+    const Command command = command_for(state(), name);
+    const bool flight_wanted = wants_flight(name);
     if (turn == Waiting::Turn::early && command.kind == known && !flight_wanted)
       return reply.gone();
     auto answer = heartbeat_answer(command, acknowledged);
@@ -316,11 +317,11 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
 
 // Up to which sequence the node's items are durable. Those of a node that nobody knows (the
 // store was replaced) belong to no run: they are dropped, so that its agent can leave.
-Result<std::int64_t> Handlers::keep_items(const NodeId& node, const api::Heartbeat& heartbeat) {
+Result<std::int64_t> Handlers::keep_items(const NodeName& node, const api::Heartbeat& heartbeat) {
   const std::vector<Item>& items = heartbeat.items;
-  if (!state().nodes.contains(node)) return items.empty() ? 0 : items.back().sequence;
-  const std::int64_t stored = TRY(setup_.insight.ingest(node, items));
-  if (!items.empty()) waiting_.wake(node.attempt.run);
+  if (!knows(state(), node)) return items.empty() ? 0 : items.back().sequence;
+  const std::int64_t stored = TRY(setup_.insight.ingest(node.id, items));
+  if (!items.empty()) waiting_.wake(node.id.attempt.run);
   return stored;
 }
 

@@ -18,7 +18,9 @@ class Handlers {
   static Handler of(const api::Route& route);
 
   Handlers(const ServerSetup& setup, Waiting& waiting)
-      : setup_(setup), waiting_(waiting), flight_(setup.home.folder, setup.clock) {}
+      : setup_(setup),
+        waiting_(waiting),
+        flight_(setup.controller.state(), setup.home.folder, setup.clock) {}
 
   // Known once the server listens.
   void listens_at(int port) { port_ = port; }
@@ -58,8 +60,8 @@ class Handlers {
   Result<api::RunView> view(const RunId& id);
   std::vector<const Run*> find_runs(const api::RunsQuery& query) const;
   Result<Node> newest_node(const RunId& run, int index) const;
-  bool wants_flight(const NodeId& node);
-  Result<std::int64_t> keep_items(const NodeId& node, const api::Heartbeat& heartbeat);
+  bool wants_flight(const NodeName& node);
+  Result<std::int64_t> keep_items(const NodeName& node, const api::Heartbeat& heartbeat);
 
   const ServerSetup& setup_;  // the server's
   Waiting& waiting_;          // the server's

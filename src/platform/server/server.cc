@@ -67,7 +67,17 @@ std::string_view bearer_token(const HttpRequest& request) {
   return equal_ignoring_case(scheme, kScheme) ? header.substr(kScheme.size()) : "";
 }
 
-bool may_call(const Keys& keys, const Target& target, std::string_view token) {
+// An agent's token is that of the attempt in the path, of the generation in the query.
+bool is_agent(const Keys& keys, const Target& target, const HttpRequest& request,
+              std::string_view token) {
+  const auto node = node_of(target.words);
+  const auto query = from_words<api::HeartbeatQuery>(request.query);
+  return node && query &&
+         keys.is_agent_token({query->generation.value_or(""), node->attempt}, token);
+}
+
+bool may_call(const Keys& keys, const Target& target, const HttpRequest& request) {
+  const std::string_view token = bearer_token(request);
   switch (target.route->caller) {
     case api::Caller::anyone:
       return true;
@@ -76,8 +86,7 @@ bool may_call(const Keys& keys, const Target& target, std::string_view token) {
     case api::Caller::agent:
       break;
   }
-  const auto node = node_of(target.words);
-  return node && keys.is_agent_token(node->attempt, token);
+  return is_agent(keys, target, request, token);
 }
 
 bool is_json(const HttpRequest& request) {
@@ -101,7 +110,7 @@ std::optional<HttpResponse> check_body(const HttpRequest& request, const api::Ro
 std::optional<HttpResponse> gate(const Keys& keys, const HttpRequest& request) {
   const Target target = find(request);
   if (target.route == nullptr) return no_such_route(request, target);
-  if (!may_call(keys, target, bearer_token(request))) {
+  if (!may_call(keys, target, request)) {
     HttpResponse response =
         refuse(401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
     response.headers.add("WWW-Authenticate", "Bearer");

@@ -22,6 +22,7 @@
 #include "platform/api/routes.h"
 #include "platform/server/server.h"
 #include "platform/store/database.h"
+#include "platform/store/memory_history_for_test.h"
 #include "platform/store/memory_store_for_test.h"
 #include "text/json.h"
 
@@ -33,13 +34,13 @@ class FakeEngine : public Engine {
     there.push_back(parse_node_id(launch.node).value());
     return {};
   }
-  Result<void> kill(const NodeId& node) override {
-    std::erase(there, node);
+  Result<void> kill(const NodeName& node) override {
+    std::erase(there, node.id);
     return {};
   }
   Result<std::vector<Present>> list() override {
     std::vector<Present> present;
-    for (const NodeId& node : there) present.push_back({node});
+    for (const NodeId& node : there) present.push_back({{"", node}});
     return present;
   }
 
@@ -64,6 +65,7 @@ class ServerTest : public ::testing::Test {
   ServerTest() {
     keys_.emplace(Keys::open(home_.folder).value());
     controller_ = Controller::open({.store = store_,
+                                    .history = history_,
                                     .engine = engine_,
                                     .clock = clock_,
                                     .keys = *keys_,
@@ -120,7 +122,7 @@ class ServerTest : public ::testing::Test {
                                         .target = heartbeat_target(),
                                         .headers = {{"Content-Type", "application/json"}},
                                         .body = dump_json(body)},
-                                       "Bearer " + keys_->agent_token(kNodeId.attempt));
+                                       "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
     EXPECT_EQ(response.status, 200) << response.body;
     return parse_json(response.body).value();
   }
@@ -151,6 +153,7 @@ class ServerTest : public ::testing::Test {
   const Home home_{folder_};
   SystemClock clock_;
   MemoryStore store_;
+  MemoryHistory history_;
   FakeEngine engine_;
   std::unique_ptr<Database> database_ = Database::in_memory().value();
   insight::Insight insight_{*database_};

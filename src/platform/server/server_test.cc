@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
   submit();
-  const std::string agent = "Bearer " + keys_->agent_token(kNodeId.attempt);
+  const std::string agent = "Bearer " + keys_->agent_token({"", kNodeId.attempt});
   const std::string user = "Bearer " + user_token_;
   for (const api::Route* declared : api::kRoutes) {
     const api::Route& route = *declared;
@@ -53,7 +53,7 @@ TEST_F(ServerTest, EveryRouteButHealthIsRefusedWithoutItsToken) {
                                                      user.substr(0, user.size() - 1)};
     // Each kind of token opens its own routes only, and an attempt's its own attempt.
     wrong.push_back(route.caller == api::Caller::user ? agent : user);
-    wrong.push_back("Bearer " + keys_->agent_token({kRunId, 2}));
+    wrong.push_back("Bearer " + keys_->agent_token({"", {kRunId, 2}}));
     for (const auto& authorization : wrong) {
       const HttpResponse response = call(plain, authorization);
       EXPECT_EQ(response.status, 401) << route.path << " with " << authorization.value_or("none");
@@ -104,7 +104,7 @@ TEST_F(ServerTest, ItProvesThatItKnowsTheTokens) {
   EXPECT_EQ(get("/health?nonce=" + nonce)["proof"],
             api::daemon_proof(user_token_, url_.port, nonce));
   EXPECT_EQ(get("/health?attempt=demo%2F1.1&nonce=" + nonce)["proof"],
-            api::daemon_proof(keys_->agent_token(kNodeId.attempt), url_.port, nonce));
+            api::daemon_proof(keys_->agent_token({"", kNodeId.attempt}), url_.port, nonce));
   EXPECT_TRUE(get("/health")["proof"].is_null());
   EXPECT_EQ(ask("GET", "/health?nonce=short").status, 400);
   EXPECT_EQ(ask("GET", "/health?attempt=x&nonce=" + nonce).status, 400);

@@ -34,6 +34,7 @@ api::NodeView node_view(const Node& node) {
 
 api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
   api::AttemptView view{.epoch = attempt.id.epoch,
+                        .generation = attempt.generation,
                         .state = attempt.state,
                         .cause = attempt.cause,
                         .reason = attempt.reason,
@@ -116,6 +117,7 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
                       const std::filesystem::path& checkpoint_folder, Time now) {
   api::RunView view;
   view.id = text(run.id);
+  view.generation = run.generation;
   view.name = run.spec.name;
   view.state = run.state;
   view.reason = run.reason;
@@ -186,8 +188,9 @@ api::SeriesList series_list(insight::SeriesPage page) {
   return list;
 }
 
-NodeReport node_report(const NodeId& node, const api::Heartbeat& heartbeat) {
-  return {.node = node,
+NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
+  return {.node = node.id,
+          .generation = node.generation,
           .state = heartbeat.state,
           .address = heartbeat.address,
           .master_port = heartbeat.master_port,

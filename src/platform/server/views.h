@@ -26,7 +26,7 @@ std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
 
 api::SeriesList series_list(insight::SeriesPage page);
 
-NodeReport node_report(const NodeId& node, const api::Heartbeat& heartbeat);
+NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat);
 api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged);
 
 }  // namespace lockstep

@@ -219,9 +219,20 @@ constexpr std::string_view kFaults[] = {
     "alter table attempts add column saved_step integer",
 };
 
-constexpr std::array<std::span<const std::string_view>, 11> kSteps = {
+// Which store this is, and of which one each run and attempt. Those from before have none.
+constexpr std::string_view kGenerations[] = {
+    R"(create table store (
+      place integer primary key check (place = 1),
+      generation text not null,
+      minted integer not null  -- runs and attempts that were made under it
+    ) strict)",
+    "alter table runs add column generation text not null default ''",
+    "alter table attempts add column generation text not null default ''",
+};
+
+constexpr std::array<std::span<const std::string_view>, 12> kSteps = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,  kRequests, kControl,
-    kDepartures,      kShares,  kEvents,        kWeights, kFaults};
+    kDepartures,      kShares,  kEvents,        kWeights, kFaults,   kGenerations};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -47,11 +47,13 @@ Result<void> put(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
       "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-      "request_id, priority, held, awaits_others, audit, moves, share) values (:project, :number, "
+      "request_id, priority, held, awaits_others, audit, moves, share, generation) values "
+      "(:project, :number, "
       ":spec, "
       ":origin, :state, :reason, :version, :epoch, "
       ":submitted, :queued, :started, :ended, :charged, :user_exits, :losses, :stop_requested, "
-      ":not_before, :request_id, :priority, :held, :awaits_others, :audit, :moves, :share) "
+      ":not_before, :request_id, :priority, :held, :awaits_others, :audit, :moves, :share, "
+      ":generation) "
       "on conflict (project, number) do update set state = excluded.state, "
       "reason = excluded.reason, "
       "version = excluded.version, epoch = excluded.epoch, queued = excluded.queued, "
@@ -65,7 +67,7 @@ Result<void> put(Database& db, const Run& run) {
       run.reason, run.version, run.epoch, run.submitted, run.queued, run.started, run.ended,
       run.charged.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
       nullable(run.request_id), run.priority, run.held, run.awaits_others, json_text(run.audit),
-      run.moves, run.share);
+      run.moves, run.share, run.generation);
 }
 
 Result<void> put(Database& db, const HostRow& host) {
@@ -85,18 +87,27 @@ Result<void> put(Database& db, const LimitRow& limit) {
       text(limit.id.scope), limit.id.name, limit.devices, limit.weight);
 }
 
+Result<void> put(Database& db, const StoreRow& store) {
+  return db.execute(
+      "insert into store (place, generation, minted) values (1, :generation, :minted) "
+      "on conflict do update set generation = excluded.generation, minted = excluded.minted",
+      store.generation, store.minted);
+}
+
 Result<void> put(Database& db, const Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
-      "draining, ended, saved, saved_step, moves_to) values (:project, :number, :epoch, :state, "
-      ":cause, :reason, :created, :started, :draining, :ended, :saved, :saved_step, :moves_to) "
+      "draining, ended, saved, saved_step, moves_to, generation) values (:project, :number, "
+      ":epoch, :state, :cause, :reason, :created, :started, :draining, :ended, :saved, "
+      ":saved_step, :moves_to, :generation) "
       "on conflict do update set state = excluded.state, "
       "cause = excluded.cause, reason = excluded.reason, started = excluded.started, "
       "draining = excluded.draining, ended = excluded.ended, saved = excluded.saved, "
       "saved_step = excluded.saved_step, moves_to = excluded.moves_to",
       attempt.id.run.project, attempt.id.run.number, attempt.id.epoch, text(attempt.state),
       text(attempt.cause), attempt.reason, attempt.created, attempt.started, attempt.draining,
-      attempt.ended, attempt.saved, attempt.saved_step, json_text(attempt.moves_to));
+      attempt.ended, attempt.saved, attempt.saved_step, json_text(attempt.moves_to),
+      attempt.generation);
 }
 
 Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
@@ -138,13 +149,14 @@ Result<void> load_runs(Database& db, State& state) {
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
               started, ended, charged, user_exits, losses, stop_requested, not_before, request_id,
-              priority, held, awaits_others, audit, moves, share] :
+              priority, held, awaits_others, audit, moves, share, generation] :
        TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Time, Time, MaybeTime, MaybeTime,
                    Int, int, int, bool, MaybeTime, std::optional<Text>, int, std::optional<Text>,
-                   bool, Text, int, int>(
+                   bool, Text, int, int, Text>(
            "select project, number, spec, origin, state, reason, version, epoch, submitted, "
            "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
-           "request_id, priority, held, awaits_others, audit, moves, share from runs"))) {
+           "request_id, priority, held, awaits_others, audit, moves, share, generation from "
+           "runs"))) {
     Run run;
     run.id = {project, number};
     run.spec = TRY(column("spec", "runs", run.id, from_json_text<RunSpec>(spec)));
@@ -170,6 +182,7 @@ Result<void> load_runs(Database& db, State& state) {
         TRY(column("audit", "runs", run.id, from_json_text<std::vector<AuditEntry>>(audit)));
     run.moves = moves;
     run.share = share;
+    run.generation = generation;
     apply(state, run);
   }
   return {};
@@ -179,11 +192,11 @@ Result<void> load_attempts(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, attempt_state, cause, reason, created, started, draining,
-              ended, saved, saved_step, moves_to] :
+              ended, saved, saved_step, moves_to, generation] :
        TRY(db.rows<Text, Int, Int, Text, Text, Text, Time, MaybeTime, MaybeTime, MaybeTime,
-                   MaybeTime, std::optional<Int>, Text>(
+                   MaybeTime, std::optional<Int>, Text, Text>(
            "select project, number, epoch, state, cause, reason, created, started, draining, "
-           "ended, saved, saved_step, moves_to from attempts"))) {
+           "ended, saved, saved_step, moves_to, generation from attempts"))) {
     Attempt attempt;
     attempt.id = {{project, number}, epoch};
     attempt.state =
@@ -198,6 +211,7 @@ Result<void> load_attempts(Database& db, State& state) {
     attempt.saved_step = saved_step;
     attempt.moves_to = TRY(
         column("moves_to", "attempts", attempt.id, from_json_text<std::vector<Slice>>(moves_to)));
+    attempt.generation = generation;
     apply(state, attempt);
   }
   return {};
@@ -302,12 +316,21 @@ Result<void> load_limits(Database& db, State& state) {
   return {};
 }
 
+// None before the store's first daemon has given it one.
+Result<void> load_store(Database& db, State& state) {
+  for (auto& [generation, minted] :
+       TRY(db.rows<std::string, std::int64_t>("select generation, minted from store")))
+    state.store = {generation, minted};
+  return {};
+}
+
 Result<void> load_all(Database& db, State& state) {
   TRY(load_runs(db, state));
   TRY(load_attempts(db, state));
   TRY(load_nodes(db, state));
   TRY(load_ranks(db, state));
   TRY(load_hosts(db, state));
+  TRY(load_store(db, state));
   return load_limits(db, state);
 }
 

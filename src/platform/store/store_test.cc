@@ -47,6 +47,7 @@ Run full_run() {
   run.audit = {{run.submitted, "ann", "held"}};
   run.moves = 2;
   run.share = 150;
+  run.generation = "0f5c";
   return run;
 }
 Attempt full_attempt() {
@@ -61,6 +62,7 @@ Attempt full_attempt() {
   attempt.saved = Time(Duration(25));
   attempt.saved_step = 100;
   attempt.moves_to = {{"a", {1, 3}}};
+  attempt.generation = "1a2b";
   return attempt;
 }
 Node full_node() {
@@ -96,7 +98,8 @@ std::vector<Change> all_rows() {
           full_node(),
           full_host(),
           LimitRow{{LimitScope::user, "ann"}, 16},
-          LimitRow{{LimitScope::project, "ann"}, std::nullopt, 3}};
+          LimitRow{{LimitScope::project, "ann"}, std::nullopt, 3},
+          StoreRow{"3f9c0a5e7d21b864", 12}};
 }
 
 void expect_same(const State& a, const State& b) {
@@ -107,6 +110,7 @@ void expect_same(const State& a, const State& b) {
   EXPECT_EQ(a.requests, b.requests);
   EXPECT_EQ(a.hosts, b.hosts);
   EXPECT_EQ(a.limits, b.limits);
+  EXPECT_EQ(a.store, b.store);
 }
 
 class StoreTest : public ::testing::Test {
@@ -319,7 +323,8 @@ void undo_newer_steps(Database& database) {
         "alter table runs drop column awaits_others", "alter table runs drop column audit",
         "alter table runs drop column moves", "alter table runs drop column share",
         "alter table attempts drop column saved", "alter table attempts drop column moves_to",
-        "drop table hosts", "drop table limits", "drop table events",
+        "drop table hosts", "drop table limits", "drop table events", "drop table store",
+        "alter table runs drop column generation", "alter table attempts drop column generation",
         "alter table ranks drop column activity_since", "alter table ranks drop column fault",
         "alter table ranks drop column fault_rank", "alter table ranks drop column fault_text",
         "alter table ranks drop column restarts", "alter table attempts drop column saved_step"})
@@ -346,6 +351,8 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
   EXPECT_EQ(loaded.runs.at(full_run().id).queued, full_run().submitted);
   EXPECT_EQ(loaded.nodes.at(full_node().id).ranks.at(0).activity, Activity::unknown);
   EXPECT_TRUE(database->rows<std::int64_t>("select first from log_chunks").value().empty());
+  EXPECT_EQ(loaded.store, StoreRow()) << "its next daemon names it";
+  EXPECT_EQ(loaded.attempts.at(full_attempt().id).generation, "");
 }
 
 TEST_F(StoreTest, LinesAndPointsOfAnOlderFileAreKept) {

@@ -105,6 +105,7 @@ std::string_view text(Activity activity);
 
 struct Attempt {
   AttemptId id;
+  std::string generation{};  // of the store when it was made
   AttemptState state = AttemptState::reserved;
   // Set when draining begins. A rank's bad end gives way to one that happened earlier and was
   // reported later, and to a node that turns out to be lost.

@@ -41,11 +41,13 @@ bool accounted(const Node& node) {
          });
 }
 
-Command command_for(const State& state, const NodeId& id) {
+Command command_for(const State& state, const NodeName& name) {
   Command leave{.kind = CommandKind::leave, .grace = kGrace};
+  if (!knows(state, name)) return leave;
+  const NodeId& id = name.id;
   const auto node = state.nodes.find(id);
   const Attempt* attempt = live_attempt(state, id.attempt.run);
-  if (node == state.nodes.end() || !attempt || attempt->id != id.attempt) return leave;
+  if (!attempt || attempt->id != id.attempt) return leave;
   if (node->second.state == NodeState::released || node->second.state == NodeState::lost)
     return leave;
   const Nodes nodes = nodes_of(state, attempt->id);

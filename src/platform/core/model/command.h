@@ -36,7 +36,7 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
-Command command_for(const State& state, const NodeId& node);
+Command command_for(const State& state, const NodeName& node);
 
 // Nothing more is to be learnt of the node's ranks: they have all ended, or it started none and
 // never will, or the node is lost or released.

@@ -34,7 +34,7 @@ class CommandTest : public ::testing::Test {
   }
   Node& node(int i) { return state_.nodes.at({kAttempt, i}); }
   Attempt& attempt() { return state_.attempts.at(kAttempt); }
-  Command command(int i) { return command_for(state_, {kAttempt, i}); }
+  Command command(int i) { return command_for(state_, {"", {kAttempt, i}}); }
 
   State state_;
 };
@@ -82,9 +82,9 @@ TEST_F(CommandTest, ANodeWithoutRanksIsAccountedForOnceItObeys) {
 }
 
 TEST_F(CommandTest, LeaveForWhatIsFenced) {
-  EXPECT_EQ(command_for(state_, {{kRun, 1}, 0}).kind, CommandKind::leave);
-  EXPECT_EQ(command_for(state_, {{kRun, 3}, 0}).kind, CommandKind::leave);
-  EXPECT_EQ(command_for(state_, {{{"other", 1}, 1}, 0}).kind, CommandKind::leave);
+  EXPECT_EQ(command_for(state_, {"", {{kRun, 1}, 0}}).kind, CommandKind::leave);
+  EXPECT_EQ(command_for(state_, {"", {{kRun, 3}, 0}}).kind, CommandKind::leave);
+  EXPECT_EQ(command_for(state_, {"", {{{"other", 1}, 1}, 0}}).kind, CommandKind::leave);
   node(0).state = NodeState::lost;
   EXPECT_EQ(command(0).kind, CommandKind::leave);
   attempt().state = AttemptState::ended;

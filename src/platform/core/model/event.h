@@ -61,6 +61,7 @@ struct SetWeight {
 // An agent's word about its node; repeats and late ones are harmless.
 struct NodeReport {
   NodeId node;
+  std::string generation{};  // of its attempt; a report under another one changes nothing
   NodeState state = NodeState::ready;
   std::string address;
   int master_port = 0;

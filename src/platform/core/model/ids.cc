@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kNameLimit = 64;
+constexpr std::size_t kGenerationDigits = 16;
 
 bool letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -63,11 +64,19 @@ Result<T> or_error(std::optional<T> id, std::string_view words, std::string_view
   return Error{Code::invalid, format("'{}' is not {}, such as {}", words, what, example)};
 }
 
+// Names themselves have no colon.
+std::string in_generation(const std::string& generation, const std::string& name) {
+  return generation.empty() ? name : generation + ":" + name;
+}
+
 }  // namespace
 
 std::string text(const RunId& id) { return format("{}/{}", id.project, id.number); }
 std::string text(const AttemptId& id) { return format("{}.{}", text(id.run), id.epoch); }
 std::string text(const NodeId& id) { return format("{}/{}", text(id.attempt), id.index); }
+
+std::string text(const AttemptName& name) { return in_generation(name.generation, text(name.id)); }
+std::string text(const NodeName& name) { return in_generation(name.generation, text(name.id)); }
 
 Result<RunId> parse_run_id(std::string_view words) {
   return or_error(run_id(words), words, "a run", "demo/42");
@@ -77,6 +86,25 @@ Result<AttemptId> parse_attempt_id(std::string_view words) {
 }
 Result<NodeId> parse_node_id(std::string_view words) {
   return or_error(node_id(words), words, "a node", "demo/42.2/0");
+}
+
+Result<NodeName> parse_node_name(std::string_view words) {
+  const auto colon = words.find(':');
+  if (colon == std::string_view::npos) return NodeName{"", TRY(parse_node_id(words))};
+  NodeName name{std::string(words.substr(0, colon)), TRY(parse_node_id(words.substr(colon + 1)))};
+  if (name.generation.empty())
+    return Error{Code::invalid, format("'{}' names no generation before its ':'", words)};
+  TRY(check_generation(name.generation));
+  return name;
+}
+
+Result<void> check_generation(std::string_view generation) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (generation.empty()) return {};
+  if (generation.size() == kGenerationDigits && std::ranges::all_of(generation, is_digit))
+    return {};
+  return Error{Code::invalid,
+               format("generation: '{}' is not {} hex digits", generation, kGenerationDigits)};
 }
 
 Result<void> check_name(std::string_view what, std::string_view name) {

@@ -31,13 +31,35 @@ struct NodeId {
   auto operator<=>(const NodeId&) const = default;
 };
 
+// The names under which attempts and nodes are known outside the store: in tokens, marks of
+// processes and folders. `generation` is that of the store under which the attempt was made, so
+// that no other attempt ever has the same name; empty for those from before stores had one.
+struct AttemptName {
+  std::string generation;
+  AttemptId id;
+  auto operator<=>(const AttemptName&) const = default;
+};
+struct NodeName {
+  std::string generation;
+  NodeId id;
+  AttemptName attempt() const { return {generation, id.attempt}; }
+  auto operator<=>(const NodeName&) const = default;
+};
+
 std::string text(const RunId& id);      // demo/42
 std::string text(const AttemptId& id);  // demo/42.2
 std::string text(const NodeId& id);     // demo/42.2/0
+// 3f9c0a5e7d21b864:demo/42.2, and demo/42.2 without a generation.
+std::string text(const AttemptName& name);
+std::string text(const NodeName& name);
 
 Result<RunId> parse_run_id(std::string_view words);
 Result<AttemptId> parse_attempt_id(std::string_view words);
 Result<NodeId> parse_node_id(std::string_view words);
+Result<NodeName> parse_node_name(std::string_view words);
+
+// 16 hex digits; the empty one is fine too.
+Result<void> check_generation(std::string_view generation);
 
 // Letters, digits, '-', '_' and '.', at most 64, first a letter or digit: safe in paths, URLs and
 // shells.

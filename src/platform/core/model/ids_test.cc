@@ -13,6 +13,19 @@ TEST(Ids, AreReadAsTheyAreWritten) {
   EXPECT_EQ(parse_run_id("demo/42").value(), node.attempt.run);
 }
 
+TEST(Ids, WithAGenerationAreReadAsTheyAreWritten) {
+  const NodeId node{{{"demo", 42}, 2}, 0};
+  const NodeName name{"3f9c0a5e7d21b864", node};
+  EXPECT_EQ(text(name), "3f9c0a5e7d21b864:demo/42.2/0");
+  EXPECT_EQ(text(name.attempt()), "3f9c0a5e7d21b864:demo/42.2");
+  EXPECT_EQ(parse_node_name(text(name)).value(), name);
+  EXPECT_EQ(text(NodeName{"", node}), "demo/42.2/0");
+  EXPECT_EQ(parse_node_name("demo/42.2/0").value(), (NodeName{"", node}));
+  for (auto words : {":demo/42.2/0", "3f9c:demo/42.2/0", "../3f9c0a5e7d21b:demo/42.2/0",
+                     "3F9C0A5E7D21B864:demo/42.2/0", "3f9c0a5e7d21b864:demo/42.2"})
+    EXPECT_FALSE(parse_node_name(words)) << words;
+}
+
 TEST(Ids, OfProjectsWithDotsAndDashesAreRead) {
   EXPECT_EQ(parse_node_id("a.b-c_d.1/7.3/12").value(), (NodeId{{{"a.b-c_d.1", 7}, 3}, 12}));
 }

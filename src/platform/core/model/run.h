@@ -134,6 +134,7 @@ struct Origin {
 
 struct Run {
   RunId id;
+  std::string generation;  // of the store when it was submitted; names its folder
   RunSpec spec;
   Origin origin;
   RunState state = RunState::queued;

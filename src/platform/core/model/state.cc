@@ -21,6 +21,7 @@ void put(State& state, const Attempt& attempt) {
 void put(State& state, const Node& node) { state.nodes.insert_or_assign(node.id, node); }
 void put(State& state, const HostRow& host) { state.hosts.insert_or_assign(host.id, host); }
 void put(State& state, const LimitRow& limit) { state.limits.insert_or_assign(limit.id, limit); }
+void put(State& state, const StoreRow& store) { state.store = store; }
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();
@@ -50,6 +51,16 @@ const Attempt* live_attempt(const State& state, const RunId& run) {
   if (attempt == state.attempts.end() || attempt->second.state == AttemptState::ended)
     return nullptr;
   return &attempt->second;
+}
+
+AttemptName name_of(const Attempt& attempt) { return {attempt.generation, attempt.id}; }
+
+NodeName name_of(const State& state, const NodeId& node) {
+  return {state.attempts.at(node.attempt).generation, node};
+}
+
+bool knows(const State& state, const NodeName& node) {
+  return state.nodes.contains(node.id) && name_of(state, node.id) == node;
 }
 
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt) {

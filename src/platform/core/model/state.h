@@ -15,8 +15,17 @@
 
 namespace lockstep {
 
+// Which store this is. An older copy that is put back gets another generation, so that what is made
+// from then on never has the name of anything that the copy does not know.
+struct StoreRow {
+  std::string generation;
+  std::int64_t minted = 0;  // runs and attempts that were made under it
+
+  bool operator==(const StoreRow&) const = default;
+};
+
 // A row as it is after the change; the store writes it, apply() puts it into a State.
-using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow>;
+using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow>;
 
 // What runs of a project have had and may still take, in device-seconds.
 struct Usage {
@@ -29,7 +38,10 @@ std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  Map map;
+  Map map;  // neither it nor `numbers` is a row
+  // By project, the highest number that a run was ever given here, also by stores that are gone.
+  std::map<std::string, std::int64_t> numbers;
+  StoreRow store;
   std::map<RunId, Run> runs;
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
@@ -45,6 +57,12 @@ void apply(State& state, const Change& change);
 
 // The newest attempt of the run unless it has ended; null when no attempt is live.
 const Attempt* live_attempt(const State& state, const RunId& run);
+
+// The names of those whose rows are there.
+AttemptName name_of(const Attempt& attempt);
+NodeName name_of(const State& state, const NodeId& node);
+// Whether the state has the node, by its whole name.
+bool knows(const State& state, const NodeName& node);
 
 // The nodes of one attempt, in order.
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt);

@@ -14,6 +14,12 @@ bool differs(const Attempt* before, const Attempt& after) { return !before || *b
 bool differs(const Node* before, const Node& after) { return !before || has_news(*before, after); }
 
 template <class RowId, class Row>
+std::int64_t count_new(const Overlay<RowId, Row>& rows) {
+  return std::ranges::count_if(rows.changed(),
+                               [&](const auto& entry) { return !rows.before(entry.first); });
+}
+
+template <class RowId, class Row>
 void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {
   for (const auto& [id, row] : rows.changed()) {
     const Row* before = rows.before(id);
@@ -75,7 +81,10 @@ RunId Draft::next_run_id(const std::string& project) const {
     const RunId& last = std::prev(after)->first;
     return last.project == project ? last.number : 0;
   };
-  return {project, std::max(newest_of(state_.runs), newest_of(runs.changed())) + 1};
+  const auto given = state_.numbers.find(project);
+  return {project, std::max({newest_of(state_.runs), newest_of(runs.changed()),
+                             given == state_.numbers.end() ? 0 : given->second}) +
+                       1};
 }
 
 Outcome Draft::finish() {
@@ -94,6 +103,8 @@ Outcome Draft::finish() {
   collect(nodes, outcome.changes);
   collect(hosts, outcome.changes);
   collect(limits, outcome.changes);
+  if (const auto made = count_new(runs) + count_new(attempts); made > 0)
+    outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.minted + made});
   outcome.effects = std::move(effects_);
   return outcome;
 }

@@ -92,7 +92,9 @@ class Draft {
   const Run* run_of_request(const std::string& request_id) const;
   // By project, with what was changed.
   std::map<std::string, Usage> usage() const;
-  // One more than the project's newest run.
+  // Of the store: what is made now is made under it.
+  const std::string& generation() const { return state_.store.generation; }
+  // One more than any number that a run of the project was ever given.
   RunId next_run_id(const std::string& project) const;
 
   void act(Effect effect) { effects_.push_back(std::move(effect)); }

@@ -187,7 +187,7 @@ Result<void> handle(Draft& draft, const NodeReport& report) {
   const AttemptId& id = report.node.attempt;
   const Attempt* attempt = draft.live_attempt(id.run);
   const Node* node = draft.nodes.find(report.node);
-  if (!node || !attempt || attempt->id != id) return {};
+  if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
   if (node->state == NodeState::released || node->state == NodeState::lost) return {};
   TRY(check_report(report, *node, draft.runs.find(id.run)->spec));
   merge(draft, report, *attempt);

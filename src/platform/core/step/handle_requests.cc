@@ -66,6 +66,7 @@ Result<void> handle(Draft& draft, const SubmitRun& event) {
   Run run;
   run.id = draft.next_run_id(event.spec.project);
   TRY(check_checkpoint_folder(draft, run.id, event.spec));
+  run.generation = draft.generation();
   TRY(check_fits(draft.map(), size_of(run.id, event.spec)));
   run.spec = event.spec;
   run.origin = event.origin;

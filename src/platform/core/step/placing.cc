@@ -45,6 +45,7 @@ void start_attempt(Draft& draft, Placement placement) {
   run.state = RunState::starting;
   Attempt attempt;
   attempt.id = {run.id, run.epoch};
+  attempt.generation = draft.generation();
   attempt.created = draft.now();
   for (Slice& slice : placement.slices) {
     Node node;

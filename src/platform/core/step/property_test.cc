@@ -156,7 +156,7 @@ class Chaos {
 
   // What an honest agent would say, driven by its command.
   NodeReport honest_report(const NodeId& node) {
-    switch (command_for(world_.state, node).kind) {
+    switch (command_for(world_.state, {"", node}).kind) {
       case CommandKind::none:
         if (world_.state.nodes.at(node).state < NodeState::running)
           return world_.report(node, NodeState::ready);
@@ -180,7 +180,7 @@ class Chaos {
   }
 
   void behave(const NodeId& node) {
-    if (command_for(world_.state, node).kind == CommandKind::leave)
+    if (command_for(world_.state, {"", node}).kind == CommandKind::leave)
       world_.must(NodeGone{node});
     else
       world_.must(honest_report(node));
@@ -191,7 +191,7 @@ class Chaos {
     if (world_.state.nodes.empty()) return Tick{};
     if (calm_ && below(6) > 0) {
       const NodeId node = any_node();
-      if (command_for(world_.state, node).kind == CommandKind::leave) return NodeGone{node};
+      if (command_for(world_.state, {"", node}).kind == CommandKind::leave) return NodeGone{node};
       return honest_report(node);
     }
     switch (below(30)) {

@@ -21,7 +21,8 @@
 namespace lockstep {
 
 struct Outcome {
-  std::vector<Change> changes;  // each row at most once: runs, attempts, nodes, hosts, limits
+  std::vector<Change>
+      changes;  // each row at most once: runs, attempts, nodes, hosts, limits, store
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 

@@ -123,7 +123,7 @@ class World {
 class StepTest : public ::testing::Test {
  protected:
   CommandKind command(const RunId& run, int node) {
-    return command_for(world.state, world.node(run, node)).kind;
+    return command_for(world.state, {"", world.node(run, node)}).kind;
   }
   // Ends the attempt as the world would: ranks by our signal, then no process left.
   void drain(const RunId& run) {

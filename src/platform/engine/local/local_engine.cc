@@ -66,12 +66,12 @@ Result<LocalEngine> LocalEngine::open(path program, const path& home) {
   return LocalEngine(std::move(program), home, std::move(installation));
 }
 
-std::string LocalEngine::token(const NodeId& node) const {
+std::string LocalEngine::token(const NodeName& node) const {
   return installation_ + ":" + text(node);
 }
 
 Result<void> LocalEngine::launch(const Launch& launch) {
-  const NodeId node = TRY(parse_node_id(launch.node));
+  const NodeName node{launch.generation, TRY(parse_node_id(launch.node))};
   const NodeFiles files{launch.node_folder};
   TRY(make_folders(files.folder));
   if (is_locked(files.lock())) return {};
@@ -88,18 +88,18 @@ Result<void> LocalEngine::launch(const Launch& launch) {
   return {};
 }
 
-Result<void> LocalEngine::kill(const NodeId& node) {
+Result<void> LocalEngine::kill(const NodeName& node) {
   watch_.kill(token(node));
   return {};
 }
 
 Result<std::vector<Present>> LocalEngine::list() {
   std::vector<Present> present;
-  std::set<NodeId> agentless;
+  std::set<NodeName> agentless;
   const std::string prefix = installation_ + ":";
   for (const std::string& mark : TRY(watch_.marks())) {
     if (!mark.starts_with(prefix)) continue;
-    const auto node = parse_node_id(std::string_view(mark).substr(prefix.size()));
+    const auto node = parse_node_name(std::string_view(mark).substr(prefix.size()));
     if (!node) continue;
     if (!is_locked(NodeFiles{node_folder(home_, *node)}.lock())) agentless.insert(*node);
     present.push_back({*node, !agentless.contains(*node) || !agentless_.contains(*node)});

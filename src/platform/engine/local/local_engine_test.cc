@@ -41,7 +41,9 @@ class LocalEngineTest : public testing::Test {
 
   Launch launch(const std::string& node) const {
     Launch result;
-    result.node = node;
+    const NodeName name = *parse_node_name(node);
+    result.node = text(name.id);
+    result.generation = name.generation;
     result.host = "h";
     result.command = {"true"};
     result.node_folder = folder(node);
@@ -51,7 +53,7 @@ class LocalEngineTest : public testing::Test {
     return result;
   }
   path folder(const std::string& node) const {
-    return node_folder(root_ / "home", *parse_node_id(node));
+    return node_folder(root_ / "home", *parse_node_name(node));
   }
 
   const TemporaryFolder root_;
@@ -69,10 +71,10 @@ sleep 600
 exit 0
 )";
 
-NodeId node(const std::string& words) { return *parse_node_id(words); }
+NodeName node(const std::string& words) { return *parse_node_name(words); }
 
-std::vector<NodeId> nodes_of(const Result<std::vector<Present>>& list) {
-  std::vector<NodeId> nodes;
+std::vector<NodeName> nodes_of(const Result<std::vector<Present>>& list) {
+  std::vector<NodeName> nodes;
   for (const Present& present : *list) nodes.push_back(present.node);
   return nodes;
 }
