@@ -164,6 +164,7 @@ class NoEngine : public Engine {
  public:
   Result<void> launch(const Launch&) override { return {}; }
   Result<void> kill(const NodeName&) override { return {}; }
+  Result<Launch> launch_of(const NodeName&) override { return Launch(); }
   Result<std::vector<Present>> list() override { return std::vector<Present>(); }
 };
 

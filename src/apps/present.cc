@@ -240,4 +240,8 @@ std::string metrics_table(const std::vector<api::Series>& series) {
   return in_terminal(table);
 }
 
+void print_notices(const std::vector<std::string>& notices) {
+  for (const std::string& notice : notices) say("lockstep: " + notice);
+}
+
 }  // namespace lockstep

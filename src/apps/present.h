@@ -24,4 +24,7 @@ std::string runs_table(const std::vector<api::RunView>& runs);
 std::string run_details(const api::RunView& run);
 std::string metrics_table(const std::vector<api::Series>& series);
 
+// To standard error: what operators should know, a line each.
+void print_notices(const std::vector<std::string>& notices);
+
 }  // namespace lockstep

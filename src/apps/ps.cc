@@ -45,6 +45,7 @@ void add_ps(CLI::App& app, Action& action) {
       else
         print(trouble_lines(list.troubles) +
               (list.runs.empty() ? nothing_found(*query) : runs_table(list.runs)));
+      if (!*json) print_notices(list.notices);
       return kDone;
     };
   });

@@ -55,6 +55,7 @@ void add_queue(CLI::App& app, Action& action) {
       const api::QueueView queue = TRY(client.queue(*query));
       print(*json ? dump_json(to_json(queue), Indent::two)
                   : trouble_lines(queue.troubles) + queue_text(queue));
+      if (!*json) print_notices(queue.notices);
       return kDone;
     };
   });

@@ -6,6 +6,7 @@
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
+#include "apps/present.h"
 #include "apps/run_daemon.h"
 #include "apps/served.h"
 #include "apps/subcommand.h"
@@ -77,6 +78,7 @@ Result<int> serve_detached(const ServeFlags& flags) {
   Client client = TRY(start_daemon(home, words));
   if (auto warning = warning_about(served)) say("lockstep: " + *warning);
   print(words_about_start(home, client));
+  print_notices(TRY(client.version()).notices);
   return kDone;
 }
 

@@ -40,6 +40,7 @@ void add_limits(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_metrics(CLI::App& app, Action& action);
+void add_orphan(CLI::App& app, Action& action);
 void add_plot(CLI::App& app, Action& action);
 void add_priority(CLI::App& app, Action& action);
 void add_probe(CLI::App& app, Action& action);

@@ -1,5 +1,6 @@
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
+#include "apps/present.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -17,12 +18,13 @@ void add_version(CLI::App& app, Action& action) {
   command->callback([&action, json] {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
-      std::vector<std::string> troubles;
+      std::vector<std::string> troubles, notices;
       if (auto client = TRY(find_running(TRY(find_home())))) {
         api::Version daemon = TRY(client->version());
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();
         troubles = std::move(daemon.troubles);
+        notices = std::move(daemon.notices);
       }
       if (*json) {
         print(dump_json(versions));
@@ -37,6 +39,7 @@ void add_version(CLI::App& app, Action& action) {
       else
         print("daemon   none is running");
       for (const std::string& trouble : troubles) print("trouble  " + trouble);
+      print_notices(notices);
       return kDone;
     };
   });

@@ -10,6 +10,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kPace = seconds(2);
+constexpr Duration kOrphanPace = seconds(5);
 constexpr Duration kObey = milliseconds(50);
 constexpr Duration kBackOffFirst = milliseconds(50);
 constexpr Duration kBackOffMost = seconds(1);
@@ -97,14 +98,24 @@ void Agent::hear(const Result<Command>& answer) {
   calling_ = false;
   if (!answer) return plan_call(back_off(++failures_));
   failures_ = 0;
-  answered_ = world_.scene.timeline.now();
   known_ = sent_;
+  if (answer->orphaned) return hear_as_orphan(*answer);
+  answered_ = world_.scene.timeline.now();
   const bool fresh = *answer != orders_;
   orders_ = *answer;
   if (fresh) world_.scene.tell("agent " + launch_.node, "is told: {}", text(orders_.kind));
   obey(orders_);
   if (may_leave()) return leave();
   if (!calling_) plan_call(fresh ? kObey : kPace);
+}
+
+// As if no daemon were there, unless it is to stop.
+void Agent::hear_as_orphan(const Command& command) {
+  if (command.kind == CommandKind::stop) {
+    orders_ = command;
+    obey(command);
+  }
+  if (!calling_) plan_call(kOrphanPace);
 }
 
 void Agent::obey(const Command& command) {

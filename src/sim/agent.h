@@ -84,6 +84,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void call();
   void plan_call(Duration delay);
   void hear(const Result<Command>& answer);
+  void hear_as_orphan(const Command& command);
   void obey(const Command& command);
   bool may_leave() const;
   void leave();

@@ -52,6 +52,7 @@ class OtherEngine : public Engine {
   OtherEngine(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
   Result<void> launch(const Launch& launch) override { return real_.launch(launch); }
   Result<void> kill(const NodeName& node) override { return real_.kill(node); }
+  Result<Launch> launch_of(const NodeName& node) override { return real_.launch_of(node); }
   Result<std::vector<Present>> list() override { return real_.list(); }
 
  protected:

@@ -15,6 +15,7 @@ struct Sorter {
   void operator()(const HostRow& host) const { commit.hosts.emplace(host.id, &host); }
   void operator()(const LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
   void operator()(const StoreRow&) const {}
+  void operator()(const Orphan&) const {}
 };
 
 const Run* first_predecessor(const Rows& rows, const Run& run,

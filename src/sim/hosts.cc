@@ -30,6 +30,7 @@ Result<void> Hosts::start(const Launch& launch) {
                              {agent->node(), launch.generation, launch.host, launch.devices, true});
   if (late_ > Duration(0) && dice_.percent(50)) agent->start_late(late_);
   agent->begin(dice_.from_to(kStartLeast, kStartMost));
+  launches_.insert_or_assign(agent->name(), launch);
   agents_.emplace(id, std::move(agent));
   return {};
 }
@@ -50,6 +51,11 @@ std::set<NodeName> Hosts::nodes() const {
   for (const auto& [id, agent] : agents_) nodes.insert(agent->name());
   for (const auto& [id, process] : left_behind_) nodes.insert(process.name());
   return nodes;
+}
+
+const Launch* Hosts::launch_of(const NodeName& node) const {
+  const auto found = launches_.find(node);
+  return found == launches_.end() ? nullptr : &found->second;
 }
 
 bool Hosts::has_agent(const NodeName& node) const {

@@ -25,6 +25,8 @@ class Hosts {
   // Nodes of which a process is left.
   std::set<NodeName> nodes() const;
   bool has_agent(const NodeName& node) const;
+  // What such a node was launched with; null if it never was.
+  const Launch* launch_of(const NodeName& node) const;
 
   // What may befall them.
   void crash(const std::string& host);
@@ -54,6 +56,7 @@ class Hosts {
   ProcessId started_ = 0;
   std::map<ProcessId, std::shared_ptr<Agent>> agents_;  // shared: see agent.h
   std::map<ProcessId, Process> left_behind_;
+  std::map<NodeName, Launch> launches_;  // the newest of each node
 };
 
 }  // namespace lockstep::sim

@@ -48,6 +48,12 @@ Result<void> SimEngine::find_and_kill(const NodeName& node) {
   return {};
 }
 
+Result<Launch> SimEngine::launch_of(const NodeName& node) {
+  const Launch* launch = world_.hosts.launch_of(node);
+  if (!launch) return Error{Code::not_found, "there is no launch file"};
+  return *launch;
+}
+
 Result<std::vector<Present>> SimEngine::list() {
   if (!world_.life.pass("before a look")) return kDaemonDead;
   std::vector<Present> present;

@@ -43,6 +43,13 @@ struct Teller {
     if (store.generation == state.store.generation) return {};
     return format("the store is of generation {}", store.generation);
   }
+  std::string operator()(const Orphan& orphan) const {
+    return format("orphan {} on {} [{}] is {}", text(orphan.id), orphan.slice.host,
+                  joined(orphan.slice.devices, " "),
+                  orphan.gone       ? "gone"
+                  : orphan.stopping ? "to end"
+                                    : "there");
+  }
 };
 
 const Error kDead{Code::unavailable, "the daemon is dead"};

@@ -72,7 +72,8 @@ class PairLink : public DaemonLink {
 
 // --- A daemon that behaves as the controller would with this one node ---
 
-enum class Mood { up, away, refusing, finding_all_invalid };
+// orphaning: of a store that does not know the node.
+enum class Mood { up, away, refusing, finding_all_invalid, orphaning };
 
 class FakeDaemon {
  public:
@@ -147,6 +148,14 @@ class FakeDaemon {
     Lock lock(mutex_);
     poison_ = words;
   }
+  int orphan_calls() {
+    Lock lock(mutex_);
+    return orphan_calls_;
+  }
+  std::size_t orphan_items() {
+    Lock lock(mutex_);
+    return orphan_items_;
+  }
   int refusals() {
     Lock lock(mutex_);
     return refusals_;
@@ -190,6 +199,7 @@ class FakeDaemon {
       ++calls_away_;
       return "away";
     }
+    if (mood_ == Mood::orphaning) return answer_to_orphan(*heartbeat);
     take(*heartbeat);
     answered_ = SystemClock().now();
     api::HeartbeatAnswer answer;
@@ -204,6 +214,21 @@ class FakeDaemon {
     const bool at_end = flight_at_end_ && answer.command == CommandKind::leave && !flight_;
     answer.flight_wanted = flight_wanted_ || at_end;
     return dump_json(to_json(answer));
+  }
+
+  std::string answer_to_orphan(const api::Heartbeat& heartbeat) LS_REQUIRES(mutex_) {
+    last_ = heartbeat;
+    ++orphan_calls_;
+    orphan_items_ += heartbeat.items.size();
+    return dump_json(
+        to_json(api::HeartbeatAnswer{.command = stop_ ? CommandKind::stop : CommandKind::none,
+                                     .acknowledged = 0,
+                                     .master_address = {},
+                                     .master_port = 0,
+                                     .rendezvous = {},
+                                     .grace_seconds = grace_,
+                                     .flight_wanted = false,
+                                     .orphaned = true}));
   }
 
   bool is_poisoned(const api::Heartbeat& heartbeat) const LS_REQUIRES(mutex_) {
@@ -248,6 +273,8 @@ class FakeDaemon {
   Time answered_ LS_GUARDED_BY(mutex_) = {};
   int calls_away_ LS_GUARDED_BY(mutex_) = 0;
   int refusals_ LS_GUARDED_BY(mutex_) = 0;
+  int orphan_calls_ LS_GUARDED_BY(mutex_) = 0;
+  std::size_t orphan_items_ LS_GUARDED_BY(mutex_) = 0;
   std::string poison_ LS_GUARDED_BY(mutex_);
   api::Heartbeat last_ LS_GUARDED_BY(mutex_);
   std::vector<Item> items_ LS_GUARDED_BY(mutex_);

@@ -419,6 +419,34 @@ TEST_F(AgentTest, ANodeThatIsRefusedKillsItsRanksAndLeaves) {
   EXPECT_TRUE(marked().empty());
 }
 
+TEST_F(AgentTest, AnOrphanGoesOnAndDeliversAllOnceItsStoreKnowsIt) {
+  shell("echo one; until test -e go; do sleep 0.01; done; echo two");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.saw("one"); }));
+  daemon_.set(Mood::orphaning);
+  ASSERT_TRUE(eventually([&] { return daemon_.orphan_calls() > 0; }));
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
+  const std::size_t sent = daemon_.orphan_items();
+  EXPECT_FALSE(daemon_.saw("two"));
+  daemon_.set(Mood::up);
+  EXPECT_EQ(finish(), 0);
+  EXPECT_EQ(daemon_.lines(0), "one\ntwo\n");
+  EXPECT_LE(sent, 1u) << "only what was on its way";
+}
+
+TEST_F(AgentTest, AnOrphanStopsWhenItIsTold) {
+  shell("echo one; sleep 1000");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.saw("one"); }));
+  daemon_.set(Mood::orphaning);
+  daemon_.say_stop();
+  ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::killed; }));
+  EXPECT_TRUE(rank(0).signalled_by_us);
+  daemon_.set(Mood::up);
+  EXPECT_EQ(finish(), 0);
+}
+
 TEST_F(AgentTest, ADeadRankIsToldWhileOthersRun) {
   launch_.devices = {0, 1};
   shell("if [ $RANK = 1 ]; then kill -KILL $$; fi; exec sleep 600");

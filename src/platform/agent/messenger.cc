@@ -24,6 +24,7 @@ constexpr Duration kBackoffFirst = milliseconds(50);
 constexpr Duration kBackoffMax = seconds(1);
 constexpr Duration kObey = milliseconds(50);  // a new command makes news; they join the next call
 constexpr int kRefusalsMeant = 3;
+constexpr Duration kOrphanPace = seconds(5);
 
 // Bounded: the number comes from outside.
 Duration grace_of(double value) {
@@ -134,12 +135,13 @@ void Messenger::talk() {
 api::Heartbeat Messenger::next_call() {
   api::Heartbeat call = status_;
   call.items.clear();
-  call.items = spool_.batch(kBatch, items_most_);
+  if (!orphaned_) call.items = spool_.batch(kBatch, items_most_);
   items_sent_ = call.items.size();
   if (items_sent_ > 0) oldest_ = call.items.front().sequence;
   more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = orders_.command.kind;
-  call.wait_seconds = more_ || suspects_ > 0 || flight_wanted_ ? 0 : in_seconds(pace_);
+  const bool hurries = more_ || suspects_ > 0 || flight_wanted_ || orphaned_;
+  call.wait_seconds = hurries ? 0 : in_seconds(pace_);
   sent_ = version_;
   return call;
 }
@@ -148,14 +150,23 @@ void Messenger::hear(const api::HeartbeatAnswer& answer, bool brought_flight) {
   Lock lock(mutex_);
   if (failures_ > 0) LS_LOG(info, "the daemon answers again");
   failures_ = refusals_ = 0;
-  heard_ = std::chrono::steady_clock::now();
   known_ = sent_;
+  if (answer.orphaned) return hear_as_orphan(answer);
+  heard_ = std::chrono::steady_clock::now();
   more_ = more_ && answer.acknowledged > acknowledged_;  // else it would be the same call again
+  if (std::exchange(orphaned_, false)) {
+    LS_LOG(info, "the daemon's store knows this node again");
+    more_ = true;
+  }
   acknowledged_ = answer.acknowledged;
   spool_.acknowledge(answer.acknowledged);
   if (suspects_ > 0) narrow_down();
   flight_wanted_ = answer.flight_wanted;
   if (flight_wanted_ && !brought_flight) more_ = true;
+  obey(answer);
+}
+
+void Messenger::obey(const api::HeartbeatAnswer& answer) {
   Command command{.kind = answer.command,
                   .master_address = answer.master_address,
                   .master_port = answer.master_port,
@@ -165,6 +176,17 @@ void Messenger::hear(const api::HeartbeatAnswer& answer, bool brought_flight) {
   if (obeying_) LS_LOG(info, "the daemon says {}", text(answer.command));
   orders_.command = std::move(command);
   wake();
+}
+
+// Nobody decides about it here: silence goes on for as long, and only an operator's `stop` is one
+// of the orders.
+void Messenger::hear_as_orphan(const api::HeartbeatAnswer& answer) {
+  if (!std::exchange(orphaned_, true))
+    LS_LOG(warning,
+           "the daemon's store does not know this node: its ranks go on, and what they "
+           "say is kept here, until the node is adopted or stopped");
+  more_ = false;
+  if (answer.command == CommandKind::stop) obey(answer);
 }
 
 void Messenger::hear_failure(const Error& error) {
@@ -206,6 +228,7 @@ bool Messenger::pause(Duration duration) {
   Lock lock(mutex_);
   if (failures_ > 0) duration = backoff(failures_);
   if (std::exchange(obeying_, false)) duration = std::max(duration, kObey);
+  if (orphaned_ && failures_ == 0) duration = kOrphanPace;
   const auto until = Deadline::after(duration);
   while (!ending_ && !until.passed() && (failures_ > 0 || (sent_ == version_ && !more_)))
     changed_.wait_until(mutex_, until);

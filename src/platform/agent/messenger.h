@@ -73,6 +73,8 @@ class Messenger {
   void talk();
   api::Heartbeat next_call() LS_REQUIRES(mutex_);
   void hear(const api::HeartbeatAnswer& answer, bool brought_flight);
+  void hear_as_orphan(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
+  void obey(const api::HeartbeatAnswer& answer) LS_REQUIRES(mutex_);
   void hear_failure(const Error& error);
   bool suspect_items(const Error& error) LS_REQUIRES(mutex_);
   void narrow_down() LS_REQUIRES(mutex_);
@@ -94,6 +96,8 @@ class Messenger {
   std::int64_t known_ LS_GUARDED_BY(mutex_) = 0;    // the last version that was answered
   std::int64_t acknowledged_ LS_GUARDED_BY(mutex_) = 0;
   Orders orders_ LS_GUARDED_BY(mutex_);
+  // The daemon's store does not know the node: its agent goes on as if no daemon were there.
+  bool orphaned_ LS_GUARDED_BY(mutex_) = false;
   bool obeying_ LS_GUARDED_BY(mutex_) = false;  // the last answer brought a new command
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   bool more_ LS_GUARDED_BY(mutex_) = false;  // items wait that did not fit into the call

@@ -109,6 +109,7 @@ struct HeartbeatAnswer {
   std::string rendezvous;
   double grace_seconds = 0;
   bool flight_wanted = false;
+  bool orphaned = false;
 
   static constexpr auto fields() {
     return record<HeartbeatAnswer>(
@@ -119,7 +120,11 @@ struct HeartbeatAnswer {
         field("rendezvous", &HeartbeatAnswer::rendezvous, "host:port of the meeting place"),
         field("grace_seconds", &HeartbeatAnswer::grace_seconds, "between signal and kill"),
         field("flight_wanted", &HeartbeatAnswer::flight_wanted,
-              "the next call is to bring what the ranks recorded of their collectives"));
+              "the next call is to bring what the ranks recorded of their collectives"),
+        field(
+            "orphaned", &HeartbeatAnswer::orphaned,
+            "the daemon's store does not know the node: it goes on by itself, keeps its items and "
+            "calls every few seconds"));
   }
 };
 

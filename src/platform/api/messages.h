@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "platform/api/agent_messages.h"
+#include "platform/api/orphan_messages.h"
 #include "platform/api/queue_messages.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/run.h"
@@ -382,11 +383,14 @@ struct RunView {
 struct RunList {
   std::vector<RunView> runs;  // newest first
   std::vector<std::string> troubles = {};
+  std::vector<std::string> notices = {};
 
   static constexpr auto fields() {
-    return record<RunList>(field("runs", &RunList::runs, "runs, newest first"),
-                           field("troubles", &RunList::troubles,
-                                 "what goes wrong in the daemon just now, a line for each cause"));
+    return record<RunList>(
+        field("runs", &RunList::runs, "runs, newest first"),
+        field("troubles", &RunList::troubles,
+              "what goes wrong in the daemon just now, a line for each cause"),
+        field("notices", &RunList::notices, "what operators should know, a line each"));
   }
 };
 
@@ -483,13 +487,15 @@ struct Version {
   std::string home;  // the daemon's folder
   std::int64_t pid = 0;
   std::vector<std::string> troubles;
+  std::vector<std::string> notices;
 
   static constexpr auto fields() {
     return record<Version>(
         field("version", &Version::version, "the daemon's version"),
         field("home", &Version::home, "the daemon's folder"),
         field("pid", &Version::pid, "the daemon's process id"),
-        field("troubles", &Version::troubles, "what goes wrong just now, a line for each cause"));
+        field("troubles", &Version::troubles, "what goes wrong just now, a line for each cause"),
+        field("notices", &Version::notices, "what operators should know, a line each"));
   }
 };
 

@@ -85,6 +85,7 @@ struct QueueView {
   std::vector<HolderView> holding;
   std::int64_t left_out = 0;
   std::vector<std::string> troubles = {};
+  std::vector<std::string> notices = {};
 
   static constexpr auto fields() {
     return record<QueueView>(
@@ -95,7 +96,8 @@ struct QueueView {
         field("holding", &QueueView::holding, "who holds devices, by when they end"),
         field("left_out", &QueueView::left_out, "runs that the limit left out"),
         field("troubles", &QueueView::troubles,
-              "what goes wrong in the daemon just now, a line for each cause"));
+              "what goes wrong in the daemon just now, a line for each cause"),
+        field("notices", &QueueView::notices, "what operators should know, a line each"));
   }
 };
 

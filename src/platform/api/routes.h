@@ -186,6 +186,26 @@ inline constexpr Call<None, None, LimitList> kLimits{
 inline constexpr Call<None, LimitRequest, LimitList> kSetLimit{
     "POST",      "/api/v1/limits",          Caller::user, Refusals::full, "LimitRequest",
     "LimitList", "set or lift such a limit"};
+inline constexpr Call<None, None, OrphanList> kOrphans{"GET",
+                                                       "/api/v1/orphans",
+                                                       Caller::user,
+                                                       Refusals::none,
+                                                       "",
+                                                       "OrphanList",
+                                                       "runs of another store that go on here"};
+inline constexpr Call<None, OrphanRequest, OrphanList> kStopOrphan{
+    "POST",          "/api/v1/orphans/{project}/{number}/stop",
+    Caller::user,    Refusals::unknown_or_full,
+    "OrphanRequest", "OrphanList",
+    "end such a run"};
+inline constexpr Call<None, OrphanRequest, RunView> kAdoptOrphan{
+    "POST",
+    "/api/v1/orphans/{project}/{number}/adopt",
+    Caller::user,
+    Refusals::unknown_or_full,
+    "OrphanRequest",
+    "RunView",
+    "make such a run one of this store"};
 inline constexpr Call<LogsQuery, None, LogPage> kLogs{
     "GET",
     "/api/v1/runs/{project}/{number}/logs",
@@ -220,9 +240,10 @@ inline constexpr Call<HeartbeatQuery, Heartbeat, HeartbeatAnswer> kHeartbeat{
     "HeartbeatAnswer",
     "an agent reports, and hears what to do"};
 
-inline constexpr std::array<const Route*, 22> kRoutes = {
-    &kHealth, &kOpenapi, &kVersion, &kMap,     &kSubmit,   &kPlan,     &kRuns,   &kRun,
-    &kStop,   &kResume,  &kHold,    &kRelease, &kPriority, &kLogs,     &kFlight, &kMetrics,
-    &kQueue,  &kHosts,   &kSetHost, &kLimits,  &kSetLimit, &kHeartbeat};
+inline constexpr std::array<const Route*, 25> kRoutes = {
+    &kHealth,  &kOpenapi,    &kVersion,     &kMap,      &kSubmit,  &kPlan,     &kRuns,
+    &kRun,     &kStop,       &kResume,      &kHold,     &kRelease, &kPriority, &kLogs,
+    &kFlight,  &kMetrics,    &kQueue,       &kHosts,    &kSetHost, &kLimits,   &kSetLimit,
+    &kOrphans, &kStopOrphan, &kAdoptOrphan, &kHeartbeat};
 
 }  // namespace lockstep::api

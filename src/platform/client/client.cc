@@ -282,6 +282,16 @@ Result<api::LimitList> Client::set_limit(const api::LimitRequest& request) {
   return change(api::kSetLimit, {}, request);
 }
 
+Result<api::OrphanList> Client::orphans() { return connection_->ask(api::kOrphans); }
+
+Result<api::OrphanList> Client::stop_orphan(const RunId& id, const api::OrphanRequest& request) {
+  return connection_->ask(api::kStopOrphan, words_of(id), {}, request);
+}
+
+Result<api::RunView> Client::adopt_orphan(const RunId& id, const api::OrphanRequest& request) {
+  return connection_->ask(api::kAdoptOrphan, words_of(id), {}, request);
+}
+
 Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {
   return connection_->ask(api::kLogs, words_of(id), query, {}, from_seconds(query.wait_seconds));
 }

@@ -66,6 +66,9 @@ class Client {
   Result<api::HostList> set_host(const api::HostRequest& request);
   Result<api::LimitList> limits();
   Result<api::LimitList> set_limit(const api::LimitRequest& request);
+  Result<api::OrphanList> orphans();
+  Result<api::OrphanList> stop_orphan(const RunId& id, const api::OrphanRequest& request);
+  Result<api::RunView> adopt_orphan(const RunId& id, const api::OrphanRequest& request);
   Result<api::LogPage> logs(const RunId& id, const api::LogsQuery& query);
   Result<api::FlightView> flight(const RunId& id, const api::FlightQuery& query);
   Result<api::SeriesList> metrics(const RunId& id, const api::MetricsQuery& query);

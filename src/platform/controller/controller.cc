@@ -9,6 +9,7 @@
 #include "comm/cost/costs.h"
 #include "map/query.h"
 #include "platform/core/step/ending.h"
+#include "platform/core/step/words.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -45,6 +46,7 @@ std::optional<RunId> run_of(const Node& row) { return row.id.attempt.run; }
 std::optional<RunId> run_of(const HostRow&) { return std::nullopt; }
 std::optional<RunId> run_of(const LimitRow&) { return std::nullopt; }
 std::optional<RunId> run_of(const StoreRow&) { return std::nullopt; }
+std::optional<RunId> run_of(const Orphan&) { return std::nullopt; }
 
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
@@ -53,6 +55,16 @@ void for_each_live_node(const State& state, Visit&& visit) {
     if (const Attempt* attempt = live_attempt(state, run))
       for (const Node* node : nodes_of(state, attempt->id))
         if (node->state != NodeState::released) visit(*attempt, *node);
+}
+
+// One goes on under the node's run's name, or on a device of the node's.
+bool meets_orphan(const State& state, const Node& node) {
+  return std::ranges::any_of(state.orphans, [&](const auto& entry) {
+    const Slice& slice = entry.second.slice;
+    return entry.first.id.attempt.run == node.id.attempt.run ||
+           (slice.host == node.host &&
+            std::ranges::find_first_of(slice.devices, node.devices) != slice.devices.end());
+  });
 }
 
 std::string costs_words(const Map& map) {
@@ -93,6 +105,8 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(check(setup.map));
   State state = TRY(setup.store.load());
   state.map = setup.map;
+  state.orphans.clear();
+  state.engine_was_heard = false;
   History history = TRY(setup.history.load());
   auto controller = std::unique_ptr<Controller>(
       new Controller(std::move(setup), std::move(state), std::move(history)));
@@ -106,11 +120,13 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
 // A new store, or an older copy that was put back, gets a generation of its own.
 Result<void> Controller::identify_store() {
   const std::int64_t missing = missing_in(state_.store, history_);
-  if (missing > 0)
-    LS_LOG(warning,
-           "the store is an older copy: {} runs and attempts were made since, of which it knows "
-           "nothing; what is made from now on gets other names",
-           missing);
+  if (missing > 0) {
+    older_copy_ = format(
+        "the store is an older copy: {} {} made since, of which it knows nothing; what is made "
+        "from now on gets other names",
+        missing, missing == 1 ? "run or attempt was" : "runs and attempts were");
+    LS_LOG(warning, "{}", older_copy_);
+  }
   if (missing > 0 || state_.store.generation.empty()) {
     const StoreRow named{setup_.history.new_generation(), 0};
     TRY(commit({named}));
@@ -149,21 +165,82 @@ Result<void> Controller::take_up() {
   const auto there = ask_engine();
   pause_ = std::clamp(pause_ * 2, kAskFirst, kAskMost);
   if (!there) return {};
+  TRY(see_orphans(*there));
+  state_.engine_was_heard = true;
   launch_what_is_missing(*there);
   ready_ = true;
   return listen_again();
 }
 
 // Between the commit of a placement and the start of its agents the daemon may have died: what is
-// allocated, not yet heard and not in the engine's list is launched now.
+// allocated, not yet heard and not in the engine's list is launched now. But not what an older copy
+// knows so, since it was launched long ago and has ended; nor where another store's run goes on.
 void Controller::launch_what_is_missing(const std::vector<Present>& there) {
   for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
     if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
+    if (attempt.generation != state_.store.generation || meets_orphan(state_, node)) return;
     if (launching_.contains(node.id)) return;  // placed since, when an agent was heard
     if (std::ranges::find(there, name_of(state_, node.id), &Present::node) != there.end()) return;
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });
+}
+
+// --- What the store does not know ---
+
+Result<void> Controller::see_orphans(const std::vector<Present>& there) {
+  stranger_called_ = false;
+  OrphansSeen seen;
+  bool changed = false;
+  for (const Present& present : there) {
+    if (knows(state_, present.node)) continue;
+    const auto known = state_.orphans.find(present.node);
+    seen.orphans.push_back(known == state_.orphans.end() ? orphan_of(present) : known->second);
+    changed =
+        changed || known == state_.orphans.end() || known->second.has_agent != present.has_agent;
+    seen.orphans.back().has_agent = present.has_agent;
+  }
+  if (!changed && seen.orphans.size() == state_.orphans.size()) return {};
+  const std::size_t before = state_.orphans.size();
+  TRY(handle(seen));
+  if (state_.orphans.size() != before) log_orphans();
+  return {};
+}
+
+// By what it was launched with. What was launched before there were records takes its whole host.
+Orphan Controller::orphan_of(const Present& present) const {
+  Orphan orphan{.id = present.node, .has_agent = present.has_agent, .made = {}, .slice = {}};
+  const auto launch = setup_.engine.launch_of(present.node);
+  if (!launch) {
+    LS_LOG(warning, "what {} is, which another store has started here, is not known: {}",
+           text(present.node), launch.error().message);
+    return orphan;
+  }
+  orphan.made = launch->attempt;
+  const auto index = static_cast<std::size_t>(present.node.id.index);
+  if (launch->attempt && index < launch->attempt->slices.size()) {
+    orphan.slice = launch->attempt->slices[index];
+    orphan.ends = launch->attempt->created + launch->time_left;
+    return orphan;
+  }
+  orphan.slice.host = launch->host;
+  if (const Host* host = find_host(state_.map, launch->host))
+    for (int device = 0; std::cmp_less(device, device_count(*host)); ++device)
+      orphan.slice.devices.push_back(device);
+  orphan.ends = setup_.clock.now() + launch->time_left;
+  return orphan;
+}
+
+std::vector<std::string> Controller::notices() const {
+  auto lines = words_on_orphans(state_);
+  if (!older_copy_.empty()) lines.insert(lines.begin(), older_copy_);
+  return lines;
+}
+
+void Controller::log_orphans() const {
+  const auto words = words_on_orphans(state_);
+  for (const std::string& line : words) LS_LOG(warning, "{}", line);
+  if (words.empty()) LS_LOG(info, "no run of another store goes on here any more");
 }
 
 Result<void> Controller::check_ready() const {
@@ -209,6 +286,9 @@ Result<void> Controller::resume(const RunId& run) {
 Result<void> Controller::change(const Event& event) {
   TRY(check_ready());
   TRY(handle(event));
+  if (const auto* stop = std::get_if<StopOrphan>(&event))
+    LS_LOG(info, "{} has {} end, a run of another store", stop->by.empty() ? "a user" : stop->by,
+           text(stop->run));
   return {};
 }
 
@@ -220,7 +300,10 @@ Result<Command> Controller::report(const NodeReport& report) {
   NodeReport heard = report;
   heard.listening_since = listening_since_;
   TRY(handle(heard));
-  return command_for(state_, {report.generation, report.node});
+  const NodeName name{report.generation, report.node};
+  const Command command = command_for(state_, name);
+  if (command.orphaned && !state_.orphans.contains(name)) stranger_called_ = true;
+  return command;
 }
 
 void Controller::tick() {
@@ -341,15 +424,17 @@ Result<void> Controller::launch(const Node& node) {
   return setup_.engine.launch(launch_of(node));
 }
 
-void Controller::carry_out(const KillNode& effect) {
-  const auto killed = setup_.engine.kill(name_of(state_, effect.node));
+void Controller::carry_out(const KillNode& effect) { kill(name_of(state_, effect.node)); }
+void Controller::carry_out(const KillOrphan& effect) { kill(effect.node); }
+
+void Controller::kill(const NodeName& node) {
+  const auto killed = setup_.engine.kill(node);
   if (killed) {
     complaints_.over(kKill);
     return;
   }
   // Not repeated here: step() asks again every few seconds for as long as the node is there.
-  const auto words =
-      format("ending {} by force failed: {}", text(effect.node), killed.error().message);
+  const auto words = format("ending {} by force failed: {}", text(node.id), killed.error().message);
   if (complaints_.due(kKill, words)) LS_LOG(warning, "{}", words);
 }
 
@@ -379,9 +464,10 @@ void Controller::look() {
   for_each_live_node(state_, [&](const Attempt&, const Node& node) {
     if (!launching_.contains(node.id)) awaited.push_back(node.id);
   });
-  if (awaited.empty()) return;
+  if (awaited.empty() && state_.orphans.empty() && !stranger_called_) return;
   const auto there = ask_engine();
   if (!there) return;
+  (void)see_orphans(*there);  // what could not be stored comes again
   for (const NodeId& node : awaited) {
     const auto found = std::ranges::find(*there, name_of(state_, node), &Present::node);
     if (found == there->end())
@@ -398,6 +484,7 @@ Launch Controller::launch_of(const Node& node) const {
   Launch launch;
   launch.node = text(node.id);
   launch.generation = name.generation;
+  launch.attempt = record_of(state_, node.id.attempt);
   launch.host = node.host;
   launch.address = host ? address_of(*host) : node.host;
   const auto all = host ? devices(*host) : std::vector<const Device*>{};

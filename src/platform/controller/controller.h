@@ -71,7 +71,7 @@ class Controller {
   // out or was cancelled.
   Result<void> resume(const RunId& run);
   // What users and operators change of what waits: HoldRun, ReleaseRun, SetPriority, SetHost,
-  // SetLimit, SetWeight.
+  // SetLimit, SetWeight; and StopOrphan, AdoptOrphan.
   Result<void> change(const Event& event);
   // What would become of the run if it were submitted now. Nothing changes.
   Result<Prospect> plan(const RunSpec& spec, const Origin& origin) const;
@@ -93,6 +93,8 @@ class Controller {
   bool is_ready() const { return ready_; }
   // What goes wrong just now, a line each, for operators.
   std::vector<std::string> troubles() const { return complaints_.current(); }
+  // What operators should know and may want to do something about, a line each.
+  std::vector<std::string> notices() const;
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 
   // Where the run's checkpoints are: its own wish, or a folder below the daemon's.
@@ -106,6 +108,9 @@ class Controller {
   bool time_to_ask() const;
   Result<void> take_up();
   void launch_what_is_missing(const std::vector<Present>& there);
+  Result<void> see_orphans(const std::vector<Present>& there);
+  Orphan orphan_of(const Present& present) const;
+  void log_orphans() const;
   Result<void> listen_again();
   Result<void> check_ready() const;
   Result<std::vector<Change>> handle(const Event& event);
@@ -115,6 +120,8 @@ class Controller {
   void probe_store();
   void carry_out(const LaunchNode& effect);
   void carry_out(const KillNode& effect);
+  void carry_out(const KillOrphan& effect);
+  void kill(const NodeName& node);
   Result<void> launch(const Node& node);
   bool time_to_look() const;
   void look();
@@ -126,18 +133,20 @@ class Controller {
   State state_;
   History history_;
   bool history_kept_ = false;  // as it is now
+  std::string older_copy_;     // that the store is one; empty: it is not
   Queue queue_;                // of that state
   std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
   std::vector<Watcher> watchers_;
-  std::deque<Effect> effects_;   // committed, not yet carried out
-  std::set<NodeId> launching_;   // committed, their launch not yet tried: not gone if not listed
-  bool ready_ = false;           // the engine has said what is there
-  Duration pause_{};             // between two questions to it, until then
-  std::optional<Time> ticked_;   // the last tick
-  Time listening_since_{};       // without a break
-  std::optional<Time> looked_;   // when the engine was last asked
-  bool unheard_ = false;         // a commit failed since the last tick, maybe that of a report
-  std::optional<Time> refused_;  // when the store last took no change; none: it takes them
+  std::deque<Effect> effects_;    // committed, not yet carried out
+  std::set<NodeId> launching_;    // committed, their launch not yet tried: not gone if not listed
+  bool ready_ = false;            // the engine has said what is there
+  Duration pause_{};              // between two questions to it, until then
+  std::optional<Time> ticked_;    // the last tick
+  Time listening_since_{};        // without a break
+  std::optional<Time> looked_;    // when the engine was last asked
+  bool stranger_called_ = false;  // since then, the agent of an orphan that it has not listed
+  bool unheard_ = false;          // a commit failed since the last tick, maybe that of a report
+  std::optional<Time> refused_;   // when the store last took no change; none: it takes them
   Complaints complaints_;
 };
 

@@ -18,6 +18,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class SetClock : public Clock {
  public:
@@ -34,20 +35,25 @@ class FakeEngine : public Engine {
     if (refuse_launch) return Error{Code::unavailable, "no more processes"};
     const NodeId node = parse_node_id(launch.node).value();
     launches.push_back(launch);
-    there.insert(node);
+    there.insert({launch.generation, node});
     return {};
   }
   Result<void> kill(const NodeName& node) override {
     kills.push_back(node.id);
-    if (!lose_kills) there.erase(node.id);
+    if (!lose_kills) there.erase(node);
     return {};
+  }
+  Result<Launch> launch_of(const NodeName& node) override {
+    for (const Launch& launch : launches)
+      if (launch.generation == node.generation && launch.node == text(node.id)) return launch;
+    return Error{Code::not_found, "there is no launch file"};
   }
   Result<std::vector<Present>> list() override {
     ++looks;
     if (while_listing) while_listing();
     if (refuse_list) return Error{Code::unavailable, "cannot look"};
     std::vector<Present> present;
-    for (const NodeId& node : there) present.push_back({{"", node}, !agentless.contains(node)});
+    for (const NodeName& node : there) present.push_back({node, !agentless.contains(node.id)});
     return present;
   }
 
@@ -58,7 +64,7 @@ class FakeEngine : public Engine {
   int looks = 0;
   SetClock& clock;
   Duration launch_time{};
-  std::set<NodeId> there;
+  std::set<NodeName> there;
   std::set<NodeId> agentless;
   std::vector<Launch> launches;
   std::vector<NodeId> kills;
@@ -264,6 +270,67 @@ TEST_F(StoresTest, AnOlderCopyGoesOnUnderAnotherGenerationWithWhatItKnows) {
   EXPECT_EQ(controller_->state().store.generation, std::string(16, 'b'));
 }
 
+TEST_F(StoresTest, ARunOfAnotherStoreGoesOnAndHoldsItsDevices) {
+  ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
+  const NodeName orphan{std::string(16, 'a'), {{{"demo", 1}, 1}, 0}};
+  MemoryStore empty;
+  restart_on(empty);
+  ASSERT_TRUE(controller_->state().orphans.contains(orphan));
+  EXPECT_EQ(controller_->state().orphans.at(orphan).slice, (Slice{"a", {0, 1}}));
+  EXPECT_THAT(
+      controller_->notices(),
+      ElementsAre(HasSubstr("a run of another store goes on here: demo/1 (2 devices on a)")));
+  const RunId next = controller_->submit(spec_of(1, 2), {}).value();
+  EXPECT_EQ(engine_.launches.back().host, "b");
+  tick(std::chrono::minutes(10));
+  tick();
+  EXPECT_THAT(engine_.kills, Not(Contains(orphan.id)));
+  EXPECT_EQ(text(next), "demo/2");
+}
+
+TEST_F(StoresTest, AnOrphanEndsWhenAnOperatorWantsItAndIsSeenToGo) {
+  ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
+  MemoryStore empty;
+  restart_on(empty);
+  ASSERT_TRUE(controller_->change(StopOrphan{{"demo", 1}, "root"}));
+  NodeReport stopping = word({{{"demo", 1}, 1}, 0}, NodeState::running);
+  stopping.generation = std::string(16, 'a');
+  EXPECT_EQ(report(stopping).kind, CommandKind::stop);
+  for (int i = 0; i < 30; ++i) tick();
+  EXPECT_THAT(engine_.kills, Contains(stopping.node));
+  EXPECT_TRUE(controller_->state().orphans.empty());
+  EXPECT_TRUE(controller_->notices().empty());
+}
+
+TEST_F(StoresTest, AnOrphanIsAdoptedByWhatItWasLaunchedWith) {
+  auto spec = spec_of(2, 1);
+  spec.env = {{"A", "b"}};
+  ASSERT_TRUE(controller_->submit(spec, {"ann", "", false}));
+  MemoryStore empty;
+  restart_on(empty);
+  const std::size_t launches = engine_.launches.size();
+  ASSERT_TRUE(controller_->change(AdoptOrphan{{"demo", 1}, "root"}));
+  EXPECT_EQ(run({"demo", 1}).spec, spec);
+  EXPECT_EQ(run({"demo", 1}).origin.user, "ann");
+  EXPECT_EQ(controller_->checkpoint_folder(run({"demo", 1})),
+            home_ / "runs" / std::string(16, 'a') / "demo/1/checkpoints");
+  restart_on(empty);
+  EXPECT_EQ(engine_.launches.size(), launches) << "it goes on after a restart, too";
+  EXPECT_TRUE(controller_->state().orphans.empty());
+}
+
+TEST_F(StoresTest, AnAgentThatCallsBeforeItWasListedIsLookedFor) {
+  MemoryStore empty;
+  restart_on(empty);
+  const NodeName late{std::string(16, 'a'), {{{"demo", 1}, 1}, 0}};
+  NodeReport call = word(late.id, NodeState::running);
+  call.generation = late.generation;
+  engine_.there.insert(late);
+  report(call);
+  tick();
+  EXPECT_TRUE(controller_->state().orphans.contains(late));
+}
+
 TEST_F(StoresTest, AnAgentOfAnotherStoreNeverBecomesARunOfThisOne) {
   const RunId id = controller_->submit(spec_of(1, 1), {}).value();
   NodeReport stale = word(nodes(id)[0], NodeState::ready);
@@ -312,7 +379,7 @@ class LifeTest : public ControllerTest, public ::testing::WithParamInterface<int
     for (const NodeId& node : nodes(id)) {
       EXPECT_EQ(controller_->report(word(node, NodeState::running)).value().kind,
                 CommandKind::leave);
-      engine_.there.erase(node);
+      engine_.there.erase({"", node});
       point();
     }
     tick();
@@ -358,7 +425,7 @@ TEST_F(ControllerTest, WhatWasPlacedButNotLaunchedIsLaunchedAfterARestart) {
   engine_.refuse_list = false;
   // As if the daemon had died after its commit, before the second launch.
   engine_.launches.pop_back();
-  engine_.there.erase(nodes(id)[1]);
+  engine_.there.erase({"", nodes(id)[1]});
   restart();
   ASSERT_EQ(engine_.launches.size(), 2u);
   EXPECT_EQ(engine_.launches[1].node, "demo/1.1/1");
@@ -506,7 +573,7 @@ TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
 TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNothing) {
   const RunId id = controller_->submit(spec_of(2, 1), {}).value();
   report(with_rank(nodes(id)[0], RankState::running));
-  engine_.there.erase(nodes(id)[1]);  // as if the daemon had died before its launch
+  engine_.there.erase({"", nodes(id)[1]});  // as if the daemon had died before its launch
   engine_.launches.pop_back();
   engine_.refuse_list = true;
   restart();
@@ -675,8 +742,10 @@ TEST_F(ControllerTest, WatchersHearOfEachChange) {
   EXPECT_THAT(versions, ElementsAre(1, 2));
 }
 
-TEST_F(ControllerTest, AgentsOfUnknownNodesAreSentAway) {
-  EXPECT_EQ(report(word({{{"demo", 9}, 1}, 0}, NodeState::ready)).kind, CommandKind::leave);
+TEST_F(ControllerTest, AgentsOfUnknownNodesGoOn) {
+  const Command command = report(word({{{"demo", 9}, 1}, 0}, NodeState::ready));
+  EXPECT_EQ(command.kind, CommandKind::none);
+  EXPECT_TRUE(command.orphaned);
 }
 
 TEST_F(ControllerTest, UnknownRunsCannotBeStopped) {

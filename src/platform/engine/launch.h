@@ -3,11 +3,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
 #include "platform/core/model/ids.h"
+#include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
 #include "text/record.h"
 
@@ -16,8 +18,10 @@ namespace lockstep {
 struct Launch {
   std::string node;        // demo/42.2/0
   std::string generation;  // of its attempt: LOCKSTEP_STORE
-  std::string host;        // the map's host id: LOCKSTEP_HOST_ID
-  std::string address;     // where other nodes reach this host
+  // By which another store may adopt it; absent: launched by a Lockstep that had none.
+  std::optional<AttemptRecord> attempt;
+  std::string host;     // the map's host id: LOCKSTEP_HOST_ID
+  std::string address;  // where other nodes reach this host
   std::vector<int>
       devices;        // their numbers on the machine, as CUDA_VISIBLE_DEVICES counts; one rank each
   bool gpus = false;  // the devices are GPUs: set CUDA_VISIBLE_DEVICES
@@ -45,6 +49,7 @@ struct Launch {
     return record<Launch>(
         required(field("node", &Launch::node, "project/number.epoch/index")),
         field("generation", &Launch::generation, "of the store that made its attempt"),
+        field("attempt", &Launch::attempt, "what another store needs to adopt it"),
         required(field("host", &Launch::host, "host id in the map")),
         field("address", &Launch::address, "where other nodes reach it"),
         field("devices", &Launch::devices, "device numbers on the machine"),

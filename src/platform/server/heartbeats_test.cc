@@ -120,6 +120,37 @@ TEST_F(ServerTest, WhatHappenedToItsRanksIsAmongARunsEvents) {
   EXPECT_EQ(events[1]["what"], "ranks 0 and 1 go on");
 }
 
+TEST_F(ServerTest, AnAgentOfAnotherStoreGoesOnAndKeepsItsItems) {
+  submit();
+  const std::string other(16, 'a');
+  const Json body = {{"node", text(kNodeId)},   {"state", "ready"},
+                     {"address", "10.0.0.1"},   {"master_port", 1000},
+                     {"rendezvous_port", 1001}, {"items", {log(7, 0, "x")}}};
+  const HttpResponse response = call({.method = "POST",
+                                      .target = heartbeat_target() + "?generation=" + other,
+                                      .headers = {{"Content-Type", "application/json"}},
+                                      .body = dump_json(body)},
+                                     "Bearer " + keys_->agent_token({other, kNodeId.attempt}));
+  ASSERT_EQ(response.status, 200) << response.body;
+  const Json answer = parse_json(response.body).value();
+  EXPECT_EQ(answer["orphaned"], true);
+  EXPECT_EQ(answer["command"], "none");
+  EXPECT_EQ(answer["acknowledged"], 0);
+  EXPECT_TRUE(lines(get("/api/v1/runs/demo/1/logs")).empty());
+  EXPECT_EQ(get("/api/v1/runs/demo/1")["attempts"][0]["nodes"][0]["state"], "allocated");
+}
+
+TEST_F(ServerTest, ATokenIsOfOneGeneration) {
+  submit();
+  const HttpResponse response =
+      call({.method = "POST",
+            .target = heartbeat_target() + "?generation=" + std::string(16, 'a'),
+            .headers = {{"Content-Type", "application/json"}},
+            .body = "{}"},
+           "Bearer " + keys_->agent_token({"", kNodeId.attempt}));
+  EXPECT_EQ(response.status, 401);
+}
+
 TEST_F(ServerTest, AnAgentWaitsForACommandThatItDoesNotActOn) {
   submit();
   heartbeat("ready");

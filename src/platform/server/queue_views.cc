@@ -38,6 +38,17 @@ api::HolderView holder_view(const Holds& holds) {
   return view;
 }
 
+// Of an orphan.
+api::HolderView holder_view(const Holding& holding) {
+  api::HolderView view;
+  view.run = text(holding.run);
+  for (const Slice& slice : holding.slices) view.hosts.push_back(slice.host);
+  view.devices = static_cast<int>(holding.slices.front().devices.size());
+  view.since = holding.started;
+  view.expected_end = holding.expected_end;
+  return view;
+}
+
 api::WaitingView waiting_view(const Run& run) {
   return {.run = text(run.id),
           .name = run.spec.name,
@@ -92,7 +103,38 @@ std::map<std::string, std::vector<Share>> shares_by_host(const State& state) {
     for (const Slice& slice : holds.attempt->moves_to)
       shares[slice.host].push_back({holds.run->id, static_cast<int>(slice.devices.size())});
   }
+  for (const auto& [name, orphan] : state.orphans)
+    shares[orphan.slice.host].push_back(
+        {holder_of_orphan(name.id.attempt.run), static_cast<int>(orphan.slice.devices.size())});
   return shares;
+}
+
+std::string_view state_of(const std::vector<const Orphan*>& nodes) {
+  const auto any = [&](auto is_so) { return std::ranges::any_of(nodes, is_so); };
+  if (any([](const Orphan* node) { return node->stopping.has_value(); })) return "stopping";
+  if (any([](const Orphan* node) { return !node->has_agent; })) return "lost";
+  return any([](const Orphan* node) { return !node->ended; }) ? "running" : "ended";
+}
+
+// All nodes of one attempt.
+api::OrphanView orphan_view(const AttemptName& name, const std::vector<const Orphan*>& nodes) {
+  api::OrphanView view;
+  view.run = text(name.id.run);
+  view.attempt = name.id.epoch;
+  view.generation = name.generation;
+  view.state = state_of(nodes);
+  view.adoptable = true;
+  for (const Orphan* node : nodes) {
+    if (!node->slice.host.empty()) view.hosts.push_back(node->slice.host);
+    view.devices += static_cast<int>(node->slice.devices.size());
+    view.adoptable = view.adoptable && node->made && !node->stopping;
+    if (!node->slice.host.empty()) view.ends = std::max(view.ends.value_or(node->ends), node->ends);
+    if (!node->made) continue;
+    view.name = node->made->spec.name;
+    view.user = node->made->origin.user;
+    view.command = node->made->spec.command;
+  }
+  return view;
 }
 
 }  // namespace
@@ -104,6 +146,8 @@ api::QueueView queue_view(const State& state, const Queue& queue, int limit, Tim
     view.waiting.push_back(waiting_view(state.runs.at(waiting.run), waiting));
   for (const Run* run : kept_back(state, queue)) view.waiting.push_back(waiting_view(*run));
   for (const Holds& holds : who_holds(state)) view.holding.push_back(holder_view(holds));
+  for (const auto& [holder, holding] : holdings_of(state.orphans))
+    view.holding.push_back(holder_view(holding));
   std::ranges::stable_sort(view.holding, {}, &api::HolderView::expected_end);
   const auto cut = [&](auto& list) {
     const auto most = std::min(list.size(), static_cast<std::size_t>(limit));
@@ -149,6 +193,15 @@ api::HostList host_list(const State& state) {
       view.events = row->second.audit;
     }
   }
+  return list;
+}
+
+api::OrphanList orphan_list(const State& state) {
+  std::map<AttemptName, std::vector<const Orphan*>> attempts;
+  for (const auto& [name, orphan] : state.orphans) attempts[name.attempt()].push_back(&orphan);
+  api::OrphanList list;
+  for (const auto& [name, nodes] : attempts) list.orphans.push_back(orphan_view(name, nodes));
+  std::ranges::stable_sort(list.orphans, {}, &api::OrphanView::run);
   return list;
 }
 

@@ -55,6 +55,9 @@ Handlers::Handler Handlers::of(const api::Route& route) {
       {&api::kSetHost, &H::handle<api::kSetHost, &H::set_host>},
       {&api::kLimits, &H::handle<api::kLimits, &H::limits>},
       {&api::kSetLimit, &H::handle<api::kSetLimit, &H::set_limit>},
+      {&api::kOrphans, &H::handle<api::kOrphans, &H::orphans>},
+      {&api::kStopOrphan, &H::handle<api::kStopOrphan, &H::stop_orphan>},
+      {&api::kAdoptOrphan, &H::handle<api::kAdoptOrphan, &H::adopt_orphan>},
       {&api::kLogs, &H::handle<api::kLogs, &H::logs>},
       {&api::kFlight, &H::handle<api::kFlight, &H::flight>},
       {&api::kMetrics, &H::handle<api::kMetrics, &H::metrics>},
@@ -110,7 +113,8 @@ Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
   return api::Version{.version = setup_.version,
                       .home = setup_.home.folder.string(),
                       .pid = ::getpid(),
-                      .troubles = troubles()};
+                      .troubles = troubles(),
+                      .notices = setup_.controller.notices()};
 }
 
 Result<Map> Handlers::map(const Ask<api::kMap>&) { return state().map; }
@@ -153,6 +157,7 @@ Result<api::RunView> Handlers::priority(const Ask<api::kPriority>& ask) {
 Result<api::QueueView> Handlers::queue(const Ask<api::kQueue>& ask) {
   auto view = queue_view(state(), setup_.controller.queue(), ask.query.limit, setup_.clock.now());
   view.troubles = troubles();
+  view.notices = setup_.controller.notices();
   return view;
 }
 
@@ -180,6 +185,21 @@ Result<api::LimitList> Handlers::set_limit(const Ask<api::kSetLimit>& ask) {
   return limit_list(state());
 }
 
+Result<api::OrphanList> Handlers::orphans(const Ask<api::kOrphans>&) {
+  return orphan_list(state());
+}
+
+Result<api::OrphanList> Handlers::stop_orphan(const Ask<api::kStopOrphan>& ask) {
+  TRY(setup_.controller.change(StopOrphan{TRY(run_of(ask.words)), ask.request.by}));
+  return orphan_list(state());
+}
+
+Result<api::RunView> Handlers::adopt_orphan(const Ask<api::kAdoptOrphan>& ask) {
+  const RunId id = TRY(run_of(ask.words));
+  TRY(setup_.controller.change(AdoptOrphan{id, ask.request.by}));
+  return view(id);
+}
+
 // Newest first.
 std::vector<const Run*> Handlers::find_runs(const api::RunsQuery& query) const {
   std::vector<const Run*> found;
@@ -203,6 +223,7 @@ Result<api::RunList> Handlers::runs(const Ask<api::kRuns>& ask) {
   for (const Run* run : found)
     list.runs.push_back(run_view(state(), *run, std::move(said.at(run->id)),
                                  setup_.controller.checkpoint_folder(*run), setup_.clock.now()));
+  list.notices = setup_.controller.notices();
   return list;
 }
 
@@ -315,11 +336,11 @@ Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
   return {};
 }
 
-// Up to which sequence the node's items are durable. Those of a node that nobody knows (the
-// store was replaced) belong to no run: they are dropped, so that its agent can leave.
+// Up to which sequence the node's items are durable. Those of an orphan belong to no run: its agent
+// keeps them.
 Result<std::int64_t> Handlers::keep_items(const NodeName& node, const api::Heartbeat& heartbeat) {
   const std::vector<Item>& items = heartbeat.items;
-  if (!knows(state(), node)) return items.empty() ? 0 : items.back().sequence;
+  if (!knows(state(), node)) return 0;
   const std::int64_t stored = TRY(setup_.insight.ingest(node.id, items));
   if (!items.empty()) waiting_.wake(node.id.attempt.run);
   return stored;

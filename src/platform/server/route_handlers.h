@@ -48,6 +48,9 @@ class Handlers {
   Result<api::HostList> set_host(const Ask<api::kSetHost>& ask);
   Result<api::LimitList> limits(const Ask<api::kLimits>& ask);
   Result<api::LimitList> set_limit(const Ask<api::kSetLimit>& ask);
+  Result<api::OrphanList> orphans(const Ask<api::kOrphans>& ask);
+  Result<api::OrphanList> stop_orphan(const Ask<api::kStopOrphan>& ask);
+  Result<api::RunView> adopt_orphan(const Ask<api::kAdoptOrphan>& ask);
   Result<api::SeriesList> metrics(const Ask<api::kMetrics>& ask);
   Result<void> run(const Ask<api::kRun>& ask, const Reply<api::RunView>& reply);
   Result<void> logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage>& reply);

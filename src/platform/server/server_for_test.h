@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,13 +39,20 @@ class FakeEngine : public Engine {
     std::erase(there, node.id);
     return {};
   }
+  Result<Launch> launch_of(const NodeName& node) override {
+    const auto found = launches.find(node);
+    if (found == launches.end()) return Error{Code::not_found, "it has no launch file"};
+    return found->second;
+  }
   Result<std::vector<Present>> list() override {
     std::vector<Present> present;
     for (const NodeId& node : there) present.push_back({{"", node}});
+    for (const auto& [orphan, launch] : launches) present.push_back({orphan});
     return present;
   }
 
   std::vector<NodeId> there;
+  std::map<NodeName, Launch> launches;  // of orphans that are there
 };
 
 inline Map one_host() {

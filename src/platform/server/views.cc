@@ -208,7 +208,8 @@ api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t ackno
           .master_address = command.master_address,
           .master_port = command.master_port,
           .rendezvous = command.rendezvous,
-          .grace_seconds = in_seconds(command.grace)};
+          .grace_seconds = in_seconds(command.grace),
+          .orphaned = command.orphaned};
 }
 
 }  // namespace lockstep

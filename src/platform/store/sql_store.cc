@@ -94,6 +94,8 @@ Result<void> put(Database& db, const StoreRow& store) {
       store.generation, store.minted);
 }
 
+Result<void> put(Database&, const Orphan&) { return {}; }  // is seen anew by each daemon
+
 Result<void> put(Database& db, const Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "

@@ -29,6 +29,13 @@ Command draining(const Nodes& nodes) {
   return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = kGrace};
 }
 
+// One that the engine has not listed yet is an orphan, too.
+Command for_orphan(const State& state, const NodeName& name) {
+  const auto orphan = state.orphans.find(name);
+  const bool stops = orphan != state.orphans.end() && orphan->second.stopping;
+  return {.kind = stops ? CommandKind::stop : CommandKind::none, .grace = kGrace, .orphaned = true};
+}
+
 }  // namespace
 
 std::string_view text(CommandKind kind) { return name_of(kind); }
@@ -43,7 +50,7 @@ bool accounted(const Node& node) {
 
 Command command_for(const State& state, const NodeName& name) {
   Command leave{.kind = CommandKind::leave, .grace = kGrace};
-  if (!knows(state, name)) return leave;
+  if (!knows(state, name)) return for_orphan(state, name);
   const NodeId& id = name.id;
   const auto node = state.nodes.find(id);
   const Attempt* attempt = live_attempt(state, id.attempt.run);

@@ -32,6 +32,9 @@ struct Command {
   int master_port = 0;
   std::string rendezvous{};  // host:port
   Duration grace{};
+  // The store does not know the node. It goes on as if no daemon were there: keeps what it
+  // collects, minds its time itself, and calls seldom.
+  bool orphaned = false;
 
   bool operator==(const Command&) const = default;
 };

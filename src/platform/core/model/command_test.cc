@@ -81,10 +81,15 @@ TEST_F(CommandTest, ANodeWithoutRanksIsAccountedForOnceItObeys) {
   EXPECT_EQ(command(1).kind, CommandKind::leave);
 }
 
+TEST_F(CommandTest, NothingForWhatTheStoreDoesNotKnow) {
+  for (const NodeName& node : {NodeName{"", {{kRun, 3}, 0}}, NodeName{"", {{{"other", 1}, 1}, 0}},
+                               NodeName{std::string(16, 'a'), {kAttempt, 0}}}) {
+    EXPECT_EQ(command_for(state_, node).kind, CommandKind::none) << text(node);
+    EXPECT_TRUE(command_for(state_, node).orphaned) << text(node);
+  }
+}
+
 TEST_F(CommandTest, LeaveForWhatIsFenced) {
-  EXPECT_EQ(command_for(state_, {"", {{kRun, 1}, 0}}).kind, CommandKind::leave);
-  EXPECT_EQ(command_for(state_, {"", {{kRun, 3}, 0}}).kind, CommandKind::leave);
-  EXPECT_EQ(command_for(state_, {"", {{{"other", 1}, 1}, 0}}).kind, CommandKind::leave);
   node(0).state = NodeState::lost;
   EXPECT_EQ(command(0).kind, CommandKind::leave);
   attempt().state = AttemptState::ended;

@@ -8,6 +8,7 @@
 
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/operation.h"
+#include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
 
 namespace lockstep {
@@ -87,6 +88,19 @@ struct NodeGone {
 struct AgentGone {
   NodeId node;
 };
+// The engine lists these nodes, which the store does not know, and no others.
+struct OrphansSeen {
+  std::vector<Orphan> orphans;
+};
+// An operator has the orphans of this run end, or makes it a run of this store.
+struct StopOrphan {
+  RunId run;
+  std::string by;
+};
+struct AdoptOrphan {
+  RunId run;
+  std::string by;
+};
 // Time passes: time-outs, silent agents, waiting runs.
 struct Tick {
   Time listening_since{};  // agents could be heard from then on, without a break
@@ -95,9 +109,9 @@ struct Tick {
 // counts as silent.
 struct DaemonStarted {};
 
-using Event =
-    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit,
-                 SetWeight, NodeReport, LaunchFailed, NodeGone, AgentGone, Tick, DaemonStarted>;
+using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
+                           SetLimit, SetWeight, NodeReport, LaunchFailed, NodeGone, AgentGone,
+                           OrphansSeen, StopOrphan, AdoptOrphan, Tick, DaemonStarted>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {
@@ -110,6 +124,12 @@ struct KillNode {
   bool operator==(const KillNode&) const = default;
 };
 
-using Effect = std::variant<LaunchNode, KillNode>;
+// The same to an orphan.
+struct KillOrphan {
+  NodeName node;
+  bool operator==(const KillOrphan&) const = default;
+};
+
+using Effect = std::variant<LaunchNode, KillNode, KillOrphan>;
 
 }  // namespace lockstep

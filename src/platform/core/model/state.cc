@@ -22,6 +22,12 @@ void put(State& state, const Node& node) { state.nodes.insert_or_assign(node.id,
 void put(State& state, const HostRow& host) { state.hosts.insert_or_assign(host.id, host); }
 void put(State& state, const LimitRow& limit) { state.limits.insert_or_assign(limit.id, limit); }
 void put(State& state, const StoreRow& store) { state.store = store; }
+void put(State& state, const Orphan& orphan) {
+  if (orphan.gone)
+    state.orphans.erase(orphan.id);
+  else
+    state.orphans.insert_or_assign(orphan.id, orphan);
+}
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();
@@ -62,6 +68,34 @@ NodeName name_of(const State& state, const NodeId& node) {
 bool knows(const State& state, const NodeName& node) {
   return state.nodes.contains(node.id) && name_of(state, node.id) == node;
 }
+
+AttemptRecord record_of(const State& state, const AttemptId& id) {
+  const Run& run = state.runs.at(id.run);
+  AttemptRecord made{.spec = run.spec,
+                     .origin = run.origin,
+                     .run_generation = run.generation,
+                     .submitted = run.submitted,
+                     .queued = run.queued,
+                     .created = state.attempts.at(id).created,
+                     .charged = run.charged,
+                     .slices = {},
+                     .user_exits = run.user_exits,
+                     .losses = run.losses,
+                     .moves = run.moves,
+                     .share = run.share,
+                     .priority = run.priority};
+  for (const Node* node : nodes_of(state, id)) made.slices.push_back({node->host, node->devices});
+  return made;
+}
+
+std::vector<const Orphan*> orphans_of(const State& state, const RunId& run) {
+  std::vector<const Orphan*> found;
+  for (const auto& [name, orphan] : state.orphans)
+    if (name.id.attempt.run == run) found.push_back(&orphan);
+  return found;
+}
+
+RunId holder_of_orphan(const RunId& run) { return {"orphan " + run.project, run.number}; }
 
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt) {
   std::vector<const Node*> nodes;

@@ -11,6 +11,7 @@
 #include "map/map.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/operation.h"
+#include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
 
 namespace lockstep {
@@ -25,7 +26,7 @@ struct StoreRow {
 };
 
 // A row as it is after the change; the store writes it, apply() puts it into a State.
-using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow>;
+using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan>;
 
 // What runs of a project have had and may still take, in device-seconds.
 struct Usage {
@@ -38,15 +39,17 @@ std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  Map map;  // neither it nor `numbers` is a row
+  Map map;  // neither it, nor `numbers`, nor `engine_was_heard` is a row
   // By project, the highest number that a run was ever given here, also by stores that are gone.
   std::map<std::string, std::int64_t> numbers;
+  bool engine_was_heard = true;  // until it has said what is there, no run starts
   StoreRow store;
   std::map<RunId, Run> runs;
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
   std::map<std::string, HostRow> hosts;  // those that something was ever set for
   std::map<LimitId, LimitRow> limits;
+  std::map<NodeName, Orphan> orphans;  // not stored: a daemon sees them by what its engine lists
   // Kept by apply():
   std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
   std::map<std::string, RunId> requests;  // by the ids under which they were submitted
@@ -63,6 +66,12 @@ AttemptName name_of(const Attempt& attempt);
 NodeName name_of(const State& state, const NodeId& node);
 // Whether the state has the node, by its whole name.
 bool knows(const State& state, const NodeName& node);
+
+// What its nodes carry with them.
+AttemptRecord record_of(const State& state, const AttemptId& attempt);
+
+// Those of this run, by name; usually none.
+std::vector<const Orphan*> orphans_of(const State& state, const RunId& run);
 
 // The nodes of one attempt, in order.
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt);

@@ -45,6 +45,17 @@ Result<const Run*> Draft::known_run(const RunId& id) const {
   return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
 }
 
+std::vector<const Orphan*> Draft::orphans_of(const RunId& run) const {
+  std::vector<const Orphan*> found;
+  const auto add = [&](const Orphan* orphan) {
+    if (orphan && !orphan->gone && orphan->id.id.attempt.run == run) found.push_back(orphan);
+  };
+  for (const auto& [name, orphan] : state_.orphans) add(orphans.find(name));
+  for (const auto& [name, orphan] : orphans.changed())
+    if (!orphans.before(name)) add(&orphan);
+  return found;
+}
+
 const Attempt* Draft::live_attempt(const RunId& id) const {
   const Run* run = runs.find(id);
   const Attempt* attempt = run ? attempts.find({id, run->epoch}) : nullptr;
@@ -103,6 +114,7 @@ Outcome Draft::finish() {
   collect(nodes, outcome.changes);
   collect(hosts, outcome.changes);
   collect(limits, outcome.changes);
+  collect(orphans, outcome.changes);
   if (const auto made = count_new(runs) + count_new(attempts); made > 0)
     outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.minted + made});
   outcome.effects = std::move(effects_);

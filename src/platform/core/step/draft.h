@@ -68,6 +68,7 @@ class Draft {
         nodes(state.nodes),
         hosts(state.hosts),
         limits(state.limits),
+        orphans(state.orphans),
         state_(state),
         now_(now) {}
 
@@ -76,6 +77,7 @@ class Draft {
   Overlay<NodeId, Node> nodes;
   Overlay<std::string, HostRow> hosts;
   Overlay<LimitId, LimitRow> limits;
+  Overlay<NodeName, Orphan> orphans;
 
   Time now() const { return now_; }
   const Map& map() const { return state_.map; }
@@ -84,6 +86,8 @@ class Draft {
   std::vector<RunId> open_runs() const;
   // An error that tells how to find those that there are.
   Result<const Run*> known_run(const RunId& run) const;
+  // Of the run, those that are not gone.
+  std::vector<const Orphan*> orphans_of(const RunId& run) const;
   // Null when the run has none.
   const Attempt* live_attempt(const RunId& run) const;
   // In order; the pointers see what was edited before, not after.

@@ -18,6 +18,9 @@ Result<void> handle(Draft& draft, const NodeReport& event);
 Result<void> handle(Draft& draft, const LaunchFailed& event);
 Result<void> handle(Draft& draft, const NodeGone& event);
 Result<void> handle(Draft& draft, const AgentGone& event);
+Result<void> handle(Draft& draft, const OrphansSeen& event);
+Result<void> handle(Draft& draft, const StopOrphan& event);
+Result<void> handle(Draft& draft, const AdoptOrphan& event);
 Result<void> handle(Draft& draft, const Tick& event);
 Result<void> handle(Draft& draft, const DaemonStarted& event);
 

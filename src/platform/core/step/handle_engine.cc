@@ -5,6 +5,7 @@
 #include "platform/core/model/command.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/event_handlers.h"
+#include "platform/core/step/orphans.h"
 #include "platform/core/step/standing.h"
 #include "platform/core/step/suspicion.h"
 #include "platform/core/step/words.h"
@@ -155,6 +156,7 @@ Result<void> handle(Draft& draft, const AgentGone& event) {
 
 Result<void> handle(Draft& draft, const Tick& event) {
   forgive(draft);
+  check_orphans(draft);
   for (const RunId& run : draft.open_runs()) {
     check_standing(draft, run);
     if (const Attempt* attempt = draft.live_attempt(run))

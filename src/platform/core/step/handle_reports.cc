@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "platform/core/step/ending.h"
 #include "platform/core/step/event_handlers.h"
+#include "platform/core/step/orphans.h"
 #include "platform/core/step/words.h"
 
 namespace lockstep {
@@ -187,6 +188,7 @@ Result<void> handle(Draft& draft, const NodeReport& report) {
   const AttemptId& id = report.node.attempt;
   const Attempt* attempt = draft.live_attempt(id.run);
   const Node* node = draft.nodes.find(report.node);
+  if (draft.orphans.find({report.generation, report.node})) return note_orphan(draft, report);
   if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
   if (node->state == NodeState::released || node->state == NodeState::lost) return {};
   TRY(check_report(report, *node, draft.runs.find(id.run)->spec));

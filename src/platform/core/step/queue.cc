@@ -70,6 +70,22 @@ Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<con
   return holding;
 }
 
+std::map<RunId, Holding> holdings_of(const std::map<NodeName, Orphan>& orphans) {
+  std::map<RunId, Holding> holdings;
+  for (const auto& [name, orphan] : orphans) {
+    if (orphan.gone || orphan.slice.host.empty()) continue;
+    const RunId holder = holder_of_orphan(name.id.attempt.run);
+    Holding& holding = holdings[holder];
+    holding.run = holder;
+    holding.slices.push_back(orphan.slice);
+    holding.expected_end = std::max(holding.expected_end, orphan.ends);
+    if (!orphan.made) continue;
+    holding.started = orphan.made->created;
+    holding.needs = orphan.made->spec.needs;
+  }
+  return holdings;
+}
+
 Conditions conditions_of(const std::map<std::string, HostRow>& hosts,
                          const std::map<LimitId, LimitRow>& limits) {
   Conditions conditions;
@@ -87,6 +103,7 @@ Conditions conditions_of(const std::map<std::string, HostRow>& hosts,
 void Queue::forget() {
   scheduler_.reset();
   told_.clear();
+  orphans_.clear();
   waiting_.reset();
 }
 
@@ -96,7 +113,25 @@ bool Queue::follow(const Draft& draft) {
     return true;
   }
   bool changed = follow_conditions(draft);
-  for (const RunId& run : edited_runs(draft)) changed = follow(draft, run) || changed;
+  const auto edited = edited_runs(draft);
+  if (edited.empty() && draft.orphans.changed().empty()) return changed;
+  forget_orphans();
+  for (const RunId& run : edited) changed = follow(draft, run) || changed;
+  return follow_orphans(draft) || changed;
+}
+
+// They are told last each time: of devices that a run holds as well, however that came about, they
+// are left as the holders when it ends.
+void Queue::forget_orphans() {
+  for (const auto& [holder, holding] : orphans_) scheduler_->release(holder);
+}
+
+bool Queue::follow_orphans(const Draft& draft) {
+  auto holdings = holdings_of(draft.orphans.all());
+  const bool changed = holdings != orphans_;
+  orphans_ = std::move(holdings);
+  for (const auto& [holder, holding] : orphans_) scheduler_->hold(holding);
+  if (changed) waiting_.reset();
   return changed;
 }
 
@@ -106,6 +141,7 @@ void Queue::read_all(const Draft& draft) {
   for (const auto& [host, state, why] : conditions.hosts) scheduler_->set_host(host, state, why);
   scheduler_->set_limits(conditions.limits);
   for (const RunId& run : draft.open_runs()) follow(draft, run);
+  follow_orphans(draft);
 }
 
 bool Queue::follow_conditions(const Draft& draft) {
@@ -133,12 +169,12 @@ bool Queue::follow(const Draft& draft, const RunId& run) {
   return changed;
 }
 
-// One that pauses is passed over.
+// One that pauses is passed over, and one of whose name an orphan goes on.
 Queue::Told Queue::of_rows(const Draft& draft, const RunId& id) const {
   const Run& run = *draft.runs.find(id);
   if (const Attempt* attempt = draft.live_attempt(id))
     return holding_of(run, *attempt, draft.nodes_of(attempt->id), policy_);
-  if (!waits_for_devices(run)) return {};
+  if (!waits_for_devices(run) || !draft.orphans_of(id).empty()) return {};
   return want_of(run);
 }
 

@@ -32,6 +32,8 @@ constexpr SchedulingPolicy step_policy() {
 Want want_of(const Run& run);
 Holding holding_of(const Run& run, const Attempt& attempt, const std::vector<const Node*>& nodes,
                    const SchedulingPolicy& policy = step_policy());
+// All orphans of a run as one holder.
+std::map<RunId, Holding> holdings_of(const std::map<NodeName, Orphan>& orphans);
 Conditions conditions_of(const std::map<std::string, HostRow>& hosts,
                          const std::map<LimitId, LimitRow>& limits);
 
@@ -67,6 +69,8 @@ class Queue {
   void read_all(const Draft& draft);
   bool follow(const Draft& draft, const RunId& run);
   bool follow_conditions(const Draft& draft);
+  void forget_orphans();
+  bool follow_orphans(const Draft& draft);
   void tell(const RunId& run, const Told& before, const Told& now);
   void leave(Draft& draft, Plan& plan);
   void start(Draft& draft, Placement placement);
@@ -75,6 +79,7 @@ class Queue {
   const Reasons reasons_;
   std::optional<Scheduler> scheduler_;  // none: it knows nothing
   std::map<RunId, Told> told_;
+  std::map<RunId, Holding> orphans_;  // by holder_of_orphan(): the scheduler counts them as held
   mutable std::optional<std::vector<WaitingRun>> waiting_;  // reckoned when it is asked for
 };
 

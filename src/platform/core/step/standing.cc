@@ -26,6 +26,13 @@ const Run* predecessor(const Draft& draft, const RunSpec& spec) {
   return first;
 }
 
+std::string words_on_orphan(const RunId& run) {
+  return format(
+      "{} of another store goes on here; `lockstep orphan adopt {}` takes it over, "
+      "`lockstep orphan stop {}` ends it",
+      text(run), text(run), text(run));
+}
+
 std::string in_seconds_text(Time time) {
   return text(Time(std::chrono::floor<std::chrono::seconds>(time)));
 }
@@ -78,7 +85,9 @@ void take_wishes(const Draft& draft, Run& run) {
 }
 
 void tell_standing(const Draft& draft, Run& run) {
-  if (run.held)
+  if (!draft.orphans_of(run.id).empty())
+    run.reason = words_on_orphan(run.id);
+  else if (run.held)
     run.reason = "held " + *run.held;
   else if (const Run* before = run.awaits_others ? predecessor(draft, run.spec) : nullptr)
     run.reason = format("waits until {} has succeeded", text(before->id));
@@ -91,6 +100,8 @@ void tell_standing(const Draft& draft, Run& run) {
 void check_standing(Draft& draft, const RunId& id) {
   const Run& run = *draft.runs.find(id);
   if (run.state != RunState::queued) return;
+  if (!draft.orphans_of(id).empty() && run.reason != words_on_orphan(id))
+    tell_standing(draft, draft.runs.edit(id));
   if (run.not_before && *run.not_before <= draft.now()) {
     Run& ready = draft.runs.edit(id);
     ready.not_before.reset();

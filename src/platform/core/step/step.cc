@@ -11,7 +11,7 @@ Result<Outcome> step(Queue& queue, const State& state, std::span<const Event> ev
     TRY(std::visit([&](const auto& what) { return handle(draft, what); }, event));
     if (std::holds_alternative<DaemonStarted>(event)) queue.forget();  // maybe with another map
   }
-  if (queue.follow(draft)) queue.pass(draft);
+  if (queue.follow(draft) && state.engine_was_heard) queue.pass(draft);
   return draft.finish();
 }
 

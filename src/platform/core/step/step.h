@@ -22,7 +22,7 @@ namespace lockstep {
 
 struct Outcome {
   std::vector<Change>
-      changes;  // each row at most once: runs, attempts, nodes, hosts, limits, store
+      changes;  // each row at most once: runs, attempts, nodes, hosts, limits, store, orphans
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 

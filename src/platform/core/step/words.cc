@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include "base/format.h"
 
@@ -32,6 +33,25 @@ std::string signal_name(int number) {
 std::string short_signal_name(int number) {
   const char* name = number > 0 && number < NSIG ? ::sigabbrev_np(number) : nullptr;
   return name ? format("SIG{}", name) : format("signal {}", number);
+}
+
+std::vector<std::string> words_on_orphans(const State& state) {
+  std::map<RunId, std::map<std::string, std::size_t>> devices;  // by run and host
+  for (const auto& [name, orphan] : state.orphans)
+    devices[name.id.attempt.run][orphan.slice.host] += orphan.slice.devices.size();
+  std::vector<std::string> lines;
+  for (const auto& [run, by_host] : devices) {
+    std::vector<std::string> places;
+    for (const auto& [host, count] : by_host)
+      places.push_back(host.empty()
+                           ? "devices that are not known"
+                           : format("{} device{} on {}", count, count == 1 ? "" : "s", host));
+    lines.push_back(
+        format("a run of another store goes on here: {} ({}); `lockstep orphan stop {}` "
+               "ends it, `lockstep orphan adopt {}` takes it over",
+               text(run), joined(places, ", "), text(run), text(run)));
+  }
+  return lines;
 }
 
 std::string one_line(std::string_view words) {

@@ -93,6 +93,17 @@ Result<void> LocalEngine::kill(const NodeName& node) {
   return {};
 }
 
+// A newer Lockstep may have written more into it.
+Result<Launch> LocalEngine::launch_of(const NodeName& node) {
+  const path file = NodeFiles{node_folder(home_, node)}.launch_file();
+  const auto read = [&]() -> Result<Launch> {
+    return from_json<Launch>(TRY(parse_json(TRY(read_file(file)))), Unknown::passed_over);
+  };
+  auto launch = read();
+  if (!launch) return std::move(launch).error().within(file.string());
+  return launch;
+}
+
 Result<std::vector<Present>> LocalEngine::list() {
   std::vector<Present> present;
   std::set<NodeName> agentless;

@@ -1,0 +1,280 @@
+// A daemon whose store is moved away, put back from older copies and put back again, at random,
+// under agents that go on: no device is used twice, no run is trained by two programs, no name or
+// number returns, and nothing that the store does not know is ended but when an operator asks.
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "base/temporary_folder_for_test.h"
+#include "platform/controller/controller.h"
+#include "platform/store/memory_history_for_test.h"
+#include "platform/store/memory_store_for_test.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr int kSeeds = 60;
+constexpr int kSteps = 400;
+constexpr int kStepsToRest = 4000;
+
+class StoppedClock : public Clock {
+ public:
+  Time now() const override { return time; }
+  Time time = Time(std::chrono::hours(24 * 365 * 50));
+};
+
+class CountingHistory : public MemoryHistory {
+ public:
+  std::string new_generation() override { return format("{:016x}", ++made_); }
+
+ private:
+  int made_ = 0;
+};
+
+Map map_of_three_hosts() {
+  Map map;
+  Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+  for (auto id : {"a", "b", "c"}) {
+    Host& host = leaf.hosts.emplace_back();
+    host.id = id;
+    for (int number : {0, 1})
+      host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+  }
+  return map;
+}
+
+// One agent with its ranks.
+struct Agent {
+  enum class Phase { waiting, running, ended };
+  Launch launch;
+  Phase phase = Phase::waiting;
+  bool stopped = false;  // by order
+  bool lost = false;     // a rank was killed from outside
+};
+
+class World : public Engine {
+ public:
+  explicit World(int seed) : dice_(static_cast<unsigned>(seed)), seed_(seed) {
+    use(std::make_unique<MemoryStore>());
+  }
+
+  void live() {
+    for (int step = 0; step < kSteps && !failed(); ++step) {
+      anything();
+      go_on();
+    }
+    for (int step = 0; step < kStepsToRest && !failed() && !at_rest(); ++step) {
+      std::set<RunId> runs;
+      for (const auto& [name, orphan] : orphans()) runs.insert(name.id.attempt.run);
+      for (const RunId& run : runs) handle_orphan(run);
+      go_on();
+    }
+    EXPECT_TRUE(failed() || at_rest()) << "seed " << seed_ << ": some run never ends";
+  }
+
+  // --- The engine ---
+
+  Result<void> launch(const Launch& launch) override {
+    const NodeName name{launch.generation, parse_node_id(launch.node).value()};
+    if (agents_.contains(name)) return {};
+    const auto known = folders_.emplace(name, launch.node_folder);
+    EXPECT_TRUE(known.first->second == launch.node_folder);
+    for (const auto& [other, agent] : agents_) {
+      if (agent.phase == Agent::Phase::ended) continue;
+      for (int device : launch.devices) {
+        const bool shared = agent.launch.host == launch.host &&
+                            std::ranges::count(agent.launch.devices, device) > 0;
+        EXPECT_FALSE(shared) << where() << text(name) << " and " << text(other)
+                             << " use one device";
+      }
+      EXPECT_TRUE(other.attempt() == name.attempt() ||
+                  agent.launch.checkpoint_folder != launch.checkpoint_folder)
+          << where() << text(name) << " and " << text(other) << " train one run";
+    }
+    agents_.emplace(name, Agent{.launch = launch});
+    return {};
+  }
+  Result<void> kill(const NodeName& name) override {
+    EXPECT_TRUE(knows(controller_->state(), name) || wanted_.contains(name.id.attempt.run))
+        << where() << text(name) << " is killed unasked";
+    agents_.erase(name);
+    return {};
+  }
+  Result<Launch> launch_of(const NodeName& name) override { return agents_.at(name).launch; }
+  Result<std::vector<Present>> list() override {
+    std::vector<Present> present;
+    for (const auto& [name, agent] : agents_) present.push_back({name});
+    return present;
+  }
+
+ private:
+  int any(int below) { return static_cast<int>(dice_() % static_cast<unsigned>(below)); }
+  static bool failed() { return ::testing::Test::HasFailure(); }
+  std::string where() const { return format("seed {}: ", seed_); }
+  const std::map<NodeName, Orphan>& orphans() const { return controller_->state().orphans; }
+  bool at_rest() const { return controller_->state().open.empty() && agents_.empty(); }
+
+  void restart() {
+    controller_.reset();
+    controller_ = Controller::open(
+                      {*store_, history_, *this, clock_, keys_, map_of_three_hosts(), "/nowhere"})
+                      .value();
+  }
+  void use(std::unique_ptr<MemoryStore> store) {
+    store_ = std::move(store);
+    wanted_.clear();
+    restart();
+  }
+
+  void anything() {
+    switch (any(12)) {
+      case 0:
+      case 1:
+      case 2:
+        return submit();
+      case 3:
+        return restart();
+      case 4:
+        if (copies_.size() < 8) copies_.push_back(*store_);
+        return;
+      case 5:
+        if (any(4) == 0) use(std::make_unique<MemoryStore>());
+        return;
+      case 6:
+        if (any(2) == 0 && !copies_.empty()) use(std::make_unique<MemoryStore>(some_copy()));
+        return;
+      case 7:
+        clock_.time += seconds(any(20));
+        return;
+      case 8:
+      case 9:
+        if (!orphans().empty()) handle_orphan(orphans().begin()->first.id.attempt.run);
+        return;
+      default:
+        return end_some_rank();
+    }
+  }
+
+  const MemoryStore& some_copy() {
+    return copies_[static_cast<std::size_t>(any(static_cast<int>(copies_.size())))];
+  }
+
+  void submit() {
+    RunSpec spec;
+    spec.project = any(2) ? "demo" : "act";
+    spec.command = {format("program-{}", ++submitted_)};
+    spec.nodes = 1 + any(2);
+    spec.devices = 1 + any(2);
+    spec.timeout = minutes(1 + any(10));
+    spec.checkpoint_folder = format("/nowhere/{}", submitted_);
+    const auto run = controller_->submit(spec, {});
+    ASSERT_TRUE(run) << where() << run.error().message;
+    EXPECT_TRUE(numbers_.insert(*run).second) << where() << text(*run) << " is given again";
+  }
+
+  void handle_orphan(RunId run) {
+    if (any(2)) {
+      wanted_.insert(run);
+      EXPECT_TRUE(controller_->change(StopOrphan{run, "root"}));
+    } else {
+      (void)controller_->change(AdoptOrphan{run, "root"});  // refused where it is in the way
+    }
+  }
+
+  void end_some_rank() {
+    if (agents_.empty()) return;
+    auto agent = std::next(agents_.begin(), any(static_cast<int>(agents_.size())));
+    if (agent->second.phase != Agent::Phase::running) return;
+    agent->second.phase = Agent::Phase::ended;
+    agent->second.lost = any(2) == 0;
+  }
+
+  // Agents call, some of them, and time passes.
+  void go_on() {
+    std::vector<NodeName> names;
+    for (const auto& [name, agent] : agents_)
+      if (any(4)) names.push_back(name);
+    for (const NodeName& name : names) call(name);
+    clock_.time += milliseconds(200 + any(2000));
+    controller_->tick();
+    while (controller_->act()) {
+    }
+    for (auto& [name, agent] : agents_)
+      if (agent.phase == Agent::Phase::running && any(60) == 0) agent.phase = Agent::Phase::ended;
+  }
+
+  void call(const NodeName& name) {
+    Agent& agent = agents_.at(name);
+    const auto command = controller_->report(report_of(name, agent));
+    ASSERT_TRUE(command) << where() << command.error().message;
+    if (!agents_.contains(name)) return;
+    const bool leaves = command->kind == CommandKind::leave;
+    EXPECT_FALSE(leaves && command->orphaned) << where() << text(name) << " is sent away";
+    if (command->kind == CommandKind::start && agent.phase == Agent::Phase::waiting)
+      agent.phase = Agent::Phase::running;
+    if (command->kind == CommandKind::stop) {
+      agent.stopped = agent.stopped || agent.phase != Agent::Phase::ended;
+      agent.phase = Agent::Phase::ended;
+    }
+    if (leaves) agents_.erase(name);
+  }
+
+  static NodeReport report_of(const NodeName& name, const Agent& agent) {
+    NodeReport report;
+    report.node = name.id;
+    report.generation = name.generation;
+    report.address = "10.0.0.1";
+    report.master_port = 4000;
+    report.rendezvous_port = 5000;
+    report.state = agent.stopped                          ? NodeState::stopping
+                   : agent.phase == Agent::Phase::waiting ? NodeState::ready
+                                                          : NodeState::running;
+    if (agent.phase == Agent::Phase::waiting) return report;
+    for (std::size_t local = 0; local < agent.launch.devices.size(); ++local) {
+      Rank& rank = report.ranks.emplace_back();
+      rank.local_rank = static_cast<int>(local);
+      rank.rank = agent.launch.first_rank + rank.local_rank;
+      if (agent.phase == Agent::Phase::running) continue;
+      rank.state = agent.lost || agent.stopped ? RankState::killed : RankState::exited;
+      rank.code = agent.lost ? 9 : agent.stopped ? 15 : 0;
+      rank.signalled_by_us = agent.stopped;
+    }
+    return report;
+  }
+
+  std::mt19937 dice_;
+  const int seed_;
+  StoppedClock clock_;
+  CountingHistory history_;
+  const Keys keys_ = Keys::of(Secret::from_hex(std::string(64, '5')).value(), "token");
+  std::unique_ptr<MemoryStore> store_;
+  std::vector<MemoryStore> copies_;
+  std::map<NodeName, Agent> agents_;
+  std::map<NodeName, std::string> folders_;  // of all that were ever launched
+  std::set<RunId> numbers_;                  // that were ever given
+  std::set<RunId> wanted_;                   // the end of their orphans was, of this store
+  int submitted_ = 0;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST(Stores, MayBeMovedAndPutBackUnderRunsThatGoOn) {
+  set_log_sink([](LogLevel, std::string_view) {});
+  const char* seeds = std::getenv("LOCKSTEP_TEST_SEEDS");
+  const int most = seeds ? std::atoi(seeds) : kSeeds;
+  for (int seed = 1; seed <= most && !HasFailure(); ++seed) World(seed).live();
+  set_log_sink({});
+}
+
+}  // namespace
+}  // namespace lockstep

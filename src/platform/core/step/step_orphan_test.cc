@@ -1,0 +1,247 @@
+// Orphans: runs that another store has started, or that are newer than this copy of one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "platform/core/step/step_world_for_test.h"
+#include "platform/core/step/words.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing_world::spec_of;
+
+const std::string kOther(16, 'e');
+
+// A run of two devices on host a, made by another store.
+class OrphanTest : public testing_world::StepTest {
+ protected:
+  OrphanTest() { world.state.store.generation = std::string(16, 'f'); }
+
+  Orphan orphan(const RunId& run, std::int64_t epoch = 1) {
+    AttemptRecord made;
+    made.spec = spec_of(1, 2);
+    made.spec.project = run.project;
+    made.origin.user = "ann";
+    made.run_generation = kOther;
+    made.submitted = made.queued = made.created = world.now - minutes(10);
+    made.slices = {{"a", {0, 1}}};
+    return {.id = {kOther, {{run, epoch}, 0}},
+            .made = made,
+            .slice = made.slices[0],
+            .ends = world.now + minutes(50)};
+  }
+  void see(const std::vector<Orphan>& orphans) { world.must(OrphansSeen{orphans}); }
+  std::vector<NodeName> killed() const {
+    std::vector<NodeName> names;
+    for (const Effect& effect : world.effects)
+      if (const auto* kill = std::get_if<KillOrphan>(&effect)) names.push_back(kill->node);
+    return names;
+  }
+  Command told(const Orphan& orphan) { return command_for(world.state, orphan.id); }
+  NodeReport word_of(const Orphan& orphan, RankState ranks) {
+    NodeReport report;
+    report.node = orphan.id.id;
+    report.generation = orphan.id.generation;
+    report.state = NodeState::running;
+    report.address = "10.0.0.1";
+    report.master_port = 4000;
+    report.rendezvous_port = 5000;
+    for (int local : {0, 1}) {
+      Rank& rank = report.ranks.emplace_back();
+      rank.rank = rank.local_rank = local;
+      rank.state = ranks;
+      if (ranks != RankState::running) rank.ended = world.now;
+    }
+    return report;
+  }
+
+  const RunId act_{"act", 1};
+};
+
+TEST_F(OrphanTest, HoldsItsDevicesAndWhoWaitsForThemSaysSo) {
+  see({orphan(act_)});
+  const RunId both = world.submit(spec_of(2, 2));
+  EXPECT_EQ(world.run(both).state, RunState::queued);
+  EXPECT_THAT(world.run(both).reason, HasSubstr("waits for orphan act/1"));
+  auto small = spec_of(1, 2);
+  small.timeout = minutes(10);  // before the orphan ends
+  const RunId one = world.submit(small);
+  EXPECT_EQ(world.state.nodes.at(world.node(one, 0)).host, "b") << "a is taken";
+  see({});
+  world.must(StopRun{one, ""});
+  drain(one);
+  EXPECT_EQ(world.run(both).state, RunState::starting);
+}
+
+TEST_F(OrphanTest, KeepsDevicesThatARunHeldAsWellWhenThatEnds) {
+  const RunId run = world.submit(spec_of(1, 2));
+  ASSERT_EQ(world.state.nodes.at(world.node(run, 0)).host, "a");
+  see({orphan(act_)});
+  world.must(StopRun{run, ""});
+  drain(run);
+  const RunId next = world.submit(spec_of(1, 2));
+  EXPECT_EQ(world.state.nodes.at(world.node(next, 0)).host, "b");
+}
+
+TEST_F(OrphanTest, GoesOnUntoldWhateverHappens) {
+  const Orphan one = orphan(act_);
+  see({one});
+  EXPECT_EQ(told(one).kind, CommandKind::none);
+  EXPECT_TRUE(told(one).orphaned);
+  world.pass_time(minutes(10));
+  world.must(word_of(one, RankState::running));
+  world.must(word_of(one, RankState::killed));
+  world.pass_time(minutes(10));
+  EXPECT_EQ(told(one).kind, CommandKind::none);
+  EXPECT_TRUE(world.effects.empty());
+}
+
+TEST_F(OrphanTest, ThatWasNotListedYetIsOneAllTheSame) {
+  EXPECT_TRUE(told(orphan(act_)).orphaned);
+  EXPECT_EQ(told(orphan(act_)).kind, CommandKind::none);
+}
+
+TEST_F(OrphanTest, ThatIsStoppedHasTheGracePeriodAndThenEndsByForce) {
+  const Orphan one = orphan(act_);
+  see({one});
+  world.must(StopOrphan{act_, "root"});
+  EXPECT_EQ(told(one).kind, CommandKind::stop);
+  world.pass_time(seconds(15));
+  EXPECT_TRUE(killed().empty());
+  world.pass_time(seconds(6));
+  world.pass_time(seconds(1));
+  EXPECT_THAT(killed(), ElementsAre(one.id));
+  world.pass_time(seconds(5));
+  EXPECT_EQ(killed().size(), 2u) << "again until it is gone";
+  see({});
+  world.pass_time(seconds(5));
+  EXPECT_EQ(killed().size(), 2u);
+}
+
+TEST_F(OrphanTest, ThatObeysOrHasNoAgentEndsAtOnce) {
+  const Orphan obeys = orphan(act_);
+  Orphan left = orphan({"act", 2});
+  left.has_agent = false;
+  see({obeys, left});
+  world.must(StopOrphan{{"act", 2}, ""});
+  world.pass_time(seconds(1));
+  EXPECT_THAT(killed(), ElementsAre(left.id));
+  world.must(StopOrphan{act_, ""});
+  world.must(word_of(obeys, RankState::killed));
+  world.pass_time(seconds(1));
+  EXPECT_THAT(killed(), ElementsAre(left.id, obeys.id));
+}
+
+TEST_F(OrphanTest, ThatIsNotThereCannotBeStoppedOrAdopted) {
+  for (const Event& event : {Event(StopOrphan{act_, ""}), Event(AdoptOrphan{act_, ""})}) {
+    const auto refused = world.happen(event);
+    EXPECT_EQ(refused.error().code, Code::not_found);
+    EXPECT_THAT(refused.error().message, HasSubstr("`lockstep orphan ls` lists them"));
+  }
+}
+
+TEST_F(OrphanTest, ThatIsAdoptedIsARunOfThisStoreAndGoesOn) {
+  const Orphan one = orphan(act_, 2);
+  see({one});
+  world.must(AdoptOrphan{act_, "root"});
+  EXPECT_TRUE(world.state.orphans.empty());
+  const lockstep::Run& run = world.run(act_);
+  EXPECT_EQ(run.spec, one.made->spec);
+  EXPECT_EQ(run.generation, kOther);
+  EXPECT_EQ(run.epoch, 2);
+  EXPECT_EQ(run.audit.back().by, "root");
+  EXPECT_EQ(world.attempt(act_).generation, kOther);
+  EXPECT_EQ(world.state.store.minted, 2) << "a run and an attempt more";
+  EXPECT_TRUE(world.effects.empty()) << "nothing is launched";
+  world.must(word_of(one, RankState::running));
+  EXPECT_EQ(run.state, RunState::running);
+  EXPECT_FALSE(told(one).orphaned);
+  world.must(word_of(one, RankState::exited));
+  world.all_gone(act_);
+  EXPECT_EQ(run.state, RunState::succeeded);
+  EXPECT_EQ(text(world.submit(one.made->spec)), "act/2");
+}
+
+TEST_F(OrphanTest, ThatCannotBeAdoptedIsRefusedWithTheReason) {
+  const auto refusal = [&](const std::vector<Orphan>& orphans) {
+    see(orphans);
+    auto refused = world.happen(AdoptOrphan{act_, ""});
+    return refused ? std::string("it was adopted") : refused.error().message;
+  };
+  Orphan unknown = orphan(act_);
+  unknown.made.reset();
+  EXPECT_THAT(refusal({unknown}), HasSubstr("its launch file"));
+  see({});
+  EXPECT_THAT(refusal({orphan(act_, 1), orphan(act_, 2)}), HasSubstr("several attempts"));
+  see({});
+  const RunId here = world.submit(spec_of(1, 2));
+  EXPECT_THAT(refusal({orphan(act_)}), HasSubstr(text(here) + " holds devices that it uses"));
+  see({});
+  auto namesake = spec_of(2, 2);
+  namesake.project = "act";
+  world.submit(namesake);
+  ASSERT_TRUE(world.state.runs.contains(act_));
+  world.must(StopRun{here, ""});
+  drain(here);
+  EXPECT_THAT(refusal({orphan(act_)}), HasSubstr("this store has another run of that name"));
+}
+
+// The copy knows the run, and not its newest attempt.
+TEST_F(OrphanTest, KeepsTheRunOfItsNameFromStartingUntilItIsAdopted) {
+  world.state.store.generation = kOther;
+  auto spec = spec_of(1, 2);
+  spec.project = "act";
+  ASSERT_EQ(world.submit(spec), act_);
+  world.state.store.generation = std::string(16, 'f');
+  const Orphan newer = orphan(act_, 2);
+  see({newer});
+  world.must(NodeGone{world.node(act_, 0)});
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.run(act_).state, RunState::queued);
+  EXPECT_THAT(world.run(act_).reason, HasSubstr("`lockstep orphan adopt act/1` takes it over"));
+  EXPECT_EQ(world.count<LaunchNode>(), 1);
+  world.must(AdoptOrphan{act_, ""});
+  EXPECT_EQ(world.run(act_).state, RunState::starting);
+  EXPECT_EQ(world.run(act_).epoch, 2);
+  EXPECT_EQ(world.count<LaunchNode>(), 1) << "it goes on";
+}
+
+TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
+  world.state.store.generation = kOther;
+  auto spec = spec_of(1, 2);
+  spec.project = "act";
+  world.submit(spec);
+  const Orphan newer = orphan(act_, 2);
+  see({newer});
+  world.must(NodeGone{world.node(act_, 0)});
+  world.pass_time(seconds(1));
+  see({});
+  world.pass_time(seconds(1));
+  EXPECT_EQ(world.run(act_).state, RunState::starting);
+  EXPECT_EQ(world.run(act_).epoch, 2);
+}
+
+TEST_F(OrphanTest, IsToldToOperatorsWithWhatTheyCanDo) {
+  see({orphan(act_)});
+  EXPECT_THAT(words_on_orphans(world.state),
+              ElementsAre("a run of another store goes on here: act/1 (2 devices on a); `lockstep "
+                          "orphan stop act/1` ends it, `lockstep orphan adopt act/1` takes it "
+                          "over"));
+}
+
+TEST_F(OrphanTest, NoRunStartsBeforeTheEngineHasSaidWhatIsThere) {
+  world.state.engine_was_heard = false;
+  const RunId run = world.submit(spec_of(1, 2));
+  EXPECT_EQ(world.run(run).state, RunState::queued);
+  world.state.engine_was_heard = true;
+  see({orphan(act_)});
+  world.must(DaemonStarted{});
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).host, "b");
+}
+
+}  // namespace
+}  // namespace lockstep
