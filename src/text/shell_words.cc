@@ -22,7 +22,7 @@ std::string quoted(std::string_view word) {
 }
 
 // bash's $'...': what a terminal would act on, byte by byte.
-std::string escaped(std::string_view word) {
+std::string escaped_word(std::string_view word) {
   std::string result = "$'";
   for (char c : word) {
     const auto byte = static_cast<unsigned char>(c);
@@ -42,7 +42,7 @@ std::string escaped(std::string_view word) {
 
 std::string shell_word(std::string_view word) {
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string(word);
-  return is_printable(word) ? quoted(word) : escaped(word);
+  return is_printable(word) ? quoted(word) : escaped_word(word);
 }
 
 }  // namespace
