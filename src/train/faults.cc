@@ -74,8 +74,8 @@ bool report_kept_fault() {
 }
 
 void report_fault(const Error& error, int rank) {
-  const auto kind = error.code == Code::timeout ? GroupFault::Kind::timed_out
-                                                : GroupFault::Kind::connection_lost;
+  const auto kind =
+      error.code == Code::timeout ? GroupFault::Kind::timed_out : GroupFault::Kind::connection_lost;
   faults().send({kind, rank, error.message});
 }
 

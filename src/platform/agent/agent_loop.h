@@ -130,8 +130,8 @@ class AgentLoop {
   std::optional<Deadline> stop_alone_;   // a rank ended badly and no word of the daemon came
   std::optional<Deadline> force_;        // when SIGKILL is (again) due
   std::optional<Deadline> flush_;        // lines wait for company
-  std::vector<api::UnfinishedLine> unfinished_;       // as the daemon was told them
-  std::optional<Deadline> unfinished_look_;           // when to tell what they are now
+  std::vector<api::UnfinishedLine> unfinished_;            // as the daemon was told them
+  std::optional<Deadline> unfinished_look_;                // when to tell what they are now
   Deadline activity_look_ = Deadline::after(Duration(0));  // when to look what ranks do
   Deadline log_look_ = Deadline::after(Duration(0));       // when to look how large the log is
   std::optional<Deadline> clear_look_;                     // when to look again for what is left

@@ -168,8 +168,8 @@ Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there,
                                       WhenLate when_late) {
   if (!there.network_url.empty() && !there.token.empty()) {
     Client client(there.network_url, there.token);
-    client.connection_->belongs_to(format("the daemon on {} at {}", there.machine, there.network_url),
-                                   std::move(when_late));
+    client.connection_->belongs_to(
+        format("the daemon on {} at {}", there.machine, there.network_url), std::move(when_late));
     if (client.health()) return client;
   }
   return runs_elsewhere(home, there);

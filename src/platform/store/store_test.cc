@@ -317,17 +317,28 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
 
 // What files older than the fifth step lack; a new step adds its own undoing here.
 void undo_newer_steps(Database& database) {
-  for (auto sql :
-       {"drop index runs_by_request", "alter table runs drop column request_id",
-        "alter table runs drop column priority", "alter table runs drop column held",
-        "alter table runs drop column awaits_others", "alter table runs drop column audit",
-        "alter table runs drop column moves", "alter table runs drop column share",
-        "alter table attempts drop column saved", "alter table attempts drop column moves_to",
-        "drop table hosts", "drop table limits", "drop table events", "drop table store",
-        "alter table runs drop column generation", "alter table attempts drop column generation",
-        "alter table ranks drop column activity_since", "alter table ranks drop column fault",
-        "alter table ranks drop column fault_rank", "alter table ranks drop column fault_text",
-        "alter table ranks drop column restarts", "alter table attempts drop column saved_step"})
+  for (auto sql : {"drop index runs_by_request",
+                   "alter table runs drop column request_id",
+                   "alter table runs drop column priority",
+                   "alter table runs drop column held",
+                   "alter table runs drop column awaits_others",
+                   "alter table runs drop column audit",
+                   "alter table runs drop column moves",
+                   "alter table runs drop column share",
+                   "alter table attempts drop column saved",
+                   "alter table attempts drop column moves_to",
+                   "drop table hosts",
+                   "drop table limits",
+                   "drop table events",
+                   "drop table store",
+                   "alter table runs drop column generation",
+                   "alter table attempts drop column generation",
+                   "alter table ranks drop column activity_since",
+                   "alter table ranks drop column fault",
+                   "alter table ranks drop column fault_rank",
+                   "alter table ranks drop column fault_text",
+                   "alter table ranks drop column restarts",
+                   "alter table attempts drop column saved_step"})
     ASSERT_TRUE(database.execute(sql)) << sql;
 }
 

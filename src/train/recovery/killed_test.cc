@@ -75,8 +75,8 @@ struct Scenario {
   bool saves = true;
   bool kills_replacement = false;  // while it gets its state; then another comes
   bool dies_at_the_start = false;  // the victim, when it has joined, before it has met the others
-  int also = -1;  // another that dies there; its first replacement dies as soon as it is in
-  bool cuts = false;               // the victim loses its connections, and lives
+  int also = -1;      // another that dies there; its first replacement dies as soon as it is in
+  bool cuts = false;  // the victim loses its connections, and lives
 };
 
 at::Tensor wave(at::IntArrayRef shape, double phase) {

@@ -44,11 +44,12 @@ Error sql_error(const std::string& file, int result, int os_errno, std::string_v
                      file)};
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return {Code::corrupt,
-              format("{}: it is damaged, or is not a store of Lockstep ({}); put back a copy of it, or "
-                     "move it away to begin with an empty one: runs that the copy does not know go "
-                     "on, `lockstep orphan ls` lists them, and no number of a run is given again",
-                     file, words)};
+      return {
+          Code::corrupt,
+          format("{}: it is damaged, or is not a store of Lockstep ({}); put back a copy of it, or "
+                 "move it away to begin with an empty one: runs that the copy does not know go "
+                 "on, `lockstep orphan ls` lists them, and no number of a run is given again",
+                 file, words)};
     case SQLITE_CANTOPEN:
       return {Code::denied, format("{}: it cannot be opened ({}); it must be a file that this user "
                                    "may read and write, in a folder of which that is true too",
