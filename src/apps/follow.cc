@@ -90,7 +90,7 @@ void find_daemon_again(Client& client) {
   ::usleep(200'000);
   auto home = Home::find();
   if (!home) return;
-  if (auto found = find_client(*home); found) client = *std::move(found);
+  if (auto found = Client::open(*home)) client = *std::move(found);
 }
 
 std::string log_text(const api::LogLine& line, bool with_rank) {

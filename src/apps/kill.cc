@@ -12,18 +12,18 @@
 namespace lockstep {
 namespace {
 
-struct Target {
+struct RankProcess {
   std::string node;  // demo/42.2/0
   pid_t process = 0;
 };
 
-Result<Target> find_rank(const api::RunView& run, int rank) {
+Result<RankProcess> find_rank(const api::RunView& run, int rank) {
   if (!run.attempts.empty()) {
     const api::AttemptView& attempt = run.attempts.back();
     for (const api::NodeView& node : attempt.nodes)
       for (const api::RankView& view : node.ranks)
         if (view.rank == rank && view.state == RankState::running)
-          return Target{format("{}.{}/{}", run.id, attempt.epoch, node.index),
+          return RankProcess{format("{}.{}/{}", run.id, attempt.epoch, node.index),
                         static_cast<pid_t>(view.pid)};
   }
   return Error{Code::not_found,
@@ -32,7 +32,7 @@ Result<Target> find_rank(const api::RunView& run, int rank) {
 
 // The rank may be on another machine, or have ended and left its number to a stranger: its
 // environment tells (the token is INSTALLATION:NODE).
-Result<void> check_is_here(const Target& target) {
+Result<void> check_is_here(const RankProcess& target) {
   auto token = environment_of(target.process, kNodeToken);
   if (token && token->ends_with(":" + target.node)) return {};
   return Error{Code::not_found, format("process {} of {} does not run on this machine (any more)",
@@ -73,7 +73,7 @@ void add_kill(CLI::App& app, Action& action) {
       Client client = TRY(connect());
       api::RunView view = TRY(client.run(id));
       TRY(check_rank(view, *rank));
-      Target target = TRY(find_rank(view, *rank));
+      RankProcess target = TRY(find_rank(view, *rank));
       TRY(check_is_here(target));
       if (::kill(target.process, number) != 0)
         return os_error(format("signalling rank {} (process {})", *rank, target.process), errno);

@@ -486,8 +486,8 @@ struct Version {
   std::string version;
   std::string home;  // the daemon's folder
   std::int64_t pid = 0;
-  std::vector<std::string> troubles;
-  std::vector<std::string> notices;
+  std::vector<std::string> troubles = {};
+  std::vector<std::string> notices = {};
 
   static constexpr auto fields() {
     return record<Version>(

@@ -72,7 +72,7 @@ TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
   ASSERT_TRUE(client) << client.error().message;
   EXPECT_EQ(heard_.target, "/health");
   EXPECT_FALSE(heard_.headers.find("Authorization")) << "it may not be our daemon";
-  answer(to_json(api::Version{.version = "1.2.3", .home = "/h", .pid = 7, .troubles = {}}));
+  answer(to_json(api::Version{.version = "1.2.3", .home = "/h", .pid = 7}));
   EXPECT_EQ(client->version()->version, "1.2.3");
   EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer t0ken");
 }

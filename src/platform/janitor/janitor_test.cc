@@ -93,7 +93,7 @@ class JanitorTest : public ::testing::Test {
                      .database = *database_,
                      .clock = clock_,
                      .home = home_,
-                     .token_of = [this](const NodeId& node) { return token(node); }});
+                     .token_of = [this](const NodeName& node) { return token(node.id); }});
   }
   // Slices until the node's launch file is gone.
   void work(Janitor& janitor, const NodeId& node = kNode) {
@@ -125,11 +125,11 @@ TEST_F(JanitorTest, WhatAKilledAgentLeftIsStoredAndThenRemoved) {
 TEST_F(JanitorTest, SocketsGoEvenIfTheRunsFolderWasRemovedByHand) {
   leave(kNode, {"one"});
   fs::remove_all(files().folder);
-  Janitor janitor = *this->janitor();
-  janitor.look_at(kRun);
+  auto janitor = this->janitor();
+  janitor->look_at(kRun);
   for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
        fs::exists(sockets()) && !deadline.passed(); ::usleep(1000))
-    janitor.slice();
+    janitor->slice();
   EXPECT_FALSE(fs::exists(sockets()));
 }
 
@@ -284,7 +284,7 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
                    .database = *database,
                    .clock = clock_,
                    .home = home_,
-                   .token_of = [this](const NodeId& node) { return token(node); },
+                   .token_of = [this](const NodeName& node) { return token(node.id); },
                    .unused_most = 1_MiB});
   for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.slice();
   EXPECT_LE(database->unused().value(), 1_MiB);
