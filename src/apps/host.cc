@@ -35,7 +35,7 @@ std::string hosts_table(const api::HostList& list) {
   Table table({"HOST", "POD", "STATE", "FREE", "DEVICES", "RUNS", "SINCE", "REASON"});
   const Time now = SystemClock().now();
   for (const api::HostView& host : list.hosts)
-    table.add({host.id, host.pod.empty() ? "-" : host.pod, std::string(text(host.state)),
+    table.add({host.id, host.pod.empty() ? "-" : host.pod, std::string(state_in_words(host.state)),
                format("{}", host.free), format("{}", host.devices),
                host.runs.empty() ? "-" : joined(host.runs, " "),
                host.since ? age(*host.since, now) : "-", host.reason});

@@ -63,13 +63,14 @@ std::string when_text(const std::optional<Time>& moment, Time now) {
   return *moment <= now ? "any moment" : "in " + rounded(*moment - now);
 }
 
-std::string start_text(Time moment, Time now) {
-  if (moment <= now) return "at any moment";
-  return when_text(moment, now) + " at the latest";
+std::string start_text(Time expected, const std::optional<Time>& latest, Time now) {
+  const std::string words =
+      expected <= now ? std::string("at any moment") : "in about " + rounded(expected - now);
+  return latest && *latest > now ? words + ", at the latest " + when_text(latest, now) : words;
 }
 
 std::string ahead_text(std::int64_t ahead) {
-  if (ahead == 0) return "nobody stands before it";
+  if (ahead == 0) return "no run stands before it";
   return ahead == 1 ? "1 run stands before it" : format("{} runs stand before it", ahead);
 }
 

@@ -12,16 +12,17 @@ namespace lockstep {
 
 // "in 1h 3m", "any moment" for a moment that has come, "-" for none.
 std::string when_text(const std::optional<Time>& moment, Time now);
-// The same within a sentence: "in 1h 3m at the latest", "at any moment".
-std::string start_text(Time moment, Time now);
-// "nobody stands before it", "2 runs stand before it".
+// When a run starts, by the estimate and the bound: "in about 1h 3m, at the latest in 2h 10m", "at
+// any moment".
+std::string start_text(Time expected, const std::optional<Time>& latest, Time now);
+// "no run stands before it", "2 runs stand before it".
 std::string ahead_text(std::int64_t ahead);
 // "2026-11-22T12:00:00Z".
 std::string moment_text(Time moment);
 
 struct TimeLineRow {
   std::string name;
-  std::optional<Time> from;   // none: nobody can tell
+  std::optional<Time> from;   // none: no bar
   std::optional<Time> until;  // none: as long as the line goes
   std::string remark;
   bool waits = false;  // drawn lighter

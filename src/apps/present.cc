@@ -205,10 +205,12 @@ std::string run_details(const api::RunView& run) {
   if (run.spec.run_class != RunClass::normal || run.priority != 0)
     lines += format("class       {}, priority {}\n", name_of(run.spec.run_class), run.priority);
   if (run.share != 100)
-    lines += format("share       {} %: so much of its fair share the project had at submission\n",
-                    run.share);
+    lines +=
+        format("share       its time limit counts {} % in the queue, by what its project uses\n",
+               run.share);
   if (run.expected_start)
-    lines += format("starts      {}{}\n", start_text(*run.expected_start, SystemClock().now()),
+    lines += format("starts      {}{}\n",
+                    start_text(*run.expected_start, run.latest_start, SystemClock().now()),
                     run.blocker ? format(", behind {}", *run.blocker) : "");
   lines += late_lines(run.late);
   lines += format("retries     {} of {} losses, {} of {} failures\n", run.losses,

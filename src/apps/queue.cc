@@ -18,7 +18,8 @@ std::string queue_table(const api::QueueView& queue) {
   for (const api::WaitingView& run : queue.waiting)
     table.add({format("{}", ++place), run.run, run.name, run.user, format("{}", run.nodes),
                format("{}", run.devices), text(run.timeout), age(run.since, queue.time),
-               when_text(run.expected_start, queue.time), run.blocker.value_or("-"), run.reason});
+               run.expected_start ? start_text(*run.expected_start, std::nullopt, queue.time) : "-",
+               run.blocker.value_or("-"), run.reason});
   return in_terminal(table);
 }
 
@@ -46,8 +47,9 @@ void add_queue(CLI::App& app, Action& action) {
       ->check(whole_number(1, 10'000));
   command->add_flag("--json", *json, "print JSON, with who holds devices");
   command->footer(
-      "STARTS is reckoned as if all run as long as they may, so most start earlier. Behind those "
-      "that\nwait for devices stand those that are held, start later or follow other runs.\n\n"
+      "STARTS is an estimate: all run as long as they may, and none passes another. `lockstep why "
+      "RUN`\nhas the latest start, too. Behind the runs that wait for devices stand those that are "
+      "held, start\nlater or follow other runs.\n\n"
       "Example:\n  lockstep queue\n  lockstep queue --json");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {

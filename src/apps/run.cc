@@ -77,8 +77,9 @@ std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
       plan.starts ? format("{} would start at once on {}", size_text(spec), places_text(plan))
                   : format("{} would wait: it {}", size_text(spec), plan.reason);
   if (!plan.starts && plan.expected_start)
-    lines += format("\nIt would start {}; {}", start_text(*plan.expected_start, now),
-                    ahead_text(plan.ahead));
+    lines +=
+        format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
+               ahead_text(plan.ahead));
   for (const api::DisplacedView& one : plan.displaced) lines += displaced_text(one);
   return lines + "\nNothing was submitted";
 }

@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-// Of those that stand ahead so many are drawn; the others are counted.
-constexpr std::size_t kHoldersMost = 12;
+// So many are drawn; the others are counted.
+constexpr std::size_t kHoldersMost = 12, kBeforeMost = 8;
 
 // What `--json` prints.
 struct WhyReport {
@@ -21,7 +21,9 @@ struct WhyReport {
   std::string sentence;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
+  std::optional<Time> latest_start;
   std::int64_t ahead = 0;
+  std::vector<api::WaitingView> before;
   std::vector<api::HolderView> holding;
 
   static constexpr auto fields() {
@@ -30,8 +32,12 @@ struct WhyReport {
         field("sentence", &WhyReport::sentence, "why it stands as it does"),
         field("blocker", &WhyReport::blocker, "the run that must end or start first"),
         field("expected_start", &WhyReport::expected_start,
-              "when it starts if all run as long as they may"),
+              "an estimate: when it starts if all run as long as they may and none passes another"),
+        field("latest_start", &WhyReport::latest_start,
+              "it starts no later, unless something is submitted that may pass it, a time limit is "
+              "lengthened, a run is interrupted or a host leaves"),
         field("ahead", &WhyReport::ahead, "how many stand before it"),
+        field("before", &WhyReport::before, "those, in order"),
         field("holding", &WhyReport::holding, "who holds devices, by when they end"));
   }
 };
@@ -40,12 +46,9 @@ std::string of_one_that_waits(const api::RunView& run, std::int64_t ahead, Time 
   std::string sentence = format("{} {}", run.id, run.reason);
   if (run.held) return format("{}; `lockstep release {}` lets it start", sentence, run.id);
   if (!run.expected_start) return sentence;
-  sentence += format(". It starts {}",
-                     *run.expected_start <= now
-                         ? std::string("at any moment")
-                         : format("{}, at {}, at the latest", when_text(run.expected_start, now),
-                                  moment_text(*run.expected_start)));
-  return sentence + " if all run as long as they may; " + ahead_text(ahead);
+  sentence += format(". It starts {}", start_text(*run.expected_start, run.latest_start, now));
+  if (run.latest_start) sentence += format(" ({})", moment_text(*run.latest_start));
+  return run.blocker ? format("{}; {}", sentence, ahead_text(ahead)) : sentence;
 }
 
 std::string sentence_of(const api::RunView& run, const api::HolderView* holds, std::int64_t ahead,
@@ -67,8 +70,10 @@ WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {
   report.state = run.state;
   report.blocker = run.blocker;
   report.expected_start = run.expected_start;
+  report.latest_start = run.latest_start;
   const auto place = std::ranges::find(queue.waiting, run.id, &api::WaitingView::run);
-  if (place != queue.waiting.end()) report.ahead = place - queue.waiting.begin();
+  if (place != queue.waiting.end()) report.before.assign(queue.waiting.begin(), place);
+  report.ahead = std::ssize(report.before);
   const auto holds = std::ranges::find(queue.holding, run.id, &api::HolderView::run);
   report.sentence =
       sentence_of(run, holds == queue.holding.end() ? nullptr : &*holds, report.ahead, queue.time);
@@ -86,7 +91,19 @@ TimeLineRow row_of(const api::HolderView& holder, const WhyReport& report, Time 
           .remark = std::move(remark)};
 }
 
-// Who ends before it starts, and it: by then at the latest.
+TimeLineRow row_of(const api::WaitingView& waiting, Time now) {
+  if (!waiting.expected_start)
+    return {
+        .name = waiting.run, .from = {}, .until = {}, .remark = "cannot start now", .waits = true};
+  const Time start = std::max(now, *waiting.expected_start);
+  return {.name = waiting.run,
+          .from = start,
+          .until = start + waiting.timeout,
+          .remark = "starts " + start_text(start, std::nullopt, now),
+          .waits = true};
+}
+
+// The runs that end before it starts, those that wait before it, and it.
 std::string drawn(const WhyReport& report, Time now) {
   std::vector<TimeLineRow> rows;
   for (const api::HolderView& holder : report.holding) {
@@ -94,14 +111,22 @@ std::string drawn(const WhyReport& report, Time now) {
                          holder.expected_end <= *report.expected_start;
     if (matters && rows.size() < kHoldersMost) rows.push_back(row_of(holder, report, now));
   }
-  rows.push_back(
-      {.name = report.run,
-       .from = report.expected_start ? std::optional(std::max(now, *report.expected_start))
-                                     : std::nullopt,
-       .until = std::nullopt,
-       .remark = report.expected_start ? "starts " + when_text(report.expected_start, now)
-                                       : std::string("starts: nobody can tell"),
-       .waits = true});
+  for (std::size_t i = 0; i < std::min(kBeforeMost, report.before.size()); ++i)
+    rows.push_back(row_of(report.before[i], now));
+  if (report.before.size() > kBeforeMost)
+    rows.push_back({.name = format("and {} more", report.before.size() - kBeforeMost),
+                    .from = {},
+                    .until = {},
+                    .remark = {}});
+  rows.push_back({.name = report.run,
+                  .from = report.expected_start
+                              ? std::optional(std::max(now, *report.expected_start))
+                              : std::nullopt,
+                  .until = std::nullopt,
+                  .remark = report.expected_start
+                                ? "starts " + start_text(*report.expected_start, std::nullopt, now)
+                                : std::string("cannot start as things are"),
+                  .waits = true});
   return time_line(rows, now, terminal_width());
 }
 
@@ -123,9 +148,9 @@ Result<int> why(const std::string& words, bool json) {
 
 }  // namespace
 
-// `lockstep why RUN`: a sentence, and a time line of who ends when.
+// `lockstep why RUN`: a sentence, and a time line of what ends and starts when.
 void add_why(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("why", "Say why a run waits, for whom and until when");
+  auto* command = app.add_subcommand("why", "Say why a run waits, for which run and until when");
   auto run = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   add_run_argument(*command, *run);

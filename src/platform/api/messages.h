@@ -312,6 +312,7 @@ struct RunView {
   std::string reason;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
+  std::optional<Time> latest_start;
   int priority = 0;
   int share = 100;
   bool held = false;
@@ -343,8 +344,13 @@ struct RunView {
         field("reason", &RunView::reason, "why it waits or why it ended"),
         field("blocker", &RunView::blocker, "while it waits: the run that must end or start first"),
         field("expected_start", &RunView::expected_start,
-              "while it waits: when it starts if all run as long as they may; absent: nobody can "
-              "tell"),
+              "while it waits, an estimate: when it starts if all run as long as they may and none "
+              "passes another; absent: it cannot start as things are"),
+        field(
+            "latest_start", &RunView::latest_start,
+            "while it waits: it starts no later as long as nothing is submitted that may pass it, "
+            "no time limit is "
+            "lengthened, no run is interrupted and no host leaves; absent: there is no such bound"),
         field("priority", &RunView::priority, "among the runs of its project"),
         field("share", &RunView::share,
               "how far its project was beyond its fair share when it came, in percent; so much its "

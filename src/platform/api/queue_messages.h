@@ -36,6 +36,7 @@ struct WaitingView {
   std::string reason;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
+  std::optional<Time> latest_start;
   bool held = false;
 
   static constexpr auto fields() {
@@ -52,7 +53,12 @@ struct WaitingView {
         field("reason", &WaitingView::reason, "why it waits, one line"),
         field("blocker", &WaitingView::blocker, "the run that must end or start first"),
         field("expected_start", &WaitingView::expected_start,
-              "when it starts if all run as long as they may; absent: nobody can tell"),
+              "an estimate: when it starts if all run as long as they may and none passes "
+              "another; absent: it cannot start as things are"),
+        field(
+            "latest_start", &WaitingView::latest_start,
+            "it starts no later as long as nothing is submitted that may pass it, no time limit is "
+            "lengthened, no run is interrupted and no host leaves; absent: there is no such bound"),
         field("held", &WaitingView::held, "it does not start until it is released"));
   }
 };
@@ -133,6 +139,7 @@ struct PlanView {
   std::string reason;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
+  std::optional<Time> latest_start;
   std::int64_t ahead = 0;
   std::vector<DisplacedView> displaced;
 
@@ -143,7 +150,13 @@ struct PlanView {
         field("reason", &PlanView::reason, "why it would wait"),
         field("blocker", &PlanView::blocker, "the run that would have to end or start first"),
         field("expected_start", &PlanView::expected_start,
-              "when it would start if all run as long as they may; absent: nobody can tell"),
+              "an estimate: when it would start if all run as long as they may and none passes "
+              "another; absent: it could not start as things are"),
+        field(
+            "latest_start", &PlanView::latest_start,
+            "it would start no later as long as nothing is submitted that may pass it, no time "
+            "limit is "
+            "lengthened, no run is interrupted and no host leaves; absent: there is no such bound"),
         field("ahead", &PlanView::ahead, "how many would stand before it"),
         field("displaced", &PlanView::displaced,
               "runs that would be asked to leave their devices for it, and go on later"));

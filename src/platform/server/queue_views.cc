@@ -62,13 +62,15 @@ api::WaitingView waiting_view(const Run& run) {
           .reason = run.reason,
           .blocker = std::nullopt,
           .expected_start = run.not_before,
+          .latest_start = std::nullopt,
           .held = run.held.has_value()};
 }
 
-api::WaitingView waiting_view(const Run& run, const WaitingRun& waiting) {
+api::WaitingView waiting_view(const Run& run, const WaitingRun& waiting, const StartTimes& starts) {
   auto view = waiting_view(run);
   if (waiting.blocker) view.blocker = text(*waiting.blocker);
-  view.expected_start = waiting.expected_start;
+  view.expected_start = starts.expected;
+  view.latest_start = starts.latest;
   return view;
 }
 
@@ -142,8 +144,10 @@ api::OrphanView orphan_view(const AttemptName& name, const std::vector<const Orp
 api::QueueView queue_view(const State& state, const Queue& queue, int limit, Time now) {
   api::QueueView view;
   view.time = now;
-  for (const WaitingRun& waiting : queue.waiting())
-    view.waiting.push_back(waiting_view(state.runs.at(waiting.run), waiting));
+  const auto& waiting = queue.waiting();
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    view.waiting.push_back(
+        waiting_view(state.runs.at(waiting[i].run), waiting[i], queue.start_times()[i]));
   for (const Run* run : kept_back(state, queue)) view.waiting.push_back(waiting_view(*run));
   for (const Holds& holds : who_holds(state)) view.holding.push_back(holder_view(holds));
   for (const auto& [holder, holding] : holdings_of(state.orphans))
@@ -167,7 +171,8 @@ api::PlanView plan_view(const Prospect& prospect) {
     view.displaced.push_back({text(one.run), one.cause, one.from, place_views(one.to)});
   view.reason = prospect.reason;
   if (prospect.blocker) view.blocker = text(*prospect.blocker);
-  view.expected_start = prospect.expected_start;
+  view.expected_start = prospect.starts.expected;
+  view.latest_start = prospect.starts.latest;
   view.ahead = static_cast<std::int64_t>(prospect.ahead);
   return view;
 }

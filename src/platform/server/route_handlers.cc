@@ -83,11 +83,7 @@ Result<api::RunView> Handlers::view(const RunId& id) {
   const Run& run = *TRY(find_run(id));
   auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
                        setup_.controller.checkpoint_folder(run), setup_.clock.now());
-  if (run.state == RunState::queued) {
-    const auto& waiting = setup_.controller.queue().waiting();
-    if (const auto found = std::ranges::find(waiting, id, &WaitingRun::run); found != waiting.end())
-      add_outlook(view, *found);
-  }
+  if (run.state == RunState::queued) add_outlook(view, run, setup_.controller.queue());
   view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));

@@ -143,9 +143,17 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   return view;
 }
 
-void add_outlook(api::RunView& view, const WaitingRun& waiting) {
-  if (waiting.blocker) view.blocker = text(*waiting.blocker);
-  view.expected_start = waiting.expected_start;
+void add_outlook(api::RunView& view, const Run& run, const Queue& queue) {
+  const auto& waiting = queue.waiting();
+  const auto found = std::ranges::find(waiting, run.id, &WaitingRun::run);
+  if (found == waiting.end()) {
+    view.expected_start = run.not_before;
+    return;
+  }
+  if (found->blocker) view.blocker = text(*found->blocker);
+  const StartTimes& starts = queue.start_times()[static_cast<std::size_t>(found - waiting.begin())];
+  view.expected_start = starts.expected;
+  view.latest_start = starts.latest;
 }
 
 std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run) {

@@ -8,6 +8,7 @@
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/plan.h"
+#include "platform/core/step/queue.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep {
@@ -16,8 +17,8 @@ namespace lockstep {
 // checkpoints, which lists leave out.
 api::RunView run_view(const State& state, const Run& run, insight::RunSummary said,
                       const std::filesystem::path& checkpoint_folder, Time now);
-// Of one that waits: for whom, and until when.
-void add_outlook(api::RunView& view, const WaitingRun& waiting);
+// While it waits: for which run, and until when.
+void add_outlook(api::RunView& view, const Run& run, const Queue& queue);
 std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run);
 std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints);
 // What was changed of a run, and what its ranks and agents told, by time.

@@ -14,5 +14,9 @@ constexpr auto enum_names(HostState) {
                            {HostState::closed, "closed"},
                            {HostState::drained, "drained"}});
 }
+// As people read it: the command that closes a host is `lockstep host cordon`.
+constexpr std::string_view state_in_words(HostState state) {
+  return state == HostState::closed ? "cordoned" : name_of(state);
+}
 
 }  // namespace lockstep

@@ -132,10 +132,17 @@ struct WaitingRun {
   // The run that must end or start first; none: as the map is now, or the limits, it never starts.
   std::optional<RunId> blocker;
   Reason reason;
-  // When it starts if everybody runs as long as he may, at the latest as far as can be told now.
-  // Runs behind the head: as if devices were never idle from the head's start on. None: never.
+  // Of a head, and of a run that a limit keeps: when it starts if all runs take their whole limits.
+  // None: it stands behind a head, or it cannot start as things are.
   std::optional<Time> expected_start = {};
   bool operator==(const WaitingRun&) const = default;
+};
+
+// When a run that waits starts.
+struct StartTimes {
+  std::optional<Time> expected;  // an estimate; none: as things are, it never starts
+  std::optional<Time> latest;    // a bound (latest_start.h); none: there is no honest one
+  bool operator==(const StartTimes&) const = default;
 };
 
 struct Plan {

@@ -64,6 +64,9 @@ struct SchedulingPolicy {
   Pausing pausing = Pausing::nobody;
   // For how many of those that have to wait a place is kept, first come first (backfill).
   int reservations = 1;
+  // The longest that a run holds devices beyond its limit, to start and to leave: for
+  // latest_starts().
+  Duration overhead{};
   // Whether the devices of those who are moved or evicted are free at once, as a replay assumes. If
   // not, a decision only says who has to go; whoever he goes for starts when he has gone.
   bool vacates_at_once = true;

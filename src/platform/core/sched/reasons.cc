@@ -12,9 +12,6 @@
 namespace lockstep {
 namespace {
 
-// Work ahead is added up no further than this: nobody plans beyond, and sums cannot overflow.
-constexpr Duration kFarthest = std::chrono::hours(24 * 365 * 100);
-
 std::string count_of(std::int64_t n, std::string_view thing) {
   return format("{} {}{}", n, thing, n == 1 ? "" : "s");
 }
@@ -106,7 +103,6 @@ class Explanation {
   const Outlook& outlook(const Entry& entry);
   HeadStart start_of(const Entry& entry) const;
   std::string what_it_waits_for(const Gang& gang, const RunId& blocker) const;
-  void count_in(const Entry& entry);
 
   const SchedulingPolicy& policy_;
   const Floor& floor_;
@@ -119,11 +115,9 @@ class Explanation {
   std::vector<std::optional<Outlook>> by_shape_;
   std::vector<std::optional<bool>> fits_by_shape_;  // now
   std::optional<RunId> head_;
-  std::optional<Time> head_start_;
   // What those are told who stand behind it; and those who could delay it, by how long they run.
   Reason behind_;
   std::map<Duration, Reason> delaying_;
-  Duration ahead_{};  // work of the head and those behind it so far, spread over all devices
 };
 
 void Explanation::explain(const Entry& entry, WaitingRun& waiting) {
@@ -143,10 +137,8 @@ void Explanation::explain(const Entry& entry, WaitingRun& waiting) {
   if (head_ && policy_.passing != Passing::anybody) return behind_head(entry, waiting);
   const Outlook& found = outlook(entry);
   head_ = waiting.run;
-  head_start_ = found.start;
   behind_ = Reason(format("waits behind {} in the queue", text(waiting.run)));
   delaying_.clear();
-  count_in(entry);
   waiting.blocker = found.blocker;
   waiting.reason = found.reason;
   waiting.expected_start = found.start;
@@ -176,25 +168,26 @@ void Explanation::by_limit(const Entry& entry, const Accounts::Refusal& refusal,
                                  count_of(needs, "device"), who, refusal.held, refusal.most));
 }
 
+// "vm-0 is cordoned (by root: its fan is loud), 1 more host is cordoned or drained"
 std::string Explanation::closed_hosts(const Gang& gang) const {
   const HostTable& table = room_.table();
   std::string names;
   int count = 0;
   for (int host = 0; host < table.host_count(); ++host) {
     if (floor_.is_open(host) || ++count > 1) continue;
-    names = table.names[as_index(host)] + " is closed to new runs";
-    if (!floor_.why(host).empty()) names += ": " + floor_.why(host);
+    names = format("{} is {}", table.names[as_index(host)], state_in_words(floor_.state(host)));
+    if (!floor_.why(host).empty()) names += format(" ({})", floor_.why(host));
   }
-  if (count > 1) names += format(", and {} more", count_of(count - 1, "host"));
-  return format("needs {}; {}", need_of(table, gang), names);
+  if (count > 1)
+    names += format(", {} {} cordoned or drained, too", count_of(count - 1, "more host"),
+                    count == 2 ? "is" : "are");
+  return format("needs {}: {}", need_of(table, gang), names);
 }
 
 void Explanation::behind_head(const Entry& entry, WaitingRun& waiting) {
   const bool refused = policy_.passing == Passing::backfill && fits(entry);
   waiting.blocker = head_;
   waiting.reason = refused ? could_delay(entry.limit) : behind_;
-  if (head_start_) waiting.expected_start = *head_start_ + ahead_;
-  count_in(entry);
 }
 
 // Users write few different time-outs.
@@ -243,11 +236,6 @@ std::string Explanation::what_it_waits_for(const Gang& gang, const RunId& blocke
   const int have = fitting_hosts(floor_.room_for(gang.shape.needs), gang);
   return format("waits for {}: needs {}, {} {} them", text(blocker), need_of(room_.table(), gang),
                 have, have == 1 ? "has" : "have");
-}
-
-void Explanation::count_in(const Entry& entry) {
-  const Duration share = entry.limit / room_.table().devices;
-  ahead_ = std::min(ahead_ + share * device_count(waiting_.gang(entry).shape), kFarthest);
 }
 
 }  // namespace

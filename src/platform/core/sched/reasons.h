@@ -17,8 +17,9 @@ struct HeadStart {
   std::optional<RunId> blocker;
 };
 
-// Of everybody who waits, in the order in which they stand; after a decision that started all who
-// could start, at `now`. first: what is known already of the first head.
+// For each run that waits, in the order in which they stand, after a decision at `now`. Only heads
+// and runs that a limit keeps have a start: starts_in_order() has the others'. first: what is known
+// already of the first head.
 std::vector<WaitingRun> explain(const SchedulingPolicy& policy, const Floor& floor,
                                 const Accounts& accounts, WaitingList& waiting, Holders& holders,
                                 Time now, const std::optional<HeadStart>& first);

@@ -12,6 +12,7 @@
 #include "platform/core/sched/departures.h"
 #include "platform/core/sched/evictions.h"
 #include "platform/core/sched/holders.h"
+#include "platform/core/sched/in_order.h"
 #include "platform/core/sched/lane.h"
 #include "platform/core/sched/moves.h"
 #include "platform/core/sched/reasons.h"
@@ -53,6 +54,9 @@ class Scheduler::State {
     if (first_)
       first = {waiting_.run(first_->entry), first_->place.start(), first_->place.blocker()};
     return explain(policy_, floor_, accounts_, waiting_, holders_, decided_, first);
+  }
+  std::vector<std::optional<Time>> estimates() {
+    return starts_in_order(policy_, floor_, accounts_, waiting_, holders_, decided_);
   }
   std::optional<RunId> head();
 
@@ -575,5 +579,6 @@ void Scheduler::set_limits(const Limits& limits) { state_->set_limits(limits); }
 Plan Scheduler::decide(Time now) { return state_->decide(now); }
 std::optional<RunId> Scheduler::head() const { return state_->head(); }
 std::vector<WaitingRun> Scheduler::waiting() const { return state_->waiting(); }
+std::vector<std::optional<Time>> Scheduler::estimates() const { return state_->estimates(); }
 
 }  // namespace lockstep

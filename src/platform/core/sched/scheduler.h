@@ -63,6 +63,8 @@ class Scheduler {
   std::optional<RunId> head() const;
   // Why everybody waits who does, in the order in which they stand; to be asked after decide().
   std::vector<WaitingRun> waiting() const;
+  // When those start, as starts_in_order() estimates it; in the order of waiting().
+  std::vector<std::optional<Time>> estimates() const;
 
  private:
   class State;

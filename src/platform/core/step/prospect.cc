@@ -44,15 +44,18 @@ Result<Prospect> prospect_of(const State& state, const SubmitRun& wish, Time now
   read_displaced(state, outcome.changes, prospect);
   if (!prospect.slices.empty()) {
     prospect.reason.clear();
-    prospect.expected_start = now;
+    prospect.starts = {now, now};
     return prospect;
   }
   const auto& waiting = queue.waiting();
   const auto place = std::ranges::find(waiting, run->id, &WaitingRun::run);
   prospect.ahead = static_cast<std::size_t>(place - waiting.begin());
-  if (place == waiting.end()) return prospect;  // it would wait for something else than devices
+  if (place == waiting.end()) {  // it would wait for something else than devices
+    prospect.starts.expected = run->not_before;
+    return prospect;
+  }
   prospect.blocker = place->blocker;
-  prospect.expected_start = place->expected_start;
+  prospect.starts = queue.start_times()[prospect.ahead];
   return prospect;
 }
 

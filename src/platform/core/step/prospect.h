@@ -22,12 +22,12 @@ struct Displaced {
 };
 
 struct Prospect {
-  std::vector<Slice> slices;           // where it would start at once; empty: it would wait
-  std::string reason;                  // why it would wait
-  std::optional<RunId> blocker;        // for whom
-  std::optional<Time> expected_start;  // when it would start, at the latest as far as can be told
-  std::size_t ahead = 0;               // how many would stand before it
-  std::vector<Displaced> displaced;    // who would be asked to leave at once
+  std::vector<Slice> slices;         // where it would start at once; empty: it would wait
+  std::string reason;                // why it would wait
+  std::optional<RunId> blocker;      // for whom
+  StartTimes starts;                 // when it would start
+  std::size_t ahead = 0;             // how many would stand before it
+  std::vector<Displaced> displaced;  // who would be asked to leave at once
 };
 
 // By step() itself, of which nothing is kept. Refused as the submission would be.

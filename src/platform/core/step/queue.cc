@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "platform/core/step/draft.h"
+#include "platform/core/step/ending.h"
 #include "platform/core/step/placing.h"
 
 namespace lockstep {
+
+static_assert(kReadyLimit + kShipLimit + kSilenceLimit + kKillInterval < kOverheadMost);
+
 namespace {
 
 // What is left of its time-out once its attempts so far are counted.
@@ -104,7 +108,12 @@ void Queue::forget() {
   scheduler_.reset();
   told_.clear();
   orphans_.clear();
+  changed();
+}
+
+void Queue::changed() {
   waiting_.reset();
+  start_times_.reset();
 }
 
 bool Queue::follow(const Draft& draft) {
@@ -112,12 +121,12 @@ bool Queue::follow(const Draft& draft) {
     read_all(draft);
     return true;
   }
-  bool changed = follow_conditions(draft);
+  bool differs = follow_conditions(draft);
   const auto edited = edited_runs(draft);
-  if (edited.empty() && draft.orphans.changed().empty()) return changed;
+  if (edited.empty() && draft.orphans.changed().empty()) return differs;
   forget_orphans();
-  for (const RunId& run : edited) changed = follow(draft, run) || changed;
-  return follow_orphans(draft) || changed;
+  for (const RunId& run : edited) differs = follow(draft, run) || differs;
+  return follow_orphans(draft) || differs;
 }
 
 // They are told last each time: of devices that a run holds as well, however that came about, they
@@ -128,18 +137,19 @@ void Queue::forget_orphans() {
 
 bool Queue::follow_orphans(const Draft& draft) {
   auto holdings = holdings_of(draft.orphans.all());
-  const bool changed = holdings != orphans_;
+  const bool differs = holdings != orphans_;
   orphans_ = std::move(holdings);
   for (const auto& [holder, holding] : orphans_) scheduler_->hold(holding);
-  if (changed) waiting_.reset();
-  return changed;
+  if (differs) changed();
+  return differs;
 }
 
 void Queue::read_all(const Draft& draft) {
   scheduler_.emplace(draft.map(), policy_);
   const Conditions conditions = conditions_of(draft.hosts.all(), draft.limits.all());
   for (const auto& [host, state, why] : conditions.hosts) scheduler_->set_host(host, state, why);
-  scheduler_->set_limits(conditions.limits);
+  limits_ = conditions.limits;
+  scheduler_->set_limits(limits_);
   for (const RunId& run : draft.open_runs()) follow(draft, run);
   follow_orphans(draft);
 }
@@ -147,35 +157,41 @@ void Queue::read_all(const Draft& draft) {
 bool Queue::follow_conditions(const Draft& draft) {
   for (const auto& [id, host] : draft.hosts.changed())
     scheduler_->set_host(id, host.state, host.reason);
-  if (!draft.limits.changed().empty())
-    scheduler_->set_limits(conditions_of({}, draft.limits.all()).limits);
-  const bool changed = !draft.hosts.changed().empty() || !draft.limits.changed().empty();
-  if (changed) waiting_.reset();
-  return changed;
+  if (!draft.limits.changed().empty()) {
+    limits_ = conditions_of({}, draft.limits.all()).limits;
+    scheduler_->set_limits(limits_);
+  }
+  const bool differ = !draft.hosts.changed().empty() || !draft.limits.changed().empty();
+  if (differ) changed();
+  return differ;
 }
 
 bool Queue::follow(const Draft& draft, const RunId& run) {
   Told now = of_rows(draft, run);
   Told& before = told_[run];
-  const bool changed = before != now;
-  if (changed) {
+  const bool differs = before != now;
+  const bool matters = decides(before) || decides(now);
+  if (differs) {
     tell(run, before, now);
-    waiting_.reset();
+    changed();
   }
   if (std::holds_alternative<std::monostate>(now))
     told_.erase(run);
   else
     before = std::move(now);
-  return changed;
+  return differs && matters;
 }
 
-// One that pauses is passed over, and one of whose name an orphan goes on.
+// One that is held starts when somebody releases it, and one of whose name an orphan goes on when
+// an operator has seen to the orphan.
 Queue::Told Queue::of_rows(const Draft& draft, const RunId& id) const {
   const Run& run = *draft.runs.find(id);
   if (const Attempt* attempt = draft.live_attempt(id))
     return holding_of(run, *attempt, draft.nodes_of(attempt->id), policy_);
-  if (!waits_for_devices(run) || !draft.orphans_of(id).empty()) return {};
-  return want_of(run);
+  if (!draft.orphans_of(id).empty()) return {};
+  if (waits_for_devices(run)) return want_of(run);
+  if (run.state == RunState::queued && !run.held) return Later{want_of(run)};
+  return {};
 }
 
 void Queue::tell(const RunId& run, const Told& before, const Told& now) {
@@ -193,7 +209,8 @@ void Queue::tell(const RunId& run, const Told& before, const Told& now) {
 }
 
 void Queue::pass(Draft& draft) {
-  Plan plan = scheduler_->decide(draft.now());
+  decided_ = draft.now();
+  Plan plan = scheduler_->decide(decided_);
   leave(draft, plan);
   for (Placement& placement : plan.placements) start(draft, std::move(placement));
   if (reasons_ == Reasons::when_asked) return;
@@ -216,7 +233,7 @@ void Queue::leave(Draft& draft, Plan& plan) {
     ask_to_leave(draft, leave);
     told_[leave.run] = of_rows(draft, leave.run);
   }
-  if (!leaves.empty()) waiting_.reset();
+  if (!leaves.empty()) changed();
 }
 
 // The scheduler counts it as holding what it was given.
@@ -224,12 +241,38 @@ void Queue::start(Draft& draft, Placement placement) {
   const RunId run = placement.run;
   start_attempt(draft, std::move(placement));
   told_[run] = of_rows(draft, run);
-  waiting_.reset();
+  changed();
 }
 
 const std::vector<WaitingRun>& Queue::waiting() const {
   if (!waiting_) waiting_ = scheduler_ ? scheduler_->waiting() : std::vector<WaitingRun>();
   return *waiting_;
+}
+
+// In the order of waiting().
+OpenRuns Queue::open_runs() const {
+  OpenRuns open{.limits = limits_};
+  for (const WaitingRun& one : waiting())
+    open.waiting.push_back(&std::get<Want>(told_.at(one.run)));
+  for (const auto& [run, told] : told_) {
+    if (const auto* later = std::get_if<Later>(&told)) open.later.push_back(&later->want);
+    if (const auto* holding = std::get_if<Holding>(&told)) open.holding.push_back(holding);
+  }
+  return open;
+}
+
+const std::vector<StartTimes>& Queue::start_times() const {
+  if (start_times_) return *start_times_;
+  start_times_.emplace();
+  if (!scheduler_) return *start_times_;
+  const auto estimates = scheduler_->estimates();
+  const auto bounds = latest_starts(policy_, waiting(), open_runs(), decided_);
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    // A head counts on what leaves for it, which the estimate does not know.
+    const auto expected = waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i];
+    start_times_->push_back({expected, bounds[i]});
+  }
+  return *start_times_;
 }
 
 std::vector<Holding> Queue::holdings() const {

@@ -15,16 +15,22 @@
 #include <vector>
 
 #include "platform/core/model/state.h"
+#include "platform/core/sched/latest_start.h"
 #include "platform/core/sched/scheduler.h"
 
 namespace lockstep {
 
 class Draft;
 
+// The longest that a run holds devices beyond its time limit, as long as the daemon and its agents
+// can talk: to start its ranks, to end them and to send its last logs (ending.h).
+inline constexpr Duration kOverheadMost = std::chrono::minutes(11);
+
 // Ours. Agents have to be told, and ranks to end, before devices are free.
 constexpr SchedulingPolicy step_policy() {
   SchedulingPolicy policy = policies::kOursWithMoves;
   policy.vacates_at_once = false;
+  policy.overhead = kOverheadMost;
   return policy;
 }
 
@@ -56,16 +62,31 @@ class Queue {
 
   // Who waits for devices, in order, as of the last pass; nobody before the first.
   const std::vector<WaitingRun>& waiting() const;
+  // When these start, in the same order: an estimate, and a bound (sched/latest_start.h). Worked
+  // out when it is asked for, and kept until something happens.
+  const std::vector<StartTimes>& start_times() const;
   // The first of them that the map can hold.
   std::optional<RunId> head() const { return scheduler_ ? scheduler_->head() : std::nullopt; }
   // Who holds devices, by their ids.
   std::vector<Holding> holdings() const;
 
  private:
+  // A run that waits for something else first: the scheduler is not told of it.
+  struct Later {
+    Want want;
+    bool operator==(const Later&) const = default;
+  };
   // What the scheduler knows of a run.
-  using Told = std::variant<std::monostate, Want, Holding>;
+  using Told = std::variant<std::monostate, Later, Want, Holding>;
+
+  // The scheduler is told of it.
+  static bool decides(const Told& told) {
+    return std::holds_alternative<Want>(told) || std::holds_alternative<Holding>(told);
+  }
 
   Told of_rows(const Draft& draft, const RunId& run) const;
+  OpenRuns open_runs() const;
+  void changed();
   void read_all(const Draft& draft);
   bool follow(const Draft& draft, const RunId& run);
   bool follow_conditions(const Draft& draft);
@@ -80,7 +101,11 @@ class Queue {
   std::optional<Scheduler> scheduler_;  // none: it knows nothing
   std::map<RunId, Told> told_;
   std::map<RunId, Holding> orphans_;  // by holder_of_orphan(): the scheduler counts them as held
-  mutable std::optional<std::vector<WaitingRun>> waiting_;  // reckoned when it is asked for
+  Limits limits_;
+  Time decided_{};  // by the last pass
+  // Worked out when they are asked for.
+  mutable std::optional<std::vector<WaitingRun>> waiting_;
+  mutable std::optional<std::vector<StartTimes>> start_times_;
 };
 
 }  // namespace lockstep

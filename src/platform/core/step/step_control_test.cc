@@ -256,7 +256,7 @@ TEST_F(StepControlTest, AProspectIsWhatWouldHappenAndChangesNothing) {
   ASSERT_TRUE(free);
   ASSERT_EQ(free->slices.size(), 1u);
   EXPECT_EQ(free->slices[0].host, "a");
-  EXPECT_EQ(free->expected_start, world.now);
+  EXPECT_EQ(free->starts.latest, world.now);
   const RunId first = fill();
   const State before = world.state;
   world.submit(spec_of(2, 2));
@@ -265,10 +265,46 @@ TEST_F(StepControlTest, AProspectIsWhatWouldHappenAndChangesNothing) {
   EXPECT_THAT(waits->slices, IsEmpty());
   EXPECT_EQ(waits->ahead, 1u);
   EXPECT_EQ(waits->blocker, (RunId{"demo", 2}));
-  EXPECT_TRUE(waits->expected_start);
+  EXPECT_TRUE(waits->starts.expected);
   EXPECT_EQ(world.state.runs.size(), 2u);
   EXPECT_EQ(world.run(first), before.runs.at(first));
   EXPECT_FALSE(prospect_of(world.state, {spec_of(3, 2), {}}, world.now));
+}
+
+// Two hosts of two devices: the first run has all of them, the next takes one on each, so the last
+// has to wait for both.
+TEST_F(StepControlTest, APlanTellsTheStartsThatTheRunIsToldOnceItWaits) {
+  auto base = spec_of(2, 2), next = spec_of(2, 1);
+  base.timeout = minutes(20);
+  next.timeout = minutes(40);
+  world.submit(base);
+  world.submit(next);
+  const auto plan = prospect_of(world.state, {spec_of(1, 2), {}}, world.now);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->starts.expected, world.now + minutes(60));
+  EXPECT_EQ(plan->starts.latest, world.now + minutes(60) + 2 * kOverheadMost);
+  world.submit(spec_of(1, 2));
+  Queue queue;
+  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_EQ(queue.start_times().size(), 2u);
+  EXPECT_EQ(queue.start_times()[1], plan->starts);
+}
+
+TEST_F(StepControlTest, ARunThatComesToWaitLaterCountsForThoseThatItMayPass) {
+  const RunId base = world.submit(spec_of(2, 2));
+  auto later = spec_of(1, 1);
+  later.not_before = world.now + minutes(30);
+  later.timeout = minutes(5);  // it stands before the next
+  world.submit(later);
+  const RunId waits = world.submit(spec_of(2, 1));
+  Queue queue;
+  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  ASSERT_EQ(queue.waiting().size(), 1u);
+  const Time end = world.now + spec_of(1, 1).timeout;
+  EXPECT_EQ(queue.start_times()[0].expected, end);
+  EXPECT_EQ(queue.start_times()[0].latest, end + minutes(5) + 2 * kOverheadMost);
+  EXPECT_EQ(queue.waiting()[0].run, waits);
+  EXPECT_EQ(queue.waiting()[0].blocker, base);
 }
 
 // What is said of who waits is true of the decision: the blocker's end is the start.
