@@ -172,10 +172,12 @@ void open_controller(Store& store, const std::filesystem::path& folder) {
   NoEngine engine;
   const SystemClock clock;
   HistoryFile history(folder / "stores.json");
+  const MachineClock steady;
   auto controller = Controller::open({.store = store,
                                       .history = history,
                                       .engine = engine,
                                       .clock = clock,
+                                      .steady = steady,
                                       .keys = Keys::open(folder / "home").value(),
                                       .map = full_map(),
                                       .home = folder / "home"});

@@ -18,6 +18,7 @@
 #include "base/file_limit.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/steady_clock.h"
 #include "net/loop.h"
 #include "platform/controller/controller.h"
 #include "platform/engine/local/local_engine.h"
@@ -41,6 +42,7 @@ struct Ground {
   Map map;
   LocalEngine engine;
   SystemClock clock{};
+  MachineClock steady{};
   SqlStore store{*database};
   HistoryFile history;
   insight::Insight insight{*database};
@@ -66,6 +68,7 @@ ControllerSetup controller_setup(Ground& ground, const Home& home) {
           .history = ground.history,
           .engine = ground.engine,
           .clock = ground.clock,
+          .steady = ground.steady,
           .keys = ground.keys,
           .map = ground.map,
           .home = home.folder};
@@ -77,6 +80,7 @@ JanitorSetup janitor_setup(Ground& ground, const Controller& controller, const H
           .insight = ground.insight,
           .database = *ground.database,
           .clock = ground.clock,
+          .steady = ground.steady,
           .home = home.folder,
           .token_of = [&ground](const NodeName& node) { return ground.engine.token(node); },
           .keep_logs = served.keep_logs};

@@ -13,6 +13,7 @@ struct Sorter {
   void operator()(const Attempt& attempt) const { commit.attempts.emplace(attempt.id, &attempt); }
   void operator()(const Node& node) const { commit.nodes.emplace(node.id, &node); }
   void operator()(const HostRow& host) const { commit.hosts.emplace(host.id, &host); }
+  void operator()(const ClockRow& clock) const { commit.clock = &clock; }
   void operator()(const LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
   void operator()(const StoreRow&) const {}
   void operator()(const Orphan&) const {}

@@ -15,6 +15,7 @@ struct Commit {
   std::map<AttemptId, const Attempt*> attempts{};
   std::map<NodeId, const Node*> nodes{};
   std::map<std::string, const HostRow*> hosts{};
+  const ClockRow* clock = nullptr;
   std::map<LimitId, const LimitRow*> limits{};
 };
 

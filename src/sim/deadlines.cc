@@ -23,7 +23,7 @@ constexpr Duration kBreak = seconds(3);  // between two checks: the daemon was a
 }  // namespace
 
 void Deadlines::check(bool well) {
-  const Time now = scene_.clock.now();
+  const Duration now = scene_.timeline.now();
   const bool broke = !well || now - checked_ > kBreak;
   checked_ = now;
   if (broke) well_ = now;
@@ -33,7 +33,7 @@ void Deadlines::check(bool well) {
 }
 
 Duration Deadlines::since(Time moment) const {
-  return scene_.clock.now() - std::max(moment, well_);
+  return scene_.clock.now() - std::max(moment, scene_.clock.at(well_));
 }
 
 void Deadlines::check_attempt(const Attempt& attempt, const Run& run) {
@@ -90,7 +90,7 @@ void Deadlines::check_start(const Attempt& attempt) {
 void Deadlines::check_time_out(const Attempt& attempt, const Run& run) {
   if (attempt.state != AttemptState::running || since(Time{}) < kHearAgain + kMargin) return;
   const bool heard = std::ranges::any_of(nodes_of(durable_, attempt.id), [&](const Node* node) {
-    return truth_.last_word(node->id) >= well_;
+    return truth_.last_word(node->id) >= scene_.clock.at(well_);
   });
   const Duration used = run.charged + (scene_.clock.now() - *attempt.started);
   if (heard && used >= run.spec.timeout)

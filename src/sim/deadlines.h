@@ -2,8 +2,8 @@
 // from that. They are looked at after its ticks.
 //
 // While anything but an agent or a rank is broken (the daemon was away or busy, its disk is full,
-// its engine slow or blind, words get lost, killed processes do not end, the clock jumps), no time
-// counts. Agents that die or stand still are what it has to cope with.
+// its engine slow or blind, words get lost, killed processes do not end), no time counts. A clock
+// that jumps excuses nothing. Agents that die or stand still are what it has to cope with.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,9 @@ class Deadlines {
   Scene& scene_;
   const Truth& truth_;
   const State& durable_;
-  Time checked_{};  // the last time
-  Time well_{};     // since then
+  // On the timeline:
+  Duration checked_{};  // the last time
+  Duration well_{};     // since then
 };
 
 }  // namespace lockstep::sim

@@ -37,7 +37,7 @@ std::span<const Faults::Kind> Faults::kinds() {
       {"a host dies", minutes(3), &Faults::host_dies},
       {"a host is cut off", minutes(2), &Faults::host_is_cut_off},
       {"the network is bad", minutes(3), &Faults::network_is_bad},
-      {"the clock jumps", minutes(8), &Faults::clock_jumps},
+      {"the clock is set", minutes(8), &Faults::clock_jumps},
       {"the daemon leaves a gang alone", minutes(12), &Faults::daemon_leaves_a_gang_alone},
       {"an agent dies while it clears", minutes(1), &Faults::agent_dies_while_it_clears},
       {"ranks start late", minutes(4), &Faults::ranks_start_late},
@@ -381,11 +381,13 @@ void Faults::network_is_bad() {
 }
 
 void Faults::clock_jumps() {
-  const Duration forward = dice_.percent(50) ? dice_.from_to(seconds(1), seconds(30))
-                                             : dice_.from_to(seconds(30), minutes(20));
-  world_.scene.tell("fault", "the clock jumps forward by {}", text(forward));
-  world_.truth.touch_all();
-  world_.scene.clock.jump(forward);
+  const Duration by = dice_.percent(40)   ? dice_.from_to(seconds(1), minutes(20))
+                      : dice_.percent(50) ? dice_.from_to(minutes(20), hours(24 * 30))
+                                          : -dice_.from_to(seconds(1), hours(1));
+  world_.scene.tell("fault", "the clock is set {} by {}", by > Duration(0) ? "forward" : "back",
+                    text(by > Duration(0) ? by : -by));
+  world_.truth.clock_is_set();
+  world_.scene.clock.jump(by);
 }
 
 }  // namespace lockstep::sim

@@ -48,6 +48,33 @@ void Ledger::committing(const Commit& commit) {
   check_versions(commit);
 }
 
+// The clock was set, or is read for the first time: nothing but moments may change, and what lies
+// between two of them stays.
+void Ledger::moving(const Commit& commit) {
+  const Duration by = durable_.clock ? commit.clock->zero - durable_.clock->zero : Duration(0);
+  for (const auto& [id, after] : commit.runs) {
+    Run expected = durable_.runs.at(id);
+    expected.version = after->version;
+    expected.queued += by;
+    if (expected.started) *expected.started += by;
+    if (expected.not_before && expected.not_before != expected.spec.not_before)
+      *expected.not_before += by;
+    if (*after != expected) scene_.violate(text(id) + " changes as the clock is set");
+  }
+  for (const auto& [id, after] : commit.attempts) {
+    Attempt expected = durable_.attempts.at(id);
+    expected.created += by;
+    for (auto* moment : {&expected.started, &expected.draining, &expected.ended, &expected.saved})
+      if (*moment) **moment += by;
+    if (*after != expected) scene_.violate(text(id) + " changes as the clock is set");
+  }
+  for (const auto& [id, after] : commit.nodes) {
+    const Node& before = durable_.nodes.at(id);
+    if (after->state != before.state || after->last_heard != before.last_heard + by)
+      scene_.violate(text(id) + " changes as the clock is set");
+  }
+}
+
 // --- Nodes and ranks ---
 
 void Ledger::check_node(const Node& after) {
@@ -124,7 +151,7 @@ void Ledger::check_pause(const Commit& commit, const Run& run, const Attempt& at
   if (!before || !before->ended || run.queued >= *before->ended) return;
   if (makes_room(before->cause)) return;
   const int retry = before->cause == Cause::user_exit ? run.user_exits : run.losses;
-  if (attempt.created - *before->ended < pause_before(retry))
+  if (pause_before(retry) > Duration(0) && attempt.created - *before->ended < pause_before(retry))
     scene_.violate(format("{} follows after {}, retry {} is to wait {}", text(attempt.id),
                           text(attempt.created - *before->ended), retry,
                           text(pause_before(retry))));
@@ -133,7 +160,8 @@ void Ledger::check_pause(const Commit& commit, const Run& run, const Attempt& at
 // What it was to wait for besides devices.
 void Ledger::check_wishes(const Commit& commit, const Run& run, const Attempt& attempt) {
   if (run.held) scene_.violate(text(attempt.id) + " begins though its run is held");
-  if (run.spec.not_before && attempt.created < *run.spec.not_before)
+  // A moment that has come stays so when the clock is set back.
+  if (run.spec.not_before && attempt.created < *run.spec.not_before && !scene_.clock.was_set_back())
     scene_.violate(format("{} begins before {}", text(attempt.id), text(*run.spec.not_before)));
   if (const Run* before = unfinished_predecessor(Rows(durable_, commit), run))
     scene_.violate(format("{} begins, and {}, after which it was to start, is {}", text(attempt.id),

@@ -18,6 +18,8 @@ class Ledger {
 
   // The rows are about to become durable.
   void committing(const Commit& commit);
+  // Likewise of rows whose moments move with the clock.
+  void moving(const Commit& commit);
 
  private:
   void check_node(const Node& after);

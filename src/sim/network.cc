@@ -66,7 +66,7 @@ void Network::deliver(CallId call, const std::string& host, const NodeReport& re
 
 void Network::hand_over(CallId call, const std::string& host, const NodeReport& report) {
   truth_.said(report);
-  const Time arrived = scene_.clock.now();
+  const Duration arrived = scene_.timeline.now();
   auto answer = daemon_.report(report);  // which may take its time
   if (answer) truth_.taken(report, arrived);
   const Cut cut = cut_of(host);

@@ -1,6 +1,7 @@
 #include "sim/promises.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/format.h"
 
@@ -83,6 +84,104 @@ void Promises::check_start(const std::vector<WaitingRun>& told, const Standing& 
     scene_.violate(format("{} is told that it starts at {}, and it is {}", text(head->run->id),
                           found->expected_start ? text(*found->expected_start) : "no time",
                           text(head->start)));
+}
+
+// --- No later than it was told ---
+
+void Promises::check_latest(const State& state, const Queue& queue, bool well) {
+  if (is_broken(state, well)) promises_.clear();
+  note_comers(state);
+  keep(state);
+  seen_.clear();
+  for (const RunId& id : state.open) {
+    const Run& run = state.runs.at(id);
+    const bool waits = run.state == RunState::queued && !run.held;
+    seen_[id] = {waits, run.epoch, run.priority};
+  }
+  if (well) promise(state, queue);
+}
+
+Duration Promises::key_of(const Run& run) const {
+  return on_timeline(run.queued) + kTimeOutsYounger * run.spec.timeout * run.share / 100;
+}
+
+bool Promises::is_broken(const State& state, bool well) {
+  constexpr Duration kBreak = std::chrono::seconds(3);  // the daemon was away
+  const Duration now = scene_.timeline.now();
+  bool broken = !well || now - std::exchange(checked_, now) > kBreak;
+  std::map<std::string, HostState> hosts;
+  for (const auto& [id, host] : state.hosts)
+    if (host.state != HostState::open) hosts[id] = host.state;
+  broken = std::exchange(hosts_, std::move(hosts)) != hosts_ || broken;
+  broken = std::exchange(limits_, state.limits) != limits_ || broken;
+  for (const RunId& id : state.open) {
+    const Run& run = state.runs.at(id);
+    if (const auto seen = seen_.find(id); seen != seen_.end())
+      broken = broken || seen->second.priority != run.priority;
+    const Attempt* attempt = live_attempt(state, id);
+    if (!attempt) continue;
+    const Time end = attempt->draining.value_or(attempt->created + run.spec.timeout - run.charged);
+    broken = broken || scene_.clock.now() > end + overhead_;
+  }
+  return broken;
+}
+
+// It goes on as it was when it was last looked at, or has started since.
+bool Promises::is_known(const Run& run) const {
+  const auto seen = seen_.find(run.id);
+  if (seen == seen_.end()) return false;
+  if (!seen->second.waits) return run.state != RunState::queued && run.epoch == seen->second.epoch;
+  return run.epoch == seen->second.epoch + (run.state == RunState::queued ? 0 : 1);
+}
+
+// Runs that wait now, or have started since, and did not wait when the promises were made.
+void Promises::note_comers(const State& state) {
+  for (const RunId& id : state.open) {
+    const Run& run = state.runs.at(id);
+    if (run.held || is_known(run)) continue;
+    std::erase_if(promises_, [&](const auto& entry) {
+      const auto& [waits, told] = entry;
+      const bool has_priority =
+          run.id.project == waits.project && run.priority > state.runs.at(waits).priority;
+      return run.spec.run_class != RunClass::normal || key_of(run) <= told.key || has_priority ||
+             run.spec.timeout > told.longest;
+    });
+  }
+}
+
+void Promises::keep(const State& state) {
+  std::erase_if(promises_, [&](const auto& entry) {
+    const auto& [id, told] = entry;
+    const Run& run = state.runs.at(id);
+    const std::int64_t epoch = seen_.at(id).epoch;
+    const bool starts = run.epoch > epoch;
+    const Duration start =
+        starts ? on_timeline(state.attempts.at({id, epoch + 1}).created) : scene_.timeline.now();
+    const bool over = starts || run.state != RunState::queued || run.held;
+    if ((starts || !over) && start > told.latest)
+      scene_.violate(format("{} {} {} after the latest start that it was told", text(id),
+                            starts ? "starts" : "waits on", text(start - told.latest)));
+    return over;
+  });
+}
+
+void Promises::promise(const State& state, const Queue& queue) {
+  const auto& waiting = queue.waiting();
+  Duration key = Duration::min();
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    const RunId& id = waiting[i].run;
+    key = std::max(key, key_of(state.runs.at(id)));
+    const auto& latest = queue.start_times()[i].latest;
+    if (!latest) continue;
+    const auto known = promises_.find(id);
+    if (known != promises_.end() && known->second.latest <= on_timeline(*latest)) continue;
+    Duration longest{};
+    for (const RunId& other : state.open)
+      if (const Run& run = state.runs.at(other);
+          other != id && run.state == RunState::queued && !run.held)
+        longest = std::max(longest, run.spec.timeout - run.charged);
+    promises_[id] = {on_timeline(*latest), key, longest};
+  }
 }
 
 }  // namespace lockstep::sim

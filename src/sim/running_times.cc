@@ -23,28 +23,28 @@ bool says_that_ranks_run(const NodeReport& report) {
                              [](const Rank& rank) { return rank.state == RankState::running; });
 }
 
-Duration between(Time from, Time to) { return std::max(Duration(0), to - from); }
+Duration between(Duration from, Duration to) { return std::max(Duration(0), to - from); }
 
 }  // namespace
 
 void RunningTimes::rank_began(const AttemptId& attempt) {
   Observed& seen = observed_[attempt];
-  seen.whole = scene_.clock.now();
+  seen.whole = scene_.timeline.now();
   if (++seen.began == 1) seen.first = seen.whole;
 }
 
 void RunningTimes::rank_ended(const AttemptId& attempt) {
   Observed& seen = observed_[attempt];
-  seen.last_end = scene_.clock.now();
+  seen.last_end = scene_.timeline.now();
   if (!seen.first_end) seen.first_end = seen.last_end;
 }
 
 void RunningTimes::said(const NodeReport& report) {
   if (!says_that_ranks_have_ended(report))
-    observed_[report.node.attempt].last_said = scene_.clock.now();
+    observed_[report.node.attempt].last_said = scene_.timeline.now();
 }
 
-void RunningTimes::taken(const NodeReport& report, Time arrived) {
+void RunningTimes::taken(const NodeReport& report, Duration arrived) {
   Observed& seen = observed_[report.node.attempt];
   if (!report.ranks.empty()) seen.known.emplace(report.node.index, arrived);
   if (says_that_ranks_run(report)) seen.last_taken = arrived;
@@ -61,20 +61,28 @@ Duration RunningTimes::time_of(const Attempt& attempt, const RunSpec& spec) cons
   if (found == observed_.end() || !attempt.draining) return Duration(0);
   const Observed& seen = found->second;
   if (seen.began < rank_count(spec)) return Duration(0);
-  return between(std::min(seen.whole, seen.first + kStart), *attempt.draining);
+  return between(std::min(seen.whole, seen.first + kStart), draining_of(attempt));
+}
+
+Duration RunningTimes::draining_of(const Attempt& attempt) const {
+  return *attempt.draining - scene_.clock.at(Duration(0));
 }
 
 // Words that were late may be the last sign of life, of ranks that have ended.
-Duration RunningTimes::most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) {
+Duration RunningTimes::most_of(const Observed& seen, const Attempt& attempt,
+                               const RunSpec& spec) const {
   if (seen.began < rank_count(spec)) return Duration(0);
-  return between(seen.whole, std::min(*attempt.draining, std::max(seen.last_end, seen.last_said)));
+  return between(seen.whole,
+                 std::min(draining_of(attempt), std::max(seen.last_end, seen.last_said)));
 }
 
-Duration RunningTimes::least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) {
-  if (std::cmp_less(seen.known.size(), node_count(spec))) return Duration(0);
-  const Time whole = std::ranges::max(seen.known | std::views::values);
-  const Time last_sign = seen.last_taken - kHeardInterval;
-  const Time end = std::min({*attempt.draining, last_sign, seen.first_end.value_or(last_sign)});
+Duration RunningTimes::least_of(const Observed& seen, const Attempt& attempt,
+                                const RunSpec& spec) const {
+  if (seen.blurred || std::cmp_less(seen.known.size(), node_count(spec))) return Duration(0);
+  const Duration whole = std::ranges::max(seen.known | std::views::values);
+  const Duration last_sign = seen.last_taken - kHeardInterval;
+  const Duration end =
+      std::min({draining_of(attempt), last_sign, seen.first_end.value_or(last_sign)});
   return between(whole, end);
 }
 

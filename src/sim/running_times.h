@@ -29,7 +29,10 @@ class RunningTimes {
   // These words reached the daemon.
   void said(const NodeReport& report);
   // It took in those that arrived then, and they are durable.
-  void taken(const NodeReport& report, Time arrived);
+  void taken(const NodeReport& report, Duration arrived);
+
+  // The clock is set: how long it ran at least may not be known.
+  void blur(const AttemptId& attempt) { observed_[attempt].blurred = true; }
 
   struct Bounds {
     Duration least{};
@@ -42,19 +45,22 @@ class RunningTimes {
   Duration time_of(const Attempt& attempt, const RunSpec& spec) const;
 
  private:
-  // By the wall clock, which all machines share.
+  // On the timeline.
   struct Observed {
-    int began = 0;    // ranks
-    Time first{};     // of them began
-    Time whole{};     // the last of them did
-    Time last_end{};  // of a rank
-    std::optional<Time> first_end{};
-    std::map<int, Time> known;  // nodes, and when it was first taken in that their ranks run
-    Time last_said{};           // anything but that ranks have ended
-    Time last_taken{};          // that ranks run
+    int began = 0;        // ranks
+    Duration first{};     // of them began
+    Duration whole{};     // the last of them did
+    Duration last_end{};  // of a rank
+    std::optional<Duration> first_end{};
+    std::map<int, Duration> known;  // nodes, and when it was first taken in that their ranks run
+    Duration last_said{};           // anything but that ranks have ended
+    Duration last_taken{};          // that ranks run
+    bool blurred = false;
   };
-  static Duration most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec);
-  static Duration least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec);
+  // When it began to drain.
+  Duration draining_of(const Attempt& attempt) const;
+  Duration most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) const;
+  Duration least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) const;
 
   const Scene& scene_;
   std::map<AttemptId, Observed> observed_;

@@ -35,6 +35,7 @@ struct Teller {
   std::string operator()(const HostRow& host) const {
     return format("host {} is {}: {}", host.id, text(host.state), host.reason);
   }
+  std::string operator()(const ClockRow&) const { return "what is counted in time goes on"; }
   std::string operator()(const LimitRow& limit) const {
     return format("{} may hold {} devices, and has a weight of {}", text(limit.id),
                   limit.devices ? format("{}", *limit.devices) : std::string("all"), limit.weight);

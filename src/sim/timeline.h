@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/steady_clock.h"
 
 namespace lockstep::sim {
 
@@ -39,18 +41,27 @@ class Timeline {
   std::vector<Entry> heap_;
 };
 
-// The wall clock: all machines share it. It jumps forward when they sleep or somebody sets it, and
-// what is planned on the timeline does not notice, as a steady clock would not.
-class SimClock : public Clock {
+// The wall clock and the steady one: all machines share them. The wall clock jumps when it is set,
+// and when the machines sleep; the steady one is the timeline.
+class SimClock : public Clock, public SteadyClock {
  public:
   explicit SimClock(const Timeline& timeline) : timeline_(timeline) {}
-  Time now() const override { return kBeginning + timeline_.now() + jumped_; }
-  void jump(Duration forward) { jumped_ += forward; }
+  Time now() const override { return at(timeline_.now()); }
+  Duration passed() const override { return timeline_.now(); }
+  std::string boot() const override { return "the only boot"; }
+  // What the wall clock would have shown then, had it always been set as it is now.
+  Time at(Duration moment) const { return kBeginning + moment + jumped_; }
+  void jump(Duration by) {
+    jumped_ += by;
+    was_set_back_ = was_set_back_ || by < Duration(0);
+  }
+  bool was_set_back() const { return was_set_back_; }
 
  private:
   static constexpr Time kBeginning = Time(std::chrono::hours(24 * 365 * 50));
   const Timeline& timeline_;
   Duration jumped_{};
+  bool was_set_back_ = false;
 };
 
 }  // namespace lockstep::sim

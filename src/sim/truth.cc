@@ -33,7 +33,7 @@ void Truth::process_began(ProcessId id, Process process) {
 void Truth::process_ended(ProcessId id) {
   const auto found = processes_.find(id);
   if (found == processes_.end()) return;
-  if (found->second.is_agent) ended_[found->second.node] = scene_.clock.now();
+  if (found->second.is_agent) ended_[found->second.node] = scene_.timeline.now();
   processes_.erase(found);
 }
 
@@ -205,13 +205,14 @@ bool Truth::has_ranks(const Node& node) const {
   });
 }
 
-std::optional<Time> Truth::time_of(const std::map<NodeId, Time>& times, const NodeId& node) {
+std::optional<Time> Truth::time_of(const std::map<NodeId, Duration>& times,
+                                   const NodeId& node) const {
   const auto entry = times.find(node);
-  return entry == times.end() ? std::nullopt : std::optional(entry->second);
+  return entry == times.end() ? std::nullopt : std::optional(scene_.clock.at(entry->second));
 }
 
 void Truth::killing(const NodeId& node) {
-  kills_[node] = scene_.clock.now();
+  kills_[node] = scene_.timeline.now();
   const Attempt* attempt = live_attempt(durable_, node.attempt.run);
   const bool goes_on =
       attempt && attempt->id == node.attempt && attempt->state != AttemptState::draining;
@@ -226,7 +227,7 @@ void Truth::said(const NodeReport& report) {
 }
 
 // Of nodes that are gone or given up, words mean nothing any more.
-void Truth::taken(const NodeReport& report, Time arrived) {
+void Truth::taken(const NodeReport& report, Duration arrived) {
   words_[report.node] = arrived;
   const auto row = durable_.nodes.find(report.node);
   const bool counts = row != durable_.nodes.end() && row->second.state < NodeState::released;
@@ -235,6 +236,7 @@ void Truth::taken(const NodeReport& report, Time arrived) {
 
 void Truth::committing(std::span<const Change> changes) {
   const Commit commit = commit_of(changes);
+  if (commit.clock) return ledger_.moving(commit);
   ledger_.committing(commit);
   departures_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
@@ -351,6 +353,11 @@ void Truth::touch(const AttemptId& attempt) {
 
 void Truth::touch_all() {
   for (const RunId& run : durable_.open) touch(run);
+}
+
+void Truth::clock_is_set() {
+  for (const RunId& run : durable_.open)
+    if (const Attempt* attempt = live_attempt(durable_, run)) times_.blur(attempt->id);
 }
 
 void Truth::befalls(const AttemptId& attempt, Blow blow) {

@@ -67,7 +67,7 @@ class Truth {
   void killing(const NodeId& node);
   // An agent's words reach the daemon; it took in those that arrived then, and has answered.
   void said(const NodeReport& report);
-  void taken(const NodeReport& report, Time arrived);
+  void taken(const NodeReport& report, Duration arrived);
   // The rows are about to become durable.
   void committing(std::span<const Change> changes);
   // The user was told that his run is there.
@@ -83,6 +83,8 @@ class Truth {
   void touch(const RunId& run);
   void touch(const AttemptId& attempt);
   void touch_all();
+  // What agents stamped before, and have not told yet, is wrong by as much.
+  void clock_is_set();
   // One that ends the attempt, if it alone befalls it.
   void befalls(const AttemptId& attempt, Blow blow);
   // When the faults are over and the world has come to rest: all promises are kept.
@@ -106,7 +108,7 @@ class Truth {
     int ranks = 0;
   };
 
-  static std::optional<Time> time_of(const std::map<NodeId, Time>& times, const NodeId& node);
+  std::optional<Time> time_of(const std::map<NodeId, Duration>& times, const NodeId& node) const;
   void check_gang_is_there(const AttemptId& attempt) const;
   void check_placement(const Node& node) const;
   void check_release(const Node& node) const;
@@ -134,9 +136,9 @@ class Truth {
   std::map<AttemptId, Beginning> began_;
   std::map<RunId, std::pair<int, std::int64_t>> checkpoints_;  // step, and the epoch that wrote it
   std::set<NodeId> launched_;
-  std::map<NodeId, Time> words_;  // by the wall clock
-  std::map<NodeId, Time> kills_;  // likewise
-  std::map<NodeId, Time> ended_;  // likewise; its agent did
+  std::map<NodeId, Duration> words_;  // on the timeline
+  std::map<NodeId, Duration> kills_;  // likewise
+  std::map<NodeId, Duration> ended_;  // likewise; its agent did
   std::set<RunId> promised_;
   std::set<RunId> resumable_;
   std::set<RunId> stoppable_;

@@ -39,6 +39,7 @@ SchedulingPolicy simulated_policy() {
   SchedulingPolicy policy = step_policy();
   policy.checkpoint_interval = std::chrono::seconds(20);
   policy.restart_time = std::chrono::seconds(5);
+  policy.overhead = std::chrono::seconds(30);  // most agents take less
   return policy;
 }
 
@@ -65,12 +66,13 @@ World::World(const WorldSetup& setup)
           scene_, life_,
           {setup.wrap_store ? setup.wrap_store(store_) : store_, history_,
            setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, scene_.clock,
-           simulated_keys(), map_, "/sim", simulated_policy()},
+           scene_.clock, simulated_keys(), map_, "/sim", simulated_policy()},
           setup.absence ? setup.absence : [this] { return faults_.absence(); }),
       faults_({scene_, life_, daemon_, store_, engine_, hosts_, network_, truth_}, setup.seed),
       users_(scene_, daemon_, truth_, setup.seed),
       operators_(scene_, daemon_, durable_, map_, setup.seed),
-      invariants_(scene_, simulated_policy()) {
+      invariants_(scene_, simulated_policy()),
+      promises_(scene_, map_, simulated_policy().overhead) {
   set_log_sink([this](LogLevel, std::string_view line) { scene_.tell("log", "{}", line); });
 }
 
@@ -131,7 +133,9 @@ void World::after_tick() {
     invariants_.check_queue(*daemon_.state());
     promises_.check(*daemon_.state(), *daemon_.queue());
   }
-  deadlines_.check(is_well());
+  const bool well = is_well();
+  promises_.check_latest(*daemon_.state(), *daemon_.queue(), well);
+  deadlines_.check(well);
 }
 
 // The controller's rows change with a commit only; now and then it is seen that this is so.

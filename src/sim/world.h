@@ -95,7 +95,7 @@ class World {
   Operators operators_;
   Invariants invariants_;
   Deadlines deadlines_{scene_, truth_, durable_};
-  Promises promises_{scene_, map_};
+  Promises promises_;
   std::int64_t checked_ = -1;  // the commits that were checked
   std::int64_t judged_ = -1;   // likewise, after a tick
   int ticks_ = 0;

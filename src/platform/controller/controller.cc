@@ -19,9 +19,8 @@ namespace fs = std::filesystem;
 
 // How often the engine is asked what is gone: at every tick while something is about to end.
 constexpr Duration kLookInterval = std::chrono::seconds(1);
-// Between two ticks: longer, and the daemon itself stood still (a machine that slept, a disk that
-// hung), or the clock was set, which it may be backwards too. Well below the silence after which a
-// node counts as lost.
+// Between two ticks: longer, and the daemon itself stood still (it was stopped, a disk hung). Well
+// below the silence after which a node counts as lost.
 constexpr Duration kStandstill = std::chrono::seconds(10);
 // The loop answers others in between.
 constexpr Duration kActAtOnce = std::chrono::milliseconds(20);
@@ -47,6 +46,7 @@ std::optional<RunId> run_of(const HostRow&) { return std::nullopt; }
 std::optional<RunId> run_of(const LimitRow&) { return std::nullopt; }
 std::optional<RunId> run_of(const StoreRow&) { return std::nullopt; }
 std::optional<RunId> run_of(const Orphan&) { return std::nullopt; }
+std::optional<RunId> run_of(const ClockRow&) { return std::nullopt; }
 
 // Calls visit(node) for each node that still holds devices.
 template <class Visit>
@@ -98,6 +98,7 @@ Controller::Controller(ControllerSetup setup, State state, History history)
       state_(std::move(state)),
       history_(std::move(history)),
       queue_(setup_.policy),
+      boot_(setup_.steady.boot()),
       costs_(costs_words(state_.map)),
       complaints_(setup_.clock) {}
 
@@ -156,8 +157,7 @@ void Controller::keep_history() {
 // --- Until the engine has answered ---
 
 bool Controller::time_to_ask() const {
-  const Time now = setup_.clock.now();
-  return !looked_ || now < *looked_ || now - *looked_ >= pause_;
+  return !looked_ || setup_.steady.passed() - *looked_ >= pause_;
 }
 
 // An error only when the store takes no changes.
@@ -254,7 +254,35 @@ Result<void> Controller::check_ready() const {
 // Agents could not be heard, and can be from now on.
 Result<void> Controller::listen_again() {
   TRY(handle(DaemonStarted{}));
-  ticked_ = listening_since_ = setup_.clock.now();  // it may stand still before its first tick
+  ticked_ = setup_.steady.passed();  // it may stand still before its first tick
+  listening_since_ = setup_.clock.now();
+  return {};
+}
+
+// --- The clock ---
+
+// Both at one moment, unless the process was stopped between the two.
+ClockRow Controller::read_clock() const {
+  constexpr Duration kMoment = std::chrono::milliseconds(10);
+  while (true) {
+    const Duration before = setup_.steady.passed();
+    const Time now = setup_.clock.now();
+    if (setup_.steady.passed() - before < kMoment) return {boot_, now - before};
+  }
+}
+
+// Comes before each decision: if the clock was set, all moments that are stored move with it.
+Result<void> Controller::follow_clock() {
+  const ClockRow clock = read_clock();
+  const auto by = set_by(state_.clock, clock);
+  if (by == Duration(0)) return {};
+  const auto changes = TRY(take(ClockRead{clock}));
+  if (by) {
+    listening_since_ += *by;
+    LS_LOG(warning, "the clock was set {} by {}; no time limit is shortened or lengthened by that",
+           *by > Duration(0) ? "forward" : "back", text(*by > Duration(0) ? *by : -*by));
+  }
+  notify(changes);
   return {};
 }
 
@@ -297,6 +325,7 @@ Result<Prospect> Controller::plan(const RunSpec& spec, const Origin& origin) con
 }
 
 Result<Command> Controller::report(const NodeReport& report) {
+  TRY(follow_clock());
   NodeReport heard = report;
   heard.listening_since = listening_since_;
   TRY(handle(heard));
@@ -310,17 +339,18 @@ void Controller::tick() {
   probe_store();
   if (!history_kept_) keep_history();
   if (!ready_ && time_to_ask()) (void)take_up();  // what it could not store, it says itself
-  if (!ready_) return;
-  const Time now = setup_.clock.now();
-  const bool jumped = ticked_ && (now < *ticked_ || now - *ticked_ >= kStandstill);
-  if ((jumped || unheard_) && !listen_again()) return;
-  if (jumped) looked_.reset();
+  if (!ready_ || !follow_clock()) return;
+  const Duration now = setup_.steady.passed();
+  const bool stood_still = ticked_ && now - *ticked_ >= kStandstill;
+  if ((stood_still || unheard_) && !listen_again()) return;
+  if (stood_still) looked_.reset();
   unheard_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
   look();
   // While the engine took its time nobody could be heard.
-  if (setup_.clock.now() - now >= kStandstill && !listen_again()) return;
+  if (setup_.steady.passed() - now >= kStandstill && !listen_again()) return;
+  if (!follow_clock()) return;
   (void)handle(Tick{listening_since_});
 }
 
@@ -336,8 +366,13 @@ Result<std::vector<Change>> Controller::handle(const Event& event) {
   return changes;
 }
 
-// Persist, then apply; what is to be done is queued.
 Result<std::vector<Change>> Controller::decide(const Event& event) {
+  TRY(follow_clock());
+  return take(event);
+}
+
+// Persist, then apply; what is to be done is queued.
+Result<std::vector<Change>> Controller::take(const Event& event) {
   Outcome outcome = TRY(step(queue_, state_, event, setup_.clock.now()));
   TRY(commit(outcome.changes));
   for (const Change& change : outcome.changes) apply(state_, change);
@@ -372,7 +407,7 @@ void Controller::note(const Result<void>& stored) {
     if (complaints_.over(kStore)) LS_LOG(info, "the store takes changes again");
     return;
   }
-  refused_ = setup_.clock.now();
+  refused_ = setup_.steady.passed();
   const auto words = format("nothing starts, ends or is resumed until it can be stored: {}",
                             stored.error().message);
   if (complaints_.due(kStore, words)) LS_LOG(error, "{}", words);
@@ -380,21 +415,19 @@ void Controller::note(const Result<void>& stored) {
 
 // While nothing happens nothing is committed, and nobody would learn that there is room again.
 void Controller::probe_store() {
-  const Time now = setup_.clock.now();
-  if (!refused_ || (now >= *refused_ && now - *refused_ < kProbeInterval)) return;
+  if (!refused_ || setup_.steady.passed() - *refused_ < kProbeInterval) return;
   note(setup_.store.probe());
 }
 
 // A launch that fails is an event of its own, whose effects join the queue.
 bool Controller::act() {
   if (!ready_) return false;
-  const Time begun = setup_.clock.now();
+  const Duration begun = setup_.steady.passed();
   while (!effects_.empty()) {
     const Effect effect = std::move(effects_.front());
     effects_.pop_front();
     std::visit([&](const auto& what) { carry_out(what); }, effect);
-    const Time now = setup_.clock.now();
-    if (now < begun || now - begun >= kActAtOnce) break;
+    if (setup_.steady.passed() - begun >= kActAtOnce) break;
   }
   return !effects_.empty();
 }
@@ -440,7 +473,7 @@ void Controller::kill(const NodeName& node) {
 
 // While an attempt drains its end is awaited, so look at every tick; else once a second.
 bool Controller::time_to_look() const {
-  if (!looked_ || setup_.clock.now() - *looked_ >= kLookInterval) return true;
+  if (!looked_ || setup_.steady.passed() - *looked_ >= kLookInterval) return true;
   return std::ranges::any_of(state_.open, [&](const RunId& run) {
     const Attempt* attempt = live_attempt(state_, run);
     return attempt && attempt->state == AttemptState::draining;
@@ -448,7 +481,7 @@ bool Controller::time_to_look() const {
 }
 
 Result<std::vector<Present>> Controller::ask_engine() {
-  looked_ = setup_.clock.now();
+  looked_ = setup_.steady.passed();
   auto there = setup_.engine.list();
   if (there && complaints_.over(kEngine)) LS_LOG(info, "the engine says again what runs");
   if (there) return there;

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/complaints.h"
+#include "base/steady_clock.h"
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
@@ -47,6 +48,7 @@ struct ControllerSetup {
   HistoryKeeper& history;
   Engine& engine;
   const Clock& clock;
+  const SteadyClock& steady;
   Keys keys;
   Map map;                     // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
@@ -105,6 +107,8 @@ class Controller {
 
   Result<void> identify_store();
   void keep_history();
+  ClockRow read_clock() const;
+  Result<void> follow_clock();
   bool time_to_ask() const;
   Result<void> take_up();
   void launch_what_is_missing(const std::vector<Present>& there);
@@ -115,6 +119,7 @@ class Controller {
   Result<void> check_ready() const;
   Result<std::vector<Change>> handle(const Event& event);
   Result<std::vector<Change>> decide(const Event& event);
+  Result<std::vector<Change>> take(const Event& event);
   Result<void> commit(const std::vector<Change>& changes);
   void note(const Result<void>& stored);
   void probe_store();
@@ -134,19 +139,21 @@ class Controller {
   History history_;
   bool history_kept_ = false;  // as it is now
   std::string older_copy_;     // that the store is one; empty: it is not
-  Queue queue_;                // of that state
-  std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
+  Queue queue_;             // of that state
+  const std::string boot_;  // of the machine
+  std::string costs_;       // of communication, for the ranks; empty: the map says nothing of them
   std::vector<Watcher> watchers_;
-  std::deque<Effect> effects_;    // committed, not yet carried out
-  std::set<NodeId> launching_;    // committed, their launch not yet tried: not gone if not listed
-  bool ready_ = false;            // the engine has said what is there
-  Duration pause_{};              // between two questions to it, until then
-  std::optional<Time> ticked_;    // the last tick
-  Time listening_since_{};        // without a break
-  std::optional<Time> looked_;    // when the engine was last asked
-  bool stranger_called_ = false;  // since then, the agent of an orphan that it has not listed
-  bool unheard_ = false;          // a commit failed since the last tick, maybe that of a report
-  std::optional<Time> refused_;   // when the store last took no change; none: it takes them
+  std::deque<Effect> effects_;  // committed, not yet carried out
+  std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
+  bool ready_ = false;          // the engine has said what is there
+  Time listening_since_{};      // without a break
+  bool stranger_called_ = false;  // since the last look, the agent of an orphan that it has not listed
+  bool unheard_ = false;        // a commit failed since the last tick, maybe that of a report
+  // By the steady clock:
+  Duration pause_{};                 // between two questions to the engine, until it is ready
+  std::optional<Duration> ticked_;   // the last tick
+  std::optional<Duration> looked_;   // when the engine was last asked
+  std::optional<Duration> refused_;  // when the store last took no change; none: it takes them
   Complaints complaints_;
 };
 

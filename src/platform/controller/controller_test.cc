@@ -20,10 +20,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class SetClock : public Clock {
+class SetClock : public Clock, public SteadyClock {
  public:
   Time now() const override { return time; }
-  Time time = Time(std::chrono::hours(24 * 365 * 50));
+  Duration passed() const override { return time - kBeginning - set_by_; }
+  std::string boot() const override { return boot_id; }
+  // No time passes.
+  void set(Duration by) {
+    time += by;
+    set_by_ += by;
+  }
+
+  static constexpr Time kBeginning = Time(std::chrono::hours(24 * 365 * 50));
+  Time time = kBeginning;
+  std::string boot_id = "first";
+
+ private:
+  Duration set_by_{};
 };
 
 // An engine whose processes are names in a set.
@@ -100,7 +113,7 @@ class ControllerTest : public ::testing::Test {
   // What a daemon does that was killed and started again.
   void restart() {
     controller_.reset();
-    controller_ = Controller::open({*used_store_, history_, engine_, clock_,
+    controller_ = Controller::open({*used_store_, history_, engine_, clock_, clock_,
                                     Keys::open(home_).value(), two_hosts(), home_})
                       .value();
   }
@@ -150,7 +163,7 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   map.measured.emplace().between_hosts = {20, 5, 0.8};
   controller_.reset();
   controller_ =
-      Controller::open({store_, history_, engine_, clock_, Keys::open(home_).value(), map, home_})
+      Controller::open({store_, history_, engine_, clock_, clock_, Keys::open(home_).value(), map, home_})
           .value();
   auto spec = spec_of(1, 1);
   ASSERT_TRUE(controller_->submit(spec, {}));
@@ -168,7 +181,7 @@ TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
   }
   controller_.reset();
   controller_ =
-      Controller::open({store_, history_, engine_, clock_, Keys::open(home_).value(), map, home_})
+      Controller::open({store_, history_, engine_, clock_, clock_, Keys::open(home_).value(), map, home_})
           .value();
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
   EXPECT_TRUE(engine_.launches.back().islands.empty());
@@ -708,13 +721,89 @@ TEST_F(ControllerTest, AClockThatIsSetBackHidesNoSilenceAndNoEnd) {
   const RunId id = controller_->submit(spec_of(1, 1), {}).value();
   report(with_rank(nodes(id)[0], RankState::running));
   tick();
-  tick(-std::chrono::hours(1));
+  clock_.set(-std::chrono::hours(1));
   for (int i = 0; i < 31; ++i) tick(std::chrono::seconds(1));
   EXPECT_THAT(run(id).reason, HasSubstr("was silent for 30s"));
   ASSERT_EQ(run(id).epoch, 2);
   engine_.there.clear();
-  tick(-std::chrono::hours(1));
+  clock_.set(-std::chrono::hours(1));
+  tick();
   EXPECT_THAT(run(id).reason, HasSubstr("ended before it called"));
+}
+
+// Also when the daemon was away as it was set.
+class AClockThatIsSet : public ControllerTest, public testing::WithParamInterface<bool> {
+ protected:
+  void set(Duration by) {
+    clock_.set(by);
+    if (GetParam()) restart();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Daemon, AClockThatIsSet, testing::Bool(), [](const auto& is_away) {
+  return std::string(is_away.param ? "IsAway" : "Serves");
+});
+
+TEST_P(AClockThatIsSet, ForwardByAMonthEndsNoRunBeforeItsTime) {
+  auto spec = spec_of(1, 1);
+  spec.timeout = std::chrono::minutes(10);
+  const RunId id = controller_->submit(spec, {}).value();
+  const auto word = with_rank(nodes(id)[0], RankState::running);
+  const auto live = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      report(word);
+      tick(std::chrono::seconds(1));
+    }
+  };
+  live(60);
+  set(std::chrono::hours(24 * 30));
+  live(60);
+  set(-std::chrono::hours(24 * 30));
+  live(60);
+  EXPECT_EQ(run(id).state, RunState::running);
+  EXPECT_THAT(engine_.kills, ElementsAre());
+  report(with_rank(nodes(id)[0], RankState::exited, 0));
+  EXPECT_EQ(run(id).charged, Duration(std::chrono::seconds(180)));
+}
+
+TEST_P(AClockThatIsSet, BackByAnHourDelaysNoRetryAndNoKill) {
+  auto spec = spec_of(1, 1);
+  spec.retries = 5;
+  const RunId id = controller_->submit(spec, {}).value();
+  const auto fail = [&] {
+    const NodeId node = nodes(id)[0];
+    report(with_rank(node, RankState::running));
+    report(with_rank(node, RankState::exited, 1));
+    engine_.there.clear();
+    tick(Duration(1));
+  };
+  fail();
+  fail();  // the third attempt comes after a pause of two seconds
+  ASSERT_EQ(run(id).state, RunState::queued);
+  set(-std::chrono::hours(1));
+  for (int i = 0; i < 3; ++i) tick(std::chrono::seconds(1));
+  ASSERT_EQ(run(id).epoch, 3);
+  report(with_rank(nodes(id)[0], RankState::running));
+  engine_.lose_kills = true;
+  ASSERT_TRUE(controller_->stop(id, ""));
+  for (int i = 0; i < 20; ++i) tick(std::chrono::seconds(1));
+  const auto kills = engine_.kills.size();
+  EXPECT_GT(kills, 0u);
+  set(-std::chrono::hours(1));
+  for (int i = 0; i < 6; ++i) tick(std::chrono::seconds(1));
+  EXPECT_GT(engine_.kills.size(), kills) << "it is killed again";
+}
+
+TEST_F(ControllerTest, AfterAnotherBootNothingWaitsForAMomentOfAClockThatWasSetBack) {
+  const RunId id = controller_->submit(spec_of(1, 1), {}).value();
+  report(with_rank(nodes(id)[0], RankState::running));
+  controller_.reset();
+  clock_.set(-std::chrono::hours(1));
+  clock_.boot_id = "second";
+  engine_.agentless.insert(nodes_of(store_.load().value(), {id, 1}).front()->id);
+  restart();
+  for (int i = 0; i < 3; ++i) tick();
+  EXPECT_EQ(run(id).epoch, 2);
+  EXPECT_EQ(run(id).charged, Duration(0));
 }
 
 TEST_F(ControllerTest, AStopThatIsNotObeyedEndsByForce) {

@@ -1,5 +1,6 @@
 #include "platform/janitor/janitor.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/file_lock.h"
@@ -70,14 +71,14 @@ Janitor::Found Janitor::glean() {
 }
 
 Janitor::Found Janitor::see_to_queue() {
-  if (queue_.empty() && setup_.clock.now() >= retry_) queue_.swap(failed_);
+  if (queue_.empty() && setup_.steady.passed() >= retry_) queue_.swap(failed_);
   if (queue_.empty() || glean_) return Found::nothing;
   see_to(queue_.extract(queue_.begin()).value());
   return Found::work;
 }
 
 Janitor::Found Janitor::go_round() {
-  if (glean_ || setup_.clock.now() < next_round_) return Found::nothing;
+  if (glean_ || setup_.steady.passed() < next_round_) return Found::nothing;
   if (expiring_) {
     const auto more = setup_.insight.expire_log(*expiring_);
     // What failed waits for the next round.
@@ -86,7 +87,7 @@ Janitor::Found Janitor::go_round() {
   }
   at_ = next_node(setup_.state, at_);
   if (!at_) {
-    next_round_ = setup_.clock.now() + kRoundInterval;
+    next_round_ = setup_.steady.passed() + kRoundInterval;
     return Found::work;
   }
   if (has_ended(setup_.state, *at_)) {
@@ -115,10 +116,20 @@ void Janitor::sweep(const NodeId& node) {
   if (failed_.empty() && queue_.empty()) (void)went_well(kClearing, std::nullopt);
 }
 
+// A machine that sleeps overnight sets its clock, too: that is not much beside the age of old
+// lines.
+bool Janitor::trusts_clock() {
+  constexpr Duration kMuch = std::chrono::days(1);
+  const Time zero = clock_zero();
+  if (zero - zero_ >= kMuch) trusted_since_ = setup_.steady.passed();
+  zero_ = zero;
+  return setup_.steady.passed() - trusted_since_ >= std::min(kClockTrusted, setup_.keep_logs);
+}
+
 void Janitor::see_to_age(const NodeId& node) {
   const Run& run = setup_.state.runs.at(node.attempt.run);
   const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
-  if (!is_old(run, setup_.clock.now(), setup_.keep_logs)) return;
+  if (!trusts_clock() || !is_old(run, setup_.clock.now(), setup_.keep_logs)) return;
   expiring_ = run.id;
   if (is_there(files.launch_file())) return;  // still to be swept: the next round finds it old
   if (const auto swept = sweep_logs(files); !swept) try_later(node, swept.error());
@@ -126,7 +137,7 @@ void Janitor::see_to_age(const NodeId& node) {
 
 void Janitor::try_later(const NodeId& node, const Error& error) {
   (void)went_well(kClearing, Error(error).within(text(node)));
-  if (failed_.empty()) retry_ = setup_.clock.now() + kRetry;
+  if (failed_.empty()) retry_ = setup_.steady.passed() + kRetry;
   if (failed_.size() < kQueueMost) failed_.insert(node);
 }
 

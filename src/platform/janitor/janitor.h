@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/complaints.h"
+#include "base/steady_clock.h"
 #include "platform/core/model/state.h"
 #include "platform/insight/insight.h"
 #include "platform/janitor/glean.h"
@@ -25,12 +26,17 @@
 namespace lockstep {
 
 inline constexpr Duration kKeepLogs = std::chrono::days(30);
+// A clock may be wrong by a month and be set right within hours. So nothing is removed because of
+// its age in the daemon's first hours, and in the first hours after the clock was set forward by a
+// day or more.
+inline constexpr Duration kClockTrusted = std::chrono::hours(6);
 
 struct JanitorSetup {
-  const State& state;  // the controller's; these four outlive the janitor
+  const State& state;  // the controller's; these five outlive the janitor
   insight::Insight& insight;
   Database& database;
   const Clock& clock;
+  const SteadyClock& steady;
   std::filesystem::path home;
   std::function<std::string(const NodeName&)> token_of;  // by which node_files.h names its sockets
   Duration keep_logs = kKeepLogs;                        // after the run's end
@@ -39,7 +45,10 @@ struct JanitorSetup {
 
 class Janitor {
  public:
-  explicit Janitor(JanitorSetup setup) : setup_(std::move(setup)), complaints_(setup_.clock) {}
+  explicit Janitor(JanitorSetup setup)
+      : setup_(std::move(setup)),
+        complaints_(setup_.clock),
+        trusted_since_(setup_.steady.passed()) {}
 
   // Something of this run changed: its nodes that have ended come first.
   void look_at(const RunId& run);
@@ -57,6 +66,8 @@ class Janitor {
   Found go_round();
   Found shrink();
   Found catch_up();
+  Time clock_zero() const { return setup_.clock.now() - setup_.steady.passed(); }
+  bool trusts_clock();
   void see_to(const NodeId& node);
   void see_to_age(const NodeId& node);
   void sweep(const NodeId& node);
@@ -70,9 +81,13 @@ class Janitor {
   NodeId gleaned_;                 // its node
   std::optional<NodeId> at_;       // the last node that this round has seen
   std::optional<RunId> expiring_;  // its lines are being removed
-  Time next_round_{};              // no round is under way until then
   std::set<NodeId> failed_;        // to be tried again
-  Time retry_{};                   // ... from then on
+  // By the steady clock:
+  Duration next_round_{};  // no round is under way until then
+  Duration retry_{};       // those that failed are tried again from then on
+  // What the clock showed when the steady one stood at zero, and since when that is believed.
+  Time zero_ = clock_zero();
+  Duration trusted_since_{};
 };
 
 }  // namespace lockstep

@@ -25,13 +25,17 @@ const RunId kRun{"demo", 1};
 const NodeId kNode{{kRun, 1}, 0};
 constexpr Duration kDay = std::chrono::hours(24);
 
-class SetClock : public Clock {
+class SetClock : public Clock, public SteadyClock {
  public:
-  Time now() const override { return now_; }
-  void pass(Duration duration) { now_ += duration; }
+  Time now() const override { return kBeginning + passed_ + set_by_; }
+  Duration passed() const override { return passed_; }
+  std::string boot() const override { return "first"; }
+  void pass(Duration duration) { passed_ += duration; }
+  void set(Duration by) { set_by_ += by; }
 
  private:
-  Time now_{Duration(1'790'000'000'000'000)};
+  static constexpr Time kBeginning{Duration(1'790'000'000'000'000)};
+  Duration passed_{}, set_by_{};
 };
 
 class JanitorTest : public ::testing::Test {
@@ -92,6 +96,7 @@ class JanitorTest : public ::testing::Test {
                      .insight = insight_,
                      .database = *database_,
                      .clock = clock_,
+                     .steady = clock_,
                      .home = home_,
                      .token_of = [this](const NodeName& node) { return token(node.id); }});
   }
@@ -262,6 +267,27 @@ TEST_F(JanitorTest, OldLinesAndFilesGoAndCheckpointsStay) {
   EXPECT_TRUE(fs::exists(checkpoint));
 }
 
+TEST_F(JanitorTest, AClockThatIsSetForwardByAMonthAndRightAgainRemovesNothing) {
+  leave(kNode, {"line"});
+  auto janitor = this->janitor();
+  work(*janitor);
+  clock_.pass(kClockTrusted);
+  clock_.set(31 * kDay);
+  const auto rounds = [&](int hours) {
+    for (int i = 0; i < hours; ++i) {
+      clock_.pass(std::chrono::hours(1));
+      for (int slice = 0; slice < 10; ++slice) janitor->slice();
+    }
+  };
+  rounds(5);
+  janitor = this->janitor();  // the next daemon's
+  rounds(5);
+  clock_.set(-31 * kDay);
+  rounds(24);
+  EXPECT_THAT(lines(), ElementsAre("line"));
+  EXPECT_TRUE(fs::exists(files().rank_log(17)));
+}
+
 TEST_F(JanitorTest, ARunThatWentOnAgainIsNotOld) {
   auto run = state_.runs.at(kRun);
   EXPECT_FALSE(is_old(run, clock_.now() + kDay, kDay));
@@ -283,6 +309,7 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
                    .insight = insight,
                    .database = *database,
                    .clock = clock_,
+                   .steady = clock_,
                    .home = home_,
                    .token_of = [this](const NodeName& node) { return token(node.id); },
                    .unused_most = 1_MiB});

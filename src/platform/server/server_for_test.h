@@ -76,6 +76,7 @@ class ServerTest : public ::testing::Test {
                                     .history = history_,
                                     .engine = engine_,
                                     .clock = clock_,
+                                    .steady = steady_,
                                     .keys = *keys_,
                                     .map = one_host(),
                                     .home = home_.folder})
@@ -160,6 +161,7 @@ class ServerTest : public ::testing::Test {
   const TemporaryFolder folder_;
   const Home home_{folder_};
   SystemClock clock_;
+  MachineClock steady_;
   MemoryStore store_;
   MemoryHistory history_;
   FakeEngine engine_;

@@ -230,9 +230,16 @@ constexpr std::string_view kGenerations[] = {
     "alter table attempts add column generation text not null default ''",
 };
 
-constexpr std::array<std::span<const std::string_view>, 12> kSteps = {
+// How the wall clock stood beside the machine's steady one when it was last read.
+constexpr std::string_view kClock[] = {
+    "create table clock (only integer primary key check (only = 1), boot text not null, "
+    "zero integer not null) strict",
+};
+
+constexpr std::array<std::span<const std::string_view>, 13> kSteps = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds,  kRequests, kControl,
-    kDepartures,      kShares,  kEvents,        kWeights, kFaults,   kGenerations};
+    kDepartures,      kShares,  kEvents,        kWeights, kFaults,   kGenerations,
+    kClock};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

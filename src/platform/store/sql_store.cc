@@ -96,6 +96,13 @@ Result<void> put(Database& db, const StoreRow& store) {
 
 Result<void> put(Database&, const Orphan&) { return {}; }  // is seen anew by each daemon
 
+Result<void> put(Database& db, const ClockRow& clock) {
+  return db.execute(
+      "insert into clock (only, boot, zero) values (1, :boot, :zero) "
+      "on conflict do update set boot = excluded.boot, zero = excluded.zero",
+      clock.boot, clock.zero);
+}
+
 Result<void> put(Database& db, const Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
@@ -326,6 +333,12 @@ Result<void> load_store(Database& db, State& state) {
   return {};
 }
 
+Result<void> load_clock(Database& db, State& state) {
+  for (auto& [boot, zero] : TRY(db.rows<std::string, Time>("select boot, zero from clock")))
+    apply(state, ClockRow{boot, zero});
+  return {};
+}
+
 Result<void> load_all(Database& db, State& state) {
   TRY(load_runs(db, state));
   TRY(load_attempts(db, state));
@@ -333,7 +346,8 @@ Result<void> load_all(Database& db, State& state) {
   TRY(load_ranks(db, state));
   TRY(load_hosts(db, state));
   TRY(load_store(db, state));
-  return load_limits(db, state);
+  TRY(load_limits(db, state));
+  return load_clock(db, state);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "platform/core/model/operation.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
+#include "platform/core/model/state.h"
 
 namespace lockstep {
 
@@ -108,10 +109,16 @@ struct Tick {
 // The daemon was away, or stood still, and is back: nobody could be heard meanwhile, so nobody
 // counts as silent.
 struct DaemonStarted {};
+// The wall clock was set since it was last read, or the machine was started again: what is counted
+// in time goes on as if it had not been.
+struct ClockRead {
+  ClockRow clock;
+};
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
                            SetLimit, SetWeight, NodeReport, LaunchFailed, NodeGone, AgentGone,
-                           OrphansSeen, StopOrphan, AdoptOrphan, Tick, DaemonStarted>;
+                           OrphansSeen, StopOrphan, AdoptOrphan, Tick, DaemonStarted,
+                           ClockRead>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {

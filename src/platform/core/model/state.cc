@@ -28,12 +28,20 @@ void put(State& state, const Orphan& orphan) {
   else
     state.orphans.insert_or_assign(orphan.id, orphan);
 }
+void put(State& state, const ClockRow& clock) { state.clock = clock; }
 
 std::int64_t device_seconds(const Run& run, Duration time) {
   return rank_count(run.spec) * std::chrono::floor<std::chrono::seconds>(time).count();
 }
 
 }  // namespace
+
+std::optional<Duration> set_by(const std::optional<ClockRow>& before, const ClockRow& now) {
+  constexpr Duration kLeast = std::chrono::seconds(1);
+  if (!before || before->boot.empty() || before->boot != now.boot) return std::nullopt;
+  const Duration by = now.zero - before->zero;
+  return by < kLeast && by > -kLeast ? Duration(0) : by;
+}
 
 std::int64_t day_of(Time time) {
   return std::chrono::floor<std::chrono::days>(time).time_since_epoch().count();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -25,8 +26,21 @@ struct StoreRow {
   bool operator==(const StoreRow&) const = default;
 };
 
+// How the wall clock stands beside one that cannot be set: what it showed when the steady clock of
+// this boot stood at zero. It changes when the wall clock is set, and when the machine starts
+// again.
+struct ClockRow {
+  std::string boot;  // empty: it is not known
+  Time zero{};
+
+  bool operator==(const ClockRow&) const = default;
+};
+// By how much the clock was set from one to the other; zero for less than a second. Nothing: it
+// cannot be told, since the machine was started again.
+std::optional<Duration> set_by(const std::optional<ClockRow>& before, const ClockRow& now);
+
 // A row as it is after the change; the store writes it, apply() puts it into a State.
-using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan>;
+using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow>;
 
 // What runs of a project have had and may still take, in device-seconds.
 struct Usage {
@@ -50,6 +64,7 @@ struct State {
   std::map<std::string, HostRow> hosts;  // those that something was ever set for
   std::map<LimitId, LimitRow> limits;
   std::map<NodeName, Orphan> orphans;  // not stored: a daemon sees them by what its engine lists
+  std::optional<ClockRow> clock;  // none: no daemon has read it yet
   // Kept by apply():
   std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
   std::map<std::string, RunId> requests;  // by the ids under which they were submitted

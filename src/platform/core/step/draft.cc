@@ -117,6 +117,7 @@ Outcome Draft::finish() {
   collect(orphans, outcome.changes);
   if (const auto made = count_new(runs) + count_new(attempts); made > 0)
     outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.minted + made});
+  if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
   outcome.effects = std::move(effects_);
   return outcome;
 }

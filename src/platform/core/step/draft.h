@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -69,6 +70,7 @@ class Draft {
         hosts(state.hosts),
         limits(state.limits),
         orphans(state.orphans),
+        clock(state.clock),
         state_(state),
         now_(now) {}
 
@@ -78,6 +80,7 @@ class Draft {
   Overlay<std::string, HostRow> hosts;
   Overlay<LimitId, LimitRow> limits;
   Overlay<NodeName, Orphan> orphans;
+  std::optional<ClockRow> clock;
 
   Time now() const { return now_; }
   const Map& map() const { return state_.map; }

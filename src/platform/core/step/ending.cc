@@ -13,7 +13,6 @@ namespace lockstep {
 namespace {
 
 constexpr Duration kBackOffFirst = std::chrono::seconds(2);
-constexpr Duration kBackOffLimit = std::chrono::seconds(60);
 // An agent stops its ranks at the time-out by its own clock, maybe before ours says so.
 constexpr Duration kTimeoutSlack = std::chrono::seconds(10);
 

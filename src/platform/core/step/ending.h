@@ -21,6 +21,7 @@ inline constexpr Duration kEndTogether = std::chrono::seconds(20);   // of ranks
 // agent ends its other ranks itself after 5 s without a word.
 inline constexpr Duration kSettleLimit = std::chrono::seconds(3);
 inline constexpr Duration kKillInterval = std::chrono::seconds(5);  // between kills of a node
+inline constexpr Duration kBackOffLimit = std::chrono::minutes(1);  // of a pause before a retry
 
 // The attempt is to end, for this reason. Of one that already drains nothing changes.
 void begin_draining(Draft& draft, const AttemptId& attempt, Cause cause, std::string reason);

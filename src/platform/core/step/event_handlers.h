@@ -23,5 +23,6 @@ Result<void> handle(Draft& draft, const StopOrphan& event);
 Result<void> handle(Draft& draft, const AdoptOrphan& event);
 Result<void> handle(Draft& draft, const Tick& event);
 Result<void> handle(Draft& draft, const DaemonStarted& event);
+Result<void> handle(Draft& draft, const ClockRead& event);
 
 }  // namespace lockstep

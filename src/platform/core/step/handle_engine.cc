@@ -166,15 +166,7 @@ Result<void> handle(Draft& draft, const Tick& event) {
 }
 
 // When nodes were heard is kept: it says until when they ran, and tells one that died before its
-// peers failed from one that died later. Ticks say that nobody counts as silent since. But if the
-// clock was set back, nobody was heard in what is now the future.
-Result<void> handle(Draft& draft, const DaemonStarted&) {
-  for (const RunId& run : draft.open_runs())
-    if (const Attempt* attempt = draft.live_attempt(run))
-      for (const Node* node : draft.nodes_of(attempt->id))
-        if (node->state != NodeState::released && node->last_heard > draft.now())
-          draft.nodes.edit(node->id).last_heard = draft.now();
-  return {};
-}
+// peers failed from one that died later. Ticks say that no node counts as silent since.
+Result<void> handle(Draft&, const DaemonStarted&) { return {}; }
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ namespace lockstep {
 
 struct Outcome {
   std::vector<Change>
-      changes;  // each row at most once: runs, attempts, nodes, hosts, limits, store, orphans
+      changes;  // each row at most once: runs, attempts, nodes, hosts, limits, store, orphans, clock
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 

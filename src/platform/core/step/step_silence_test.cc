@@ -57,6 +57,7 @@ TEST_F(StepSilenceTest, AClockThatWasSetBackHidesNoSilence) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now -= std::chrono::hours(1);
+  world.must(ClockRead{{"another boot", {}}});
   world.must(DaemonStarted{});
   world.pass_time(seconds(30));
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
