@@ -24,7 +24,7 @@ Result<RankProcess> find_rank(const api::RunView& run, int rank) {
       for (const api::RankView& view : node.ranks)
         if (view.rank == rank && view.state == RankState::running)
           return RankProcess{format("{}.{}/{}", run.id, attempt.epoch, node.index),
-                        static_cast<pid_t>(view.pid)};
+                             static_cast<pid_t>(view.pid)};
   }
   return Error{Code::not_found,
                format("{0} has no running rank {1}; see `lockstep show {0}`", run.id, rank)};

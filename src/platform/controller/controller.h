@@ -139,16 +139,17 @@ class Controller {
   History history_;
   bool history_kept_ = false;  // as it is now
   std::string older_copy_;     // that the store is one; empty: it is not
-  Queue queue_;             // of that state
-  const std::string boot_;  // of the machine
-  std::string costs_;       // of communication, for the ranks; empty: the map says nothing of them
+  Queue queue_;                // of that state
+  const std::string boot_;     // of the machine
+  std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;  // committed, not yet carried out
   std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
   bool ready_ = false;          // the engine has said what is there
   Time listening_since_{};      // without a break
-  bool stranger_called_ = false;  // since the last look, the agent of an orphan that it has not listed
-  bool unheard_ = false;        // a commit failed since the last tick, maybe that of a report
+  bool stranger_called_ =
+      false;              // since the last look, the agent of an orphan that it has not listed
+  bool unheard_ = false;  // a commit failed since the last tick, maybe that of a report
   // By the steady clock:
   Duration pause_{};                 // between two questions to the engine, until it is ready
   std::optional<Duration> ticked_;   // the last tick

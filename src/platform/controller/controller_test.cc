@@ -162,9 +162,9 @@ TEST_F(ControllerTest, LaunchesCarryTheCostsThatWereMeasuredUnlessTheUserHasHisO
   Map map = two_hosts();
   map.measured.emplace().between_hosts = {20, 5, 0.8};
   controller_.reset();
-  controller_ =
-      Controller::open({store_, history_, engine_, clock_, clock_, Keys::open(home_).value(), map, home_})
-          .value();
+  controller_ = Controller::open({store_, history_, engine_, clock_, clock_,
+                                  Keys::open(home_).value(), map, home_})
+                    .value();
   auto spec = spec_of(1, 1);
   ASSERT_TRUE(controller_->submit(spec, {}));
   EXPECT_EQ(engine_.launches.back().env.at("LOCKSTEP_COSTS"), to_words(costs_of(map)));
@@ -180,9 +180,9 @@ TEST_F(ControllerTest, LaunchesNameNoIslandsOfAHostThatHasOne) {
     host.islands.pop_back();
   }
   controller_.reset();
-  controller_ =
-      Controller::open({store_, history_, engine_, clock_, clock_, Keys::open(home_).value(), map, home_})
-          .value();
+  controller_ = Controller::open({store_, history_, engine_, clock_, clock_,
+                                  Keys::open(home_).value(), map, home_})
+                    .value();
   ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
   EXPECT_TRUE(engine_.launches.back().islands.empty());
 }

@@ -237,9 +237,8 @@ constexpr std::string_view kClock[] = {
 };
 
 constexpr std::array<std::span<const std::string_view>, 13> kSteps = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds,  kRequests, kControl,
-    kDepartures,      kShares,  kEvents,        kWeights, kFaults,   kGenerations,
-    kClock};
+    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests,    kControl, kDepartures,
+    kShares,          kEvents,  kWeights,       kFaults, kGenerations, kClock};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

@@ -117,8 +117,7 @@ struct ClockRead {
 
 using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
                            SetLimit, SetWeight, NodeReport, LaunchFailed, NodeGone, AgentGone,
-                           OrphansSeen, StopOrphan, AdoptOrphan, Tick, DaemonStarted,
-                           ClockRead>;
+                           OrphansSeen, StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockRead>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {

@@ -64,7 +64,7 @@ struct State {
   std::map<std::string, HostRow> hosts;  // those that something was ever set for
   std::map<LimitId, LimitRow> limits;
   std::map<NodeName, Orphan> orphans;  // not stored: a daemon sees them by what its engine lists
-  std::optional<ClockRow> clock;  // none: no daemon has read it yet
+  std::optional<ClockRow> clock;       // none: no daemon has read it yet
   // Kept by apply():
   std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
   std::map<std::string, RunId> requests;  // by the ids under which they were submitted

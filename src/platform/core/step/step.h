@@ -21,8 +21,8 @@
 namespace lockstep {
 
 struct Outcome {
-  std::vector<Change>
-      changes;  // each row at most once: runs, attempts, nodes, hosts, limits, store, orphans, clock
+  std::vector<Change> changes;  // each row at most once: runs, attempts, nodes, hosts, limits,
+                                // store, orphans, clock
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 
