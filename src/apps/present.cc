@@ -161,8 +161,7 @@ std::string state_text(const api::RunView& run) {
   // What ended the attempt before this one.
   const bool again = run.state == RunState::starting && run.attempts.size() > 1 && !is_over;
   if (again) return format("{} again ({})", state, run.reason);
-  const bool ends = is_over && (run.state == RunState::running || run.state == RunState::starting);
-  return format("{}{}: {}", state, ends ? ", the attempt ends" : "", run.reason);
+  return format("{}: {}", state, run.reason);
 }
 
 std::string size_text(const RunSpec& spec) {

@@ -52,7 +52,7 @@ void Training::leave(const AttemptId& id, int rank, bool well) {
   gang.ranks.erase(rank);
   if (!well && !gang.broken && !gang.done && gang.program.notices_peers)
     for (const auto& [peer, end] : gang.ranks)
-      end_later(id, peer, dice_.from_to(kNoticeLeast, kNoticeMost), exit_with(1));
+      end_later(id, peer, dice_.from_to(kNoticeLeast, kNoticeMost), echo_of(gang, peer));
   if (!well && !gang.broken) stop_stepping(gang, scene_.timeline.now());
   gang.broken = gang.broken || !well;
   if (gang.ranks.empty()) gangs_.erase(found);
@@ -74,6 +74,13 @@ void Training::let_go(const AttemptId& id, int rank) {
   found->second.held.erase(rank);
   const Gang* gang = whole_gang(id);
   if (gang && gang->held.empty() && !gang->done && !gang->stuck) go_on(id);
+}
+
+// One whose own connection was cut says so, whatever makes it notice.
+RankEnd Training::echo_of(const Gang& gang, int rank) {
+  const auto cut = gang.cut.find(rank);
+  if (cut == gang.cut.end()) return exit_with(1);
+  return {RankState::exited, 1, Fault::connection_lost, cut->second};
 }
 
 // Null once a rank is gone.
@@ -184,9 +191,9 @@ void Training::cut(const AttemptId& id, int one, int other) {
   if (!gang || gang->done) return;
   truth_.befalls(id, {{Cause::rank_lost}, "the connection from rank"});
   stop_stepping(*gang, scene_.timeline.now());
-  for (const auto& [rank, peer] : {std::pair(one, other), std::pair(other, one)})
-    end_later(id, rank, dice_.from_to(kNoticeLeast, kCutSpread),
-              {RankState::exited, 1, Fault::connection_lost, peer});
+  gang->cut = {{one, other}, {other, one}};
+  for (const auto& [rank, peer] : gang->cut)
+    end_later(id, rank, dice_.from_to(kNoticeLeast, kCutSpread), echo_of(*gang, rank));
 }
 
 // The step under way is not completed.

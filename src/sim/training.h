@@ -68,6 +68,7 @@ class Training {
     std::map<int, EndRank> ranks;
     std::set<int> held;        // these stand still
     std::optional<int> stuck;  // this one goes on for ever without a step
+    std::map<int, int> cut;    // the connection from one rank to another is; by rank
   };
 
   void go_on(const AttemptId& id);
@@ -78,6 +79,7 @@ class Training {
   void lose_patience_later(const AttemptId& id, const Gang& gang);
   void give_up(const AttemptId& id, const Gang& gang);
   void end_later(const AttemptId& id, int rank, Duration delay, RankEnd how);
+  static RankEnd echo_of(const Gang& gang, int rank);
   Gang* whole_gang(const AttemptId& id);
 
   Scene& scene_;

@@ -28,10 +28,13 @@ constexpr int kSeeds = 60;
 constexpr int kSteps = 400;
 constexpr int kStepsToRest = 4000;
 
-class StoppedClock : public Clock {
+class StoppedClock : public Clock, public SteadyClock {
  public:
+  static constexpr Time kBeginning = Time(std::chrono::hours(24 * 365 * 50));
   Time now() const override { return time; }
-  Time time = Time(std::chrono::hours(24 * 365 * 50));
+  Duration passed() const override { return time - kBeginning; }
+  std::string boot() const override { return "boot"; }
+  Time time = kBeginning;
 };
 
 class CountingHistory : public MemoryHistory {
@@ -127,8 +130,8 @@ class World : public Engine {
 
   void restart() {
     controller_.reset();
-    controller_ = Controller::open(
-                      {*store_, history_, *this, clock_, keys_, map_of_three_hosts(), "/nowhere"})
+    controller_ = Controller::open({*store_, history_, *this, clock_, clock_, keys_,
+                                    map_of_three_hosts(), "/nowhere"})
                       .value();
   }
   void use(std::unique_ptr<MemoryStore> store) {

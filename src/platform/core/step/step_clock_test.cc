@@ -10,9 +10,8 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing_world::spec_of;
-using testing_world::StepTest;
 
-class StepClockTest : public StepTest {
+class StepClockTest : public testing_world::StepTest {
  protected:
   StepClockTest() { read(); }
   void read() { world.must(ClockRead{{boot_, zero_}}); }
