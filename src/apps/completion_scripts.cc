@@ -235,7 +235,7 @@ std::string zsh_completion(const std::vector<CommandNode>& commands) {
       "  compadd -a hosts\n"
       "}}\n"
       "_lockstep_program() {{\n"
-      "  if [[ $words[CURRENT-1] == -- ]]; then _command_names -e; fi\n"
+      "  if [[ $words[CURRENT-1] == -- ]]; then compadd -k commands; fi\n"
       "  _files\n"
       "}}\n"
       "_lockstep() {{\n"

@@ -47,7 +47,8 @@ std::string of_one_that_waits(const api::RunView& run, std::int64_t ahead, Time 
   if (run.held) return format("{}; `lockstep release {}` lets it start", sentence, run.id);
   if (!run.expected_start) return sentence;
   sentence += format(". It starts {}", start_text(*run.expected_start, run.latest_start, now));
-  if (run.latest_start) sentence += format(" ({})", moment_text(*run.latest_start));
+  if (run.latest_start && *run.latest_start > now)
+    sentence += format(" ({})", moment_text(*run.latest_start));
   return run.blocker ? format("{}; {}", sentence, ahead_text(ahead)) : sentence;
 }
 

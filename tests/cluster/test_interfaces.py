@@ -89,7 +89,7 @@ def test_ranks_meet_over_the_interface_that_leads_to_their_meeting_place(
 ) -> None:
     ended = [rank.end() for rank in start(network.hosts, tmp_path)]
     assert ended[0][0] == "4 ranks: 1 + ... + 4 = 10\n", ended
-    assert "fabric: tcp over eth0 (10.77.0.1), group 'world'\n" in ended[0][1]
+    assert "fabric: tcp over eth0 (10.77.0.1), world\n" in ended[0][1]
     assert all("fabric" not in logged for _, logged in ended[1:]), "told once for a group"
 
 

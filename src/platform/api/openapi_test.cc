@@ -55,7 +55,7 @@ TEST(OpenApi, PlacesOfAPathAreParametersAndAgentsAreDescribedToo) {
   const Json operation = openapi()["paths"][std::string(kHeartbeat.path)]["post"];
   std::vector<std::string> names;
   for (const Json& parameter : operation["parameters"]) names.push_back(parameter["name"]);
-  EXPECT_THAT(names, ElementsAre("project", "number", "epoch", "index"));
+  EXPECT_THAT(names, ElementsAre("project", "number", "epoch", "index", "generation"));
   EXPECT_TRUE(operation["responses"].contains("404"));
   EXPECT_TRUE(operation["responses"].contains("413"));
 }

@@ -331,6 +331,7 @@ void undo_newer_steps(Database& database) {
                    "drop table limits",
                    "drop table events",
                    "drop table store",
+                   "drop table clock",
                    "alter table runs drop column generation",
                    "alter table attempts drop column generation",
                    "alter table ranks drop column activity_since",

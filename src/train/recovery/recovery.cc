@@ -223,6 +223,7 @@ Result<Mesh> Recovery::Impl::new_mesh() const {
 // with them.
 Result<Mesh> Recovery::mesh() {
   auto& self = *impl_;
+  if (self.newcomer) keep_faults();
   for (int deaths = 0;; ++deaths) {
     auto mesh = self.new_mesh();
     if (mesh || !self.crew) return mesh;
@@ -328,6 +329,7 @@ Result<RecoveryPlan> Recovery::Impl::reconnect(const Error& cause, const Standin
 // Before a newcomer has a model.
 Result<void> Recovery::Impl::come_in_again(const Error& cause) {
   LS_LOG(warning, "rank {}: {}; it meets the others once more", member, cause.message);
+  forget_fault();
   plan = TRY(meet(cause, {.newcomer = true}));
   return {};
 }
@@ -335,9 +337,12 @@ Result<void> Recovery::Impl::come_in_again(const Error& cause) {
 // The agent learns that the attempt's end is a loss, and no failure of the program: so a new
 // attempt goes on from the newest checkpoint. No attempt mends a program that is wrong.
 Error Recovery::Impl::end_by(Error error) const {
-  const bool loss = !all_met && error.code != Code::invalid;
-  if (!report_kept_fault() && loss)
-    report_fault(error, dead.value_or(crew ? crew->lost().value_or(-1) : -1));
+  if (error.code == Code::invalid) return error;
+  const auto lost = dead ? dead : crew ? crew->lost() : std::nullopt;
+  if (!all_met && lost)
+    report_fault(error, *lost);
+  else if (!report_kept_fault() && !all_met)
+    report_fault(error, -1);
   return error;
 }
 

@@ -267,10 +267,11 @@ const std::vector<StartTimes>& Queue::start_times() const {
   if (!scheduler_) return *start_times_;
   const auto estimates = scheduler_->estimates();
   const auto bounds = latest_starts(policy_, waiting(), open_runs(), decided_);
+  const bool bounded = orphans_.empty();  // an orphan ends when an operator has seen to it
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     // A head counts on what leaves for it, which the estimate does not know.
     const auto expected = waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i];
-    start_times_->push_back({expected, bounds[i]});
+    start_times_->push_back({expected, bounded ? bounds[i] : std::nullopt});
   }
   return *start_times_;
 }
