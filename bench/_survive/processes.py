@@ -97,7 +97,7 @@ def _member(process: Process, below_another: bool) -> Member | None:
     if token is None:
         serves = process.words[1:2] == ("serve",) and "--detach" not in process.words
         return Member("daemon", process.pid, process.born) if serves else None
-    attempt, _, node = token.partition(":")[2].rpartition("/")
+    attempt, _, node = token.rpartition(":")[2].rpartition("/")
     run, _, epoch = attempt.rpartition(".")
     rank = process.variable("RANK")
     if not below_another and process.words[1:2] == ("agent",):

@@ -235,17 +235,17 @@ std::string zsh_completion(const std::vector<CommandNode>& commands) {
       "  compadd -a hosts\n"
       "}}\n"
       "_lockstep_program() {{\n"
-      "  if [[ $words[CURRENT-1] == -- ]]; then compadd -k commands; fi\n"
+      "  if [[ $words[CURRENT-1] == -- ]]; then _command_names -e; fi\n"
       "  _files\n"
       "}}\n"
       "_lockstep() {{\n"
-      "  local -a commands=(\n",
+      "  local -a subcommands=(\n",
       kCompleteRuns, kCompleteHosts);
   for (const CommandNode& command : commands)
     script += format("    '{}:{}'\n", command.name, single_quoted(command.help, "'\\''"));
   script +=
       "  )\n"
-      "  if ((CURRENT == 2)); then _describe command commands; return; fi\n"
+      "  if ((CURRENT == 2)); then _describe command subcommands; return; fi\n"
       "  shift words; ((CURRENT--))\n"
       "  case $words[1] in\n";
   for (const CommandNode& command : commands) script += zsh_command(command, commands);
