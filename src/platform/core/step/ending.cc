@@ -141,12 +141,12 @@ void retry_or_fail(const Draft& draft, Run& run, const Attempt& attempt) {
     return end_run(run, RunState::failed, attempt.reason, now);
   if (const auto kill = repeated_crash(draft, run, attempt))
     return end_run(run, RunState::failed, words_of(*kill), now);
-  if (attempt.cause != Cause::user_exit && made_progress(draft, attempt)) run.losses = 0;
-  const auto [used, allowed] = allowance_of(run, attempt.cause);
   if (run.charged >= run.spec.timeout)
     return end_run(
         run, RunState::timed_out,
         format("{}; its time-out of {} is used up", attempt.reason, text(run.spec.timeout)), now);
+  if (attempt.cause != Cause::user_exit && made_progress(draft, attempt)) run.losses = 0;
+  const auto [used, allowed] = allowance_of(run, attempt.cause);
   if (used >= allowed) return end_run(run, RunState::failed, used_up(attempt, used, allowed), now);
   ++(attempt.cause == Cause::user_exit ? run.user_exits : run.losses);
   const Duration pause = back_off(used + 1);

@@ -116,6 +116,19 @@ TEST_F(StepFaultTest, LossesCountOnlySinceTheLastNewerCheckpoint) {
   EXPECT_THAT(world.run(run).reason, HasSubstr("3 of 3 retries without a newer checkpoint"));
 }
 
+TEST_F(StepFaultTest, ARunThatEndsAtItsTimeOutKeepsItsCountOfLosses) {
+  const RunId run = world.submit(spec_of(2, 2));
+  lose_after_saving(run, std::nullopt);
+  wait_for_attempt(run);
+  world.all_running(run);
+  save(run, 10);
+  world.now += world.run(run).spec.timeout;
+  world.must(world.ended(world.node(run, 0), RankState::killed, SIGKILL));
+  drain(run);
+  EXPECT_EQ(world.run(run).state, RunState::timed_out);
+  EXPECT_EQ(world.run(run).losses, 1);
+}
+
 TEST_F(StepFaultTest, ACheckpointThatIsToldOfWithTheEndCounts) {
   const RunId run = world.submit(spec_of(2, 2));
   for (int i = 1; i <= 5; ++i) {
