@@ -356,8 +356,12 @@ void Truth::touch_all() {
 }
 
 void Truth::clock_is_set() {
-  for (const RunId& run : durable_.open)
-    if (const Attempt* attempt = live_attempt(durable_, run)) times_.blur(attempt->id);
+  for (const RunId& run : durable_.open) {
+    const Attempt* attempt = live_attempt(durable_, run);
+    if (!attempt) continue;
+    times_.blur(attempt->id);
+    if (times_.is_misdated(attempt->id)) causes_.blur(attempt->id);  // which rank was the first
+  }
 }
 
 void Truth::befalls(const AttemptId& attempt, Blow blow) {
