@@ -118,12 +118,28 @@ bool Promises::is_broken(const State& state, bool well) {
     const Run& run = state.runs.at(id);
     if (const auto seen = seen_.find(id); seen != seen_.end())
       broken = broken || seen->second.priority != run.priority;
+  }
+  broken = outlives_end(state) || broken;
+  if (broken) ends_.clear();
+  return broken;
+}
+
+// Also if it begins to drain when what was counted on is over.
+bool Promises::outlives_end(const State& state) {
+  bool outlived = false;
+  std::map<AttemptId, Duration> ends;
+  for (const RunId& id : state.open) {
+    const Run& run = state.runs.at(id);
     const Attempt* attempt = live_attempt(state, id);
     if (!attempt) continue;
-    const Time end = attempt->draining.value_or(attempt->created + run.spec.timeout - run.charged);
-    broken = broken || scene_.clock.now() > end + overhead_;
+    const Duration end =
+        on_timeline(attempt->draining.value_or(attempt->created + run.spec.timeout - run.charged));
+    const auto known = ends_.find(attempt->id);
+    ends[attempt->id] = known == ends_.end() ? end : std::min(end, known->second);
+    outlived = outlived || scene_.timeline.now() > ends[attempt->id] + overhead_;
   }
-  return broken;
+  ends_ = std::move(ends);
+  return outlived;
 }
 
 // It goes on as it was when it was last looked at, or has started since.

@@ -51,6 +51,7 @@ class Promises {
   Duration on_timeline(Time moment) const { return moment - scene_.clock.at(Duration(0)); }
   Duration key_of(const Run& run) const;
   bool is_broken(const State& state, bool well);
+  bool outlives_end(const State& state);
   bool is_known(const Run& run) const;
   void note_comers(const State& state);
   void keep(const State& state);
@@ -63,6 +64,7 @@ class Promises {
   std::map<RunId, Seen> seen_;
   std::map<std::string, HostState> hosts_;
   std::map<LimitId, LimitRow> limits_;
+  std::map<AttemptId, Duration> ends_;  // on the timeline: the earliest that promises count on
   std::map<RunId, Promise> promises_;
 };
 

@@ -117,6 +117,7 @@ void Queue::changed() {
 }
 
 bool Queue::follow(const Draft& draft) {
+  heard_ = draft.now();
   if (!scheduler_) {
     read_all(draft);
     return true;
@@ -261,19 +262,29 @@ OpenRuns Queue::open_runs() const {
   return open;
 }
 
+// Time alone breaks the bounds, too: when a run outlives what they count on.
 const std::vector<StartTimes>& Queue::start_times() const {
-  if (start_times_) return *start_times_;
+  if (!start_times_) work_out_start_times();
+  if (bounds_until_ < heard_)
+    for (StartTimes& times : *start_times_) times.latest.reset();
+  return *start_times_;
+}
+
+void Queue::work_out_start_times() const {
   start_times_.emplace();
-  if (!scheduler_) return *start_times_;
+  bounds_until_ = Time::max();
+  if (!scheduler_) return;
+  const OpenRuns open = open_runs();
+  for (const Holding* holding : open.holding)
+    bounds_until_ = std::min(bounds_until_, holding->expected_end + policy_.overhead);
+  if (!orphans_.empty()) bounds_until_ = Time::min();  // they end when an operator has seen to them
   const auto estimates = scheduler_->estimates();
-  const auto bounds = latest_starts(policy_, waiting(), open_runs(), decided_);
-  const bool bounded = orphans_.empty();  // an orphan ends when an operator has seen to it
+  const auto bounds = latest_starts(policy_, waiting(), open, decided_);
   for (std::size_t i = 0; i < estimates.size(); ++i) {
     // A head counts on what leaves for it, which the estimate does not know.
     const auto expected = waiting()[i].expected_start ? waiting()[i].expected_start : estimates[i];
-    start_times_->push_back({expected, bounded ? bounds[i] : std::nullopt});
+    start_times_->push_back({expected, bounds[i]});
   }
-  return *start_times_;
 }
 
 std::vector<Holding> Queue::holdings() const {

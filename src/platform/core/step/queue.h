@@ -95,6 +95,7 @@ class Queue {
   void tell(const RunId& run, const Told& before, const Told& now);
   void leave(Draft& draft, Plan& plan);
   void start(Draft& draft, Placement placement);
+  void work_out_start_times() const;
 
   const SchedulingPolicy policy_;
   const Reasons reasons_;
@@ -103,9 +104,11 @@ class Queue {
   std::map<RunId, Holding> orphans_;  // by holder_of_orphan(): the scheduler counts them as held
   Limits limits_;
   Time decided_{};  // by the last pass
+  Time heard_{};    // of the last event
   // Worked out when they are asked for.
   mutable std::optional<std::vector<WaitingRun>> waiting_;
   mutable std::optional<std::vector<StartTimes>> start_times_;
+  mutable Time bounds_until_{};  // from then on some run outlives what they count on
 };
 
 }  // namespace lockstep

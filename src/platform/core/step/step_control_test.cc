@@ -290,6 +290,19 @@ TEST_F(StepControlTest, APlanTellsTheStartsThatTheRunIsToldOnceItWaits) {
   EXPECT_EQ(queue.start_times()[1], plan->starts);
 }
 
+TEST_F(StepControlTest, NoLatestStartIsToldOnceARunOutlivesItsLimit) {
+  const RunId base = world.submit(spec_of(2, 2));
+  world.all_running(base);
+  world.submit(spec_of(2, 1));
+  Queue queue;
+  ASSERT_TRUE(step(queue, world.state, Tick{}, world.now));
+  EXPECT_TRUE(queue.start_times()[0].latest);
+  world.now += world.run(base).spec.timeout + kOverheadMost + minutes(1);
+  ASSERT_TRUE(step(queue, world.state, Tick{.listening_since = world.now}, world.now));
+  EXPECT_TRUE(queue.start_times()[0].expected);
+  EXPECT_FALSE(queue.start_times()[0].latest);
+}
+
 TEST_F(StepControlTest, ARunThatComesToWaitLaterCountsForThoseThatItMayPass) {
   const RunId base = world.submit(spec_of(2, 2));
   auto later = spec_of(1, 1);
