@@ -49,7 +49,7 @@ at::Tensor hidden_gradient(const std::vector<NamedTensor>& parameters) {
   for (const auto& parameter : parameters) elements = std::max(elements, parameter.tensor.numel());
   const auto hidden = at::empty({0});
   auto* storage = hidden.storage().unsafeGetStorageImpl();
-  storage->set_nbytes(static_cast<std::size_t>(elements) * hidden.element_size());
+  storage->set_nbytes(static_cast<std::size_t>(elements * hidden.element_size()));
   storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
       "gradients are divided among the ranks, and this one does not have them: clip by "
       "lockstep.clip_grad_norm_(model.parameters(), max_norm); optimizer.step() finds them. "
