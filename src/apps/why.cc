@@ -55,7 +55,7 @@ std::string of_one_that_waits(const api::RunView& run, std::int64_t ahead, Time 
 std::string sentence_of(const api::RunView& run, const api::HolderView* holds, std::int64_t ahead,
                         Time now) {
   if (run.state == RunState::queued) return of_one_that_waits(run, ahead, now);
-  const std::string state = format("{} is {}", run.id, text(run.state));
+  std::string state = format("{} is {}", run.id, text(run.state));
   if (run.ended)
     return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
                   run.reason);

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "platform/core/step/step.h"
 #include "platform/core/step/step_world_for_test.h"
 
 namespace lockstep {
