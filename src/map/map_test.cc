@@ -162,11 +162,13 @@ TEST(Grid, HostsHaveTheirOwnIdsOnOneLeafAndCoresOfTheirOwnWhileTheseLast) {
 TEST(Grid, HostsShareTheMachinesCoresAndMemoryInEqualParts) {
   Map one = machine(5, 0);
   one.pods[0].leaves[0].hosts[0].memory = 24_GiB;
-  for (const Host* host : hosts(present_as(one, {2, 2}).value())) {
+  const Map two = present_as(one, {2, 2}).value();
+  for (const Host* host : hosts(two)) {
     EXPECT_EQ(host->cores, 2);
     EXPECT_EQ(host->memory, 12_GiB);
   }
-  for (const Host* host : hosts(present_as(one, {8, 1}).value())) EXPECT_EQ(host->cores, 1);
+  const Map eight = present_as(one, {8, 1}).value();
+  for (const Host* host : hosts(eight)) EXPECT_EQ(host->cores, 1);
 }
 
 TEST(Grid, CoresAreDealtAgainAndMarkedWhenThereAreTooFew) {
