@@ -6,7 +6,6 @@
 #include "map/grid.h"
 #include "map/query.h"
 #include "map/tree.h"
-#include "text/convert.h"
 
 namespace lockstep {
 namespace {
