@@ -37,7 +37,7 @@ def state_dict(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
-    """The way back, of what state_dict() or an unsharded model gave.
+    """Load what state_dict() or an unsharded model gave.
 
     Every rank calls it with all of the values, and takes what it owns of them: torch.load(...,
     mmap=True) reads no more than that.

@@ -186,7 +186,7 @@ void add_flight(CLI::App& app, Action& action) {
                    "a run, or the folder where LOCKSTEP_FLIGHT_DIR told ranks to record")
       ->required()
       ->type_name(kRunValue);
-  command->add_option("--last", flags->last, "show so many of the newest collectives")
+  command->add_option("--last", flags->last, "show this number of the newest collectives")
       ->capture_default_str()
       ->check(whole_number(1, 4096));
   command

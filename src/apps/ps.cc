@@ -30,7 +30,7 @@ void add_ps(CLI::App& app, Action& action) {
       ->type_name("PROJECT");
   command->add_option("--state", *state, "only runs in this state")
       ->type_name(joined(all_names<RunState>(), "|"));
-  command->add_option("--limit", query->limit, "at most so many")
+  command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
   command->add_flag("--json", *json, "print JSON");

@@ -39,13 +39,14 @@ std::string queue_text(const api::QueueView& queue) {
 
 // `lockstep queue`: who waits, in order, why, for whom and until when.
 void add_queue(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("queue", "Show who waits, in order, and why and until when");
+  auto* command = app.add_subcommand(
+      "queue", "Show the runs that wait, in order, why each waits, and when it starts");
   auto query = std::make_shared<api::QueueQuery>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("--limit", query->limit, "at most so many")
+  command->add_option("--limit", query->limit, "show at most this number of runs")
       ->capture_default_str()
       ->check(whole_number(1, 10'000));
-  command->add_flag("--json", *json, "print JSON, with who holds devices");
+  command->add_flag("--json", *json, "print JSON, with the runs that hold devices");
   command->footer(
       "STARTS is an estimate: all run as long as they may, and none passes another. `lockstep why "
       "RUN`\nhas the latest start, too. Behind the runs that wait for devices stand those that are "

@@ -235,10 +235,12 @@ void add_sim(CLI::App& app, Action& action) {
   command->add_option("--trace", flags->trace, "CSV: when jobs came, how long and how large")
       ->required()
       ->type_name(kFileValue);
-  command->add_option("--policy", flags->policy, "who starts when and where")
+  command
+      ->add_option("--policy", flags->policy,
+                   "the policy that decides which run starts when and where")
       ->type_name("NAME")
       ->capture_default_str();
-  command->add_option("--hosts", flags->hosts, "the cluster: so many hosts with so many devices")
+  command->add_option("--hosts", flags->hosts, "the cluster: number of hosts x devices of each")
       ->type_name("HxD")
       ->capture_default_str();
   command->add_option("--pod", flags->pod, "hosts in each pod; a gang stays inside one")
@@ -256,7 +258,7 @@ void add_sim(CLI::App& app, Action& action) {
                    "replay only the jobs of this half of the trace's time, on an empty cluster")
       ->type_name("WHICH")
       ->check(sim::either(sim::kFirstHalf, sim::kSecondHalf));
-  command->add_option("--jobs", flags->jobs, "replay only so many, the first; without: all")
+  command->add_option("--jobs", flags->jobs, "replay only the first N jobs; without: all")
       ->type_name("COUNT")
       ->check(whole_number(1, std::numeric_limits<int>::max()));
   command

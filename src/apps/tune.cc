@@ -254,10 +254,10 @@ void add_tune(CLI::App& app, Action& action) {
       ->type_name(kFileValue);
   command->add_option("--map", flags->map, "predict by this map's costs (alone)")
       ->type_name(kFileValue);
-  command->add_option("--hosts", flags->hosts, "predict for so many hosts (alone)")
+  command->add_option("--hosts", flags->hosts, "predict for this number of hosts (alone)")
       ->check(whole_number(1, 65536))
       ->capture_default_str();
-  command->add_option("--ranks", flags->ranks, "with so many ranks each (alone)")
+  command->add_option("--ranks", flags->ranks, "the number of ranks on each host (alone)")
       ->check(whole_number(1, 1024))
       ->capture_default_str();
   auto* json = command->add_flag("--json", flags->json, "print JSON");

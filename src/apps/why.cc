@@ -38,7 +38,8 @@ struct WhyReport {
               "lengthened, a run is interrupted or a host leaves"),
         field("ahead", &WhyReport::ahead, "how many stand before it"),
         field("before", &WhyReport::before, "those, in order"),
-        field("holding", &WhyReport::holding, "who holds devices, by when they end"));
+        field("holding", &WhyReport::holding,
+              "the runs that hold devices, in the order of their ends"));
   }
 };
 

@@ -52,6 +52,8 @@ TEST(Units, DurationsAreShownWithoutDecimalsThatSayNothing) {
   EXPECT_EQ(text(std::chrono::milliseconds(1500)), "1.5s");
   EXPECT_EQ(text(std::chrono::milliseconds(200)), "200ms");
   EXPECT_EQ(text(std::chrono::minutes(90)), "1h 30m");
+  EXPECT_EQ(text(std::chrono::hours(2)), "2h");
+  EXPECT_EQ(text(std::chrono::hours(24 * 365)), "365d");
 }
 
 TEST(Units, BytesAndBandwidthsRoundTripThroughText) {

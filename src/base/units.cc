@@ -91,10 +91,15 @@ std::string text(Duration duration) {
   };
   if (us < 1'000'000) return in_units(1000, "ms");
   if (us < 60'000'000) return in_units(1'000'000, "s");
-  std::int64_t s = us / 1'000'000;
-  if (s < 3600) return format("{}m {}s", s / 60, s % 60);
-  if (s < 86400) return format("{}h {}m", s / 3600, s / 60 % 60);
-  return format("{}d {}h", s / 86400, s / 3600 % 24);
+  const std::int64_t s = us / 1'000'000;
+  const auto in_two_units = [](std::int64_t whole, std::string_view name, std::int64_t rest,
+                               std::string_view rest_name) {
+    return rest == 0 ? format("{}{}", whole, name)
+                     : format("{}{} {}{}", whole, name, rest, rest_name);
+  };
+  if (s < 3600) return in_two_units(s / 60, "m", s % 60, "s");
+  if (s < 86400) return in_two_units(s / 3600, "h", s / 60 % 60, "m");
+  return in_two_units(s / 86400, "d", s / 3600 % 24, "h");
 }
 
 std::string text(Time time) {

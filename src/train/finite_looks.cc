@@ -87,7 +87,8 @@ std::int64_t FiniteLooks::own_first() const {
 }
 
 Result<std::optional<FiniteLooks::First>> FiniteLooks::first(Comm& world) const {
-  const auto all = TRY(world.gather(own_first(), "who had what is not finite first"));
+  const auto all =
+      TRY(world.gather(own_first(), "which rank had the first value that is not finite"));
   const auto least = std::ranges::min_element(all);
   if (*least == kNone) return std::optional<First>();
   return std::optional(First{static_cast<int>(least - all.begin()), place_of(*least)});

@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "base/environment.h"
+#include "base/fork_guard.h"
 #include "base/format.h"
 #include "comm/algorithm/algorithm.h"
 #include "comm/choice/tuned.h"
 #include "comm/collective/progress_engine.h"
 #include "comm/fabric/address/link_speed.h"
 #include "comm/fabric/address/own_address.h"
-#include "comm/fabric/fork_guard.h"
 
 namespace lockstep {
 namespace {

@@ -65,7 +65,8 @@ struct RunsQuery {
     return record<RunsQuery>(
         field("project", &RunsQuery::project, "only runs of this project"),
         field("state", &RunsQuery::state, "only runs in this state"),
-        between(1, 1000, field("limit", &RunsQuery::limit, "at most so many")));
+        between(1, 1000,
+                field("limit", &RunsQuery::limit, "the greatest number of runs in the answer")));
   }
 };
 
@@ -96,7 +97,8 @@ struct LogsQuery {
         between(0, kRankMost, field("rank", &LogsQuery::rank, "only lines of this rank")),
         between(0, 10'000,
                 field("tail", &LogsQuery::tail, "the last lines instead of those after `after`")),
-        between(1, 10'000, field("limit", &LogsQuery::limit, "at most so many lines")),
+        between(1, 10'000,
+                field("limit", &LogsQuery::limit, "the greatest number of lines in the answer")),
         between(0, kWaitMost,
                 field("wait", &LogsQuery::wait_seconds, "seconds to wait for a line to come")),
         between(0, kNumberMost,
@@ -155,7 +157,7 @@ struct MetricsQuery {
                 field("after_step", &MetricsQuery::after_step, "only points after this step")),
         between(1, 100'000,
                 field("points", &MetricsQuery::points,
-                      "at most so many over all series; more are downsampled")));
+                      "the greatest number over all series; more are downsampled")));
   }
 };
 

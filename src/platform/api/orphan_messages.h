@@ -30,7 +30,7 @@ struct OrphanView {
         field("attempt", &OrphanView::attempt, "the attempt's number, from 1"),
         field("generation", &OrphanView::generation, "of the store that made the attempt"),
         field("name", &OrphanView::name, "what people call it"),
-        field("user", &OrphanView::user, "who submitted it"),
+        field("user", &OrphanView::user, "the user who submitted it"),
         field("state", &OrphanView::state,
               "running, ended (its agents wait to deliver), stopping, or lost (without its agent)"),
         field("hosts", &OrphanView::hosts, "where it holds devices"),
@@ -55,7 +55,7 @@ struct OrphanRequest {
   std::string by;
 
   static constexpr auto fields() {
-    return record<OrphanRequest>(field("by", &OrphanRequest::by, "who asks"));
+    return record<OrphanRequest>(field("by", &OrphanRequest::by, "the user who asks"));
   }
 };
 

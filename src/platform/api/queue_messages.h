@@ -19,7 +19,8 @@ struct QueueQuery {
 
   static constexpr auto fields() {
     return record<QueueQuery>(
-        between(1, 10'000, field("limit", &QueueQuery::limit, "at most so many of each list")));
+        between(1, 10'000,
+                field("limit", &QueueQuery::limit, "the greatest number of entries in each list")));
   }
 };
 
@@ -43,7 +44,7 @@ struct WaitingView {
     return record<WaitingView>(
         field("run", &WaitingView::run, "its id"),
         field("name", &WaitingView::name, "what people call it"),
-        field("user", &WaitingView::user, "who submitted it"),
+        field("user", &WaitingView::user, "the user who submitted it"),
         field("class", &WaitingView::run_class, "its class"),
         field("priority", &WaitingView::priority, "among the runs of its project"),
         field("nodes", &WaitingView::nodes, "hosts that it needs"),
@@ -99,7 +100,8 @@ struct QueueView {
         field("waiting", &QueueView::waiting,
               "in the order in which they stand; behind them those that wait for something else "
               "than devices"),
-        field("holding", &QueueView::holding, "who holds devices, by when they end"),
+        field("holding", &QueueView::holding,
+              "the runs that hold devices, in the order of their ends"),
         field("left_out", &QueueView::left_out, "runs that the limit left out"),
         field("troubles", &QueueView::troubles,
               "what goes wrong in the daemon just now, a line for each cause"),
@@ -168,7 +170,7 @@ struct HoldRequest {
   std::string reason;
 
   static constexpr auto fields() {
-    return record<HoldRequest>(field("by", &HoldRequest::by, "who asks"),
+    return record<HoldRequest>(field("by", &HoldRequest::by, "the user who asks"),
                                field("reason", &HoldRequest::reason, "why; shown with the run"));
   }
 };
@@ -177,7 +179,7 @@ struct ReleaseRequest {
   std::string by;
 
   static constexpr auto fields() {
-    return record<ReleaseRequest>(field("by", &ReleaseRequest::by, "who asks"));
+    return record<ReleaseRequest>(field("by", &ReleaseRequest::by, "the user who asks"));
   }
 };
 
@@ -187,7 +189,7 @@ struct PriorityRequest {
 
   static constexpr auto fields() {
     return record<PriorityRequest>(
-        field("by", &PriorityRequest::by, "who asks"),
+        field("by", &PriorityRequest::by, "the user who asks"),
         required(between(-kPriorityMost, kPriorityMost,
                          field("priority", &PriorityRequest::priority,
                                "among the runs of its project a higher one starts first"))));
@@ -215,7 +217,7 @@ struct HostView {
         field("since", &HostView::since, "in that state; absent: always"),
         field("devices", &HostView::devices, "that it has"),
         field("free", &HostView::free, "of them held by nobody"),
-        field("runs", &HostView::runs, "who holds devices there"),
+        field("runs", &HostView::runs, "the runs that hold devices there"),
         field("events", &HostView::events, "what was changed of it, oldest first"));
   }
 };
@@ -238,8 +240,9 @@ struct HostRequest {
     return record<HostRequest>(
         required(field("host", &HostRequest::host, "the host's id in the map")),
         required(field("state", &HostRequest::state, "what it is to be; open: released")),
-        field("by", &HostRequest::by, "who asks"),
-        field("reason", &HostRequest::reason, "why; shown with the host and with who waits"));
+        field("by", &HostRequest::by, "the user who asks"),
+        field("reason", &HostRequest::reason,
+              "why; shown with the host and with the runs that wait"));
   }
 };
 

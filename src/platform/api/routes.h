@@ -155,7 +155,7 @@ inline constexpr Call<QueueQuery, None, QueueView> kQueue{
     Refusals::none,
     "",
     "QueueView",
-    "who waits, why and until when, and who holds devices"};
+    "the runs that wait, why and until when, and the runs that hold devices"};
 inline constexpr Call<None, SubmitRequest, PlanView> kPlan{
     "POST",
     "/api/v1/plan",

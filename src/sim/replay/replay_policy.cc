@@ -19,7 +19,7 @@ struct Named {
 constexpr std::array kBases = {
     Named{"fifo", policies::kFifo, "first come, first served; the head of the queue blocks"},
     Named{"fifo-greedy", policies::kFifoGreedy, "the same, but whoever fits starts"},
-    Named{"easy", policies::kEasy, "fifo, and who does not delay the head may pass it"},
+    Named{"easy", policies::kEasy, "fifo, and a run that does not delay the head may pass it"},
     Named{"easy-sjbf", policies::kEasyShortest, "easy, the shortest behind the head first"},
     Named{"sjf", policies::kShortest, "the shortest that fits starts"},
     Named{"sjf-strict", policies::kShortestStrict, "the shortest first; the head blocks"},

@@ -85,7 +85,7 @@ std::vector<PlannedSlice> slices_of(const Division& division, const std::vector<
 
 Result<SavePlan> make_plan(const std::vector<OwnedTensor>& tensors, Comm& group) {
   auto form = holdings_of(tensors);
-  const auto words = TRY(gather(group, told(form), "who holds what of the state"));
+  const auto words = TRY(gather(group, told(form), "which rank holds which part of the state"));
   auto division = TRY(divide(TRY(holders_of(words, form->back())), group.size()));
   SavePlan plan;
   plan.slices = slices_of(division, *form, group.rank());

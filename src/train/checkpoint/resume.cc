@@ -140,7 +140,7 @@ Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model,
     const auto path = folder / checkpoint_name(step);
     const SavedCheckpoint checkpoint(path, std::move(manifest));
     auto read = gather(world, outcome_of(read_all(checkpoint, {model, optimizer, sampler})),
-                       "who has read the checkpoint");
+                       "which ranks have read the checkpoint");
     if (read) {
       TRY(model.spread());
       return step;

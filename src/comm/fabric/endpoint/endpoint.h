@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fork_guard.h"
 #include "base/result.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/doorbell.h"
-#include "comm/fabric/fork_guard.h"
 #include "comm/fabric/lifeline.h"
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/host_share.h"

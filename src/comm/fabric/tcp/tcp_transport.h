@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fork_guard.h"
 #include "comm/fabric/address/port_range.h"
-#include "comm/fabric/fork_guard.h"
 #include "comm/fabric/tcp/tcp_link.h"
 #include "comm/fabric/transport.h"
 #include "net/crypto.h"

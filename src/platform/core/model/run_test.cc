@@ -44,7 +44,7 @@ TEST(RunSpec, MayNeverCountARankAsHung) {
   spec.hang_after = Duration(0);
   EXPECT_EQ(complaint(spec), "");
   spec.hang_after = std::chrono::seconds(-1);
-  EXPECT_EQ(complaint(spec), "hang_after: must be from 0 (never) to 365d 0h, got -1s");
+  EXPECT_EQ(complaint(spec), "hang_after: must be from 0 (never) to 365d, got -1s");
 }
 
 TEST(RunSpec, WithCountsOutOfRangeIsRefusedByField) {

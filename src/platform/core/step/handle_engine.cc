@@ -38,7 +38,7 @@ void lose_agent(Draft& draft, const Node& node) {
   if (accounted(node) || (node.killed && attempt.draining && node.last_heard > *attempt.draining))
     return;
   lose_node(draft, node.id, Cause::node_lost,
-            format("the agent of {} ended without a word", place_of(node)));
+            format("the agent of {} ended and gave no reason", place_of(node)));
 }
 
 // While the daemon was away nobody could be heard.

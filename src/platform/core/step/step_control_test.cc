@@ -149,7 +149,7 @@ TEST_F(StepControlTest, AClassIsAPromiseThatIsChecked) {
   spec.run_class = RunClass::debug;
   spec.timeout = std::chrono::hours(2);
   EXPECT_EQ(refusal(SubmitRun{spec, {}}),
-            "timeout: a run of class debug takes at most 1h 0m, got 2h 0m; shorten it, or leave "
+            "timeout: a run of class debug takes at most 1h, got 2h; shorten it, or leave "
             "the class "
             "out");
   spec.timeout = std::chrono::hours(1);

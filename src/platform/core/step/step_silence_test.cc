@@ -214,7 +214,7 @@ TEST_F(StepSilenceTest, ATimeOutThatAnAgentKeptIsTheCauseThoughAPeerThatFailedOf
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
   world.all_gone(run);
   EXPECT_EQ(world.run(run).state, RunState::timed_out);
-  EXPECT_EQ(world.run(run).reason, "reached its time-out of 1m 0s");
+  EXPECT_EQ(world.run(run).reason, "reached its time-out of 1m");
   EXPECT_EQ(world.run(run).user_exits, 0);
 }
 

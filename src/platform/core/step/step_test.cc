@@ -123,7 +123,7 @@ TEST_F(StepTest, AShortRunPassesTheOneThatWaitsUnlessItWouldKeepItWaiting) {
   spec.timeout = std::chrono::hours(6);
   const RunId waits = world.submit(spec);
   EXPECT_EQ(world.run(waits).reason,
-            "waits behind demo/2, which it could delay by running for up to 6h 0m");
+            "waits behind demo/2, which it could delay by running for up to 6h");
   EXPECT_EQ(world.run(head).state, RunState::queued);
 }
 

@@ -1,49 +1,14 @@
 #include "train/checkpoint/format/held_file.h"
 
-#include <cerrno>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/check.h"
 #include "base/files.h"
-#include "base/format.h"
 
 namespace lockstep {
-namespace {
-
-// The descriptors that a forked child closes: a worker that loads data may outlive a rank, and
-// would keep its lock. Never destroyed: a fork may happen while the program ends.
-struct Registry {
-  std::mutex mutex;
-  std::set<int> fds;
-};
-
-Registry& registry();
-
-void before_fork() { registry().mutex.lock(); }
-void in_parent() { registry().mutex.unlock(); }
-void in_child() {
-  for (const int fd : registry().fds) ::close(fd);
-  registry().fds.clear();
-  registry().mutex.unlock();
-}
-
-Registry& registry() {
-  static Registry* const instance = [] {
-    LS_CHECK(pthread_atfork(before_fork, in_parent, in_child) == 0);
-    return new Registry;
-  }();
-  return *instance;
-}
-
-}  // namespace
 
 Result<Fd> HeldFile::create(const std::filesystem::path& path, bool& locked) {
   auto fd = TRY(open_file(path, O_RDWR | O_CREAT | O_EXCL, 0644));
@@ -51,11 +16,8 @@ Result<Fd> HeldFile::create(const std::filesystem::path& path, bool& locked) {
   return fd;
 }
 
-HeldFile::HeldFile(Fd fd, Duration beat) : fd_(std::move(fd)), owner_(::getpid()) {
-  {
-    const std::lock_guard lock(registry().mutex);
-    registry().fds.insert(fd_.get());
-  }
+HeldFile::HeldFile(Fd fd, Duration beat) : fd_(std::move(fd)) {
+  guard_.add(fd_.get());
   thread_ = std::thread([this, beat] { run(beat); });
 }
 
@@ -71,11 +33,9 @@ HeldFile::~HeldFile() {
   }
   changed_.notify_all();
   thread_.join();
-  const std::lock_guard lock(registry().mutex);
-  registry().fds.erase(fd_.get());
 }
 
-bool HeldFile::is_ours() const { return ::getpid() == owner_; }
+bool HeldFile::is_ours() const { return !guard_.in_child(); }
 
 void HeldFile::run(Duration beat) {
   const Lock lock(mutex_);

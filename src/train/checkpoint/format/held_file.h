@@ -5,9 +5,8 @@
 #include <string_view>
 #include <thread>
 
-#include <sys/types.h>
-
 #include "base/fd.h"
+#include "base/fork_guard.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/units.h"
@@ -32,8 +31,8 @@ class HeldFile {
   void run(Duration beat);
 
   Fd fd_;
-  const pid_t owner_;
-  Mutex mutex_;  // guards what follows
+  ForkGuard guard_;  // forgets the descriptor before it is closed
+  Mutex mutex_;      // guards what follows
   Condition changed_;
   bool stopping_ LS_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the rest

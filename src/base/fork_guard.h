@@ -1,6 +1,6 @@
-// A forked child (a DataLoader worker, say) inherits our sockets and would keep a dead rank's
-// connections open, so that nobody learns of the death. Descriptors registered here are closed in
-// every forked child, which can also be told from the process that it was forked from.
+// A forked child, such as a DataLoader worker, inherits descriptors and may outlive its rank: it
+// would keep the rank's connections open and its file locks held. A ForkGuard closes its
+// descriptors in every forked child, and tells such a child from the process that made the guard.
 #pragma once
 
 #include <atomic>

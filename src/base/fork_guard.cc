@@ -1,4 +1,4 @@
-#include "comm/fabric/fork_guard.h"
+#include "base/fork_guard.h"
 
 #include <mutex>
 #include <set>
@@ -25,6 +25,7 @@ void in_parent() { registry().mutex.unlock(); }
 void in_child() {
   fork_detail::forks.fetch_add(1, std::memory_order_relaxed);
   for (const int fd : registry().fds) ::close(fd);
+  registry().fds.clear();  // the numbers are the child's own now
   registry().mutex.unlock();
 }
 
@@ -43,6 +44,7 @@ ForkGuard::ForkGuard() : made_after_(fork_detail::forks.load(std::memory_order_r
 }
 
 ForkGuard::~ForkGuard() {
+  if (in_child()) return;
   const std::lock_guard lock(registry().mutex);
   for (const int fd : fds_) registry().fds.erase(registry().fds.find(fd));
 }
