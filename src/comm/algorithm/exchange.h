@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "comm/fabric/link.h"
+#include "comm/group/wait_for.h"
 
 namespace lockstep {
 
@@ -40,10 +40,8 @@ class Exchange {
   virtual Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) = 0;
   virtual void release(int peer) = 0;
 
-  // Waits until `peer` has made ready() true, in memory that both share. `what` it is waited for
-  // ("to enter the call"), for the error.
-  virtual Result<void> wait_for(int peer, std::string_view what,
-                                const std::function<bool()>& ready) = 0;
+  // Waits until `peer` has made ready() true, in memory that both share.
+  virtual Result<void> wait_for(int peer, WaitFor what, const std::function<bool()>& ready) = 0;
   // An error that names both calls unless the peer's is this one.
   virtual Result<void> check_call(int peer, const Header& header) const = 0;
 };

@@ -14,7 +14,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -226,7 +225,7 @@ class QueueGroup {
       return message.payload.data();
     }
     void release(int peer) override { group_.link(peer, rank_).messages.pop_front(); }
-    Result<void> wait_for(int, std::string_view, const std::function<bool()>& ready) override {
+    Result<void> wait_for(int, WaitFor, const std::function<bool()>& ready) override {
       return group_.turns_.wait(ready);
     }
     Result<void> check_call(int peer, const Header& other) const override {

@@ -106,7 +106,7 @@ std::byte* HostGroup::output(std::size_t place, std::size_t bytes) const {
 }
 
 template <class Ready>
-Result<void> HostGroup::wait_for(std::size_t place, std::string_view what, Ready ready) {
+Result<void> HostGroup::wait_for(std::size_t place, WaitFor what, Ready ready) {
   const int spins = background_ ? kSpinsOnSharedCore : spinning_.spins();
   for (int spin = 0; spin < spins; ++spin) {
     if (ready()) return {};
@@ -129,7 +129,7 @@ Result<void> HostGroup::enter(const Header& call) {
   for (std::size_t peer = 0; peer < size(); ++peer) {
     if (peer == place_) continue;
     const auto& other = entry(peer);
-    TRY(wait_for(peer, "to call it too", [&] { return other.number.load() == calls_; }));
+    TRY(wait_for(peer, WaitFor::call, [&] { return other.number.load() == calls_; }));
     TRY(exchange_.check_call(rank(peer), other.header));
   }
   return {};
@@ -153,7 +153,7 @@ Result<void> HostGroup::meet() {
   for (std::size_t peer = 0; peer < size(); ++peer) {
     if (peer == place_) continue;
     const auto& stage = seat(peer).stage;
-    TRY(wait_for(peer, "to take its part", [&] { return stage.load() >= meetings_; }));
+    TRY(wait_for(peer, WaitFor::take_part, [&] { return stage.load() >= meetings_; }));
   }
   return {};
 }

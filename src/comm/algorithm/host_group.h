@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -25,6 +24,7 @@
 #include "comm/fabric/link.h"
 #include "comm/fabric/shm/commons.h"
 #include "comm/fabric/shm/host_share.h"
+#include "comm/group/wait_for.h"
 
 namespace lockstep {
 
@@ -76,7 +76,7 @@ class HostGroup {
   Entry& entry(std::size_t place) const { return seat(place).entries[calls_ % 2]; }
   Result<void> enter(const Header& call);
   template <class Ready>
-  Result<void> wait_for(std::size_t place, std::string_view what, Ready ready);
+  Result<void> wait_for(std::size_t place, WaitFor what, Ready ready);
   void nudge_all();
   std::byte* lent(std::size_t place, std::uint64_t offset, std::size_t bytes) const;
 

@@ -26,8 +26,7 @@ class SubExchange : public Exchange {
     return whole_.receive(peer, piece, bytes);
   }
   void release(int peer) override { whole_.release(peer); }
-  Result<void> wait_for(int peer, std::string_view what,
-                        const std::function<bool()>& ready) override {
+  Result<void> wait_for(int peer, WaitFor what, const std::function<bool()>& ready) override {
     return whole_.wait_for(peer, what, ready);
   }
   Result<void> check_call(int peer, const Header& header) const override {

@@ -33,7 +33,7 @@ const FlightNames& flight_names() {
     operations.insert(operations.end(), {"send", "recv"});  // kSend, kRecv
     for (const auto type : kDataTypes) types.push_back(text(type));
     for (const auto op : kReduceOps) reductions.push_back(text(op));
-    return new FlightNames{operations, types, reductions};
+    return new FlightNames{operations, types, reductions, kRecv};
   }();
   return *all;
 }

@@ -393,7 +393,7 @@ Result<void> ProgressEngine::check_arrivals() const {
 }
 
 template <class Ready>
-Result<bool> ProgressEngine::wait_for_peer(int peer, std::string_view what, Ready ready) {
+Result<bool> ProgressEngine::wait_for_peer(int peer, WaitFor what, Ready ready) {
   if (ready()) return true;
   peer_wait_ = SlowWait{peer, what};
   const bool in_time = TRY(wait(ready, silence_end()));
@@ -432,8 +432,8 @@ Result<std::byte*> ProgressEngine::claim(int peer) {
     slot = link.claim(Lane::collective);
     return slot != nullptr || endpoint_->gone(peer);
   };
-  const bool in_time = TRY(wait_for_peer(peer, kToTakeData, ready));
-  if (slot == nullptr) return missed(peer, in_time, kToTakeData);
+  const bool in_time = TRY(wait_for_peer(peer, WaitFor::take_data, ready));
+  if (slot == nullptr) return missed(peer, in_time, WaitFor::take_data);
   return slot;
 }
 
@@ -450,17 +450,16 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
 Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
   auto& link = endpoint_->link(peer);
   const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
-  const bool in_time = TRY(wait_for_peer(peer, kToSendData, ready));
+  const bool in_time = TRY(wait_for_peer(peer, WaitFor::send_data, ready));
   const auto message = link.front(Lane::collective);
-  if (!message) return missed(peer, in_time, kToSendData);
+  if (!message) return missed(peer, in_time, WaitFor::send_data);
   TRY(check_message(peer, message->header, piece, bytes));
   received_bytes_ += bytes;
   silence_end_.reset();
   return message->payload;
 }
 
-Result<void> ProgressEngine::wait_for(int peer, std::string_view what,
-                                      const std::function<bool()>& ready) {
+Result<void> ProgressEngine::wait_for(int peer, WaitFor what, const std::function<bool()>& ready) {
   const auto over = [&] { return ready() || endpoint_->gone(peer); };
   const bool in_time = TRY(wait_for_peer(peer, what, over));
   if (!ready()) return missed(peer, in_time, what);
@@ -488,12 +487,12 @@ Result<void> ProgressEngine::check_message(int peer, const Header& header, std::
   return {};
 }
 
-Error ProgressEngine::missed(int peer, bool in_time, std::string_view what) const {
+Error ProgressEngine::missed(int peer, bool in_time, WaitFor what) const {
   const auto name = text(endpoint_->peer(peer));
   if (in_time)
     return {Code::peer_lost, format("{} left the group while others were in a call", name)};
   return {Code::timeout,
-          format("rank {} waited {} for {} {}", number(), text(timeout_), name, what)};
+          format("rank {} waited {} for {} {}", number(), text(timeout_), name, text(what))};
 }
 
 Error ProgressEngine::conclude(const Error& cause) {

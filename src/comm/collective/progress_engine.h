@@ -78,8 +78,7 @@ class ProgressEngine : private Exchange {
   void publish(int peer, std::size_t piece, std::size_t bytes) override;
   Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
   void release(int peer) override;
-  Result<void> wait_for(int peer, std::string_view what,
-                        const std::function<bool()>& ready) override;
+  Result<void> wait_for(int peer, WaitFor what, const std::function<bool()>& ready) override;
   Result<void> check_call(int peer, const Header& header) const override;
 
   void serve();
@@ -110,10 +109,10 @@ class ProgressEngine : private Exchange {
   Result<void> nap(Ready ready, Deadline deadline);
   // Waits for a peer within the collective; the flight record tells of it when it takes long.
   template <class Ready>
-  Result<bool> wait_for_peer(int peer, std::string_view what, Ready ready);
+  Result<bool> wait_for_peer(int peer, WaitFor what, Ready ready);
   Result<void> check_message(int peer, const Header& header, std::size_t piece,
                              std::size_t bytes) const;
-  Error missed(int peer, bool in_time, std::string_view what) const;
+  Error missed(int peer, bool in_time, WaitFor what) const;
   void record_wait();
   // What all ranks are to say of a failure. The first one ends everything.
   Error conclude(const Error& cause);
@@ -140,7 +139,7 @@ class ProgressEngine : private Exchange {
   FlightTicket ticket_;  // the current collective's
   struct SlowWait {
     int peer;
-    std::string_view what;
+    WaitFor what;
     bool recorded = false;
   };
   std::optional<SlowWait> peer_wait_;

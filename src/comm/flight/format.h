@@ -17,12 +17,11 @@
 namespace lockstep::flight_format {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'F', 'L', 'I', 'G', 'H', 'T'};
-inline constexpr std::uint32_t kFormat = 1;
+inline constexpr std::uint32_t kFormat = 2;
 inline constexpr std::size_t kSlots = 4096;
 inline constexpr std::size_t kNames = 32;
 inline constexpr std::size_t kNameBytes = 16;
 inline constexpr std::size_t kLabelWords = 3;
-inline constexpr std::size_t kPurposeWords = 2;
 // Of an operation without a type, a reduction, a root or a peer.
 inline constexpr std::uint8_t kNoCode = 0xff;
 
@@ -62,8 +61,9 @@ struct Header {
   Names operations;
   Names types;
   Names reductions;
-  char name[128];      // of the group, for people
-  char members[1024];  // ranks of the run, by rank in the group, as runs; empty: they do not fit
+  std::uint64_t receive;  // the code of the operation that receives from a peer
+  char name[128];         // of the group, for people
+  char members[1024];     // ranks of the run, by rank in the group, as runs; empty: they do not fit
 };
 
 template <class Word>
@@ -74,18 +74,20 @@ struct Slot {
   Word bytes{};
   Word came{};      // bytes that have come from others
   Word codes{};     // from the lowest byte: state, operation, type, reduction; above them the root
-  Word peers{};     // low half: of a send or recv; high half: who is waited for
+  Word peers{};     // low half: of a send or recv; high half: the rank that is waited for
   Word enqueued{};  // in ticks, as the next three; 0: not yet
   Word started{};
   Word ended{};
   Word waiting_since{};
   Word label[kLabelWords]{};
-  Word purpose[kPurposeWords]{};  // what is waited for: "to send data"
-  // Of a collective that is done the last three say for whom it waited longest: waiting_since, in
-  // the low half, the peer that was to take data, in the high half the one that was to send some,
-  // each plus one (0: none); the purpose's words for how many ticks.
+  Word waiting_for{};  // a WaitFor
+  // The longest waits of a collective that is done. longest_peers: in the low half the peer that
+  // was to take data, in the high half the one that was to send data, each plus one; 0: none.
+  Word longest_peers{};
+  Word longest_take{};  // in ticks
+  Word longest_send{};
 };
-static_assert(sizeof(Slot<std::uint64_t>) == 128 && sizeof(Slot<SharedWord>) == 128);
+static_assert(sizeof(Slot<std::uint64_t>) == 144 && sizeof(Slot<SharedWord>) == 144);
 
 inline constexpr std::size_t kHeaderBytes = 4096;
 static_assert(sizeof(Header<std::uint64_t>) <= kHeaderBytes);

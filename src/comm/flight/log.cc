@@ -135,8 +135,8 @@ bool read_ranks(const Ranks& members, const PlainSlot& slot, const Timeline& tim
   if (root >= 0) operation.root = operation.peer || root >= size ? root : number(root);
   if (waited_for < 0 || operation.state == FlightState::done) return true;
   const auto since = timeline.at(slot.waiting_since);
-  if (!since) return false;
-  operation.wait = {number(waited_for), words_of(slot.purpose, sizeof slot.purpose), *since};
+  if (!since || slot.waiting_for > static_cast<std::uint64_t>(WaitFor::send_data)) return false;
+  operation.wait = {number(waited_for), static_cast<WaitFor>(slot.waiting_for), *since};
   return true;
 }
 
@@ -156,8 +156,8 @@ void read_peer_times(const Ranks& members, const PlainSlot& slot, const Timeline
   const auto time = [&](std::uint64_t peer, std::uint64_t ticks) {
     return peer_time(members, timeline, peer, ticks, took);
   };
-  operation.to_take = time(slot.waiting_since & 0xffffffff, slot.purpose[0]);
-  operation.to_send = time(slot.waiting_since >> 32, slot.purpose[1]);
+  operation.to_take = time(slot.longest_peers & 0xffffffff, slot.longest_take);
+  operation.to_send = time(slot.longest_peers >> 32, slot.longest_send);
 }
 
 // State and times tell the same.
@@ -178,6 +178,7 @@ std::optional<FlightOperation> read_slot(const PlainHeader& header, const Ranks&
   operation.sequence = slot.sequence;
   operation.state = static_cast<FlightState>(code(0));
   operation.name = name_of(header.operations, code(1));
+  operation.receives = code(1) == header.receive;
   operation.type = name_of(header.types, code(2));
   operation.reduction = name_of(header.reductions, code(3));
   operation.label = words_of(slot.label, sizeof slot.label);

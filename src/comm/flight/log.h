@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "comm/flight/recorder.h"
+#include "comm/group/wait_for.h"
 
 namespace lockstep {
 
@@ -23,7 +24,7 @@ using FlightTime = std::chrono::time_point<std::chrono::system_clock, Nanosecond
 
 struct FlightWait {
   int peer = 0;
-  std::string purpose;
+  WaitFor what{};
   FlightTime since;
 };
 
@@ -36,6 +37,7 @@ struct FlightOperation {
   std::uint64_t sequence = 0;
   FlightState state = FlightState::queued;
   std::string name;
+  bool receives = false;  // from a peer
   std::string label;
   std::string type;       // empty: none
   std::string reduction;  // empty: none

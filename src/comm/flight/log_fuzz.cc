@@ -11,7 +11,7 @@ std::string record() {
   FlightRecorder recorder({1, {"shard 1", {2, 4, 6, 8}}, "g", "host-a"}, {kNames, kNames, kNames});
   const auto first = recorder.start({.sequence = 1, .bytes = 64, .type = 0});
   recorder.ended(first, true, 64);
-  recorder.waiting(recorder.start({.sequence = 2, .bytes = 8}), 3, "to call it too", 0);
+  recorder.waiting(recorder.start({.sequence = 2, .bytes = 8}), 3, WaitFor::call, 0);
   const auto bytes = recorder.snapshot();
   // The header and the first operations; the others were never used.
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -30,7 +30,7 @@ std::vector<std::byte> record_of(int operations) {
   FlightRecorder recorder({1, Members::world(4), "world", "host-a"}, {kOneOperation, {}, {}});
   for (int i = 1; i <= operations; ++i) {
     const auto ticket = recorder.start({.sequence = static_cast<std::uint64_t>(i), .bytes = 8});
-    if (i % 3 == 0) recorder.waiting(ticket, 2, "to send data", 4);
+    if (i % 3 == 0) recorder.waiting(ticket, 2, WaitFor::send_data, 4);
     if (i % 2 == 0) recorder.ended(ticket, i % 4 == 0, 8);
   }
   return recorder.snapshot();
@@ -65,7 +65,7 @@ TEST(FlightLog, NamesRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
   FlightRecorder recorder({1, {"shards of replica 1", {4, 7, 9}}, "g1-2", "host-a"},
                           {kOneOperation, {}, {}});
   const auto ticket = recorder.start({.sequence = 1, .bytes = 8, .root = 0});
-  recorder.waiting(ticket, 2, "to send data", 4);
+  recorder.waiting(ticket, 2, WaitFor::send_data, 4);
   (void)recorder.start({.bytes = 8, .root = 1, .peer = 0});
   const auto log = parse_flight(recorder.snapshot()).value();
   EXPECT_EQ(log.rank, 7);

@@ -5,13 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+
+#include "comm/group/wait_for.h"
 
 namespace lockstep {
-
-// What a peer is waited for, where that is the link's matter or the peer's.
-inline constexpr std::string_view kToTakeData = "to take data";
-inline constexpr std::string_view kToSendData = "to send data";
 
 // For one thread; nothing is allocated.
 class PeerWaits {
@@ -22,9 +19,9 @@ class PeerWaits {
   };
 
   void clear() { count_ = 0; }
-  void add(int peer, std::string_view purpose, std::uint64_t ticks) {
-    if (purpose == kToTakeData) of(peer).to_take += ticks;
-    if (purpose == kToSendData) of(peer).to_send += ticks;
+  void add(int peer, WaitFor what, std::uint64_t ticks) {
+    if (what == WaitFor::take_data) of(peer).to_take += ticks;
+    if (what == WaitFor::send_data) of(peer).to_send += ticks;
   }
   Longest to_take() const { return longest(&Sums::to_take); }
   Longest to_send() const { return longest(&Sums::to_send); }

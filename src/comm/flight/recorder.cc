@@ -144,6 +144,7 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
   put(header.operations, names.operations);
   put(header.types, names.types);
   put(header.reductions, names.reductions);
+  header.receive = names.receive;
   put(header.name, text(identity.members));
   if (const auto runs = to_runs(identity.members.ranks); runs.size() < sizeof header.members)
     put(header.members, runs);
@@ -224,6 +225,7 @@ FlightTicket FlightRecorder::enter(const FlightCall& call, FlightState state) no
   slot->started.store(state == FlightState::started ? now : 0, kStored);
   slot->ended.store(0, kStored);
   slot->waiting_since.store(0, kStored);
+  slot->longest_peers.store(0, kStored);
   for (std::size_t i = 0; i < kLabelWords; ++i) slot->label[i].store(label[i], kStored);
   slot->number.store(++number_, kStored);
   return FlightTicket(slot);
@@ -246,17 +248,15 @@ void FlightRecorder::started(FlightTicket ticket) noexcept {
   set_state(*ticket.slot_, FlightState::started);
 }
 
-void FlightRecorder::waiting(FlightTicket ticket, int peer, std::string_view purpose,
+void FlightRecorder::waiting(FlightTicket ticket, int peer, WaitFor what,
                              std::uint64_t came) noexcept {
   if (ticket.slot_ == nullptr) return;
   note_moment();
-  purpose_ = purpose;
-  std::uint64_t words[kPurposeWords] = {};
-  std::memcpy(words, purpose.data(), std::min(purpose.size(), sizeof words));
+  waiting_for_ = what;
   const std::uint64_t now = clock_.now();
   const Writing writing(ticket.slot_->version);
   set_waited_for(*ticket.slot_, peer, now);
-  for (std::size_t i = 0; i < kPurposeWords; ++i) ticket.slot_->purpose[i].store(words[i], kStored);
+  ticket.slot_->waiting_for.store(static_cast<std::uint64_t>(what), kStored);
   ticket.slot_->came.store(came, kStored);
 }
 
@@ -266,8 +266,9 @@ void FlightRecorder::resumed(FlightTicket ticket, int held_up) noexcept {
   if (waiter_ != &slot) waits_.clear();
   waiter_ = &slot;
   const auto ticks = clock_.now() - slot.waiting_since.load(kOwn);
-  waits_.add(static_cast<std::int32_t>(slot.peers.load(kOwn) >> 32), purpose_, ticks);
-  if (held_up >= 0 && purpose_ == kToSendData) waits_.add(held_up, kToTakeData, ticks);
+  waits_.add(static_cast<std::int32_t>(slot.peers.load(kOwn) >> 32), waiting_for_, ticks);
+  if (held_up >= 0 && waiting_for_ == WaitFor::send_data)
+    waits_.add(held_up, WaitFor::take_data, ticks);
   const Writing writing(slot.version);
   set_waited_for(slot, -1, 0);
 }
@@ -281,21 +282,16 @@ void FlightRecorder::ended(FlightTicket ticket, bool well, std::uint64_t came) n
   ticket.slot_->came.store(came, kStored);
   const bool waited = waiter_ == ticket.slot_;
   if (waited) waiter_ = nullptr;
-  if (well) keep_waits(*ticket.slot_, waited);
+  if (well && waited) keep_waits(*ticket.slot_);
   set_state(*ticket.slot_, well ? FlightState::done : FlightState::failed);
 }
 
-// In place of the wait that is over.
-void FlightRecorder::keep_waits(Slot& slot, bool waited) noexcept {
-  if (!waited) {
-    if (slot.waiting_since.load(kOwn) != 0) slot.waiting_since.store(0, kStored);
-    return;
-  }
+void FlightRecorder::keep_waits(Slot& slot) noexcept {
   const auto take = waits_.to_take();
   const auto send = waits_.to_send();
-  slot.purpose[0].store(take.ticks, kStored);
-  slot.purpose[1].store(send.ticks, kStored);
-  slot.waiting_since.store(peers_of(take.peer + 1, send.peer + 1), kStored);
+  slot.longest_take.store(take.ticks, kStored);
+  slot.longest_send.store(send.ticks, kStored);
+  slot.longest_peers.store(peers_of(take.peer + 1, send.peer + 1), kStored);
 }
 
 void FlightRecorder::note_moment() noexcept { note(header_.latest, clock_); }

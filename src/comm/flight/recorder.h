@@ -30,6 +30,7 @@
 #include "comm/flight/peer_waits.h"
 #include "comm/flight/ticks.h"
 #include "comm/group/members.h"
+#include "comm/group/wait_for.h"
 
 namespace lockstep {
 
@@ -38,6 +39,7 @@ struct FlightNames {
   std::span<const std::string_view> operations;
   std::span<const std::string_view> types;
   std::span<const std::string_view> reductions;
+  std::uint8_t receive = 0;  // the operation that receives from a peer
 };
 
 struct FlightIdentity {
@@ -92,10 +94,8 @@ class FlightRecorder {
   FlightTicket start(const FlightCall& call) noexcept;
 
   void started(FlightTicket ticket) noexcept;
-  // A wait has turned slow. purpose: what the peer is to do, such as kToSendData (the first 16
-  // bytes are kept; it must outlive the wait). came: bytes that had come by then.
-  void waiting(FlightTicket ticket, int peer, std::string_view purpose,
-               std::uint64_t came) noexcept;
+  // A wait has turned slow. came: bytes that had come by then.
+  void waiting(FlightTicket ticket, int peer, WaitFor what, std::uint64_t came) noexcept;
   // It is over. Of each peer these waits add up, for who looks for slow links afterwards. held_up:
   // the peer to which data are still on their way out; the wait counts as one for it, too, to take
   // them. -1: none.
@@ -112,7 +112,7 @@ class FlightRecorder {
   FlightTicket enter(const FlightCall& call, FlightState state) noexcept;
   Slot* free_slot() noexcept;
   void note_moment() noexcept;
-  void keep_waits(Slot& slot, bool waited) noexcept;
+  void keep_waits(Slot& slot) noexcept;
 
   const TickClock& clock_;
   const FlightMemory memory_;
@@ -124,7 +124,7 @@ class FlightRecorder {
   std::uint64_t number_ = 0;
   // The driver.
   std::uint64_t ends_ = 0;
-  std::string_view purpose_;      // of the slow wait
+  WaitFor waiting_for_{};         // in the slow wait
   PeerWaits waits_;               // of one operation
   const Slot* waiter_ = nullptr;  // that one
 };

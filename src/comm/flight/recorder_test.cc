@@ -111,11 +111,11 @@ TEST(FlightRecorder, TellsWhatIsQueuedFromWhatIsStarted) {
 TEST(FlightRecorder, TellsWhoIsWaitedForAndForWhatUntilItCame) {
   auto recorder = recorder_of();
   const auto ticket = recorder.start(call_number(1));
-  recorder.waiting(ticket, 3, "to take its part", 100);
+  recorder.waiting(ticket, 3, WaitFor::take_part, 100);
   const auto waits = only_operation(recorder);
   ASSERT_TRUE(waits.wait);
   EXPECT_EQ(waits.wait->peer, 3);
-  EXPECT_EQ(waits.wait->purpose, "to take its part");
+  EXPECT_EQ(waits.wait->what, WaitFor::take_part);
   EXPECT_EQ(waits.came, 100_B);
   recorder.resumed(ticket);
   EXPECT_FALSE(only_operation(recorder).wait);
@@ -124,7 +124,7 @@ TEST(FlightRecorder, TellsWhoIsWaitedForAndForWhatUntilItCame) {
 TEST(FlightRecorder, KeepsWhoWasWaitedForInWhatFailed) {
   auto recorder = recorder_of();
   const auto ticket = recorder.start(call_number(1));
-  recorder.waiting(ticket, 3, "to send data", 0);
+  recorder.waiting(ticket, 3, WaitFor::send_data, 0);
   recorder.ended(ticket, false, 0);
   const auto failed = only_operation(recorder);
   EXPECT_EQ(failed.state, FlightState::failed);
@@ -136,17 +136,17 @@ TEST(FlightRecorder, KeepsForWhomWhatIsDoneWaitedLongest) {
   auto recorder = recorder_of();
   const auto ticket = recorder.start(call_number(1));
   const auto begin = now();
-  const auto wait = [&](int peer, std::string_view purpose, Nanoseconds least, int held_up = -1) {
-    recorder.waiting(ticket, peer, purpose, 0);
+  const auto wait = [&](int peer, WaitFor what, Nanoseconds least, int held_up = -1) {
+    recorder.waiting(ticket, peer, what, 0);
     for (const auto end = now() + least; now() < end;) std::this_thread::yield();
     recorder.resumed(ticket, held_up);
   };
-  wait(0, kToSendData, std::chrono::milliseconds(2), /*held_up=*/3);
-  wait(0, kToSendData, std::chrono::milliseconds(1));
+  wait(0, WaitFor::send_data, std::chrono::milliseconds(2), /*held_up=*/3);
+  wait(0, WaitFor::send_data, std::chrono::milliseconds(1));
   // However long others computed meanwhile, this one is the longest.
-  wait(1, kToSendData, std::chrono::milliseconds(4) + (now() - begin));
-  wait(3, kToTakeData, std::chrono::milliseconds(2));
-  wait(2, "to call it too", std::chrono::milliseconds(9));
+  wait(1, WaitFor::send_data, std::chrono::milliseconds(4) + (now() - begin));
+  wait(3, WaitFor::take_data, std::chrono::milliseconds(2));
+  wait(2, WaitFor::call, std::chrono::milliseconds(9));
   recorder.ended(ticket, true, 0);
   recorder.ended(recorder.start(call_number(2)), true, 0);
   const auto log = log_of(recorder);
@@ -197,7 +197,7 @@ TEST(FlightRecorder, CountsThatForWhichThereIsNoRoom) {
   for (std::uint64_t i = 1; i <= FlightRecorder::kRecords; ++i) recorder.begin(call_number(i));
   const auto ticket = recorder.begin(call_number(5000));
   recorder.started(ticket);
-  recorder.waiting(ticket, 1, "to send data", 0);
+  recorder.waiting(ticket, 1, WaitFor::send_data, 0);
   recorder.resumed(ticket);
   recorder.ended(ticket, true, 0);
   const auto log = log_of(recorder);
@@ -238,7 +238,7 @@ TEST(FlightRecorder, OutlivesAProcessThatIsKilled) {
     const FlightLabel label("layers.7");
     auto recorder = recorder_of();
     recorder.ended(recorder.start(call_number(1)), true, 0);
-    recorder.waiting(recorder.start(call_number(2)), 0, "to send data", 0);
+    recorder.waiting(recorder.start(call_number(2)), 0, WaitFor::send_data, 0);
     ::raise(SIGKILL);
   }
   int status = 0;

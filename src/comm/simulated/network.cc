@@ -88,7 +88,7 @@ class SimulatedRank : public Exchange {
   void publish(int peer, std::size_t piece, std::size_t bytes) override;
   Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
   void release(int peer) override;
-  Result<void> wait_for(int, std::string_view, const std::function<bool()>&) override {
+  Result<void> wait_for(int, WaitFor, const std::function<bool()>&) override {
     return Error{Code::invalid, "simulated ranks share no memory"};
   }
   Result<void> check_call(int, const Header&) const override { return {}; }

@@ -79,13 +79,13 @@ TEST_F(AgentTest, ARankThatTheOthersWaitForIsAmongTheRunsEvents) {
 void wait_for_the_link(FlightRecorder& sender, FlightRecorder& receiver, std::uint64_t sequence) {
   const auto sends = sender.start({.sequence = sequence});
   const auto receives = receiver.start({.sequence = sequence});
-  sender.waiting(sends, 1, kToTakeData, 0);
-  receiver.waiting(receives, 0, kToSendData, 0);
+  sender.waiting(sends, 1, WaitFor::take_data, 0);
+  receiver.waiting(receives, 0, WaitFor::send_data, 0);
   const auto later = std::chrono::steady_clock::now() + kLag;
   while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
   sender.resumed(sends);
   receiver.resumed(receives);
-  sender.waiting(sends, 1, kToSendData, 0);
+  sender.waiting(sends, 1, WaitFor::send_data, 0);
   sender.resumed(sends);
   sender.ended(sends, true, 0);
   receiver.ended(receives, true, 0);

@@ -25,7 +25,7 @@ FlightPart part_of(int rank, const FlightOperation& call) {
   part.came_bytes = call.came.count();
   if (!call.wait) return part;
   part.waits_for = call.wait->peer;
-  part.waits_purpose = call.wait->purpose;
+  part.waits_purpose = text(call.wait->what);
   part.waits_since = micro(call.wait->since);
   return part;
 }

@@ -51,7 +51,7 @@ Json details(const FlightOperation& operation) {
   if (operation.peer)
     all["peer"] = *operation.peer == kAnyPeer ? Json("any") : Json(*operation.peer);
   if (operation.wait)
-    all["waits"] = format("for rank {} {}", operation.wait->peer, operation.wait->purpose);
+    all["waits"] = format("for rank {} {}", operation.wait->peer, text(operation.wait->what));
   return all;
 }
 

@@ -31,10 +31,10 @@ std::vector<FlightLog> one_stopped() {
       log_in(shards0, 0, {gather}),
       log_in(shards0, 1, {gather}),
       log_in(shards1, 2, {gather}),
-      log_in(shards1, 3, {gather, waiting(next, 2, "to call it too")}),
-      log_in(replicas0, 0, {waiting(sum, 2, "to send data")}),
+      log_in(shards1, 3, {gather, waiting(next, 2, WaitFor::call)}),
+      log_in(replicas0, 0, {waiting(sum, 2, WaitFor::send_data)}),
       log_in(replicas0, 2, {}),
-      log_in(replicas1, 1, {waiting(sum, 3, "to send data")}),
+      log_in(replicas1, 1, {waiting(sum, 3, WaitFor::send_data)}),
       log_in(replicas1, 3, {}),
   };
   for (FlightLog& log : logs)

@@ -50,8 +50,8 @@ inline FlightOperation failed(FlightOperation operation) {
   return operation;
 }
 
-inline FlightOperation waiting(FlightOperation operation, int peer, std::string purpose) {
-  operation.wait = {peer, std::move(purpose), *operation.started};
+inline FlightOperation waiting(FlightOperation operation, int peer, WaitFor what) {
+  operation.wait = {peer, what, *operation.started};
   return operation;
 }
 
@@ -81,8 +81,8 @@ inline std::vector<FlightLog> one_behind() {
   const auto gather = call(811, "all_gather", "layers.6");
   const auto scatter = call(812, "reduce_scatter", "layers.7");
   return {rank(0, {done(barrier, milliseconds(0), milliseconds(2)),
-                   waiting(started(gather, milliseconds(10)), 1, "to send data")}),
-          rank(1, {waiting(started(barrier, milliseconds(1)), 0, "to call it too"), gather}),
+                   waiting(started(gather, milliseconds(10)), 1, WaitFor::send_data)}),
+          rank(1, {waiting(started(barrier, milliseconds(1)), 0, WaitFor::call), gather}),
           rank(2, {done(barrier, milliseconds(3), milliseconds(1)),
                    done(gather, milliseconds(12), milliseconds(5)),
                    started(scatter, milliseconds(20))})};

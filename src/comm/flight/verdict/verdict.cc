@@ -56,7 +56,7 @@ bool match(const FlightOperation& a, const FlightOperation& b) {
 }
 
 std::string wait_text(const FlightWait& wait) {
-  return format("waiting for rank {} {}", wait.peer, wait.purpose);
+  return format("waiting for rank {} {}", wait.peer, text(wait.what));
 }
 
 // " in #810 barrier, waiting for rank 0 to send data"
@@ -111,14 +111,14 @@ std::string wait_of(const Standings& waiters, FlightTime now) {
   const bool over = waiters.front().at->ended.has_value();
   const FlightWait& wait = *waiters.front().at->wait;
   return format("{} {} for rank {} {} ({})", ranks_of(waiters),
-                over ? "waited" : verb(waiters, "waits", "wait"), wait.peer, wait.purpose,
+                over ? "waited" : verb(waiters, "waits", "wait"), wait.peer, text(wait.what),
                 span_text(longest));
 }
 
 std::string waits_text(const Standings& inside, FlightTime now) {
-  std::map<std::pair<int, std::string>, Standings> by_wait;
+  std::map<std::pair<int, WaitFor>, Standings> by_wait;
   for (const Standing& one : inside)
-    if (one.waits()) by_wait[{one.at->wait->peer, one.at->wait->purpose}].push_back(one);
+    if (one.waits()) by_wait[{one.at->wait->peer, one.at->wait->what}].push_back(one);
   std::vector<std::string> waits;
   for (const auto& [wait, waiters] : by_wait)
     if (waits.size() < kWaitsTold) waits.push_back(wait_of(waiters, now));
@@ -197,7 +197,7 @@ std::vector<OpenCall> open_calls(const FlightGroup& group) {
 std::string exchange_text(const OpenCall& one, FlightTime now) {
   const FlightOperation& call = *one.call;
   return format("rank {} {} for the {} of {} with tag {}{} ({})", one.log->rank,
-                call.ended ? "waited" : "waits", call.name == "recv" ? "send" : "recv",
+                call.ended ? "waited" : "waits", call.receives ? "send" : "recv",
                 *call.peer == kAnyPeer ? "any rank" : format("rank {}", *call.peer),
                 call.root.value_or(0), call.label.empty() ? "" : format(" for {}", call.label),
                 span_text(call.ended.value_or(now) - call.enqueued));

@@ -33,12 +33,12 @@ TEST(FlightVerdict, TellsThatAProcessHasEndedAndWhoLeftNoRecord) {
 
 TEST(FlightVerdict, BlamesOfSeveralBehindThoseWhoWaitForNobody) {
   const auto first = call(5, "all_reduce"), second = call(6, "barrier");
-  const auto words =
-      verdict_of(group_of({rank(0, {done(first, milliseconds(0), milliseconds(9)),
-                                    started(second, milliseconds(10))}),
-                           rank(1, {waiting(started(first, milliseconds(0)), 2, "to send data")}),
-                           rank(2, {started(first, milliseconds(0))})}),
-                 kNow);
+  const auto words = verdict_of(
+      group_of({rank(0, {done(first, milliseconds(0), milliseconds(9)),
+                         started(second, milliseconds(10))}),
+                rank(1, {waiting(started(first, milliseconds(0)), 2, WaitFor::send_data)}),
+                rank(2, {started(first, milliseconds(0))})}),
+      kNow);
   EXPECT_EQ(words,
             "rank 0 is at #6 barrier; rank 2 has not entered #6 barrier, last seen 40s ago in "
             "#5 all_reduce(4.0 MiB)");
@@ -46,13 +46,14 @@ TEST(FlightVerdict, BlamesOfSeveralBehindThoseWhoWaitForNobody) {
 
 TEST(FlightVerdict, TellsWhoWaitsForWhomWhenAllAreInTheSameCall) {
   const auto reduce = call(7, "all_reduce", "loss");
-  EXPECT_EQ(verdict_of(
-                group_of({rank(0, {waiting(started(reduce, milliseconds(0)), 1, "to send data")}),
-                          rank(1, {started(reduce, milliseconds(10))}),
-                          rank(2, {waiting(started(reduce, milliseconds(0)), 1, "to send data")})}),
-                kNow),
-            "ranks 0, 1 and 2 are in #7 all_reduce(loss, 4.0 MiB): ranks 0 and 2 wait for rank 1 "
-            "to send data (40s), rank 1 waits for no rank, last seen 40.0s ago");
+  EXPECT_EQ(
+      verdict_of(
+          group_of({rank(0, {waiting(started(reduce, milliseconds(0)), 1, WaitFor::send_data)}),
+                    rank(1, {started(reduce, milliseconds(10))}),
+                    rank(2, {waiting(started(reduce, milliseconds(0)), 1, WaitFor::send_data)})}),
+          kNow),
+      "ranks 0, 1 and 2 are in #7 all_reduce(loss, 4.0 MiB): ranks 0 and 2 wait for rank 1 "
+      "to send data (40s), rank 1 waits for no rank, last seen 40.0s ago");
 }
 
 TEST(FlightVerdict, TellsWhatFailed) {
@@ -60,7 +61,7 @@ TEST(FlightVerdict, TellsWhatFailed) {
   const auto of_rank = [&](int number) {
     return rank(
         number,
-        {failed(waiting(started(reduce, milliseconds(0)), (number + 1) % 3, "to send data"))});
+        {failed(waiting(started(reduce, milliseconds(0)), (number + 1) % 3, WaitFor::send_data))});
   };
   EXPECT_EQ(verdict_of(group_of({of_rank(0), of_rank(1), of_rank(2)}), kNow),
             "ranks 0, 1 and 2 failed in #7 all_reduce(4.0 MiB): rank 2 waited for rank 0 to send "
@@ -92,6 +93,7 @@ TEST(FlightVerdict, TellsThatNothingIsUnderWay) {
 
 FlightOperation exchange(std::string name, int peer, int tag, milliseconds at) {
   auto operation = started(call(0, std::move(name)), at);
+  operation.receives = operation.name == "recv";
   operation.peer = peer;
   operation.root = tag;
   return operation;
@@ -111,13 +113,12 @@ TEST(FlightVerdict, NamesTheSendThatAPipelineWaitsForAndWhoWaitsForNobody) {
 
 TEST(FlightVerdict, TellsOfExchangesBesideCollectives) {
   const auto barrier = call(1, "barrier");
-  EXPECT_EQ(
-      verdict_of(group_of({rank(0, {waiting(started(barrier, seconds(0)), 2, "to call it too")}),
-                           rank(1, {waiting(started(barrier, seconds(0)), 2, "to call it too")}),
-                           rank(2, {exchange("recv", kAnyPeer, 1, seconds(30))})}),
-                 kNow),
-      "ranks 0 and 1 are at #1 barrier; rank 2 has not entered #1 barrier, last seen 10s ago "
-      "before its first collective; rank 2 waits for the send of any rank with tag 1 (10s)");
+  EXPECT_EQ(verdict_of(group_of({rank(0, {waiting(started(barrier, seconds(0)), 2, WaitFor::call)}),
+                                 rank(1, {waiting(started(barrier, seconds(0)), 2, WaitFor::call)}),
+                                 rank(2, {exchange("recv", kAnyPeer, 1, seconds(30))})}),
+                       kNow),
+            "ranks 0 and 1 are at #1 barrier; rank 2 has not entered #1 barrier, last seen 10s ago "
+            "before its first collective; rank 2 waits for the send of any rank with tag 1 (10s)");
 }
 
 TEST(FlightVerdict, PassesOverExchangesThatEndedWell) {
@@ -133,7 +134,7 @@ TEST(FlightVerdict, PassesOverExchangesThatEndedWell) {
 TEST(FlightVerdict, NamesTheRankThatHoldsUpTheOthers) {
   EXPECT_EQ(late_rank_of(group_of(one_behind())), 1);
   const auto barrier = started(call(1, "barrier"), seconds(0));
-  const auto waits = waiting(barrier, 2, "to call it too");
+  const auto waits = waiting(barrier, 2, WaitFor::call);
   EXPECT_EQ(late_rank_of(group_of({rank(0, {waits}), rank(1, {waits}), rank(2, {barrier})})), 2);
   EXPECT_EQ(late_rank_of(group_of({rank(0, {waits}), rank(1, {waits}), rank(2, {})})), 2);
   EXPECT_EQ(late_rank_of(group_of({rank(0, {}), rank(1, {}), rank(2, {})})), -1);
