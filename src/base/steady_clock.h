@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 namespace lockstep {
@@ -31,5 +32,16 @@ class MachineClock : public SteadyClock {
     return id;
   }
 };
+
+// What the wall clock showed when the steady one stood at zero, as if it had always been set as it
+// is now. Both are read at one moment, unless the process is stopped between the two.
+inline Time zero_of(const Clock& wall, const SteadyClock& steady) {
+  constexpr Duration kMoment = std::chrono::milliseconds(10);
+  while (true) {
+    const Duration before = steady.passed();
+    const Time now = wall.now();
+    if (steady.passed() - before < kMoment) return now - before;
+  }
+}
 
 }  // namespace lockstep

@@ -33,6 +33,7 @@ Agent::Agent(const World& world, ProcessId id, Launch launch, Left left)
       id_(id),
       launch_(std::move(launch)),
       node_(parse_node_id(launch_.node).value()),
+      clock_{world.scene.clock.boot(), zero_of(world.scene.clock, world.scene.clock)},
       program_(program_of(launch_.command)),
       left_(std::move(left)) {}
 
@@ -152,6 +153,7 @@ NodeReport Agent::report() const {
   report.agent_pid = id_;
   report.message = message_;
   report.ranks = ranks_;
+  report.clock = clock_;
   if (node_.index == 0) report.saved = world_.training.saved(node_.attempt);
   if (node_.index == 0) report.saved_step = world_.training.saved_step(node_.attempt);
   return report;
@@ -171,7 +173,7 @@ void Agent::watch() {
     if (rank.state != RankState::running) continue;
     rank.step = progress.step;
     rank.stalled_since.reset();
-    if (stalled) rank.stalled_since = world_.scene.clock.now() - progress.since_step;
+    if (stalled) rank.stalled_since = moment() - progress.since_step;
   }
   if (hangs() != known) look();
   if (phase_ == Phase::running && hangs() && patience() <= Duration(0))
@@ -333,7 +335,7 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   rank.signalled_by_us = signalled_;
   rank.fault = how.fault;
   rank.fault_rank = how.fault_rank;
-  rank.ended = world_.scene.clock.now();
+  rank.ended = moment();
   if (!signalled_) rank.stalled_since.reset();
   const bool well = how.state == RankState::exited && how.code == 0;
   world_.scene.tell("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),

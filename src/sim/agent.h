@@ -89,6 +89,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   bool may_leave() const;
   void leave();
   NodeReport report() const;
+  Time moment() const { return clock_.zero + world_.scene.timeline.now(); }
 
   // Watching its ranks
   void watch();
@@ -113,6 +114,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   const ProcessId id_;
   const Launch launch_;
   const NodeId node_;
+  const ClockRow clock_;  // of what it tells
   const Program program_;
   const Left left_;
 

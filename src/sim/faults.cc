@@ -386,7 +386,6 @@ void Faults::clock_jumps() {
                                           : -dice_.from_to(seconds(1), hours(1));
   world_.scene.tell("fault", "the clock is set {} by {}", by > Duration(0) ? "forward" : "back",
                     text(by > Duration(0) ? by : -by));
-  world_.truth.clock_is_set();
   world_.scene.clock.jump(by);
 }
 

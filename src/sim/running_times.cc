@@ -36,7 +36,6 @@ void RunningTimes::rank_began(const AttemptId& attempt) {
 void RunningTimes::rank_ended(const AttemptId& attempt) {
   Observed& seen = observed_[attempt];
   seen.last_end = scene_.timeline.now();
-  ++seen.ended;
   if (!seen.first_end) seen.first_end = seen.last_end;
 }
 
@@ -49,23 +48,6 @@ void RunningTimes::taken(const NodeReport& report, Duration arrived) {
   Observed& seen = observed_[report.node.attempt];
   if (!report.ranks.empty()) seen.known.emplace(report.node.index, arrived);
   if (says_that_ranks_run(report)) seen.last_taken = arrived;
-  const auto ended = std::ranges::count_if(
-      report.ranks, [](const Rank& rank) { return rank.state != RankState::running; });
-  std::int64_t& taken = seen.ends_taken[report.node.index];
-  taken = std::max(taken, std::int64_t(ended));
-}
-
-void RunningTimes::blur(const AttemptId& attempt) {
-  Observed& seen = observed_[attempt];
-  seen.blurred = true;
-  std::int64_t taken = 0;
-  for (const auto& [node, ends] : seen.ends_taken) taken += ends;
-  seen.misdated = seen.misdated || taken < seen.ended;
-}
-
-bool RunningTimes::is_misdated(const AttemptId& attempt) const {
-  const auto found = observed_.find(attempt);
-  return found != observed_.end() && found->second.misdated;
 }
 
 RunningTimes::Bounds RunningTimes::charge_for(const Attempt& attempt, const RunSpec& spec) const {
@@ -86,19 +68,17 @@ Duration RunningTimes::draining_of(const Attempt& attempt) const {
   return *attempt.draining - scene_.clock.at(Duration(0));
 }
 
-// Words that were late may be the last sign of life, of ranks that have ended. A moment that was
-// written down before the clock was set, and heard after, may be any (docs/design/platform.md).
+// Words that were late may be the last sign of life, of ranks that have ended.
 Duration RunningTimes::most_of(const Observed& seen, const Attempt& attempt,
                                const RunSpec& spec) const {
   if (seen.began < rank_count(spec)) return Duration(0);
   const Duration draining = draining_of(attempt);
-  if (seen.misdated) return between(seen.whole, draining);
   return between(seen.whole, std::min(draining, std::max(seen.last_end, seen.last_said)));
 }
 
 Duration RunningTimes::least_of(const Observed& seen, const Attempt& attempt,
                                 const RunSpec& spec) const {
-  if (seen.blurred || std::cmp_less(seen.known.size(), node_count(spec))) return Duration(0);
+  if (std::cmp_less(seen.known.size(), node_count(spec))) return Duration(0);
   const Duration whole = std::ranges::max(seen.known | std::views::values);
   const Duration last_sign = seen.last_taken - kHeardInterval;
   const Duration end =

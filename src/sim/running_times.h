@@ -32,12 +32,6 @@ class RunningTimes {
   // It took in those that arrived then, and they are durable.
   void taken(const NodeReport& report, Duration arrived);
 
-  // The clock is set: how long it ran at least may not be known.
-  void blur(const AttemptId& attempt);
-  // A rank had ended when the clock was set, and the daemon hears only later of the moment that its
-  // agent wrote down.
-  bool is_misdated(const AttemptId& attempt) const;
-
   struct Bounds {
     Duration least{};
     Duration most{};
@@ -56,13 +50,9 @@ class RunningTimes {
     Duration whole{};     // the last of them did
     Duration last_end{};  // of a rank
     std::optional<Duration> first_end{};
-    int ended = 0;                           // ranks
-    std::map<int, std::int64_t> ends_taken;  // nodes, and how many of their ranks had ended
     std::map<int, Duration> known;  // nodes, and when it was first taken in that their ranks run
     Duration last_said{};           // anything but that ranks have ended
     Duration last_taken{};          // that ranks run
-    bool blurred = false;
-    bool misdated = false;
   };
   // When it began to drain.
   Duration draining_of(const Attempt& attempt) const;

@@ -355,15 +355,6 @@ void Truth::touch_all() {
   for (const RunId& run : durable_.open) touch(run);
 }
 
-void Truth::clock_is_set() {
-  for (const RunId& run : durable_.open) {
-    const Attempt* attempt = live_attempt(durable_, run);
-    if (!attempt) continue;
-    times_.blur(attempt->id);
-    if (times_.is_misdated(attempt->id)) causes_.blur(attempt->id);  // which rank was the first
-  }
-}
-
 void Truth::befalls(const AttemptId& attempt, Blow blow) {
   touched_.insert(attempt.run);
   causes_.befalls(attempt, std::move(blow));

@@ -83,8 +83,6 @@ class Truth {
   void touch(const RunId& run);
   void touch(const AttemptId& attempt);
   void touch_all();
-  // What agents stamped before, and have not told yet, is wrong by as much.
-  void clock_is_set();
   // One that ends the attempt, if it alone befalls it.
   void befalls(const AttemptId& attempt, Blow blow);
   // When the faults are over and the world has come to rest: all promises are kept.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cluster, wait_until
+from tests.conftest import Cluster, is_alive, wait_until
 
 LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
@@ -79,3 +81,30 @@ def test_a_clock_that_is_set_ends_removes_and_stalls_nothing(cluster: SetCluster
     assert "a line that is kept" in cluster.logs(ended)
     cluster.ok("stop", run)
     assert cluster.ended(run)["state"] == "cancelled"
+
+
+def test_a_rank_that_ends_before_the_clock_is_set_is_charged_its_time_by_the_next_daemon(
+    cluster: SetCluster, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    submitted = time.monotonic()
+    waits = f"while ! test -e {end}; do sleep 0.05; done; exit 3"
+    run = cluster.submit("--timeout", "10m", "--", "sh", "-c", waits)
+    [rank] = cluster.running_ranks(run)
+    seen = time.monotonic()
+    cluster.kill_daemon()
+    least = time.monotonic() - seen
+    end.touch()
+    wait_until("the rank has ended", lambda: not is_alive(rank["pid"]))
+    most = time.monotonic() - submitted
+    cluster.set("+30d")
+    cluster.serve("2x2")
+
+    view = cluster.ended(run)
+    assert view["state"] == "failed" and view["attempts"][-1]["cause"] == "user_exit"
+    assert least <= view["running_seconds"] <= most
+    started, ended = (datetime.fromisoformat(view[word]) for word in ("started", "ended"))
+    ran = (ended - started).total_seconds()
+    assert view["running_seconds"] <= ran <= time.monotonic() - submitted
+    away = (ended - datetime.fromisoformat(view["submitted"])).total_seconds()
+    assert away > 29 * 24 * 3600, "the history keeps the time that the clock showed"

@@ -13,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/steady_clock.h"
 #include "comm/fabric/address/network_options.h"
 #include "comm/fabric/address/port_range.h"
 #include "comm/flight/memory.h"
@@ -62,8 +63,11 @@ Result<Fd> open_signals() {
 bool passed(const std::optional<Deadline>& deadline) { return deadline && deadline->passed(); }
 
 // On a clock that does not jump.
-Duration moment() {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
+Duration moment() { return MachineClock().passed(); }
+
+ClockRow read_clock() {
+  const MachineClock steady;
+  return {steady.boot(), zero_of(SystemClock(), steady)};
 }
 
 // Of all nodes, as far as they are seen from here: those of an attempt stand side by side. Or the
@@ -118,7 +122,8 @@ AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token
       port_(std::move(port)),
       sockets_(std::move(sockets)),
       signals_(std::move(signals)),
-      ranks_(launch.first_rank, launch.hang_after) {}
+      clock_(read_clock()),
+      ranks_(launch.first_rank, launch.hang_after, clock_.zero) {}
 
 AgentLoop::~AgentLoop() { ::unlink(files_.secret().c_str()); }
 
@@ -240,7 +245,7 @@ void AgentLoop::read_signals() {
     begin_stop(format("{} by signal {}", kAskedToEnd, info.ssi_signo));
   }
   hear_last_words();
-  if (ranks_.reap(SystemClock().now(), moment())) reaped();
+  if (ranks_.reap(moment())) reaped();
 }
 
 // What a rank said of its end comes before the end.
@@ -298,7 +303,7 @@ void AgentLoop::bound_log() {
 // What to do about a rank that hangs is the daemon's to decide. While that is away, devices are not
 // held for nothing.
 void AgentLoop::mind_progress() {
-  if (ranks_.find_stalled(moment(), SystemClock().now())) tell();
+  if (ranks_.find_stalled(moment())) tell();
   const Rank* rank = ranks_.stalled();
   if (rank == nullptr || messenger_->silence() < std::min(launch_.hang_after, kHungAlone)) return;
   begin_stop(format("rank {} has made no progress since step {}, and the daemon does not answer",
@@ -581,6 +586,8 @@ api::Heartbeat AgentLoop::status() const {
   status.agent_pid = ::getpid();
   status.message = message_;
   status.ranks = ranks_.reports();
+  status.boot = clock_.boot;
+  status.clock_zero = clock_.zero;
   status.unfinished = unfinished_;
   return status;
 }

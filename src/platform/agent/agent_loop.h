@@ -28,6 +28,7 @@
 #include "platform/agent/socket_folder.h"
 #include "platform/agent/straggler_watch.h"
 #include "platform/core/model/attempt.h"
+#include "platform/core/model/state.h"
 #include "platform/engine/launch.h"
 #include "platform/host/node_files.h"
 
@@ -109,6 +110,7 @@ class AgentLoop {
   ReservedPort port_;
   SocketFolder sockets_;
   Fd signals_;
+  const ClockRow clock_;  // of what it tells; it is not read again when the wall clock is set
   std::unique_ptr<RendezvousServer> rendezvous_;  // on node 0
   std::vector<Source> sources_;                   // by local rank
   Ranks ranks_;

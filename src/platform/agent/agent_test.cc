@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "base/steady_clock.h"
 #include "comm/rendezvous/client.h"
 #include "map/discover/discover.h"
 #include "net/crypto.h"
@@ -159,6 +160,21 @@ TEST_F(AgentTest, ExitCodesAndSignalsAreReportedAsTheyWere) {
     EXPECT_FALSE(rank.signalled_by_us);
     EXPECT_TRUE(rank.ended.has_value());
   }
+}
+
+TEST_F(AgentTest, ItSaysByWhichClockItTellsWhenARankEnded) {
+  const MachineClock steady;
+  const Duration before = steady.passed();
+  shell("exit 3");
+  start();
+  ASSERT_EQ(finish(), 0);
+  const auto last = daemon_.last();
+  EXPECT_EQ(last.boot, steady.boot());
+  const Duration apart = last.clock_zero.value() - zero_of(SystemClock(), steady);
+  EXPECT_LT(apart < Duration(0) ? -apart : apart, seconds(1));
+  const Duration ended = last.ranks.at(0).ended.value() - *last.clock_zero;
+  EXPECT_GT(ended, before);
+  EXPECT_LT(ended, steady.passed());
 }
 
 TEST_F(AgentTest, ProgramsThatCannotBeStartedAreNamed) {

@@ -15,9 +15,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/steady_clock.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/agent/output.h"
 #include "platform/agent/progress_watch.h"
+#include "platform/agent/ranks.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/socket_folder.h"
 #include "platform/host/node_files.h"
@@ -45,6 +47,32 @@ Fd connect_to(const std::filesystem::path& path) {
   std::ranges::copy(path.native(), address.sun_path);
   EXPECT_EQ(::connect(speaker.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return speaker;
+}
+
+// --- Ranks ---
+
+TEST(RanksTest, MomentsAreCountedFromTheGivenZeroByTheSteadyClock) {
+  constexpr Time kZero{std::chrono::hours(24 * 365)};  // no wall clock shows that year
+  const MachineClock steady;
+  Ranks ranks(0, std::chrono::milliseconds(1), kZero);
+  const auto start = [&](const char* program) {
+    return *ranks.start(
+        {.command = {program, "60"}, .environment = {{"PATH", "/usr/bin:/bin"}}, .folder = "/"});
+  };
+  const Fd ending = start("false"), silent = start("sleep");
+  const Duration before = steady.passed();
+  ranks.note_progress(1, 1, before);
+  for (const auto limit = Deadline::after(minutes(1)); !limit.passed() && !ranks.any_ended_badly();)
+    ranks.reap(steady.passed());
+  ASSERT_TRUE(ranks.reports()[0].ended);
+  EXPECT_GE(*ranks.reports()[0].ended, kZero + before);
+  EXPECT_LE(*ranks.reports()[0].ended, kZero + steady.passed());
+
+  ASSERT_TRUE(ranks.find_stalled(before + minutes(1)));
+  EXPECT_EQ(ranks.reports()[1].stalled_since, kZero + before);
+  ranks.signal(SIGKILL);
+  for (const auto limit = Deadline::after(minutes(1)); !limit.passed() && ranks.any_running();)
+    ranks.reap(steady.passed());
 }
 
 // --- Output ---

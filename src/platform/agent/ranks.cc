@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/processes.h"
 #include "platform/core/model/attempt.h"
@@ -19,12 +18,12 @@ namespace {
 
 bool is_running(const Rank& rank) { return rank.state == RankState::running; }
 
-void note_end(Rank& rank, int status, bool signalled, Time now) {
+void note_end(Rank& rank, int status, bool signalled, Time moment) {
   const bool killed = WIFSIGNALED(status);
   rank.state = killed ? RankState::killed : RankState::exited;
   rank.code = killed ? WTERMSIG(status) : WEXITSTATUS(status);
   rank.signalled_by_us = signalled;
-  rank.ended = now;
+  rank.ended = moment;
   LS_LOG(info, "rank {} {} {}", rank.rank, killed ? "was killed by signal" : "exited with",
          rank.code);
 }
@@ -79,7 +78,7 @@ Result<Fd> Ranks::replace(int local_rank, Program program) {
   return std::move(output.read);
 }
 
-bool Ranks::reap(Time now, Duration moment) {
+bool Ranks::reap(Duration moment) {
   bool found = false;
   int status = 0;
   for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -89,7 +88,7 @@ bool Ranks::reap(Time now, Duration moment) {
     const auto printed = printed_faults_.find(rank->local_rank);
     if (printed != printed_faults_.end() && moment - printed->second > kPrintedFaultCounts)
       forget_fault(*rank);
-    note_end(*rank, status, signalled_, now);
+    note_end(*rank, status, signalled_, zero_ + moment);
     watch_.end(rank->local_rank);
     activities_.end(rank->local_rank);
     if (!signalled_) rank->stalled_since.reset();
@@ -108,7 +107,7 @@ std::vector<pid_t> Ranks::processes() const {
 // First what has ended on its own, so that it is not taken for ended by this signal. By pid and not
 // by group: a group may be gone, and a second SIGTERM would break off an orderly end.
 void Ranks::signal(int number) {
-  reap(SystemClock().now(), moment_now());
+  reap(moment_now());
   if (!signalled_) look();
   signalled_ = true;
   for (pid_t pid : processes()) ::kill(pid, number);
@@ -149,13 +148,13 @@ void Ranks::note_printed_fault(int local_rank, Fault fault, std::string_view lin
   }
 }
 
-bool Ranks::find_stalled(Duration moment, Time now) {
+bool Ranks::find_stalled(Duration moment) {
   bool changed = false;
   for (Rank& rank : reports_) {
     const auto silence = watch_.silence(rank.local_rank, moment);
     if (!is_running(rank) || silence.has_value() == rank.stalled_since.has_value()) continue;
     if (silence) LS_LOG(warning, "rank {} has reported nothing for {}", rank.rank, text(*silence));
-    rank.stalled_since = silence ? std::optional(now - *silence) : std::nullopt;
+    rank.stalled_since = silence ? std::optional(zero_ + (moment - *silence)) : std::nullopt;
     changed = true;
   }
   if (changed) look();
@@ -171,7 +170,6 @@ const Rank* Ranks::stalled() const {
 bool Ranks::look() {
   const std::vector<Process> all = processes_of_user();
   const Duration moment = moment_now();
-  const Time now = SystemClock().now();
   bool changed = false;
   for (Rank& rank : reports_) {
     if (!is_running(rank)) continue;
@@ -181,7 +179,7 @@ bool Ranks::look() {
     changed = changed || (doing.since ? !same : rank.activity_since.has_value());
     rank.activity = doing.activity;
     if (!doing.since) rank.activity_since.reset();
-    if (doing.since && !same) rank.activity_since = now - (moment - *doing.since);
+    if (doing.since && !same) rank.activity_since = zero_ + *doing.since;
   }
   return changed;
 }

@@ -25,7 +25,10 @@ namespace lockstep {
 
 class Ranks {
  public:
-  Ranks(int first_rank, Duration hang_after) : first_rank_(first_rank), watch_(hang_after) {}
+  // zero: the time at which the steady clock stood at zero; each moment it tells is counted from
+  // there.
+  Ranks(int first_rank, Duration hang_after, Time zero)
+      : first_rank_(first_rank), zero_(zero), watch_(hang_after) {}
 
   // Starts the next rank; the end of a pipe with all its output, which does not block. Only from a
   // thread that lives as long as the agent.
@@ -36,7 +39,7 @@ class Ranks {
   Result<Fd> replace(int local_rank, Program program);
 
   // Collects all children that have ended, ranks and others. True when a rank was among them.
-  bool reap(Time now, Duration moment);
+  bool reap(Duration moment);
 
   // Signals every process of the node, once each; looks at them before the first signal. A rank
   // that ends after it did not fail.
@@ -50,7 +53,7 @@ class Ranks {
   // What its output tells (network_words.h) counts only if it ends within a minute.
   void note_printed_fault(int local_rank, Fault fault, std::string_view line, Duration moment);
   // Tells by stalled_since who has been silent for too long; looks at all then. True at any change.
-  bool find_stalled(Duration moment, Time now);
+  bool find_stalled(Duration moment);
   std::optional<Duration> next_stall(Duration moment) const { return watch_.next(moment); }
   // The first that is; none: nullptr.
   const Rank* stalled() const;
@@ -72,6 +75,7 @@ class Ranks {
 
  private:
   int first_rank_;
+  Time zero_;
   ProgressWatch watch_;
   ActivityWatch activities_;
   std::map<int, Duration> printed_faults_;  // by local rank, the moment of the last such line

@@ -73,6 +73,10 @@ struct Heartbeat {
   std::int64_t agent_pid = 0;
   std::string message;
   std::vector<Rank> ranks;
+  // The ranks' moments are those of a clock that is never set: what the wall clock showed when the
+  // agent began, and the steady clock since then. No zero: made by an agent of before.
+  std::string boot = {};
+  std::optional<Time> clock_zero = {};
   std::vector<Item> items;
   std::vector<UnfinishedLine> unfinished = {};  // as of now; never stored
   std::optional<FlightDelivery> flight;         // in the call after an answer that wanted it
@@ -92,6 +96,11 @@ struct Heartbeat {
         field("agent_pid", &Heartbeat::agent_pid, "the agent's process id"),
         field("message", &Heartbeat::message, "what went wrong, if anything"),
         field("ranks", &Heartbeat::ranks, "the node's ranks"),
+        field("boot", &Heartbeat::boot, "which boot of its machine the agent lives in"),
+        field(
+            "clock_zero", &Heartbeat::clock_zero,
+            "what the clock of the ranks' moments showed when the steady clock of that boot stood "
+            "at zero"),
         field("items", &Heartbeat::items, "collected since the last answer"),
         field("unfinished", &Heartbeat::unfinished, "lines that its ranks have not ended yet"),
         field("flight", &Heartbeat::flight, "what its ranks recorded of their collectives"),

@@ -261,19 +261,9 @@ Result<void> Controller::listen_again() {
 
 // --- The clock ---
 
-// Both at one moment, unless the process was stopped between the two.
-ClockRow Controller::read_clock() const {
-  constexpr Duration kMoment = std::chrono::milliseconds(10);
-  while (true) {
-    const Duration before = setup_.steady.passed();
-    const Time now = setup_.clock.now();
-    if (setup_.steady.passed() - before < kMoment) return {boot_, now - before};
-  }
-}
-
 // Comes before each decision: if the clock was set, all moments that are stored move with it.
 Result<void> Controller::follow_clock() {
-  const ClockRow clock = read_clock();
+  const ClockRow clock{boot_, zero_of(setup_.clock, setup_.steady)};
   const auto by = set_by(state_.clock, clock);
   if (by == Duration(0)) return {};
   const auto changes = TRY(take(ClockRead{clock}));

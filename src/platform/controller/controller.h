@@ -107,7 +107,6 @@ class Controller {
 
   Result<void> identify_store();
   void keep_history();
-  ClockRow read_clock() const;
   Result<void> follow_clock();
   bool time_to_ask() const;
   Result<void> take_up();

@@ -1,4 +1,5 @@
 // What agents say and hear, and what of it is seen with their run.
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <string>
@@ -11,6 +12,8 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "base/steady_clock.h"
+#include "base/units.h"
 #include "platform/api/error.h"
 #include "platform/server/server_for_test.h"
 #include "text/json.h"
@@ -103,6 +106,27 @@ TEST_F(ServerTest, AListNamesTheRanksThatTheOthersWaitFor) {
   EXPECT_EQ(late[0]["rank"], 1);
   EXPECT_EQ(late[0]["activity"], "stopped");
   EXPECT_EQ(late[0]["since"], "2026-01-01T00:00:02Z");
+}
+
+TEST_F(ServerTest, AMomentByTheClockOfAnAgentIsShownByTheClockAsItIsNow) {
+  constexpr auto kMonth = std::chrono::hours(24 * 30);  // by which the clock was set
+  submit();
+  heartbeat("ready", Json::object());
+  heartbeat_of_ranks("running");
+  const Time now = clock_.now();
+  const Json stopped = {{"rank", 0},
+                        {"local_rank", 0},
+                        {"state", "running"},
+                        {"activity", "stopped"},
+                        {"activity_since", text(now - std::chrono::seconds(9) - kMonth)}};
+  heartbeat("running", {{"ranks", {stopped}},
+                        {"boot", steady_.boot()},
+                        {"clock_zero", text(zero_of(clock_, steady_) - kMonth)}});
+  const Json late = get("/api/v1/runs")["runs"][0]["late"];
+  ASSERT_EQ(late.size(), 1u);
+  const Duration ago = now - parse_time(late[0]["since"].get<std::string>()).value();
+  EXPECT_GT(ago, std::chrono::seconds(8));
+  EXPECT_LT(ago, std::chrono::seconds(10));
 }
 
 TEST_F(ServerTest, WhatHappenedToItsRanksIsAmongARunsEvents) {

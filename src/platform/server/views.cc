@@ -197,6 +197,8 @@ api::SeriesList series_list(insight::SeriesPage page) {
 }
 
 NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
+  std::optional<ClockRow> clock;
+  if (heartbeat.clock_zero) clock = {heartbeat.boot, *heartbeat.clock_zero};
   return {.node = node.id,
           .generation = node.generation,
           .state = heartbeat.state,
@@ -206,6 +208,7 @@ NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
           .agent_pid = heartbeat.agent_pid,
           .message = heartbeat.message,
           .ranks = heartbeat.ranks,
+          .clock = std::move(clock),
           .saved = newest_checkpoint(heartbeat.items),
           .saved_step = furthest_checkpoint(heartbeat.items)};
 }

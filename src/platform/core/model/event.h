@@ -71,6 +71,7 @@ struct NodeReport {
   std::int64_t agent_pid = 0;
   std::string message;
   std::vector<Rank> ranks;
+  std::optional<ClockRow> clock{};           // of the ranks' moments; none: an older agent's
   std::optional<Time> saved{};               // when a rank last said that a checkpoint is complete
   std::optional<std::int64_t> saved_step{};  // the furthest of those that it tells of
   Time listening_since{};                    // the daemon's own: agents could be heard from then on

@@ -38,6 +38,7 @@ void move_moments(Draft& draft, Run& run, const Move& move) {
     for (Rank& rank : node.ranks) {
       move_if(rank.ended);
       move_if(rank.stalled_since);
+      move_if(rank.activity_since);
     }
   }
 }

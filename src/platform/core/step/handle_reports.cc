@@ -45,6 +45,18 @@ Result<void> check_report(const NodeReport& report, const Node& node, const RunS
   return {};
 }
 
+// The difference of two clocks of one boot is that of their zeros. On another machine it is not
+// known, and the clocks count as equal. Either way what is told has happened.
+NodeReport by_our_clock(const Draft& draft, NodeReport report) {
+  const bool same_boot = report.clock && draft.clock && !report.clock->boot.empty() &&
+                         report.clock->boot == draft.clock->boot;
+  const Duration by = same_boot ? draft.clock->zero - report.clock->zero : Duration(0);
+  for (Rank& rank : report.ranks)
+    for (auto* moment : {&rank.ended, &rank.stalled_since, &rank.activity_since})
+      if (*moment) *moment = std::min(**moment + by, draft.now());
+  return report;
+}
+
 // What was known and is not told again stays. While an attempt drains, so does what was seen of a
 // hang: by then our own signals move its ranks.
 void keep_signs(Rank& rank, const Rank& known, bool draining) {
@@ -192,7 +204,7 @@ Result<void> handle(Draft& draft, const NodeReport& report) {
   if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
   if (node->state == NodeState::released || node->state == NodeState::lost) return {};
   TRY(check_report(report, *node, draft.runs.find(id.run)->spec));
-  merge(draft, report, *attempt);
+  merge(draft, by_our_clock(draft, report), *attempt);
   judge_ranks(draft, id);
   if (draft.attempts.find(id)->state < AttemptState::draining) advance(draft, id, report.node);
   note_checkpoint(draft, report);

@@ -21,6 +21,19 @@ class StepClockTest : public testing_world::StepTest {
     read();
   }
   void boot_again() { boot_ += " again"; }
+  // The clock of an agent that begins now, on this machine or on another one.
+  ClockRow agent_clock() const { return {boot_, zero_}; }
+  ClockRow clock_elsewhere(Duration ahead) const { return {"another boot", zero_ + ahead}; }
+  // Rank 0 of the node exited with this code at that moment of the agent's clock.
+  NodeReport ended(const NodeId& node, int code, const ClockRow& clock, Time moment) const {
+    auto word = world.ended(node, RankState::exited, code);
+    word.ranks.at(0).ended = moment;
+    word.clock = clock;
+    return word;
+  }
+  Time end_of_rank(const RunId& run, int node) const {
+    return *world.state.nodes.at(world.node(run, node)).ranks.at(0).ended;
+  }
 
  private:
   std::string boot_ = "boot";
@@ -62,6 +75,66 @@ TEST_F(StepClockTest, ARunKeepsItsTurnAndTheMomentThatItsUserNamed) {
   EXPECT_EQ(world.run(named).not_before, later.not_before);
   EXPECT_EQ(world.run(first).state, RunState::starting);
   EXPECT_LE(world.run(second).queued, world.run(third).queued);
+}
+
+TEST_F(StepClockTest, AnEndIsChargedAsItWasThoughTheClockIsSetBeforeItIsHeardOf) {
+  for (const Duration by : {Duration(hours(24 * 30)), Duration(-hours(1))}) {
+    const RunId run = world.submit(spec_of(1, 1));
+    const ClockRow clock = agent_clock();
+    world.all_running(run);
+    const Time end = world.now + minutes(2);
+    world.now = end + minutes(5);
+    set(by);
+    world.must(ended(world.node(run, 0), 3, clock, end));
+    EXPECT_EQ(end_of_rank(run, 0), end + by);
+    world.all_gone(run);
+    EXPECT_EQ(world.run(run).state, RunState::failed);
+    EXPECT_EQ(world.run(run).charged, minutes(2));
+  }
+}
+
+TEST_F(StepClockTest, TheFirstRankToEndIsTheCauseThoughItsEndIsHeardOfAfterTheClockWasSet) {
+  const RunId run = world.submit(spec_of(2, 1));
+  const ClockRow clock = agent_clock();
+  world.all_running(run);
+  auto killed = ended(world.node(run, 0), 9, clock, world.now + seconds(1));
+  killed.ranks.at(0).state = RankState::killed;
+  world.now += seconds(2);
+  world.must(ended(world.node(run, 1), 1, clock, world.now));
+  ASSERT_EQ(world.attempt(run).cause, Cause::user_exit);
+  set(-hours(1));
+  world.must(killed);
+  EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
+}
+
+TEST_F(StepClockTest, ARankThatHangsAndStandsStillDoesSoSinceTheMomentThatItsAgentTells) {
+  const RunId run = world.submit(spec_of(1, 1));
+  const ClockRow clock = agent_clock();
+  world.all_running(run);
+  auto word = world.running(world.node(run, 0));
+  word.clock = clock;
+  word.ranks.at(0).activity = Activity::stopped;
+  word.ranks.at(0).stalled_since = word.ranks.at(0).activity_since = world.now;
+  world.now += minutes(1);
+  world.must(word);
+  const auto rank = [&] { return world.state.nodes.at(world.node(run, 0)).ranks.at(0); };
+  set(hours(24 * 30));
+  EXPECT_EQ(rank().activity_since, world.now - minutes(1));
+  EXPECT_EQ(rank().stalled_since, world.now - minutes(1));
+  world.must(word);
+  EXPECT_EQ(rank().activity_since, world.now - minutes(1));
+  EXPECT_EQ(rank().stalled_since, world.now - minutes(1));
+}
+
+TEST_F(StepClockTest, AMomentOfAnotherMachineIsKeptUnlessItLiesInTheFuture) {
+  const RunId run = world.submit(spec_of(2, 1));
+  world.all_running(run);
+  world.now += minutes(1);
+  const Time early = world.now - seconds(10);
+  world.must(ended(world.node(run, 0), 0, clock_elsewhere(-minutes(20)), early));
+  world.must(ended(world.node(run, 1), 0, clock_elsewhere(minutes(20)), world.now + minutes(20)));
+  EXPECT_EQ(end_of_rank(run, 0), early);
+  EXPECT_EQ(end_of_rank(run, 1), world.now);
 }
 
 TEST_F(StepClockTest, LessThanASecondIsNoChange) {
