@@ -127,7 +127,7 @@ void Agent::obey(const Command& command) {
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) begin_start();
   if (command.kind == CommandKind::none && phase_ == Phase::running) grant_running_time();
-  if (command.kind == CommandKind::stop) begin_stop("");
+  if (command.kind == CommandKind::stop) begin_stop(StopReason::none, "");
 }
 
 // Everything is told.
@@ -151,6 +151,7 @@ NodeReport Agent::report() const {
   report.master_port = kMasterPort;
   report.rendezvous_port = node_.index == 0 ? kRendezvousPort : 0;
   report.agent_pid = id_;
+  report.stop_reason = stop_reason_;
   report.message = message_;
   report.ranks = ranks_;
   report.clock = clock_;
@@ -177,7 +178,7 @@ void Agent::watch() {
   }
   if (hangs() != known) look();
   if (phase_ == Phase::running && hangs() && patience() <= Duration(0))
-    begin_stop("a rank hangs, and the daemon does not answer");
+    begin_stop(StopReason::no_progress, "a rank hangs, and the daemon does not answer");
 }
 
 bool Agent::hangs() const {
@@ -257,14 +258,15 @@ void Agent::end_at(Duration moment) {
   later(moment - world_.scene.timeline.now(), [planned = ++time_outs_](Agent& agent) {
     if (agent.phase_ != Phase::running || agent.time_outs_ != planned) return;
     if (!agent.running_end_) agent.world_.truth.gives_up(agent.launch_);
-    agent.begin_stop(std::string(kTimeIsUp));
+    agent.begin_stop(StopReason::timeout, "time-out");
   });
 }
 
 // Repeats change nothing.
-void Agent::begin_stop(std::string message) {
+void Agent::begin_stop(StopReason reason, std::string message) {
   if (state_ == NodeState::stopping) return;
   state_ = NodeState::stopping;
+  stop_reason_ = reason;
   message_ = std::move(message);
   if (phase_ == Phase::running) {
     phase_ = Phase::stopping;
@@ -348,7 +350,7 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   if (!well && !signalled_) look();
   if (!well && !signalled_ && !std::exchange(ended_badly_, true))
     later(kStopAlone, [](Agent& agent) {
-      if (agent.phase_ == Phase::running) agent.begin_stop("");
+      if (agent.phase_ == Phase::running) agent.begin_stop(StopReason::none, "");
     });
   reaped();
   tell();

@@ -104,7 +104,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
   void count_running_time();
   void grant_running_time();
   void end_at(Duration moment);
-  void begin_stop(std::string message);
+  void begin_stop(StopReason reason, std::string message);
   void make_end();
   void signal_ranks(int signal, Duration delay);
   void end_rank(int local_rank, RankEnd how);
@@ -120,6 +120,7 @@ class Agent : public std::enable_shared_from_this<Agent> {
 
   Phase phase_ = Phase::waiting;
   NodeState state_ = NodeState::ready;
+  StopReason stop_reason_ = StopReason::none;
   std::string message_;
   std::vector<Rank> ranks_;
   std::map<int, std::optional<RankEnd>> standing_;  // local numbers, and how they end if they go on

@@ -242,7 +242,8 @@ void AgentLoop::read_signals() {
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
     LS_LOG(warning, "the agent got signal {}", info.ssi_signo);
-    begin_stop(format("{} by signal {}", kAskedToEnd, info.ssi_signo));
+    begin_stop(StopReason::signal,
+               format("the agent was asked to end by signal {}", info.ssi_signo));
   }
   hear_last_words();
   if (ranks_.reap(moment())) reaped();
@@ -278,15 +279,15 @@ void AgentLoop::follow_orders() {
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
   if (command.kind == CommandKind::none && phase_ == Phase::running) grant_running_time();
-  if (command.kind == CommandKind::stop) begin_stop("");
+  if (command.kind == CommandKind::stop) begin_stop(StopReason::none, "");
 }
 
 void AgentLoop::mind_time() {
   if (log_look_.passed()) bound_log();
   if (passed(flush_)) flush();
   if (passed(unfinished_look_)) tell_unfinished();
-  if (passed(time_out_)) begin_stop(std::string(kTimeIsUp));
-  if (passed(stop_alone_)) begin_stop("");
+  if (passed(time_out_)) begin_stop(StopReason::timeout, "time-out");
+  if (passed(stop_alone_)) begin_stop(StopReason::none, "");
   if (phase_ == Phase::stopping && passed(force_)) make_end();
   if (phase_ == Phase::clearing && passed(clear_look_)) clear();
   if (phase_ == Phase::running) mind_progress();
@@ -306,7 +307,8 @@ void AgentLoop::mind_progress() {
   if (ranks_.find_stalled(moment())) tell();
   const Rank* rank = ranks_.stalled();
   if (rank == nullptr || messenger_->silence() < std::min(launch_.hang_after, kHungAlone)) return;
-  begin_stop(format("rank {} has made no progress since step {}, and the daemon does not answer",
+  begin_stop(StopReason::no_progress,
+             format("rank {} has made no progress since step {}, and the daemon does not answer",
                     rank->rank, rank->step));
 }
 
@@ -456,9 +458,10 @@ bool AgentLoop::ends_the_others() const {
 }
 
 // Repeats change nothing.
-void AgentLoop::begin_stop(std::string message) {
+void AgentLoop::begin_stop(StopReason reason, std::string message) {
   if (phase_ >= Phase::stopping && state_ == NodeState::stopping) return;
   state_ = NodeState::stopping;
+  stop_reason_ = reason;
   if (!message.empty()) message_ = std::move(message);
   time_out_.reset();
   stop_alone_.reset();
@@ -584,6 +587,7 @@ api::Heartbeat AgentLoop::status() const {
   status.master_port = port_.number();
   status.rendezvous_port = rendezvous_ ? rendezvous_->port() : 0;
   status.agent_pid = ::getpid();
+  status.stop_reason = stop_reason_;
   status.message = message_;
   status.ranks = ranks_.reports();
   status.boot = clock_.boot;

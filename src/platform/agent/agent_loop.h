@@ -89,7 +89,8 @@ class AgentLoop {
   void await_other_nodes();
   void count_running_time();
   void grant_running_time();
-  void begin_stop(std::string message);
+  // message: the reason for people; empty where a command asked for it.
+  void begin_stop(StopReason reason, std::string message);
   void make_end();
   void reaped();
   void clear();
@@ -121,6 +122,7 @@ class AgentLoop {
 
   Phase phase_ = Phase::waiting;
   NodeState state_ = NodeState::ready;
+  StopReason stop_reason_ = StopReason::none;
   std::string message_;
   Orders orders_;
   Command start_;         // by which the ranks were started

@@ -71,6 +71,7 @@ struct Heartbeat {
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
+  StopReason stop_reason = StopReason::none;
   std::string message;
   std::vector<Rank> ranks;
   // The ranks' moments are those of a clock that is never set: what the wall clock showed when the
@@ -94,6 +95,7 @@ struct Heartbeat {
         field("master_port", &Heartbeat::master_port, "reserved for the ranks"),
         field("rendezvous_port", &Heartbeat::rendezvous_port, "the meeting place's port"),
         field("agent_pid", &Heartbeat::agent_pid, "the agent's process id"),
+        field("stop_reason", &Heartbeat::stop_reason, "why it ends its ranks without a command"),
         field("message", &Heartbeat::message, "what went wrong, if anything"),
         field("ranks", &Heartbeat::ranks, "the node's ranks"),
         field("boot", &Heartbeat::boot, "which boot of its machine the agent lives in"),

@@ -206,6 +206,7 @@ NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
           .master_port = heartbeat.master_port,
           .rendezvous_port = heartbeat.rendezvous_port,
           .agent_pid = heartbeat.agent_pid,
+          .stop_reason = heartbeat.stop_reason,
           .message = heartbeat.message,
           .ranks = heartbeat.ranks,
           .clock = std::move(clock),

@@ -236,9 +236,14 @@ constexpr std::string_view kClock[] = {
     "zero integer not null) strict",
 };
 
-constexpr std::array<std::span<const std::string_view>, 13> kSteps = {
+// Why an agent ended its ranks without a command.
+constexpr std::string_view kStopReasons[] = {
+    "alter table nodes add column stop_reason text not null default 'none'",
+};
+
+constexpr std::array<std::span<const std::string_view>, 14> kSteps = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests,    kControl, kDepartures,
-    kShares,          kEvents,  kWeights,       kFaults, kGenerations, kClock};
+    kShares,          kEvents,  kWeights,       kFaults, kGenerations, kClock,   kStopReasons};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

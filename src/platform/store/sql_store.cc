@@ -136,15 +136,18 @@ Result<void> put(Database& db, const Node& node) {
   const auto& [attempt, index] = node.id;
   TRY(db.execute(
       "insert into nodes (project, number, epoch, node, host, devices, state, address, "
-      "master_port, rendezvous_port, agent_pid, message, last_heard, killed) values (:project, "
+      "master_port, rendezvous_port, agent_pid, stop_reason, message, last_heard, killed) values "
+      "(:project, "
       ":number, :epoch, :node, :host, :devices, :state, :address, :master_port, :rendezvous_port, "
-      ":agent_pid, :message, :last_heard, :killed) on conflict do update set "
+      ":agent_pid, :stop_reason, :message, :last_heard, :killed) on conflict do update set "
       "state = excluded.state, address = excluded.address, master_port = excluded.master_port, "
       "rendezvous_port = excluded.rendezvous_port, agent_pid = excluded.agent_pid, "
-      "message = excluded.message, last_heard = excluded.last_heard, killed = excluded.killed",
+      "stop_reason = excluded.stop_reason, message = excluded.message, last_heard = "
+      "excluded.last_heard, killed = excluded.killed",
       attempt.run.project, attempt.run.number, attempt.epoch, index, node.host,
       json_text(node.devices), text(node.state), node.address, node.master_port,
-      node.rendezvous_port, node.agent_pid, node.message, node.last_heard, node.killed));
+      node.rendezvous_port, node.agent_pid, text(node.stop_reason), node.message, node.last_heard,
+      node.killed));
   TRY(
       db.execute("delete from ranks where project = :project and number = :number and "
                  "epoch = :epoch and node = :node",
@@ -230,11 +233,11 @@ Result<void> load_nodes(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, host, devices, node_state, address, master_port,
-              rendezvous_port, agent_pid, message, last_heard, killed] :
-       TRY(db.rows<Text, Int, Int, int, Text, Text, Text, Text, int, int, Int, Text, Time,
+              rendezvous_port, agent_pid, stop_reason, message, last_heard, killed] :
+       TRY(db.rows<Text, Int, Int, int, Text, Text, Text, Text, int, int, Int, Text, Text, Time,
                    MaybeTime>(
            "select project, number, epoch, node, host, devices, state, address, master_port, "
-           "rendezvous_port, agent_pid, message, last_heard, killed from nodes"))) {
+           "rendezvous_port, agent_pid, stop_reason, message, last_heard, killed from nodes"))) {
     Node node;
     node.id = {{{project, number}, epoch}, index};
     node.host = host;
@@ -245,6 +248,8 @@ Result<void> load_nodes(Database& db, State& state) {
     node.master_port = master_port;
     node.rendezvous_port = rendezvous_port;
     node.agent_pid = agent_pid;
+    node.stop_reason =
+        TRY(column("stop_reason", "nodes", node.id, parse_name<StopReason>(stop_reason)));
     node.message = message;
     node.last_heard = last_heard;
     node.killed = killed;

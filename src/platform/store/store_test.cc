@@ -75,6 +75,7 @@ Node full_node() {
   node.master_port = 1;
   node.rendezvous_port = 2;
   node.agent_pid = 5'000'000'000;
+  node.stop_reason = StopReason::signal;
   node.message = "hm";
   node.last_heard = Time(Duration(25));
   node.killed = Time(Duration(26));
@@ -339,7 +340,8 @@ void undo_newer_steps(Database& database) {
                    "alter table ranks drop column fault_rank",
                    "alter table ranks drop column fault_text",
                    "alter table ranks drop column restarts",
-                   "alter table attempts drop column saved_step"})
+                   "alter table attempts drop column saved_step",
+                   "alter table nodes drop column stop_reason"})
     ASSERT_TRUE(database.execute(sql)) << sql;
 }
 

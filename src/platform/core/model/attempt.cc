@@ -26,6 +26,7 @@ Time last_sign_of_life(const std::vector<const Node*>& nodes) {
 std::string_view text(AttemptState state) { return name_of(state); }
 std::string_view text(Cause cause) { return name_of(cause); }
 std::string_view text(NodeState state) { return name_of(state); }
+std::string_view text(StopReason reason) { return name_of(reason); }
 std::string_view text(RankState state) { return name_of(state); }
 std::string_view text(Activity activity) { return name_of(activity); }
 

@@ -77,6 +77,16 @@ constexpr auto enum_names(NodeState) {
                            {NodeState::lost, "lost"}});
 }
 
+// Why an agent ends its ranks without a command: their time is up by its own clock, a signal asks
+// the agent to end, or a rank makes no progress while the daemon does not answer.
+enum class StopReason { none, timeout, signal, no_progress };
+constexpr auto enum_names(StopReason) {
+  return names<StopReason>({{StopReason::none, "none"},
+                            {StopReason::timeout, "timeout"},
+                            {StopReason::signal, "signal"},
+                            {StopReason::no_progress, "no_progress"}});
+}
+
 // lost: its node is gone, and nobody saw how it ended.
 enum class RankState { running, exited, killed, lost };
 constexpr auto enum_names(RankState) {
@@ -100,6 +110,7 @@ constexpr auto enum_names(Activity) {
 std::string_view text(AttemptState state);
 std::string_view text(Cause cause);
 std::string_view text(NodeState state);
+std::string_view text(StopReason reason);
 std::string_view text(RankState state);
 std::string_view text(Activity activity);
 
@@ -167,11 +178,6 @@ struct Rank {
 // Ended other than by exit(0), and not because its agent signalled it.
 bool ended_badly(const Rank& rank);
 
-// What an agent says first of ranks that it ends because their time is up, by its own clock.
-inline constexpr std::string_view kTimeIsUp = "time-out";
-// And of ranks that it ends because a signal asked it to end.
-inline constexpr std::string_view kAskedToEnd = "the agent was asked to end";
-
 struct Node {
   NodeId id;
   std::string host;          // the map's host id
@@ -181,6 +187,7 @@ struct Node {
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
+  StopReason stop_reason = StopReason::none;
   std::string message;  // what the agent said of a failure
   Time last_heard{};    // or when it was allocated; refreshed every few seconds, not at each call
   std::optional<Time> killed;  // when its end by force was last asked for

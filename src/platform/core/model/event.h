@@ -69,6 +69,7 @@ struct NodeReport {
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
+  StopReason stop_reason = StopReason::none;
   std::string message;
   std::vector<Rank> ranks;
   std::optional<ClockRow> clock{};           // of the ranks' moments; none: an older agent's

@@ -202,13 +202,13 @@ void judge_ranks(Draft& draft, const AttemptId& id) {
     set_cause(draft, id, verdict->cause, verdict->reason);
 }
 
-bool was_asked_to_end(const Node& node) { return node.message.starts_with(kAskedToEnd); }
+bool was_asked_to_end(const Node& node) { return node.stop_reason == StopReason::signal; }
 
 std::string stopped_node(const Node& node) {
   return format("{} shuts down, or takes its devices back: {}", place_of(node), node.message);
 }
 
-bool found_time_up(const Node& node) { return node.message.starts_with(kTimeIsUp); }
+bool found_time_up(const Node& node) { return node.stop_reason == StopReason::timeout; }
 
 std::string time_out_of(const Run& run) {
   return format("reached its time-out of {}", text(run.spec.timeout));

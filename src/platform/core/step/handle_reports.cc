@@ -86,6 +86,7 @@ void merge_addresses(Node& node, const NodeReport& report) {
   if (report.master_port) node.master_port = report.master_port;
   if (report.rendezvous_port) node.rendezvous_port = report.rendezvous_port;
   if (report.agent_pid) node.agent_pid = report.agent_pid;
+  if (report.stop_reason != StopReason::none) node.stop_reason = report.stop_reason;
   if (!report.message.empty()) node.message = one_line(report.message);
 }
 

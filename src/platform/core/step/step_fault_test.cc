@@ -184,7 +184,8 @@ TEST_F(StepFaultTest, AHostThatShutsDownCostsNoRetryAndIsNotSuspected) {
   world.all_running(run);
   auto word = world.ended(world.node(run, 1), RankState::killed, SIGTERM, true);
   word.state = NodeState::stopping;
-  word.message = std::string(kAskedToEnd) + " by signal 15";
+  word.stop_reason = StopReason::signal;
+  word.message = "the agent was asked to end by signal 15";
   world.must(world.ended(world.node(run, 0), RankState::exited, 1));  // an echo, told of first
   word.ranks[0].ended = world.now - seconds(1);
   world.must(word);
@@ -202,7 +203,8 @@ TEST_F(StepFaultTest, ARankThatTheHostsShutdownEndedBeforeItsAgentIsNoLossEither
   world.all_running(run);
   auto word = world.ended(world.node(run, 1), RankState::killed, SIGTERM);
   word.state = NodeState::stopping;
-  word.message = std::string(kAskedToEnd) + " by signal 15";
+  word.stop_reason = StopReason::signal;
+  word.message = "the agent was asked to end by signal 15";
   world.must(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::node_stopped);
 }

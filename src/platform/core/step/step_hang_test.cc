@@ -93,7 +93,7 @@ TEST_F(StepHangTest, AStoppedRankIsNotToBlameForPeersThatFailedOfTheTimeOut) {
   world.now += seconds(60);
   auto ended = world.ended(world.node(run, 0), RankState::killed, 15, true);
   ended.state = NodeState::stopping;
-  ended.message = "time-out";
+  ended.stop_reason = StopReason::timeout;
   world.now += seconds(1);
   auto failed = world.running(world.node(run, 1));
   failed.ranks[0].activity = Activity::stopped;

@@ -28,7 +28,7 @@ class AGangLeftAlone : public testing_world::StepTest {
   NodeReport stop_on_its_own(int node) {
     auto word = world.ended(world.node(run_, node), RankState::killed, 15, true);
     word.state = NodeState::stopping;
-    word.message = "time-out";
+    word.stop_reason = StopReason::timeout;
     return word;
   }
 
@@ -110,7 +110,7 @@ TEST(ANodeLeftAlone, HasTimedOutAtOnceThoughItsRanksTakeTheirTimeToEnd) {
   one.now += minutes(10);
   auto word = one.running(one.node(run, 0));
   word.state = NodeState::stopping;
-  word.message = "time-out";
+  word.stop_reason = StopReason::timeout;
   one.must(word);
   EXPECT_EQ(one.attempt(run).cause, Cause::timeout);
 }
@@ -147,7 +147,7 @@ TEST(AGangOfThreeLeftAlone, BlamesTheNodeThatNeverBeganAndNotThePeerThatFailedOf
   three.now += minutes(15);
   auto stopped = three.ended(three.node(run, 0), RankState::killed, 15, true);
   stopped.state = NodeState::stopping;
-  stopped.message = "time-out";
+  stopped.stop_reason = StopReason::timeout;
   three.now += seconds(1);
   const auto echo = three.ended(three.node(run, 1), RankState::exited, 1);
   three.now += hours(2);

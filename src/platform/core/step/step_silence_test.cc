@@ -120,7 +120,7 @@ TEST_F(StepSilenceTest,
   world.must(DaemonStarted{});
   auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
   word.state = NodeState::stopping;
-  word.message = "time-out";
+  word.stop_reason = StopReason::timeout;
   world.must(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
@@ -203,7 +203,7 @@ TEST_F(StepSilenceTest, ATimeOutThatAnAgentKeptIsTheCauseThoughAPeerThatFailedOf
   world.now += seconds(60);
   auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
   word.state = NodeState::stopping;
-  word.message = "time-out";
+  word.stop_reason = StopReason::timeout;
   world.now += seconds(1);
   const auto echo = world.ended(world.node(run, 1), RankState::exited, 1);
   world.now += std::chrono::hours(2);

@@ -272,7 +272,7 @@ TEST_F(StepTest, AnAgentThatEnforcesTheTimeOutItselfIsBelieved) {
   world.now += seconds(19);
   auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
   word.state = NodeState::stopping;
-  word.message = "time-out";
+  word.stop_reason = StopReason::timeout;
   world.must(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
