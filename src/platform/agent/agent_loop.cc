@@ -17,6 +17,7 @@
 #include "comm/fabric/address/port_range.h"
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
+#include "net/url.h"
 #include "platform/agent/flight_parcel.h"
 #include "platform/agent/network_words.h"
 #include "platform/agent/rank_binding.h"
@@ -133,7 +134,7 @@ Result<void> AgentLoop::open_rendezvous() {
   const auto secret = TRY(Secret::from_hex(launch_.secret));
   const auto ports = TRY(network_options_of(launch_.env)).ports;
   rendezvous_ = TRY(on_free_port(launch_.address, ports, [&](std::uint16_t port) {
-    return RendezvousServer::start(launch_.address, port, secret);
+    return RendezvousServer::start(launch_.address, port, secret, {}, port_.number());
   }));
   return {};
 }
@@ -142,6 +143,15 @@ Result<void> AgentLoop::open_sources() {
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
     const int rank = launch_.first_rank + local;
     auto log = [this, rank, local](std::string lines) {
+// The port of this host's loopback where torch's store is: rank 0's own, or the way to it. 0 where
+// MASTER_ADDR is loopback itself.
+Result<int> AgentLoop::open_store() {
+  if (is_loopback(start_.master_address)) return 0;
+  if (node_.index == 0) return port_.number();
+  forwarder_ = TRY(Forwarder::start(start_.rendezvous, TRY(Secret::from_hex(launch_.secret))));
+  return forwarder_->port();
+}
+
       note_lines(local, lines);
       messenger_->add({.kind = ItemKind::log,
                        .rank = rank,
@@ -382,6 +392,7 @@ Program AgentLoop::program_of(int local_rank, bool replaces) const {
                         .secret_file = files_.secret(),
                         .report_socket = report_path(local_rank),
                         .token = token_,
+                        .store_port = store_port_,
                         .flight_folder = files_.flight(),
                         .replaces = replaces};
   return {.command = launch_.command,
@@ -397,6 +408,7 @@ Result<void> AgentLoop::start_rank(Source& source, int local_rank) {
   return {};
 }
 
+  if (local_rank == 0) store_port_ = TRY(open_store());
 // The others wait for it, so that to the daemon it runs on.
 void AgentLoop::replace_killed() {
   while (const Rank* killed = ranks_.killed()) {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "comm/rendezvous/forwarder.h"
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
 #include "platform/agent/death_notices.h"
@@ -59,6 +60,7 @@ class AgentLoop {
             SocketFolder sockets, Fd signals);
   Result<void> open_rendezvous();
   Result<void> open_sources();
+  Result<int> open_store();
   Result<void> write_secret() const;
   std::filesystem::path report_path(int local_rank) const;
 
@@ -110,7 +112,9 @@ class AgentLoop {
   SocketFolder sockets_;
   Fd signals_;
   std::unique_ptr<RendezvousServer> rendezvous_;  // on node 0
-  std::vector<Source> sources_;                   // by local rank
+  std::unique_ptr<Forwarder> forwarder_;  // on other nodes, where MASTER_ADDR is not loopback
+  int store_port_ = 0;                    // of torch's store, on loopback, as Meeting has it
+  std::vector<Source> sources_;           // by local rank
   Ranks ranks_;
   std::unique_ptr<Messenger> messenger_;
   std::optional<std::vector<std::vector<int>>> processors_;  // by local rank, once they start
