@@ -30,6 +30,7 @@
 #include "platform/agent/straggler_watch.h"
 #include "platform/core/model/attempt.h"
 #include "platform/engine/launch.h"
+#include "platform/host/kept_folder.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -59,9 +60,10 @@ class AgentLoop {
   AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
             SocketFolder sockets, Fd signals);
   Result<void> open_rendezvous();
-  Result<void> open_sources();
   Result<int> open_store();
+  Result<void> open_sources();
   Result<void> write_secret() const;
+  NodeFiles own_files() const { return {folder_.path()}; }
   std::filesystem::path report_path(int local_rank) const;
 
   void turn();
@@ -105,7 +107,8 @@ class AgentLoop {
   // Constant after construction.
   const Launch& launch_;
   const NodeId node_;
-  const NodeFiles files_;
+  const NodeFiles files_;    // as ranks are told
+  const KeptFolder folder_;  // the same, for the agent itself
   const std::string token_;
 
   ReservedPort port_;

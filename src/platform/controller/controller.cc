@@ -128,7 +128,11 @@ Result<void> Controller::identify_store() {
         missing, missing == 1 ? "run or attempt was" : "runs and attempts were");
     LS_LOG(warning, "{}", older_copy_);
   }
-  if (missing > 0 || state_.store.generation.empty()) {
+  if (setup_.home_is_copy)
+    LS_LOG(info,
+           "the daemon's folder was put back from a copy, or moved to another file system: what is "
+           "made from now on gets other names");
+  if (missing > 0 || setup_.home_is_copy || state_.store.generation.empty()) {
     const StoreRow named{setup_.history.new_generation(), 0};
     TRY(commit({named}));
     apply(state_, named);

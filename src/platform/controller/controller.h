@@ -53,6 +53,7 @@ struct ControllerSetup {
   Map map;                     // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
   SchedulingPolicy policy = step_policy();
+  bool home_is_copy = false;  // another folder than was served last: maybe an older copy
 };
 
 class Controller {
