@@ -104,6 +104,7 @@ class Controller {
   std::filesystem::path checkpoint_folder(const Run& run) const;
 
  private:
+  std::vector<RunId> same_folder(const std::filesystem::path& folder) const;
   Controller(ControllerSetup setup, State state, History history);
 
   Result<void> identify_store();
