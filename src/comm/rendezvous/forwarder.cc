@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/fd.h"
-#include "base/format.h"
 #include "base/log.h"
 #include "comm/rendezvous/client.h"
 #include "comm/rendezvous/relay.h"

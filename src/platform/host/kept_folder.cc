@@ -16,7 +16,7 @@ KeptFolder::KeptFolder(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 std::filesystem::path KeptFolder::path() const {
-  const std::filesystem::path link = format("/proc/self/fd/{}", folder_.get());
+  std::filesystem::path link = format("/proc/self/fd/{}", folder_.get());
   std::error_code failed;
   const auto now = std::filesystem::read_symlink(link, failed);
   // The kernel's mark of what has no path any more.

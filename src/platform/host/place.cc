@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fcntl.h>

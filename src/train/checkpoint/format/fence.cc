@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
