@@ -57,18 +57,20 @@ struct BoundCheckpointer {
 };
 
 using Saved = std::function<void(std::int64_t, const std::string&)>;
-using Superseded = std::function<void(const std::string&)>;
+using KeptOutOf = std::function<void(const std::string& fault, const std::string& why)>;
 
 std::unique_ptr<BoundCheckpointer> open(const std::string& folder, Claiming claiming,
                                         std::int64_t recoveries, int keep, Comm group,
-                                        const Saved& saved, const Superseded& superseded) {
+                                        const Saved& saved, const KeptOutOf& kept_out) {
   const py::gil_scoped_release give_up_lock;
   CheckpointOptions options;
   options.folder = folder;
   options.writer = writer_from_environment(own_environment(), recoveries);
   options.claiming = claiming;
   options.keep = keep;
-  options.superseded = superseded;
+  options.kept_out = [kept_out](Fault fault, const std::string& why) {
+    kept_out(std::string(name_of(fault)), why);
+  };
   options.saved = [saved](std::int64_t step, const std::filesystem::path& path) {
     saved(step, path.string());
   };
@@ -80,9 +82,9 @@ std::unique_ptr<BoundCheckpointer> open(const std::string& folder, Claiming clai
 std::unique_ptr<BoundCheckpointer> open_over(
     const std::string& folder, Claiming claiming, std::int64_t recoveries, int keep,
     const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const Saved& saved,
-    const Superseded& superseded) {
+    const KeptOutOf& kept_out) {
   return open(folder, claiming, recoveries, keep, group ? Comm(*group, kSavingBound) : Comm(),
-              saved, superseded);
+              saved, kept_out);
 }
 
 double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step,

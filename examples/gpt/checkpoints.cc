@@ -36,8 +36,8 @@ Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group,
   saving.saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
   };
-  saving.superseded = [&reporter](const std::string& why) {
-    reporter.fault(Fault::superseded, -1, why);
+  saving.kept_out = [&reporter](Fault fault, const std::string& why) {
+    reporter.fault(fault, -1, why);
   };
   const int ranks = group.size();
   checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), std::move(group)));

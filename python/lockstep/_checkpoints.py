@@ -110,7 +110,7 @@ class Checkpoints:
             self._keep,
             self._ranks(),
             _report_saved,
-            _report_superseded,
+            _report_kept_out,
         )
 
     def _claiming(self) -> Any:
@@ -285,8 +285,8 @@ def _report_saved(step: int, path: str) -> None:
     _report.checkpoint(step, path)
 
 
-def _report_superseded(why: str) -> None:
-    _report.fault("superseded", why)
+def _report_kept_out(fault: str, why: str) -> None:
+    _report.fault(fault, why)
 
 
 def _finish(checkpoints: weakref.ref[Checkpoints]) -> None:

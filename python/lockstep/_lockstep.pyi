@@ -126,7 +126,7 @@ def open_checkpointer(
     keep: int,
     group: Any | None,
     saved: Callable[[int, str], None],
-    superseded: Callable[[str], None],
+    kept_out: Callable[[str, str], None],
 ) -> Checkpointer: ...
 def resume(
     folder: str,

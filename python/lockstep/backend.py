@@ -57,10 +57,10 @@ def _say_how_to_start() -> None:
 
 
 def _keep_store_private() -> None:
-    """Under ``lockstep run`` rank 0's TCPStore listens at the address that the ranks call, not at
-    all addresses of the machine: it takes no secret. For every backend, since torch imports this
-    module. Torch has no public place for that: where its own is not as expected, it listens as it
-    always does."""
+    """Under ``lockstep run`` rank 0's TCPStore listens on loopback: it takes no secret. Ranks on
+    other hosts call their agent, which forwards to it over a connection that proved the secret. For
+    every backend, since torch imports this module. Torch has no public place for that: where its
+    own is not as expected, it listens as it always does."""
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     create = getattr(rendezvous, "_create_c10d_store", None)
     if create is None or getattr(create, "of_lockstep", False):
@@ -74,6 +74,7 @@ def _keep_store_private() -> None:
         timeout: timedelta,
         use_libuv: bool = True,
     ) -> Any:
+        hostname, port = _on_loopback(hostname, port)
         serves = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
         listener = _listener(hostname, port) if serves and "LOCKSTEP_RUN" in os.environ else None
         if listener is None:
@@ -91,6 +92,13 @@ def _keep_store_private() -> None:
 
     create_store.of_lockstep = True  # type: ignore[attr-defined]
     rendezvous._create_c10d_store = create_store  # type: ignore[attr-defined]
+
+
+def _on_loopback(host: str, port: int) -> tuple[str, int]:
+    """Where this host's loopback leads to the store that MASTER_ADDR and MASTER_PORT name. A store
+    at another address stays there: it is the script's own."""
+    ours = os.environ.get("LOCKSTEP_TORCH_STORE", "").split()
+    return ("127.0.0.1", int(ours[2])) if ours[:2] == [host, str(port)] else (host, port)
 
 
 def _listener(host: str, port: int) -> socket.socket | None:

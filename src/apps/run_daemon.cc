@@ -16,14 +16,17 @@
 #include "apps/own_daemon.h"
 #include "base/clock.h"
 #include "base/file_limit.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "base/steady_clock.h"
 #include "net/loop.h"
+#include "platform/client/client.h"
 #include "platform/controller/controller.h"
 #include "platform/engine/local/local_engine.h"
 #include "platform/host/keys.h"
 #include "platform/host/own_log.h"
+#include "platform/host/place.h"
 #include "platform/insight/insight.h"
 #include "platform/janitor/janitor.h"
 #include "platform/server/server.h"
@@ -45,13 +48,40 @@ struct Ground {
   MachineClock steady{};
   SqlStore store{*database};
   HistoryFile history;
+  HomePlace place;
   insight::Insight insight{*database};
 };
+
+// The daemon of a copy's original, though that is nowhere to be found.
+bool original_answers(const Home& home) {
+  const auto file = read_daemon_file(home.daemon_file());
+  auto token = read_file(home.token_file(), 4096);
+  if (!file || !token) return false;
+  while (token->ends_with('\n')) token->pop_back();
+  return Client(file->url, *std::move(token)).version().has_value();
+}
+
+// A copy has the names and keys of the original: its daemon would take the original's nodes for its
+// own.
+Result<HomePlace> check_place(const Home& home) {
+  const HomePlace place = TRY(place_of(home));
+  if (place == HomePlace::same) return place;
+  const auto copy_of = [&](const std::string& original) {
+    return Error{Code::denied,
+                 format("{} is a copy of {}, to which the runs belong; set LOCKSTEP_HOME to that, "
+                        "or end its daemon and remove it if the copy is to take its place",
+                        home.folder.string(), original)};
+  };
+  if (const auto original = TRY(original_of(home))) return copy_of(original->string());
+  if (original_answers(home)) return copy_of("a folder whose daemon runs");
+  return place;
+}
 
 // The database first, since it locks the folder: of two daemons that start at once one makes the
 // keys.
 Result<Ground> take(const Home& home, const Served& served) {
   auto database = TRY(Database::open(home.store()));
+  const HomePlace place = TRY(check_place(home));
   ::unlink(home.daemon_file().c_str());  // of one that was killed; its process id may be another's
   Keys keys = TRY(Keys::open(home.folder));
   Map map = TRY(wanted_map(served));
@@ -60,7 +90,8 @@ Result<Ground> take(const Home& home, const Served& served) {
                 .keys = std::move(keys),
                 .map = std::move(map),
                 .engine = std::move(engine),
-                .history = HistoryFile(home.stores_file())};
+                .history = HistoryFile(home.stores_file()),
+                .place = place};
 }
 
 ControllerSetup controller_setup(Ground& ground, const Home& home) {
@@ -71,7 +102,8 @@ ControllerSetup controller_setup(Ground& ground, const Home& home) {
           .steady = ground.steady,
           .keys = ground.keys,
           .map = ground.map,
-          .home = home.folder};
+          .home = home.folder,
+          .home_is_copy = ground.place == HomePlace::copied};
 }
 
 JanitorSetup janitor_setup(Ground& ground, const Controller& controller, const Home& home,
@@ -162,6 +194,7 @@ Result<int> run_daemon(const Home& home, const Served& served) {
 
   Ground ground = TRY(take(home, served));
   const auto controller = TRY(Controller::open(controller_setup(ground, home)));
+  TRY(note_place(home));  // a copy's store has another generation by now
   Janitor janitor(janitor_setup(ground, *controller, home, served));
   controller->subscribe([&](const RunId& run, std::int64_t) { janitor.look_at(run); });
 

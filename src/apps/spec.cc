@@ -83,13 +83,23 @@ void make_absolute(std::string& folder, const fs::path& base) {
   if (!folder.empty()) folder = (base / folder).lexically_normal().string();
 }
 
+// Links, too: two names of one folder are told apart nowhere else, since the daemon stays away from
+// file systems that may hang.
+void resolve(std::string& folder, const fs::path& base) {
+  make_absolute(folder, base);
+  if (folder.empty()) return;
+  std::error_code failed;
+  const auto found = fs::weakly_canonical(folder, failed);
+  if (!failed) folder = found.string();
+}
+
 Result<RunSpec> spec_from_file(const std::string& path) {
   Document document = TRY(parse_yaml(TRY(read_run_file(path)), path));
   TRY(check_shape(document));
   RunSpec spec = TRY(from_document<RunSpec>(document));
   fs::path folder = (TRY(current_folder()) / path).parent_path();
   make_absolute(spec.working_folder, folder);
-  make_absolute(spec.checkpoint_folder, folder);
+  resolve(spec.checkpoint_folder, folder);
   if (auto checked = check(spec); !checked) return in_file(checked.error(), document);
   return spec;
 }
@@ -165,7 +175,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   }
   if (flags.checkpoint_folder) {
     spec.checkpoint_folder = *flags.checkpoint_folder;
-    make_absolute(spec.checkpoint_folder, TRY(current_folder()));
+    resolve(spec.checkpoint_folder, TRY(current_folder()));
   }
   return {};
 }

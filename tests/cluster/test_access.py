@@ -1,23 +1,38 @@
-"""The processes of a run: none of their sockets listens to other machines."""
+"""The processes of a run: what they listen on, and what a stranger gets who calls there."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cluster
+from tests.conftest import Cluster, wait_until
 
 # Each rank prints the addresses, as /proc has them, at which a socket of its own listens.
 SCRIPT = r"""
-import os, re, sys
+import os, re, sys, time
 import torch
 import torch.distributed as dist
 
 LISTENING = "0A"
-for _ in range(2):  # the second group finds the first one's port
-    dist.init_process_group(sys.argv[1])
+backend, folder, gate = sys.argv[1:]
+
+
+def await_file(path):
+    while not os.path.exists(path):
+        time.sleep(0.02)
+
+
+for turn in range(2):  # the second group finds the first one's port
+    dist.init_process_group(backend)
     dist.all_reduce(torch.ones(1))
+    if turn == 1:
+        total = torch.ones(1)
+        dist.all_reduce(total, group=dist.new_group([0, 1]))
+        assert total.item() == 2
     mine = set()
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -31,10 +46,20 @@ for _ in range(2):  # the second group finds the first one's port
             if fields[3] == LISTENING and fields[9] in mine:
                 print("listens", fields[1].partition(":")[0], flush=True)
     dist.barrier()
+    await_file(gate)
     dist.destroy_process_group()
+    # Rank 1 would come too early for the next store, and meet the one that ends.
+    if os.environ["RANK"] == "0":
+        open(f"{folder}/over-{turn}", "w").close()
+    await_file(f"{folder}/over-{turn}")
+print("meets at", os.environ["LOCKSTEP_RENDEZVOUS"], os.environ["MASTER_PORT"])
 print("done")
 """
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
+
+
+def listening(lines: list[str]) -> set[str]:
+    return {line.split()[-1] for line in lines if "listens" in line}
 
 
 @pytest.mark.parametrize("backend", ["gloo", "lockstep"])
@@ -43,9 +68,94 @@ def test_nothing_of_a_run_listens_beyond_this_machine(
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    run = cluster.submit("-n", "2", "-g", "1", "--", "python", str(script), backend)
+    words = ["python", str(script), backend, str(tmp_path), str(script)]
+    run = cluster.submit("-n", "2", "-g", "1", "--", *words)
     assert cluster.ended(run)["state"] == "succeeded", cluster.logs(run)
     lines = cluster.logs(run)
     assert sum("done" in line for line in lines) == 2
-    listening = {line.split()[-1] for line in lines if "listens" in line}
-    assert listening and listening <= LOOPBACK, lines
+    assert listening(lines) and listening(lines) <= LOOPBACK, lines
+
+
+# --- Hosts with addresses that others reach ---
+
+MAP = """
+pods:
+  - name: pod
+    leaves:
+      - name: leaf
+        hosts:
+          - {id: one, address: 10.99.0.1, islands: [{devices: [{kind: core, count: 2}]}]}
+          - {id: two, address: 10.99.0.2, islands: [{devices: [{kind: core, count: 2}]}]}
+"""
+NETWORK = """
+ip link set lo up && ip address add 10.99.0.1/32 dev lo && ip address add 10.99.0.2/32 dev lo &&
+echo ready && exec cat
+"""
+# Calls every listening socket of the run's hosts beyond loopback: as one who sets a key in torch's
+# store, and as one who knows the meeting place's protocol and asks to be forwarded.
+STRANGER = r"""
+import socket, struct
+TORCH = struct.pack("<BIBQ6sQ1s", 9, 0x3C85F7CE, 0, 6, b"stolen", 1, b"x")
+framed = lambda content: struct.pack(">I", len(content)) + content
+FORWARD = framed(framed(b"1") + framed(b"F") + framed(b"") + framed(b""))
+for line in open("/proc/self/net/tcp").readlines()[1:]:
+    _, at, _, state, *_ = line.split()
+    address, port = (bytes.fromhex(part) for part in at.split(":"))
+    host = socket.inet_ntoa(address[::-1])
+    if state != "0A" or host.startswith("127."):
+        continue
+    for words in (TORCH, FORWARD):
+        with socket.create_connection((host, int.from_bytes(port, "big")), timeout=10) as call:
+            call.sendall(words)
+            call.shutdown(socket.SHUT_WR)
+            print(host, int.from_bytes(port, "big"), call.recv(100))
+"""
+
+
+@pytest.fixture
+def wired(idle: Cluster, tmp_path: Path) -> Iterator[Cluster]:
+    """Its hosts are 10.99.0.1 and 10.99.0.2, in a network of their own."""
+    holder = subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", NETWORK],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert holder.stdout is not None and holder.stderr is not None
+    try:
+        if holder.stdout.readline() != "ready\n":
+            pytest.skip(f"needs a network of its own: {holder.stderr.read().strip()}")
+        idle.within = ["nsenter", f"--target={holder.pid}", "--net"]
+        file = tmp_path / "map.yaml"
+        file.write_text(MAP)
+        idle.ok("serve", "--map", str(file), "--detach")
+        yield idle
+        idle.close()
+    finally:
+        holder.communicate(timeout=30)  # the end of its input ends it
+
+
+@pytest.mark.parametrize("backend", ["gloo", "lockstep"])
+def test_between_hosts_the_store_of_torch_is_reached_with_the_secret_alone(
+    wired: Cluster, tmp_path: Path, backend: str
+) -> None:
+    script, gate = tmp_path / "train.py", tmp_path / "gate"
+    script.write_text(SCRIPT)
+    words = ["-n", "2", "-g", "1", "--env", "GLOO_SOCKET_IFNAME=lo", "--"]
+    run = wired.submit(*words, "python", str(script), backend, str(tmp_path), str(gate))
+    wait_until("the ranks have met", lambda: listening(wired.logs(run)))
+    called = subprocess.run(
+        [*wired.within, sys.executable, "-c", STRANGER],
+        text=True, capture_output=True, timeout=60, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    gate.touch()
+    assert wired.ended(run)["state"] == "succeeded", wired.logs(run)
+    lines = wired.logs(run)
+    assert sum("done" in line for line in lines) == 2
+    assert listening(lines) <= LOOPBACK, lines
+    meeting_place, store = next(line for line in lines if "meets at" in line).split()[-2:]
+    host, _, port = meeting_place.rpartition(":")
+    assert host == "10.99.0.1"
+    assert f"{host} {port} b''" in called, "it answers nothing"
+    assert not any(f" {store} " in line for line in called), "nothing listens there"

@@ -55,6 +55,53 @@ def test_a_superseded_run_fails_without_a_retry(cluster: Cluster, tmp_path: Path
     assert "said so" in view["reason"]
 
 
+WRITING = """
+import os, sys, time, torch, lockstep
+model = lockstep.shard(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+kept = lockstep.Checkpoints(
+    sys.argv[1], model, torch.optim.AdamW(model.parameters()), write=True
+)
+print("opened", flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.02)
+"""
+
+
+def test_a_run_whose_folder_another_run_writes_is_refused_and_told_whose_it_is(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    program, folder, gate = tmp_path / "program.py", tmp_path / "checkpoints", tmp_path / "gate"
+    program.write_text(WRITING)
+    submission = ["--retries", "3", "--", "python", str(program), str(folder), str(gate)]
+    first = cluster.submit(*submission)
+    wait_until("the first writes there", lambda: "opened" in cluster.logs(first))
+    second = cluster.submit(*submission)
+    view = cluster.ended(second)
+    gate.touch()
+    assert view["state"] == "failed" and causes(view) == ["refused"]
+    assert f"{second} was refused: {first} (attempt 1, on " in view["reason"]
+    assert f"writes to {folder}; give this run a folder of its own" in view["reason"]
+    for words in (["ps"], ["show", second]):
+        assert "was refused" in cluster.ok(*words)
+    assert cluster.ended(first)["state"] == "succeeded"
+
+
+def test_two_paths_of_one_checkpoint_folder_are_known_at_submission(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    first = cluster.submit("--checkpoint-folder", str(tmp_path / "real"), "--", "sleep", "1000")
+    through_a_link = cluster.command(
+        "run", "--detach", "--checkpoint-folder", "link/../link", "--", "true", cwd=tmp_path
+    )
+    assert f"{first} writes to {tmp_path / 'real'}" in through_a_link.stderr
+    by_default = cluster.submit("--", "sleep", "1000")
+    taken = cluster.show(by_default)["checkpoint_folder"]
+    refused = cluster.command("run", "--detach", "--checkpoint-folder", taken, "--", "true")
+    assert f"{by_default} writes to {taken}" in refused.stderr
+
+
 def test_a_script_whose_library_prints_that_its_peer_is_gone_is_retried(cluster: Cluster) -> None:
     run = cluster.submit("-n", "2", "--", "sh", "-c", PRINTING)
     view = cluster.ended(run)

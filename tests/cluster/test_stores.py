@@ -140,3 +140,73 @@ def test_an_agent_of_another_store_never_becomes_a_new_run(
     cluster.ok("orphan", "stop", run)
     assert cluster.ended(again)["state"] == "succeeded"
     assert cluster.logs(again) == ["new"]
+
+
+# --- The whole folder ---
+
+
+def at(home: Path, like: Cluster) -> Cluster:
+    other = Cluster(home)
+    other.environment["PATH"] = like.environment["PATH"]
+    return other
+
+
+def test_the_agents_of_a_folder_that_was_renamed_find_their_daemon_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    run = cluster.submit("--project", "act", *waiting_for(gate, "echo before"))
+    cluster.running_ranks(run)
+    cluster.ok("serve", "--stop")
+    new_home, old_home = tmp_path / "renamed", cluster.home
+    old_home.rename(new_home)
+    stranger = at(old_home, cluster)  # takes the path, with a store and a key of its own
+    stranger.serve("1x1")
+    cluster.home = new_home
+    cluster.environment["LOCKSTEP_HOME"] = str(new_home)
+    cluster.serve()
+    assert stranger.command("orphan", "ls").stdout.count("act/1") == 0
+    gate.touch()
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded" and len(view["attempts"]) == 1
+    assert cluster.logs(run) == ["before", "after"]
+    stranger.close()
+
+
+def test_a_copy_of_the_folder_is_refused_while_the_original_is_there(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    run = cluster.submit("--project", "act", *waiting_for(gate))
+    ranks = [rank["pid"] for rank in cluster.running_ranks(run)]
+    cluster.ok("serve", "--stop")
+    copy = at(tmp_path / "copy", cluster)
+    shutil.copytree(cluster.home, copy.home)
+    refused = copy.command("serve", "--hosts", "2x2", "--detach")
+    assert refused.returncode != 0
+    assert f"{copy.home} is a copy of {cluster.home}, to which the runs belong" in refused.stderr
+    assert copy.command("ps").returncode != 0
+    assert all(is_alive(pid) for pid in ranks)
+    cluster.serve()
+    gate.touch()
+    view = cluster.ended(run)
+    assert view["state"] == "succeeded" and len(view["attempts"]) == 1
+
+
+def test_a_folder_that_was_put_back_from_a_copy_gives_no_name_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.ended(cluster.submit("--project", "demo", "--", "true"))
+    cluster.ok("serve", "--stop")
+    shutil.copytree(cluster.home, tmp_path / "backup")
+    cluster.serve()
+    lost = cluster.ended(cluster.submit("--project", "demo", "--", "true"))
+    cluster.ok("serve", "--stop")
+    shutil.rmtree(cluster.home)
+    shutil.copytree(tmp_path / "backup", tmp_path / "restored")
+    shutil.rmtree(tmp_path / "backup")
+    (tmp_path / "restored").rename(cluster.home)
+    cluster.serve()
+    new = cluster.ended(cluster.submit("--project", "demo", "--", "true"))
+    assert new["generation"] != lost["generation"]
+    assert cluster.show("demo/1")["state"] == "succeeded"

@@ -25,7 +25,10 @@ Result<Socket> connect_patiently(const std::string& host, std::uint16_t port, De
 }
 
 std::string_view doing(char verb) {
-  return verb == 'S' ? "setting" : verb == 'W' ? "leaving behind" : "waiting for";
+  return verb == 'S'   ? "setting"
+         : verb == 'W' ? "leaving behind"
+         : verb == 'F' ? "asking for"
+                       : "waiting for";
 }
 
 }  // namespace
@@ -48,6 +51,16 @@ Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::s
                                                                     Deadline deadline) {
   const auto place = TRY(parse_host_port(address));
   return connect(place.host, place.port, std::move(secret), deadline);
+}
+
+Result<Relay> RendezvousClient::connect_forwarded(const std::string& address, Secret secret,
+                                                  Deadline deadline) {
+  const auto client = TRY(connect(address, std::move(secret), deadline));
+  TRY(client->ask('F', "the way to torch's store", {}, deadline));
+  return Relay{.near = {},
+               .far = std::move(client->socket_),
+               .to_near = std::move(client->received_),
+               .to_far = {}};
 }
 
 Result<void> RendezvousClient::set(std::string_view key, std::string_view value) {

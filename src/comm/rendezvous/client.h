@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/rendezvous/relay.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 #include "net/socket.h"
@@ -25,6 +26,11 @@ class RendezvousClient : public Rendezvous {
   // As "host:port", which is how LOCKSTEP_RENDEZVOUS has it.
   static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& address,
                                                            Secret secret, Deadline deadline);
+
+  // Leads to the port to which the server forwards (RendezvousServer). The caller adds the near
+  // side.
+  static Result<Relay> connect_forwarded(const std::string& address, Secret secret,
+                                         Deadline deadline);
 
   Result<void> set(std::string_view key, std::string_view value) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;

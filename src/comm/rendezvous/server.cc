@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "comm/rendezvous/frame.h"
 #include "comm/rendezvous/handshake.h"
+#include "comm/rendezvous/relay.h"
 #include "net/socket.h"
 
 namespace lockstep {
@@ -22,6 +23,9 @@ namespace {
 
 constexpr auto kHandshakeBound = std::chrono::seconds(10);
 constexpr auto kAdmitAgain = std::chrono::seconds(1);
+constexpr auto kLook = std::chrono::milliseconds(1000);
+// Until the port to which clients are forwarded listens.
+constexpr auto kForwardAgain = std::chrono::milliseconds(50);
 // A client whose answers pile up beyond this does not read them and is dropped.
 constexpr std::size_t kUnsentLimit = 16 << 20;
 // One client's gets that wait at the same time; ours asks one thing at a time.
@@ -56,17 +60,26 @@ struct Connection {
   std::optional<Waiting> listening;  // to all keys that begin with its key
   std::vector<Will> wills;
   bool refused = false;  // closes when `unsent` is out
+  // Once it is forwarded. Has the socket, and a far side as soon as the port listens.
+  std::optional<Relay> relay;
 };
+
+// It has not closed, whatever is still to be read of it.
+bool is_open(const Socket& socket) {
+  pollfd one{socket.fd(), POLLRDHUP, 0};
+  return ::poll(&one, 1, 0) == 0;
+}
 
 }  // namespace
 
 class RendezvousServer::Impl {
  public:
-  Impl(Listener listener, Fd stop, Secret secret, RendezvousLimits limits)
+  Impl(Listener listener, Fd stop, Secret secret, RendezvousLimits limits, std::uint16_t forward_to)
       : listener_(std::move(listener)),
         stop_(std::move(stop)),
         secret_(std::move(secret)),
         limits_(limits),
+        forward_to_(forward_to),
         thread_([this] { serve(); }) {}
 
   ~Impl() {
@@ -98,15 +111,23 @@ class RendezvousServer::Impl {
     return next;
   }
 
-  // Until something happens; once a second in any case, for the handshakes' bounds.
+  // Until something happens; once a second in any case, for the handshakes' bounds, and sooner
+  // while a client waits for the port to which it is forwarded.
   void wait() {
     std::vector<pollfd> fds{{stop_.get(), POLLIN, 0}};
     const bool room = connections_.size() < limits_.connections && admit_again_.passed();
     fds.push_back({room ? listener_.fd() : -1, POLLIN, 0});
-    for (const auto& one : connections_)
-      fds.push_back(
-          {one.socket.fd(), static_cast<short>(POLLIN | (one.unsent.empty() ? 0 : POLLOUT)), 0});
-    ::poll(fds.data(), fds.size(), 1000);
+    auto pause = kLook;
+    for (const auto& one : connections_) {
+      if (!one.relay)
+        fds.push_back(
+            {one.socket.fd(), static_cast<short>(POLLIN | (one.unsent.empty() ? 0 : POLLOUT)), 0});
+      else if (one.relay->far)
+        one.relay->watch(fds);
+      else
+        pause = kForwardAgain;
+    }
+    ::poll(fds.data(), fds.size(), static_cast<int>(pause.count()));
     stopped_ = fds[0].revents != 0;
   }
 
@@ -128,16 +149,29 @@ class RendezvousServer::Impl {
 
   // Reads, answers, writes; false when the connection is over.
   bool attend(Connection& one) {
+    if (one.relay) return forward(*one.relay);
     const bool open = one.stage == Connection::Stage::open;
     if (!open && one.handshake_end.passed()) return false;
     if (!read(one)) return false;
-    while (!one.refused) {
+    while (!one.refused && !one.relay) {
       auto frame = take_frame(one.received, frame_limit());
       if (!frame) return false;
       if (!*frame) break;
       if (auto handled = handle(one, **frame); !handled) return false;
     }
+    if (one.relay) return forward(*one.relay);
     return write(one) && !(one.refused && one.unsent.empty());
+  }
+
+  // Nothing is read before the port listens, but the answer to the request is sent.
+  bool forward(Relay& relay) const {
+    if (!relay.far) {
+      auto far = Socket::connect_tcp("127.0.0.1", forward_to_, Deadline::after(kForwardAgain));
+      if (!far) return relay.send_near() && is_open(relay.near);
+      relay.far = std::move(*far);
+      relay.far.tune_for_lifeline();
+    }
+    return relay.carry();
   }
 
   // A request is an entry and its few small fields.
@@ -188,7 +222,9 @@ class RendezvousServer::Impl {
 
   Result<void> answer(Connection& one, const std::string& number, const std::string& verb,
                       const std::string& key, const std::string& value) {
-    if (verb == "S") {
+    if (verb == "F") {
+      begin_forwarding(one, number);
+    } else if (verb == "S") {
       reply(one, number, set(key, value));
     } else if (verb == "W") {
       reply(one, number, keep_will(one, {key, value}));
@@ -210,6 +246,17 @@ class RendezvousServer::Impl {
     release_waiting(key, value);
     tell_news(key);
     return {};
+  }
+
+  // What follows the answer comes from the port, and what follows the request goes there.
+  void begin_forwarding(Connection& one, const std::string& number) {
+    if (forward_to_ == 0)
+      return reply(one, number, Error{Code::invalid, "this meeting place forwards nothing"});
+    reply(one, number, Result<void>());
+    one.relay = Relay{.near = std::move(one.socket),
+                      .far = {},
+                      .to_near = std::move(one.unsent),
+                      .to_far = std::move(one.received)};
   }
 
   // Each key that is there, or comes, is an answer of its own.
@@ -275,6 +322,7 @@ class RendezvousServer::Impl {
   Fd stop_;
   const Secret secret_;
   const RendezvousLimits limits_;
+  const std::uint16_t forward_to_;
   // The thread's own.
   bool stopped_ = false;
   Deadline admit_again_ = Deadline::after(Duration(0));
@@ -289,13 +337,14 @@ std::uint16_t RendezvousServer::port() const { return impl_->port(); }
 
 Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const std::string& host,
                                                                   std::uint16_t port, Secret secret,
-                                                                  RendezvousLimits limits) {
+                                                                  RendezvousLimits limits,
+                                                                  std::uint16_t forward_to) {
   auto listener = Listener::tcp(host, port);
   if (!listener) return std::move(listener).error().within("opening the rendezvous");
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return os_error("making an eventfd", errno);
-  auto impl =
-      std::make_unique<Impl>(std::move(*listener), std::move(stop), std::move(secret), limits);
+  auto impl = std::make_unique<Impl>(std::move(*listener), std::move(stop), std::move(secret),
+                                     limits, forward_to);
   return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
 }
 

@@ -1,6 +1,10 @@
 // RendezvousServer: the meeting place over TCP, in a thread of its own. Node 0's agent holds one
 // for each attempt. It admits only clients that prove the attempt's secret (handshake.h).
 //
+// It also forwards: a client may ask for a connection to one port of this host's loopback, where
+// torch's store listens, which takes no secret itself (forwarder.h). While nothing listens there
+// yet, the client waits.
+//
 // Bounded: connections, entries and the bytes of each; what exceeds a bound is refused with
 // `exhausted`. A client that is silent within the handshake is dropped after ten seconds.
 #pragma once
@@ -24,10 +28,11 @@ struct RendezvousLimits {
 
 class RendezvousServer {
  public:
-  // port 0: a free one.
+  // port 0: a free one. forward_to: the port on loopback; 0: nothing is forwarded.
   static Result<std::unique_ptr<RendezvousServer>> start(const std::string& host,
                                                          std::uint16_t port, Secret secret,
-                                                         RendezvousLimits limits = {});
+                                                         RendezvousLimits limits = {},
+                                                         std::uint16_t forward_to = 0);
   ~RendezvousServer();  // ends the thread and all connections
 
   std::uint16_t port() const;

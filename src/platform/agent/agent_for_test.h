@@ -190,7 +190,10 @@ class FakeDaemon {
     auto heartbeat = from_json<api::Heartbeat>(parse_json(line).value());
     Lock lock(mutex_);
     if (!heartbeat) trouble_ = heartbeat.error().message;
-    if (mood_ == Mood::refusing) return "refused";
+    if (mood_ == Mood::refusing) {
+      ++refusals_;
+      return "refused";
+    }
     if (mood_ == Mood::finding_all_invalid || is_poisoned(*heartbeat)) {
       ++refusals_;
       return "invalid";

@@ -18,6 +18,7 @@
 #include "comm/fabric/address/port_range.h"
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
+#include "net/url.h"
 #include "platform/agent/flight_parcel.h"
 #include "platform/agent/network_words.h"
 #include "platform/agent/rank_binding.h"
@@ -106,9 +107,10 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const Launch& launch, const N
   TRY(loop->write_secret());
   TRY(loop->open_rendezvous());
   TRY(loop->open_sources());
-  auto spool = TRY(Spool::open(loop->files_.spool(), {}));
+  auto spool = TRY(Spool::open(loop->own_files().spool(), {}));
   loop->messenger_ =
-      TRY(Messenger::start(link, std::move(spool), loop->status(), pace(launch.nodes),
+      TRY(Messenger::start(link, std::move(spool), loop->status(),
+                           {.pace = pace(launch.nodes), .refusal_limit = launch.refusal_limit},
                            [place = flight_place(launch)] { return pack_flight(place); }));
   return loop;
 }
@@ -118,6 +120,7 @@ AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token
     : launch_(launch),
       node_(node),
       files_{launch.node_folder},
+      folder_(launch.node_folder),
       token_(std::move(token)),
       port_(std::move(port)),
       sockets_(std::move(sockets)),
@@ -125,22 +128,33 @@ AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token
       clock_(read_clock()),
       ranks_(launch.first_rank, launch.hang_after, clock_.zero) {}
 
-AgentLoop::~AgentLoop() { ::unlink(files_.secret().c_str()); }
+AgentLoop::~AgentLoop() { ::unlink(own_files().secret().c_str()); }
 
 std::filesystem::path AgentLoop::report_path(int local_rank) const {
   return report_socket(sockets_.path(), launch_.first_rank + local_rank);
 }
 
-Result<void> AgentLoop::write_secret() const { return write_file(files_.secret(), launch_.secret); }
+Result<void> AgentLoop::write_secret() const {
+  return write_file(own_files().secret(), launch_.secret);
+}
 
 Result<void> AgentLoop::open_rendezvous() {
   if (node_.index != 0) return {};
   const auto secret = TRY(Secret::from_hex(launch_.secret));
   const auto ports = TRY(network_options_of(launch_.env)).ports;
   rendezvous_ = TRY(on_free_port(launch_.address, ports, [&](std::uint16_t port) {
-    return RendezvousServer::start(launch_.address, port, secret);
+    return RendezvousServer::start(launch_.address, port, secret, {}, port_.number());
   }));
   return {};
+}
+
+// The port of this host's loopback where torch's store is: rank 0's own, or the way to it. 0 where
+// MASTER_ADDR is loopback itself.
+Result<int> AgentLoop::open_store() {
+  if (is_loopback(start_.master_address)) return 0;
+  if (node_.index == 0) return port_.number();
+  forwarder_ = TRY(Forwarder::start(start_.rendezvous, TRY(Secret::from_hex(launch_.secret))));
+  return forwarder_->port();
 }
 
 Result<void> AgentLoop::open_sources() {
@@ -158,7 +172,7 @@ Result<void> AgentLoop::open_sources() {
     };
     sources_.push_back({.rank = rank,
                         .pipe = Fd(),
-                        .output = TRY(Output::open(files_.rank_log(rank), std::move(log))),
+                        .output = TRY(Output::open(own_files().rank_log(rank), std::move(log))),
                         .reports = TRY(ReportSocket::open(report_path(local), rank, report))});
   }
   return {};
@@ -297,7 +311,7 @@ void AgentLoop::mind_time() {
 
 void AgentLoop::bound_log() {
   log_look_ = Deadline::after(kLogLook);
-  if (auto bounded = bound_own_log(files_.agent_log(), kAgentLogMax); !bounded)
+  if (auto bounded = bound_own_log(own_files().agent_log(), kAgentLogMax); !bounded)
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
@@ -385,6 +399,7 @@ void AgentLoop::grant_running_time() {
 Program AgentLoop::program_of(int local_rank, bool replaces) const {
   const Meeting meeting{.master_address = start_.master_address,
                         .master_port = start_.master_port,
+                        .store_port = store_port_,
                         .rendezvous = start_.rendezvous,
                         .secret_file = files_.secret(),
                         .report_socket = report_path(local_rank),
@@ -400,6 +415,7 @@ Program AgentLoop::program_of(int local_rank, bool replaces) const {
 Result<void> AgentLoop::start_rank(Source& source, int local_rank) {
   TRY(make_folders(files_.flight()));
   if (!processors_) processors_ = TRY(rank_processors(launch_));
+  if (local_rank == 0) store_port_ = TRY(open_store());
   source.pipe = TRY(ranks_.start(program_of(local_rank, /*replaces=*/false)));
   return {};
 }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "comm/rendezvous/forwarder.h"
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
 #include "platform/agent/death_notices.h"
@@ -30,6 +31,7 @@
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/state.h"
 #include "platform/engine/launch.h"
+#include "platform/host/kept_folder.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -59,8 +61,10 @@ class AgentLoop {
   AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
             SocketFolder sockets, Fd signals);
   Result<void> open_rendezvous();
+  Result<int> open_store();
   Result<void> open_sources();
   Result<void> write_secret() const;
+  NodeFiles own_files() const { return {folder_.path()}; }
   std::filesystem::path report_path(int local_rank) const;
 
   void turn();
@@ -105,7 +109,8 @@ class AgentLoop {
   // Constant after construction.
   const Launch& launch_;
   const NodeId node_;
-  const NodeFiles files_;
+  const NodeFiles files_;    // as ranks are told
+  const KeptFolder folder_;  // the same, for the agent itself
   const std::string token_;
 
   ReservedPort port_;
@@ -113,7 +118,9 @@ class AgentLoop {
   Fd signals_;
   const ClockRow clock_;  // of what it tells; it is not read again when the wall clock is set
   std::unique_ptr<RendezvousServer> rendezvous_;  // on node 0
-  std::vector<Source> sources_;                   // by local rank
+  std::unique_ptr<Forwarder> forwarder_;  // on other nodes, where MASTER_ADDR is not loopback
+  int store_port_ = 0;                    // of torch's store, on loopback, as Meeting has it
+  std::vector<Source> sources_;           // by local rank
   Ranks ranks_;
   std::unique_ptr<Messenger> messenger_;
   std::optional<std::vector<std::vector<int>>> processors_;  // by local rank, once they start

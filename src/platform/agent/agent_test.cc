@@ -426,7 +426,21 @@ TEST_F(AgentTest, NoTimeCountsWhileTheDaemonSaysThatOtherNodesHaveNotBegun) {
   EXPECT_EQ(daemon_.last().message, "time-out");
 }
 
-TEST_F(AgentTest, ANodeThatIsRefusedKillsItsRanksAndLeaves) {
+TEST_F(AgentTest, ARefusalThatPassesEndsNothing) {
+  shell("until test -e go; do sleep 0.01; done; echo over");
+  start();
+  ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
+  daemon_.set(Mood::refusing);
+  ASSERT_TRUE(eventually([&] { return daemon_.refusals() >= 5; }));
+  daemon_.set(Mood::up);
+  ASSERT_TRUE(write_file(root_ / "go", ""));
+  EXPECT_EQ(finish(), 0);
+  EXPECT_EQ(rank(0).state, RankState::exited);
+  EXPECT_EQ(daemon_.lines(0), "over\n");
+}
+
+TEST_F(AgentTest, ANodeThatIsRefusedForTooLongKillsItsRanksAndLeaves) {
+  launch_.refusal_limit = milliseconds(300);
   shell("trap '' TERM; echo up; while :; do sleep 0.05; done");
   start();
   ASSERT_TRUE(eventually([&] { return daemon_.saw("up"); }));

@@ -14,7 +14,7 @@ Result<api::HeartbeatAnswer> ClientLink::heartbeat(const api::Heartbeat& heartbe
 
 // A file that is missing or half there is no refusal: the daemon is away.
 Result<void> ClientLink::find_daemon() {
-  auto file = read_daemon_file(daemon_file_);
+  auto file = read_daemon_file(folder_.path() / daemon_file_);
   if (!file) return Error{Code::unavailable, file.error().message};
   client_.emplace(file->url, token_, attempt_);
   return {};

@@ -23,7 +23,6 @@ constexpr Duration kCallMax = seconds(10);  // beyond the time that the answer m
 constexpr Duration kBackoffFirst = milliseconds(50);
 constexpr Duration kBackoffMax = seconds(1);
 constexpr Duration kObey = milliseconds(50);  // a new command makes news; they join the next call
-constexpr int kRefusalsMeant = 3;
 constexpr Duration kOrphanPace = seconds(5);
 
 // Bounded: the number comes from outside.
@@ -43,20 +42,20 @@ bool is_refusal(const Error& error) {
 }  // namespace
 
 Result<std::unique_ptr<Messenger>> Messenger::start(DaemonLink& link, Spool spool,
-                                                    const api::Heartbeat& status, Duration pace,
+                                                    const api::Heartbeat& status, Times times,
                                                     PackFlight pack_flight) {
   Fd woken(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!woken) return os_error("making an eventfd", errno);
-  std::unique_ptr<Messenger> messenger(new Messenger(link, std::move(spool), status, pace,
+  std::unique_ptr<Messenger> messenger(new Messenger(link, std::move(spool), status, times,
                                                      std::move(pack_flight), std::move(woken)));
   messenger->thread_ = std::thread([raw = messenger.get()] { raw->talk(); });
   return messenger;
 }
 
-Messenger::Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace,
+Messenger::Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Times times,
                      PackFlight pack_flight, Fd woken)
     : link_(link),
-      pace_(pace),
+      times_(times),
       pack_flight_(std::move(pack_flight)),
       woken_(std::move(woken)),
       spool_(std::move(spool)),
@@ -113,7 +112,7 @@ void Messenger::wake() {
 
 void Messenger::talk() {
   while (true) {
-    const auto begun = Deadline::after(pace_);
+    const auto begun = Deadline::after(times_.pace);
     api::Heartbeat call;
     bool with_flight = false;
     {
@@ -123,7 +122,7 @@ void Messenger::talk() {
       with_flight = flight_wanted_ && suspects_ == 0;
     }
     if (with_flight) call.flight = pack_flight_();
-    auto answer = link_.heartbeat(call, Deadline::after(pace_ + kCallMax));
+    auto answer = link_.heartbeat(call, Deadline::after(times_.pace + kCallMax));
     if (answer)
       hear(*answer, with_flight);
     else
@@ -141,7 +140,7 @@ api::Heartbeat Messenger::next_call() {
   more_ = !call.items.empty() && !spool_.ends_with(call.items.back().sequence);
   call.known_command = orders_.command.kind;
   const bool hurries = more_ || suspects_ > 0 || flight_wanted_ || orphaned_;
-  call.wait_seconds = hurries ? 0 : in_seconds(pace_);
+  call.wait_seconds = hurries ? 0 : in_seconds(times_.pace);
   sent_ = version_;
   return call;
 }
@@ -149,7 +148,8 @@ api::Heartbeat Messenger::next_call() {
 void Messenger::hear(const api::HeartbeatAnswer& answer, bool brought_flight) {
   Lock lock(mutex_);
   if (failures_ > 0) LS_LOG(info, "the daemon answers again");
-  failures_ = refusals_ = 0;
+  failures_ = 0;
+  refusal_end_.reset();
   known_ = sent_;
   if (answer.orphaned) return hear_as_orphan(answer);
   heard_ = std::chrono::steady_clock::now();
@@ -193,8 +193,9 @@ void Messenger::hear_failure(const Error& error) {
   Lock lock(mutex_);
   if (suspect_items(error)) return;
   if (failures_++ == 0) LS_LOG(warning, "the daemon: {}", error.message);
-  refusals_ = is_refusal(error) ? refusals_ + 1 : 0;
-  if (refusals_ < kRefusalsMeant) return;
+  if (!is_refusal(error)) return refusal_end_.reset();
+  if (!refusal_end_) refusal_end_ = Deadline::after(times_.refusal_limit);
+  if (!refusal_end_->passed()) return;
   LS_LOG(warning, "the daemon refuses this node: {}", error.message);
   orders_.refused = true;
   wake();
@@ -206,7 +207,8 @@ bool Messenger::suspect_items(const Error& error) {
   suspects_ = items_sent_;
   items_most_ = 0;
   complaint_ = error.message;
-  failures_ = refusals_ = 0;
+  failures_ = 0;
+  refusal_end_.reset();
   more_ = true;
   return true;
 }

@@ -46,10 +46,14 @@ class Messenger {
  public:
   using PackFlight = std::function<api::FlightDelivery()>;
 
-  // `pace` is the time between calls; `link` and `pack_flight` are used by the messenger's thread
-  // alone.
+  struct Times {
+    Duration pace;           // between calls
+    Duration refusal_limit;  // until a daemon that refuses each call is believed
+  };
+
+  // `link` and `pack_flight` are used by the messenger's thread alone.
   static Result<std::unique_ptr<Messenger>> start(DaemonLink& link, Spool spool,
-                                                  const api::Heartbeat& status, Duration pace,
+                                                  const api::Heartbeat& status, Times times,
                                                   PackFlight pack_flight);
   // Ends the thread, which may take as long as a call that is under way.
   ~Messenger();
@@ -68,7 +72,7 @@ class Messenger {
   void clear_woken();
 
  private:
-  Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Duration pace,
+  Messenger(DaemonLink& link, Spool spool, const api::Heartbeat& status, Times times,
             PackFlight pack_flight, Fd woken);
   void talk();
   api::Heartbeat next_call() LS_REQUIRES(mutex_);
@@ -83,7 +87,7 @@ class Messenger {
 
   // Constant after construction.
   DaemonLink& link_;
-  const Duration pace_;
+  const Times times_;
   const PackFlight pack_flight_;
   Fd woken_;
 
@@ -102,8 +106,8 @@ class Messenger {
   bool ending_ LS_GUARDED_BY(mutex_) = false;
   bool more_ LS_GUARDED_BY(mutex_) = false;  // items wait that did not fit into the call
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
-  int failures_ LS_GUARDED_BY(mutex_) = 0;  // in a row
-  int refusals_ LS_GUARDED_BY(mutex_) = 0;  // in a row
+  int failures_ LS_GUARDED_BY(mutex_) = 0;                     // in a row
+  std::optional<Deadline> refusal_end_ LS_GUARDED_BY(mutex_);  // of refusals without a break
   std::chrono::steady_clock::time_point heard_ LS_GUARDED_BY(mutex_) =
       std::chrono::steady_clock::now();
   bool disk_failed_ LS_GUARDED_BY(mutex_) = false;

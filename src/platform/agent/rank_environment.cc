@@ -42,6 +42,9 @@ Environment rank_environment(const Launch& launch, const NodeId& node, int local
   result["GROUP_RANK"] = format("{}", node.index);
   result["MASTER_ADDR"] = meeting.master_address;
   result["MASTER_PORT"] = format("{}", meeting.master_port);
+  if (meeting.store_port)
+    result["LOCKSTEP_TORCH_STORE"] =
+        format("{} {} {}", meeting.master_address, meeting.master_port, meeting.store_port);
 
   result["LOCKSTEP_STORE"] = launch.generation;
   result["LOCKSTEP_RUN"] = text(node.attempt.run);

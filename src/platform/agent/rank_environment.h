@@ -13,6 +13,7 @@ namespace lockstep {
 struct Meeting {
   std::string master_address;
   int master_port = 0;
+  int store_port = 0;      // where this host's loopback leads to torch's store; 0: MASTER_ADDR does
   std::string rendezvous;  // host:port
   std::string secret_file;
   std::string report_socket;  // of this rank

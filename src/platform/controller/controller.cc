@@ -128,7 +128,11 @@ Result<void> Controller::identify_store() {
         missing, missing == 1 ? "run or attempt was" : "runs and attempts were");
     LS_LOG(warning, "{}", older_copy_);
   }
-  if (missing > 0 || state_.store.generation.empty()) {
+  if (setup_.home_is_copy)
+    LS_LOG(info,
+           "the daemon's folder was put back from a copy, or moved to another file system: what is "
+           "made from now on gets other names");
+  if (missing > 0 || setup_.home_is_copy || state_.store.generation.empty()) {
     const StoreRow named{setup_.history.new_generation(), 0};
     TRY(commit({named}));
     apply(state_, named);
@@ -280,7 +284,9 @@ Result<void> Controller::follow_clock() {
 
 Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string& request_id) {
   TRY(check_ready());
-  const auto changes = TRY(handle(SubmitRun{std::move(spec), std::move(origin), request_id}));
+  auto shared = same_folder(spec.checkpoint_folder);
+  const auto changes =
+      TRY(handle(SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
   if (const auto made = state_.requests.find(request_id); made != state_.requests.end())
     return made->second;
   // The new run is the one row whose version is its first.
@@ -297,7 +303,10 @@ Result<void> Controller::stop(const RunId& run, const std::string& reason) {
 
 Result<void> Controller::resume(const RunId& run) {
   TRY(check_ready());
-  TRY(handle(ResumeRun{run}));
+  const auto found = state_.runs.find(run);
+  TRY(handle(ResumeRun{run, found == state_.runs.end()
+                                ? std::vector<RunId>()
+                                : same_folder(checkpoint_folder(found->second))}));
   return {};
 }
 
@@ -311,7 +320,8 @@ Result<void> Controller::change(const Event& event) {
 }
 
 Result<Prospect> Controller::plan(const RunSpec& spec, const Origin& origin) const {
-  return prospect_of(state_, {spec, origin}, setup_.clock.now());
+  return prospect_of(state_, {spec, origin, {}, same_folder(spec.checkpoint_folder)},
+                     setup_.clock.now());
 }
 
 Result<Command> Controller::report(const NodeReport& report) {
@@ -347,6 +357,24 @@ void Controller::tick() {
 fs::path Controller::checkpoint_folder(const Run& run) const {
   if (!run.spec.checkpoint_folder.empty()) return run.spec.checkpoint_folder;
   return run_folder(setup_.home, run.generation, run.id) / "checkpoints";
+}
+
+// The runs that have not ended and write there, by the paths alone: a look at a user's file system
+// may hang. `lockstep run` resolves symbolic links before it submits.
+std::vector<RunId> Controller::same_folder(const fs::path& folder) const {
+  if (folder.empty()) return {};
+  const fs::path home = setup_.home.lexically_normal();
+  std::error_code failed;
+  const fs::path resolved = fs::weakly_canonical(setup_.home, failed);
+  const auto plain = [&](const fs::path& path) {
+    const fs::path normal = (path / "").lexically_normal();
+    const fs::path below = normal.lexically_relative(home);
+    return failed || below.empty() || *below.begin() == ".." ? normal : resolved / below;
+  };
+  std::vector<RunId> found;
+  for (const RunId& id : state_.open)
+    if (plain(checkpoint_folder(state_.runs.at(id))) == plain(folder)) found.push_back(id);
+  return found;
 }
 
 Result<std::vector<Change>> Controller::handle(const Event& event) {

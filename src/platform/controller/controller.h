@@ -53,6 +53,7 @@ struct ControllerSetup {
   Map map;                     // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
   SchedulingPolicy policy = step_policy();
+  bool home_is_copy = false;  // another folder than was served last: maybe an older copy
 };
 
 class Controller {
@@ -103,6 +104,7 @@ class Controller {
   std::filesystem::path checkpoint_folder(const Run& run) const;
 
  private:
+  std::vector<RunId> same_folder(const std::filesystem::path& folder) const;
   Controller(ControllerSetup setup, State state, History history);
 
   Result<void> identify_store();

@@ -217,6 +217,31 @@ TEST_F(ControllerTest, LaunchesCarryAllThatAnAgentNeeds) {
   EXPECT_EQ(launch.start_limit, std::chrono::minutes(5));
 }
 
+TEST_F(ControllerTest, AFolderIsTheSameHoweverItsPathIsWrittenAndWhoeverHasItByDefault) {
+  auto late = spec_of(1, 1);
+  late.not_before = clock_.time + std::chrono::hours(1);
+  const RunId by_default = controller_->submit(late, {}).value();
+  auto chosen = late;
+  chosen.checkpoint_folder = "/data/gpt";
+  const RunId first = controller_->submit(chosen, {}).value();
+  const auto refusal = [&](const std::string& folder) {
+    auto spec = late;
+    spec.checkpoint_folder = folder;
+    const auto submitted = controller_->submit(spec, {});
+    return submitted ? "accepted" : submitted.error().message;
+  };
+  for (const auto* path : {"/data/gpt/", "/data//gpt/.", "/data/x/../gpt"})
+    EXPECT_THAT(refusal(path), HasSubstr(text(first) + " writes to ")) << path;
+  const auto own = controller_->checkpoint_folder(run(by_default));
+  EXPECT_THAT(refusal(own.string() + "/"), HasSubstr(text(by_default) + " writes to "));
+  EXPECT_THAT(refusal((own / "..").string()), "accepted");
+  ASSERT_TRUE(controller_->stop(by_default, ""));
+  EXPECT_EQ(refusal(own), "accepted");
+  const auto resumed = controller_->resume(by_default);
+  ASSERT_FALSE(resumed);
+  EXPECT_THAT(resumed.error().message, HasSubstr(" writes to its folder and has not ended"));
+}
+
 // --- Which store it is ---
 
 // Two stores after each other in one folder, of the generations a and b.

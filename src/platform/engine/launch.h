@@ -44,6 +44,8 @@ struct Launch {
   OnFailure on_failure = OnFailure::restart;  // when a rank is killed
   Duration start_limit{};  // after the first `start` the ranks of all nodes run, or never will
   Duration flight_look = std::chrono::seconds(30);  // between looks for stragglers
+  // How long its agent goes on though each call is refused.
+  Duration refusal_limit = std::chrono::minutes(10);
 
   static constexpr auto fields() {
     return record<Launch>(
@@ -71,7 +73,8 @@ struct Launch {
         field("time_left", &Launch::time_left, "running time left"),
         field("on_failure", &Launch::on_failure, "what follows when a rank is killed"),
         field("start_limit", &Launch::start_limit, "for the ranks of all nodes to start"),
-        field("flight_look", &Launch::flight_look, "time between looks for stragglers"));
+        field("flight_look", &Launch::flight_look, "time between looks for stragglers"),
+        field("refusal_limit", &Launch::refusal_limit, "for an agent that is refused"));
   }
 };
 

@@ -11,12 +11,14 @@ enum class Fault {
   connection_lost,  // to another rank, by a cut link or by that rank's end
   timed_out,        // a collective waited for another rank longer than its time-out
   superseded,       // a newer attempt or another run writes the checkpoints now
+  refused,          // another run wrote its checkpoints there already
 };
 constexpr auto enum_names(Fault) {
   return names<Fault>({{Fault::none, "none"},
                        {Fault::connection_lost, "connection_lost"},
                        {Fault::timed_out, "timed_out"},
-                       {Fault::superseded, "superseded"}});
+                       {Fault::superseded, "superseded"},
+                       {Fault::refused, "refused"}});
 }
 
 }  // namespace lockstep

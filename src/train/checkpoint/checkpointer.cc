@@ -21,7 +21,7 @@ constexpr auto kClaimLabel = "the claim of the checkpoints";
 constexpr auto kPersistBound = std::chrono::minutes(30);
 
 FenceOptions fence_options(const CheckpointOptions& options) {
-  return {.writer = options.writer, .superseded = options.superseded};
+  return {.writer = options.writer, .kept_out = options.kept_out};
 }
 
 // Rank 0's words: the claim's opening, or nothing where the folder is not claimed.

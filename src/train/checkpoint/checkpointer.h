@@ -49,8 +49,7 @@ struct CheckpointOptions {
   int keep = 3;  // older ones are deleted after a save
   // Called on rank 0, in the background, when a checkpoint is complete.
   std::function<void(std::int64_t step, const std::filesystem::path& path)> saved = nullptr;
-  // Called on rank 0, once, when it may not write because a later attempt does.
-  std::function<void(const std::string& why)> superseded = nullptr;
+  KeptOut kept_out = nullptr;  // called on rank 0
 };
 
 class Checkpointer {

@@ -41,6 +41,7 @@ enum class Cause {
   evicted,       // as preemptible runs are, for any other
   node_stopped,  // its agent was asked to end: the host shuts down, or its engine needs it
   superseded,    // a newer attempt or another run writes its checkpoints
+  refused,       // another run, that has not ended, writes to its checkpoint folder
 };
 constexpr auto enum_names(Cause) {
   return names<Cause>({{Cause::none, "none"},
@@ -56,7 +57,8 @@ constexpr auto enum_names(Cause) {
                        {Cause::paused, "paused"},
                        {Cause::evicted, "evicted"},
                        {Cause::node_stopped, "node_stopped"},
-                       {Cause::superseded, "superseded"}});
+                       {Cause::superseded, "superseded"},
+                       {Cause::refused, "refused"}});
 }
 // It had to leave its devices, and goes on: no loss, and no retry of its own.
 constexpr bool makes_room(Cause cause) {

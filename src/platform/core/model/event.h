@@ -19,6 +19,7 @@ struct SubmitRun {
   RunSpec spec;
   Origin origin;
   std::string request_id{};
+  std::vector<RunId> same_folder{};  // runs that have not ended, in the same checkpoint folder
 };
 struct StopRun {
   RunId run;
@@ -27,6 +28,7 @@ struct StopRun {
 // Queue a run again that ended otherwise than well, at the queue's end.
 struct ResumeRun {
   RunId run;
+  std::vector<RunId> same_folder{};  // as of SubmitRun
 };
 // A run that waits stays where it stands, and does not start until it is released.
 struct HoldRun {

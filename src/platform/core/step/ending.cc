@@ -137,7 +137,7 @@ std::string used_up(const Attempt& attempt, int used, int allowed) {
 // Queues the run again, or ends it when what it may use up is used up.
 void retry_or_fail(const Draft& draft, Run& run, const Attempt& attempt) {
   const Time now = draft.now();
-  if (attempt.cause == Cause::superseded)
+  if (attempt.cause == Cause::superseded || attempt.cause == Cause::refused)
     return end_run(run, RunState::failed, attempt.reason, now);
   if (const auto kill = repeated_crash(draft, run, attempt))
     return end_run(run, RunState::failed, words_of(*kill), now);

@@ -65,7 +65,7 @@ Result<void> handle(Draft& draft, const SubmitRun& event) {
   TRY(check_limits(draft, event.spec, event.origin));
   Run run;
   run.id = draft.next_run_id(event.spec.project);
-  TRY(check_checkpoint_folder(draft, run.id, event.spec));
+  TRY(check_checkpoint_folder(draft, run.id, event.spec, event.same_folder));
   run.generation = draft.generation();
   TRY(check_fits(draft.map(), size_of(run.id, event.spec)));
   run.spec = event.spec;
@@ -100,7 +100,7 @@ Result<void> handle(Draft& draft, const ResumeRun& event) {
   const Run& found = *TRY(draft.known_run(event.run));
   TRY(check_resumable(found));
   TRY(check_fits(draft.map(), size_of(found.id, found.spec)));
-  TRY(check_checkpoint_folder(draft, found.id, found.spec));
+  TRY(check_checkpoint_folder(draft, found.id, found.spec, event.same_folder));
   Run& run = draft.runs.edit(event.run);
   run.share = share_of(draft, run.id.project);
   run.state = RunState::queued;

@@ -53,12 +53,6 @@ void check_predecessors(Draft& draft, const RunId& id) {
   tell_standing(draft, run);
 }
 
-bool is_same_folder(std::string_view a, std::string_view b) {
-  while (a.size() > 1 && a.ends_with('/')) a.remove_suffix(1);
-  while (b.size() > 1 && b.ends_with('/')) b.remove_suffix(1);
-  return a == b;
-}
-
 // Whether a run of this spec waits until `before` has succeeded, maybe through others.
 bool comes_after(const Draft& draft, const RunSpec& spec, const RunId& before) {
   std::vector<std::string> names = spec.after;
@@ -127,17 +121,18 @@ Result<void> check_after(const Draft& draft, const RunSpec& spec) {
   return {};
 }
 
-Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec) {
-  if (spec.checkpoint_folder.empty()) return {};
-  for (const RunId& other : draft.open_runs()) {
-    const RunSpec& theirs = draft.runs.find(other)->spec;
-    if (other == id || !is_same_folder(theirs.checkpoint_folder, spec.checkpoint_folder)) continue;
-    if (comes_after(draft, spec, other) || comes_after(draft, theirs, id)) continue;
+Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec,
+                                     const std::vector<RunId>& same_folder) {
+  for (const RunId& other : same_folder) {
+    const Run* run = draft.runs.find(other);
+    if (other == id || !run || comes_after(draft, spec, other) || comes_after(draft, run->spec, id))
+      continue;
+    const auto folder = spec.checkpoint_folder.empty() ? "its folder" : spec.checkpoint_folder;
     return Error{Code::invalid,
                  format("checkpoint_folder: {} writes to {} and has not ended; give this run a "
                         "folder of its own with --checkpoint-folder, start it behind that one with "
                         "--after {}, or stop {}",
-                        text(other), spec.checkpoint_folder, text(other), text(other))};
+                        text(other), folder, text(other), text(other))};
   }
   return {};
 }

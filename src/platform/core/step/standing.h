@@ -19,8 +19,9 @@ void check_standing(Draft& draft, const RunId& run);
 
 // Whether these can come before the run at all.
 Result<void> check_after(const Draft& draft, const RunSpec& spec);
-// Whether another run that has not ended writes to the run's folder of checkpoints. One that starts
-// after the other has ended may.
-Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec);
+// Of these runs, which have not ended and write to the run's checkpoint folder, each must come
+// before the run or after it.
+Result<void> check_checkpoint_folder(const Draft& draft, const RunId& id, const RunSpec& spec,
+                                     const std::vector<RunId>& same_folder);
 
 }  // namespace lockstep

@@ -101,6 +101,18 @@ TEST_F(StepFaultTest, ASupersededRunFailsWithoutARetry) {
   EXPECT_EQ(world.run(run).epoch, 1);
 }
 
+TEST_F(StepFaultTest, ARefusedRunFailsWithoutARetry) {
+  auto spec = spec_of(2, 1);
+  spec.retries = 5;
+  const RunId run = world.submit(spec);
+  world.all_running(run);
+  world.must(gave_up(world.node(run, 0), Fault::refused, -1, "live/2 writes to /ck"));
+  EXPECT_EQ(world.attempt(run).cause, Cause::refused);
+  drain(run);
+  EXPECT_EQ(world.run(run).state, RunState::failed);
+  EXPECT_EQ(world.run(run).reason, text(run) + " was refused: live/2 writes to /ck");
+}
+
 TEST_F(StepFaultTest, LossesCountOnlySinceTheLastNewerCheckpoint) {
   const RunId run = world.submit(spec_of(2, 2));
   for (int step = 10; step <= 60; step += 10) lose_after_saving(run, step);

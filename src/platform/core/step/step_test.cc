@@ -430,35 +430,30 @@ TEST_F(StepTest, ARunInTheCheckpointFolderOfAnotherThatHasNotEndedIsRefused) {
   auto spec = spec_of(1, 1);
   spec.checkpoint_folder = "/data/gpt";
   const RunId first = world.submit(spec);
-  auto second = spec;
-  second.checkpoint_folder = "/data/gpt/";
-  const auto refused = world.happen(SubmitRun{second, {}});
+  const auto refused = world.happen(SubmitRun{spec, {}, {}, {first}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "checkpoint_folder: demo/1 writes to /data/gpt/ and has not ended; give this run a "
+            "checkpoint_folder: demo/1 writes to /data/gpt and has not ended; give this run a "
             "folder of its own with --checkpoint-folder, start it behind that one with --after "
             "demo/1, or stop demo/1");
-  auto behind = second;
+  auto behind = spec;
   behind.after = {text(first)};
-  const RunId next = world.submit(behind);
-  auto last = second;
-  last.after = {text(next)};
-  world.submit(last);
-  auto elsewhere = spec;
-  elsewhere.checkpoint_folder = "/data/bert";
-  world.submit(elsewhere);
+  world.must(SubmitRun{behind, {}, {}, {first}});
+  auto last = spec;
+  last.after = {"demo/2"};
+  world.must(SubmitRun{last, {}, {}, {first, RunId{"demo", 2}}});
 }
 
-TEST_F(StepTest, TheFolderOfARunThatHasEndedIsFreeUntilThatOneIsResumed) {
+TEST_F(StepTest, ARunIsNotResumedIntoTheFolderOfAnotherThatHasNotEnded) {
   auto spec = spec_of(1, 1);
-  spec.checkpoint_folder = "/data/gpt";
   spec.not_before = world.now + std::chrono::hours(1);
   const RunId first = world.submit(spec);
   world.must(StopRun{first, ""});
   const RunId second = world.submit(spec);
-  const auto resumed = world.happen(ResumeRun{first});
+  const auto resumed = world.happen(ResumeRun{first, {second}});
   ASSERT_FALSE(resumed);
-  EXPECT_NE(resumed.error().message.find(text(second) + " writes to /data/gpt"), std::string::npos);
+  EXPECT_NE(resumed.error().message.find(text(second) + " writes to its folder"),
+            std::string::npos);
 }
 
 }  // namespace

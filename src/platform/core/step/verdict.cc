@@ -242,6 +242,23 @@ Verdict blame(const Suspects& ranks, const Suspect& first) {
                                                    : lost_connection_of(link, ranks);
 }
 
+// By another writer of its checkpoint folder.
+std::optional<Verdict> kept_out_of(const Attempt& attempt, const Suspects& ranks) {
+  const auto by = [&](Fault fault) {
+    return first_that(ranks, [fault](const Rank& rank) { return gave_up_by(rank, fault); });
+  };
+  if (const auto fenced = by(Fault::superseded))
+    return Verdict{.cause = Cause::superseded,
+                   .reason = place_of(*fenced) + " had to end" + words_of(*fenced->rank),
+                   .by_itself = true};
+  if (const auto refused = by(Fault::refused))
+    return Verdict{
+        .cause = Cause::refused,
+        .reason = format("{} was refused: {}", text(attempt.id.run), refused->rank->fault_text),
+        .by_itself = true};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Verdict> verdict_on(const Attempt& attempt, const std::vector<const Node*>& nodes,
@@ -255,12 +272,7 @@ std::optional<Verdict> verdict_on(const Attempt& attempt, const std::vector<cons
       ranks, [](const Suspect& suspect) { return suspect.rank->stalled_since.has_value(); });
   const auto bad_end = first_bad_end(attempt, ranks, first_end_by_agent(nodes));
   const auto hanging = hanging_rank(attempt, ranks);
-  const auto fenced =
-      first_that(ranks, [](const Rank& rank) { return gave_up_by(rank, Fault::superseded); });
-  if (fenced)
-    return Verdict{.cause = Cause::superseded,
-                   .reason = place_of(*fenced) + " had to end" + words_of(*fenced->rank),
-                   .by_itself = true};
+  if (auto kept_out = kept_out_of(attempt, ranks)) return kept_out;
   if (bad_end && hanging && stands_still(*hanging->rank) && gave_up_by_itself(*bad_end->rank))
     return hang_of(*hanging, stalled, hang_after);
   if (bad_end && has_given_up(*bad_end->rank)) return blame(ranks, *bad_end);

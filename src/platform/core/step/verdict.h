@@ -2,7 +2,8 @@
 // Reports come in any order, and peers that fail because of a rank are often told of first, so it
 // is asked again at each report until the attempt has ended; the newest answer counts.
 //
-//   1. A rank that ended because a newer attempt or another run had taken over: superseded.
+//   1. A rank that ended because a newer attempt or another run had taken over: superseded. Or
+//      because another run writes to its checkpoint folder: refused.
 //   2. The bad end that happened first, by the agents' clocks: user_exit, or rank_lost.
 //   3. But a rank whose process is stopped, or blocked in the kernel, makes its peers give up. If
 //      they did so by themselves (an exit code, or SIGABRT, as libraries end a process whose call
@@ -42,7 +43,7 @@ struct Kill {
 };
 
 struct Verdict {
-  Cause cause = Cause::none;  // user_exit, rank_lost, hung or superseded
+  Cause cause = Cause::none;  // user_exit, rank_lost, hung, superseded or refused
   std::string reason;
   // By what no loss of others brings about: a signal, or a process that somebody has stopped.
   bool by_itself = false;

@@ -295,6 +295,13 @@ TEST_F(VerdictTest, ARankThatWasSupersededIsNeitherLostNorTheUsersFault) {
   EXPECT_EQ(verdict().reason, "rank 1 on host a had to end: demo/1.2 writes to /ck now");
 }
 
+TEST_F(VerdictTest, ARunThatWasRefusedByTheWriterOfItsFolderIsToldWhose) {
+  end(0, RankState::exited, 1, seconds(-3));
+  give_up(1, Fault::refused, -1, seconds(-2), "live/2 (attempt 1, on a) writes to /ck");
+  EXPECT_EQ(verdict().cause, Cause::refused);
+  EXPECT_THAT(verdict().reason, HasSubstr("was refused: live/2 (attempt 1, on a) writes to /ck"));
+}
+
 TEST_F(VerdictTest, AFaultDoesNotExplainASignal) {
   give_up(0, Fault::connection_lost, 2, seconds(-3));
   rank(0).state = RankState::killed;

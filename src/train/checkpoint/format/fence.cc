@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
@@ -101,19 +100,24 @@ Error superseded(const fs::path& folder, const WriterClaim& by, const FenceOptio
   Error error{Code::denied, format("{} may not write to {}: {} took over at {}",
                                    name_of(options.writer, options.process), folder.string(),
                                    successor(by, options.writer), text(by.claimed))};
-  if (options.superseded) options.superseded(error.message);
+  if (options.kept_out) options.kept_out(Fault::superseded, error.message);
   return error;
 }
 
-Error refused(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
-  const auto writes = format("{} writes to {}", text(claim), folder.string());
+std::string remedy(const WriterClaim& claim, const FenceOptions& options) {
   if (claim.run.empty() || options.writer.same_run(claim.writer()))
-    return {Code::already_exists,
-            format("{}; save into a folder of your own, or end process {} on {} first", writes,
-                   claim.pid, claim.host)};
-  return {Code::already_exists,
-          format("{}; give this run a folder of its own with --checkpoint-folder, or stop {}",
-                 writes, claim.run)};
+    return format("save into a folder of your own, or end process {} on {} first", claim.pid,
+                  claim.host);
+  return format("give this run a folder of its own with --checkpoint-folder, or stop {}",
+                claim.run);
+}
+
+Error refused(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
+  Error error{Code::already_exists,
+              format("{} writes to {}; {}", text(claim), folder.string(), remedy(claim, options))};
+  if (options.kept_out && !options.writer.same_run(claim.writer()))
+    options.kept_out(Fault::refused, error.message);
+  return error;
 }
 
 bool is_same(const std::optional<WriterClaim>& a, const std::optional<WriterClaim>& b) {
@@ -184,7 +188,7 @@ class Fence::Held {
                    format("{} is gone: was the folder replaced?", claim_path(folder_).string())};
     if (current->opening == claim_.opening) return {};
     auto options = options_;
-    if (std::exchange(told_, true)) options.superseded = nullptr;
+    if (std::exchange(told_, true)) options.kept_out = nullptr;
     return superseded(folder_, *current, options);
   }
 

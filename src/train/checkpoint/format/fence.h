@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "report/fault/fault.h"
 #include "train/checkpoint/format/writer.h"
 
 namespace lockstep {
@@ -32,11 +33,14 @@ inline constexpr Duration kBeat = std::chrono::seconds(2);
 // late, on a host or a file system that is busy, before a living writer is taken for dead.
 inline constexpr Duration kSilenceMax = std::chrono::seconds(10);
 
+// Called when this writer may not write and its training therefore ends. superseded: a later
+// attempt writes, told once. refused: another run does.
+using KeptOut = std::function<void(Fault, const std::string& why)>;
+
 struct FenceOptions {
   Writer writer = {};
   WriterProcess process = WriterProcess::of_this_process();
-  // Told once, when this writer may not write because a later one does.
-  std::function<void(const std::string& why)> superseded = nullptr;
+  KeptOut kept_out = nullptr;
   // For tests.
   Duration beat = kBeat;
   std::function<void(Duration)> pause = nullptr;  // by default, sleeps

@@ -95,7 +95,10 @@ TEST(Fence, ALaterAttemptOfTheRunTakesOverFromALivingOne) {
   const Folder folder;
   std::string told;
   auto first = as_run("demo/3", 1);
-  first.superseded = [&](const std::string& why) { told += why; };
+  first.kept_out = [&](Fault fault, const std::string& why) {
+    EXPECT_EQ(fault, Fault::superseded);
+    told += why;
+  };
   const auto fence = Fence::claim(folder, first).value();
   ASSERT_TRUE(fence.check());
   const auto second = Fence::claim(folder, as_run("demo/3", 2)).value();
@@ -117,7 +120,7 @@ TEST(Fence, AnEarlierAttemptThatComesLateIsSuperseded) {
   }
   std::string told;
   auto late = as_run("demo/3", 1);
-  late.superseded = [&](const std::string& why) { told = why; };
+  late.kept_out = [&](Fault, const std::string& why) { told = why; };
   const auto claimed = Fence::claim(folder, late);
   ASSERT_FALSE(claimed);
   EXPECT_TRUE(says(claimed.error(), Code::denied, "attempt 2 took over at"));
@@ -137,8 +140,15 @@ TEST(Fence, AfterARecoveryTheSameAttemptTakesOver) {
 TEST(Fence, AnotherRunIsRefusedByNameWhileTheWriterLives) {
   const Folder folder;
   OtherProcess living(folder, as_run("default/11"));
-  const auto refused = Fence::claim(folder, as_run("default/12"));
+  auto second = as_run("default/12");
+  std::string told;
+  second.kept_out = [&](Fault fault, const std::string& why) {
+    EXPECT_EQ(fault, Fault::refused);
+    told = why;
+  };
+  const auto refused = Fence::claim(folder, second);
   ASSERT_FALSE(refused);
+  EXPECT_EQ(told, refused.error().message);
   EXPECT_TRUE(says(refused.error(), Code::already_exists, "default/11 (attempt 1, on "));
   EXPECT_TRUE(says(refused.error(), Code::already_exists,
                    "give this run a folder of its own with --checkpoint-folder, or stop "

@@ -1,0 +1,55 @@
+#include "comm/rendezvous/relay.h"
+
+#include <cerrno>
+#include <cstddef>
+
+#include <sys/socket.h>
+
+namespace lockstep {
+namespace {
+
+// Of one direction; then other connections have their turn.
+constexpr int kChunksAtOnce = 4;
+
+bool send_some(const Socket& to, std::string& held) {
+  while (!held.empty()) {
+    const auto sent = ::send(to.fd(), held.data(), held.size(), MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    held.erase(0, static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+// Reads only when all is sent, so a receiver that is slow slows its sender.
+bool carry_one_way(Socket& from, const Socket& to, std::string& held) {
+  for (int i = 0; i < kChunksAtOnce; ++i) {
+    if (!send_some(to, held)) return false;
+    if (!held.empty()) return true;
+    std::byte chunk[64 * 1024];
+    const auto got = from.try_recv(chunk);
+    if (!got || (*got && **got == 0)) return false;
+    if (!*got) return true;
+    held.assign(reinterpret_cast<const char*>(chunk), **got);
+  }
+  return send_some(to, held);
+}
+
+// A side is read once all of it is sent on, and written to while something is left for it.
+short wanted(const std::string& to_other, const std::string& to_it) {
+  return static_cast<short>((to_other.empty() ? POLLIN : 0) | (to_it.empty() ? 0 : POLLOUT));
+}
+
+}  // namespace
+
+void Relay::watch(std::vector<pollfd>& fds) const {
+  fds.push_back({near.fd(), wanted(to_far, to_near), 0});
+  fds.push_back({far.fd(), wanted(to_near, to_far), 0});
+}
+
+bool Relay::send_near() { return send_some(near, to_near); }
+
+bool Relay::carry() {
+  return carry_one_way(near, far, to_far) && carry_one_way(far, near, to_near);
+}
+
+}  // namespace lockstep
