@@ -107,6 +107,7 @@ class Controller {
 
   Result<void> identify_store();
   void keep_history();
+  void keep_numbers(const std::vector<Change>& changes);
   ClockRow read_clock() const;
   Result<void> follow_clock();
   bool time_to_ask() const;

@@ -236,9 +236,15 @@ constexpr std::string_view kClock[] = {
     "zero integer not null) strict",
 };
 
-constexpr std::array<std::span<const std::string_view>, 13> kSteps = {
+// Nodes of other stores that an operator has end, by their whole names, and since when.
+constexpr std::string_view kOrphans[] = {
+    "create table orphans (node text primary key not null, stopping integer not null) strict, "
+    "without rowid",
+};
+
+constexpr std::array<std::span<const std::string_view>, 14> kSteps = {
     kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests,    kControl, kDepartures,
-    kShares,          kEvents,  kWeights,       kFaults, kGenerations, kClock};
+    kShares,          kEvents,  kWeights,       kFaults, kGenerations, kClock,   kOrphans};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(
