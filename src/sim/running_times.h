@@ -25,18 +25,21 @@ class RunningTimes {
  public:
   explicit RunningTimes(const Scene& scene) : scene_(scene) {}
 
-  void rank_began(const AttemptId& attempt);
-  void rank_ended(const AttemptId& attempt);
+  void rank_began(const AttemptName& attempt);
+  void rank_ended(const AttemptName& attempt);
   // These words reached the daemon.
   void said(const NodeReport& report);
   // It took in those that arrived then, and they are durable.
   void taken(const NodeReport& report, Duration arrived);
 
+  // What was taken in is forgotten, since the store is another one or an older copy.
+  void forget_words();
+
   // The clock is set: how long it ran at least may not be known.
-  void blur(const AttemptId& attempt);
+  void blur(const AttemptName& attempt);
   // A rank had ended when the clock was set, and the daemon hears only later of the moment that its
   // agent wrote down.
-  bool is_misdated(const AttemptId& attempt) const;
+  bool is_misdated(const AttemptName& attempt) const;
 
   struct Bounds {
     Duration least{};
@@ -70,7 +73,7 @@ class RunningTimes {
   Duration least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) const;
 
   const Scene& scene_;
-  std::map<AttemptId, Observed> observed_;
+  std::map<AttemptName, Observed> observed_;
 };
 
 }  // namespace lockstep::sim
