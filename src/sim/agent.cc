@@ -122,7 +122,7 @@ void Agent::hear_as_orphan(const Command& command) {
 void Agent::obey(const Command& command) {
   if (starting_) return;
   const bool leave = command.kind == CommandKind::leave;
-  if (leave && !signalled_ && !running_ranks().empty()) world_.truth.ends_unasked(node_);
+  if (leave && !signalled_ && !running_ranks().empty()) world_.truth.ends_unasked(name());
   if (leave && phase_ < Phase::clearing) make_end();
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) begin_start();
@@ -137,7 +137,7 @@ bool Agent::may_leave() const {
 
 void Agent::leave() {
   world_.scene.tell("agent " + launch_.node, "leaves");
-  world_.truth.leaves(node_);
+  world_.truth.leaves(name());
   phase_ = Phase::gone;
   left_();
 }
@@ -155,8 +155,8 @@ NodeReport Agent::report() const {
   report.message = message_;
   report.ranks = ranks_;
   report.clock = clock_;
-  if (node_.index == 0) report.saved = world_.training.saved(node_.attempt);
-  if (node_.index == 0) report.saved_step = world_.training.saved_step(node_.attempt);
+  if (node_.index == 0) report.saved = world_.training.saved(name().attempt());
+  if (node_.index == 0) report.saved_step = world_.training.saved_step(name().attempt());
   return report;
 }
 
@@ -165,7 +165,7 @@ NodeReport Agent::report() const {
 // How far they are, and whether they hang. What to do about that is the daemon's to decide, unless
 // that does not answer.
 void Agent::watch() {
-  const Progress progress = world_.training.progress(node_.attempt);
+  const Progress progress = world_.training.progress(name().attempt());
   const bool stalled = progress.step >= 0 && launch_.hang_after > Duration(0) &&
                        progress.since_step >= launch_.hang_after;
   if (phase_ == Phase::running && progress.step >= 0) count_running_time();
@@ -224,10 +224,10 @@ void Agent::start_ranks() {
     Rank& rank = ranks_.emplace_back();
     rank.rank = launch_.first_rank + local;
     rank.local_rank = local;
-    world_.truth.rank_began(node_.attempt, rank.rank);
+    world_.truth.rank_began(name().attempt(), rank.rank);
   }
   for (const Rank& rank : ranks_)
-    world_.training.join(node_.attempt, rank.rank, launch_.world_size, program_,
+    world_.training.join(name().attempt(), rank.rank, launch_.world_size, program_,
                          [this, local = rank.local_rank](RankEnd how) { end_rank(local, how); });
   await_other_nodes();
   if (launch_.nodes == 1) count_running_time();
@@ -300,16 +300,16 @@ void Agent::kill_rank(int local_rank, int signal) {
 }
 
 void Agent::cut_off_rank(int local_rank, int from) {
-  world_.training.cut(node_.attempt, launch_.first_rank + local_rank, from);
+  world_.training.cut(name().attempt(), launch_.first_rank + local_rank, from);
 }
 
 void Agent::stop_rank(int local_rank) {
   const Rank& rank = ranks_.at(static_cast<std::size_t>(local_rank));
   if (rank.state != RankState::running || !standing_.emplace(local_rank, std::nullopt).second)
     return;
-  const bool has_stepped = world_.training.progress(node_.attempt).step >= 0;
+  const bool has_stepped = world_.training.progress(name().attempt()).step >= 0;
   world_.truth.rank_stopped(launch_, rank.rank, has_stepped);
-  world_.training.hold(node_.attempt, rank.rank);
+  world_.training.hold(name().attempt(), rank.rank);
 }
 
 void Agent::continue_rank(int local_rank) {
@@ -319,7 +319,7 @@ void Agent::continue_rank(int local_rank) {
   standing_.erase(standing);
   const int rank = ranks_.at(static_cast<std::size_t>(local_rank)).rank;
   world_.truth.rank_continued(launch_, rank);
-  world_.training.let_go(node_.attempt, rank);
+  world_.training.let_go(name().attempt(), rank);
   if (end) end_rank(local_rank, *end);
 }
 
@@ -342,11 +342,11 @@ void Agent::end_rank(int local_rank, RankEnd how) {
   const bool well = how.state == RankState::exited && how.code == 0;
   world_.scene.tell("agent " + launch_.node, "rank {} {} {}{}", rank.rank, text(how.state),
                     how.code, signalled_ ? " after a signal of ours" : "");
-  world_.truth.rank_ended(node_.attempt, rank.rank, how.state, how.code);
+  world_.truth.rank_ended(name().attempt(), rank.rank, how.state, how.code);
   if (!stood_still_)
     world_.truth.ran_unattended(launch_,
                                 world_.scene.timeline.now() - std::max(started_, answered_));
-  world_.training.leave(node_.attempt, rank.rank, well);
+  world_.training.leave(name().attempt(), rank.rank, well);
   if (!well && !signalled_) look();
   if (!well && !signalled_ && !std::exchange(ended_badly_, true))
     later(kStopAlone, [](Agent& agent) {
@@ -378,8 +378,8 @@ void Agent::die() {
   for (Rank& rank : ranks_) {
     if (rank.state != RankState::running) continue;
     rank.state = RankState::killed;
-    world_.truth.rank_ended(node_.attempt, rank.rank, RankState::killed, SIGKILL);
-    world_.training.leave(node_.attempt, rank.rank, false);
+    world_.truth.rank_ended(name().attempt(), rank.rank, RankState::killed, SIGKILL);
+    world_.training.leave(name().attempt(), rank.rank, false);
   }
 }
 

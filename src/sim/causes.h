@@ -28,29 +28,35 @@ class Causes {
  public:
   Causes(Scene& scene, const State& durable) : scene_(scene), durable_(durable) {}
 
-  void befalls(const AttemptId& attempt, Blow blow);
+  // Its first node is; one that is adopted was made long before its row.
+  void launching(const AttemptName& attempt) {
+    launched_.try_emplace(attempt, scene_.timeline.now());
+  }
+  void befalls(const AttemptName& attempt, Blow blow);
   // It has passed, and did no harm.
-  void spare(const AttemptId& attempt) { blows_.erase(attempt); }
+  void spare(const AttemptName& attempt) { blows_.erase(attempt); }
   // The daemon has found it already: whatever becomes of it now, the attempt ends of it. words:
   // that its reason has if it is no guess.
-  bool is_found(const AttemptId& attempt, std::string_view words = {}) const;
+  bool is_found(const AttemptName& attempt, std::string_view words = {}) const;
   // Anything may come of it.
-  void blur(const AttemptId& attempt) { blurred_.insert(attempt); }
-  void rank_ended(const AttemptId& attempt);
+  void blur(const AttemptName& attempt) { blurred_.insert(attempt); }
+  void rank_ended(const AttemptName& attempt);
 
   // It is about to be stored that this attempt has ended.
   void check(const Attempt& ended) const;
 
  private:
+  const Attempt* known(const AttemptName& id) const;
   bool excuses(const Attempt& attempt, const Blow* blow) const;
   bool time_is_up(const Attempt& attempt) const;
   static bool is(const Attempt& attempt, const Blow& blow);
 
   Scene& scene_;
   const State& durable_;
-  std::map<AttemptId, Blow> blows_;
-  std::set<AttemptId> blurred_;
-  std::map<AttemptId, Duration> first_end_;  // of a rank, on the timeline
+  std::map<AttemptName, Blow> blows_;
+  std::set<AttemptName> blurred_;
+  std::map<AttemptName, Duration> launched_;   // on the timeline
+  std::map<AttemptName, Duration> first_end_;  // of a rank, on the timeline
 };
 
 }  // namespace lockstep::sim

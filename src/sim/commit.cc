@@ -1,5 +1,6 @@
 #include "sim/commit.h"
 
+#include <algorithm>
 #include <functional>
 #include <variant>
 
@@ -16,7 +17,7 @@ struct Sorter {
   void operator()(const ClockRow& clock) const { commit.clock = &clock; }
   void operator()(const LimitRow& limit) const { commit.limits.emplace(limit.id, &limit); }
   void operator()(const StoreRow&) const {}
-  void operator()(const Orphan&) const {}
+  void operator()(const Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 
 const Run* first_predecessor(const Rows& rows, const Run& run,
@@ -33,6 +34,14 @@ Commit commit_of(std::span<const Change> changes) {
   Commit commit;
   for (const Change& change : changes) std::visit(Sorter{commit}, change);
   return commit;
+}
+
+bool adopts(const State& durable, const Commit& commit, const RunId& run) {
+  return std::ranges::any_of(commit.attempts, [&](const auto& entry) {
+    const Attempt& attempt = *entry.second;
+    return attempt.id.run == run && !durable.attempts.contains(attempt.id) &&
+           attempt.generation != durable.store.generation;
+  });
 }
 
 std::set<RunId> Rows::open() const {
@@ -69,6 +78,16 @@ std::map<LimitId, int> Rows::limits() const {
   for (const auto& [id, limit] : below_.limits) note(limit);
   for (const auto& [id, limit] : commit_.limits) note(*limit);
   return limits;
+}
+
+std::map<NodeName, Orphan> Rows::orphans() const {
+  auto orphans = below_.orphans;
+  for (const auto& [name, orphan] : commit_.orphans)
+    if (orphan->gone)
+      orphans.erase(name);
+    else
+      orphans.insert_or_assign(name, *orphan);
+  return orphans;
 }
 
 const Run* failed_predecessor(const Rows& rows, const Run& run) {

@@ -17,10 +17,14 @@ struct Commit {
   std::map<std::string, const HostRow*> hosts{};
   const ClockRow* clock = nullptr;
   std::map<LimitId, const LimitRow*> limits{};
+  std::map<NodeName, const Orphan*> orphans{};
 };
 
 // The rows live where they are.
 Commit commit_of(std::span<const Change> changes);
+
+// An attempt of the run that another store made becomes one of this store.
+bool adopts(const State& durable, const Commit& commit, const RunId& run);
 
 // Rows of a state, with those of a commit on top; null where there is none.
 class Rows {
@@ -37,6 +41,7 @@ class Rows {
   // That are not open to everybody.
   std::map<std::string, HostState> hosts() const;
   std::map<LimitId, int> limits() const;
+  std::map<NodeName, Orphan> orphans() const;
 
  private:
   template <class Below, class Above, class Id>

@@ -27,6 +27,7 @@ class Deadlines {
 
  private:
   void check_attempt(const Attempt& attempt, const Run& run);
+  void check_orphans() const;
   void check_start(const Attempt& attempt);
   void check_silence(const Node& node);
   void check_kill(const Attempt& attempt, const Node& node);

@@ -12,7 +12,9 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr int kPercentOfKinds = 40;            // of the kinds of faults come in one seed
+constexpr int kPercentOfKinds = 40;   // of the kinds of faults come in one seed
+constexpr int kPercentOfStores = 33;  // of the seeds have a store that is replaced
+constexpr int kCopiesMost = 6;
 constexpr Duration kLook = milliseconds(100);  // between two, for the moment to strike
 constexpr int kLooksMost = 600;
 constexpr Duration kWholeMost = seconds(3);  // from the first ranks of a gang to when all run
@@ -47,9 +49,22 @@ std::span<const Faults::Kind> Faults::kinds() {
   return kKinds;
 }
 
+std::span<const Faults::Kind> Faults::store_kinds() {
+  static constexpr std::array<Kind, 2> kKinds = {{
+      {"the store is moved away", minutes(10), &Faults::store_is_moved},
+      {"the store is copied, or put back from a copy", minutes(3), &Faults::store_is_put_back},
+  }};
+  return kKinds;
+}
+
 void Faults::begin() {
   for (const Kind& kind : kinds()) {
     if (!dice_.percent(kPercentOfKinds)) continue;
+    world_.scene.tell("faults", "in this seed {}, every {} or so", kind.name, text(kind.mean));
+    plan(kind);
+  }
+  if (!store_dice_.percent(kPercentOfStores)) return;
+  for (const Kind& kind : store_kinds()) {
     world_.scene.tell("faults", "in this seed {}, every {} or so", kind.name, text(kind.mean));
     plan(kind);
   }
@@ -102,11 +117,10 @@ Duration Faults::absence() {
 
 // With its ranks, unless it has told all of them.
 void Faults::lose_agent(const Agent& agent) {
-  const NodeId& node = agent.node();
-  if (world_.truth.has_told_all(node)) return;
-  if (agent.stops()) return world_.truth.touch(node.attempt);
-  const auto who = format("node {} on host {}", node.index, agent.host());
-  world_.truth.befalls(node.attempt, {{Cause::node_lost, Cause::launch_failed}, who});
+  if (world_.truth.has_told_all(agent.name())) return;
+  if (agent.stops()) return world_.truth.touch(agent.name().attempt());
+  const auto who = format("node {} on host {}", agent.node().index, agent.host());
+  world_.truth.befalls(agent.name().attempt(), {{Cause::node_lost, Cause::launch_failed}, who});
 }
 
 // --- The daemon's side. None of these may cost a run anything. ---
@@ -199,6 +213,30 @@ void Faults::kills_take_long() {
              [this] { world_.hosts.set_stuck(Duration(0)); });
 }
 
+// --- The store: what it does not know goes on. Nothing of it ends but when it is asked to. ---
+
+// The next daemon finds none.
+void Faults::store_is_moved() {
+  world_.daemon.die("as its store is moved away");
+  world_.scene.tell("fault",
+                    "the store is moved away, and the next daemon begins with an empty one");
+  world_.store.replace({});
+}
+
+// Of any store that was here. What was there last is kept as a copy, and may come back, too.
+void Faults::store_is_put_back() {
+  const auto& copies = world_.store.copies();
+  const bool copy = copies.empty() || store_dice_.percent(40);
+  if (copy && std::ssize(copies) < kCopiesMost) {
+    world_.scene.tell("fault", "the store is copied");
+    return world_.store.copy();
+  }
+  const State other = store_dice_.one_of(copies);
+  world_.daemon.die("as its store is replaced");
+  world_.scene.tell("fault", "a copy is put back in the place of the store");
+  world_.store.replace(other);
+}
+
 // --- The nodes' side. ---
 
 void Faults::launches_fail() {
@@ -267,7 +305,7 @@ void Faults::agent_stands_still() {
   undo_after(duration, who + " may go on (SIGCONT)", [this, weak = std::weak_ptr(agent)] {
     const auto there = weak.lock();
     if (!there) return;
-    world_.truth.touch(there->node().attempt);
+    world_.truth.touch(there->name().attempt());
     there->go_on();
   });
 }
@@ -277,8 +315,8 @@ void Faults::rank_dies() {
   if (!victim) return;
   Agent& agent = *victim->agent;
   const int rank = agent.launch().first_rank + victim->local_rank;
-  const AttemptId attempt = agent.node().attempt;
-  world_.scene.tell("fault", "rank {} of {} is killed", rank, text(attempt));
+  const AttemptName attempt = agent.name().attempt();
+  world_.scene.tell("fault", "rank {} of {} is killed", rank, text(attempt.id));
   if (agent.stops())
     world_.truth.touch(attempt);
   else
@@ -293,9 +331,9 @@ void Faults::connection_is_cut() {
   Agent& agent = *victim->agent;
   const int rank = agent.launch().first_rank + victim->local_rank;
   const int other = (rank + agent.launch().world_size / 2) % agent.launch().world_size;
-  const AttemptId attempt = agent.node().attempt;
+  const AttemptName attempt = agent.name().attempt();
   world_.scene.tell("fault", "the connection between ranks {} and {} of {} is cut", rank, other,
-                    text(attempt));
+                    text(attempt.id));
   if (agent.stops()) world_.truth.touch(attempt);
   agent.cut_off_rank(victim->local_rank, other);
 }

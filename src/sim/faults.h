@@ -28,7 +28,8 @@ class Faults {
     Truth& truth;
   };
 
-  Faults(const World& world, std::uint64_t seed) : world_(world), dice_(seed, "faults") {}
+  Faults(const World& world, std::uint64_t seed)
+      : world_(world), dice_(seed, "faults"), store_dice_(seed, "stores") {}
 
   // They come until they cease.
   void begin();
@@ -44,6 +45,7 @@ class Faults {
     void (Faults::*strike)();
   };
   static std::span<const Kind> kinds();
+  static std::span<const Kind> store_kinds();
   void plan(const Kind& kind);
 
   void daemon_dies();
@@ -68,6 +70,8 @@ class Faults {
   void host_is_cut_off();
   void network_is_bad();
   void clock_jumps();
+  void store_is_moved();
+  void store_is_put_back();
 
   // `over`: what is told then.
   template <class Undo>
@@ -85,6 +89,8 @@ class Faults {
 
   const World world_;
   Dice dice_;
+  Dice store_dice_;  // for what befalls the store, so that seeds in which nothing does stay as they
+                     // are
   bool ceased_ = false;
   std::optional<Duration> absence_;  // of the daemon, which is about to die
 };

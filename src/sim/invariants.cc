@@ -19,6 +19,7 @@ std::vector<Holding> holdings(const State& state, const SchedulingPolicy& policy
   for (const RunId& id : state.open)
     if (const Attempt* attempt = live_attempt(state, id))
       held.push_back(holding_of(state.runs.at(id), *attempt, nodes_of(state, attempt->id), policy));
+  for (auto& [name, holding] : holdings_of(state.orphans)) held.push_back(std::move(holding));
   return held;
 }
 
@@ -30,7 +31,10 @@ void Invariants::check(const State& state, const State& durable) {
       state.requests != durable.requests || state.hosts != durable.hosts ||
       state.limits != durable.limits)
     scene_.violate("the store does not hold what the controller believes");
-  if (state.requests.size() != state.runs.size())
+  const auto adopted = std::ranges::count_if(state.runs, [&](const auto& entry) {
+    return entry.second.request_id.empty() && truth_.was_adopted(entry.first);
+  });
+  if (std::cmp_not_equal(std::ssize(state.requests) + adopted, state.runs.size()))
     scene_.violate("a run was made twice, though its user repeated himself under one id");
   std::map<Device, NodeId> held;
   std::map<RunId, int> live;
@@ -101,7 +105,7 @@ void Invariants::check_queue(const State& state) {
   std::vector<Want> wants;
   for (const RunId& id : state.open) {
     const Run& run = state.runs.at(id);
-    if (!waits_for_devices(run)) continue;
+    if (!waits_for_devices(run) || !orphans_of(state, id).empty()) continue;
     wants.push_back(want_of(run));
   }
   const Plan plan = pass(state.map, policy_, wants, holdings(state, policy_), now,

@@ -9,15 +9,19 @@
 #include "platform/core/model/state.h"
 #include "platform/core/sched/policy.h"
 #include "sim/scene.h"
+#include "sim/truth.h"
 
 namespace lockstep::sim {
 
 class Invariants {
  public:
-  Invariants(Scene& scene, const SchedulingPolicy& policy) : scene_(scene), policy_(policy) {}
+  Invariants(Scene& scene, const Truth& truth, const SchedulingPolicy& policy)
+      : scene_(scene), truth_(truth), policy_(policy) {}
 
   // `state` is the controller's, `durable` what a restart would find.
   void check(const State& state, const State& durable);
+  // What another store knew this one may not know, or know otherwise.
+  void store_replaced() { seen_.clear(); }
   // After a tick that could be stored: nobody waits who could start, or has to leave who was not
   // asked to.
   void check_queue(const State& state);
@@ -32,6 +36,7 @@ class Invariants {
                   std::map<Device, NodeId>& held);
 
   Scene& scene_;
+  const Truth& truth_;
   const SchedulingPolicy policy_;
   struct Seen {
     std::int64_t epoch = 0;

@@ -133,10 +133,12 @@ void Ledger::check_moments(const Attempt& before, const Attempt& after) {
     scene_.violate(text(after.id) + " is said to have begun at another time than it did");
 }
 
+// One that is adopted goes on: it has begun long ago.
 void Ledger::check_new_attempt(const Commit& commit, const Attempt& attempt) {
   const auto run = commit.runs.find(attempt.id.run);
   if (run == commit.runs.end() || run->second->epoch != attempt.id.epoch)
     return scene_.violate(text(attempt.id) + " begins without its run");
+  if (adopts(durable_, commit, attempt.id.run)) return;
   if (run->second->stop_requested)
     scene_.violate(text(attempt.id) + " begins though its run is to stop");
   check_pause(commit, *run->second, attempt);
@@ -163,6 +165,8 @@ void Ledger::check_wishes(const Commit& commit, const Run& run, const Attempt& a
   // A moment that has come stays so when the clock is set back.
   if (run.spec.not_before && attempt.created < *run.spec.not_before && !scene_.clock.was_set_back())
     scene_.violate(format("{} begins before {}", text(attempt.id), text(*run.spec.not_before)));
+  // One of another store began there, where what it follows had succeeded.
+  if (run.generation != durable_.store.generation) return;
   if (const Run* before = unfinished_predecessor(Rows(durable_, commit), run))
     scene_.violate(format("{} begins, and {}, after which it was to start, is {}", text(attempt.id),
                           text(before->id), text(before->state)));
@@ -189,6 +193,7 @@ void Ledger::check_known_run(const Commit& commit, const Run& before, const Run&
   if (after.version != before.version + 1)
     scene_.violate(
         format("{} goes from version {} to {}", text(after.id), before.version, after.version));
+  if (adopts(durable_, commit, after.id)) return;
   if (is_final(before.state)) return check_resumed(after);
   if (after.queued != before.queued || after.share != before.share)
     scene_.violate(text(after.id) + " loses its turn");

@@ -25,7 +25,7 @@ Cut Network::cut_of(const std::string& host) const {
 Duration Network::delay(const NodeReport& report) {
   if (!dice_.percent(weather_.late)) return dice_.from_to(kFast, kSlow);
   const Duration delay = straggle(dice_.from_to(kSlow, kLate));
-  truth_.touch(report.node.attempt);
+  truth_.touch({report.generation, report.node.attempt});
   scene_.tell("network", "a word between {} and the daemon takes {}", text(report.node),
               text(delay));
   return delay;
@@ -42,7 +42,7 @@ bool Network::is_well() const {
 }
 
 void Network::lose(const NodeReport& report, std::string_view what) {
-  truth_.touch(report.node.attempt);
+  truth_.touch({report.generation, report.node.attempt});
   scene_.tell("network", "{} {} is lost", what, text(report.node));
 }
 
@@ -69,6 +69,7 @@ void Network::hand_over(CallId call, const std::string& host, const NodeReport& 
   const Duration arrived = scene_.timeline.now();
   auto answer = daemon_.report(report);  // which may take its time
   if (answer) truth_.taken(report, arrived);
+  if (answer) truth_.answered(report, *answer);
   const Cut cut = cut_of(host);
   if (cut == Cut::answers || dice_.percent(weather_.lost)) return lose(report, "the answer to");
   if (mute_) return scene_.tell("network", "the answer to {} is lost", text(report.node));

@@ -17,6 +17,7 @@ using std::chrono::seconds;
 
 constexpr int kPercentOfDoings = 40;  // of what they can do they do in one seed
 constexpr Duration kAskOnceMore = seconds(7);
+constexpr Duration kOrphansMost = minutes(3);  // between two looks at orphans
 constexpr int kPriorityMoved = 3;
 constexpr int kHeaviest = 5;
 
@@ -43,6 +44,9 @@ struct Obeyed {
   }
   bool operator()(const SetWeight& event) const {
     return rows.limits.at({LimitScope::project, event.project}).weight == event.weight;
+  }
+  bool operator()(const AdoptOrphan& event) const {
+    return live_attempt(rows, event.run) != nullptr;
   }
   template <class Other>
   bool operator()(const Other&) const {
@@ -74,6 +78,7 @@ void Operators::begin() {
     scene_.tell("operators", "in this seed {}, every {} or so", kind.name, text(kind.mean));
     plan(kind);
   }
+  see_to_orphans_later();
 }
 
 void Operators::plan(const Kind& kind) {
@@ -148,6 +153,38 @@ void Operators::weigh_a_project() {
   const std::string project(dice_.one_of(kProjects));
   const int weight = dice_.from_to(1, kHeaviest);
   ask(SetWeight{project, weight}, format("weighs project {} {} times", project, weight));
+}
+
+// In every seed, and to the end: where no store is replaced there are none.
+void Operators::see_to_orphans_later() {
+  const Duration most = ceased_ ? kAskOnceMore : kOrphansMost;
+  scene_.timeline.after(orphan_dice_.from_to(Duration(0), most), [this] {
+    see_to_an_orphan();
+    see_to_orphans_later();
+  });
+}
+
+void Operators::see_to_an_orphan() {
+  if (durable_.orphans.empty()) return;
+  const RunId run = orphan_dice_.one_of(durable_.orphans).first.id.attempt.run;
+  if (orphan_dice_.percent(40))
+    stop_orphans(run);
+  else
+    adopt_orphans(run);
+}
+
+void Operators::stop_orphans(const RunId& run) {
+  truth_.asks_to_stop_orphans(run);
+  const auto done = daemon_.change(StopOrphan{run, "ann"});
+  scene_.tell("operator", "stops orphan {}{}{}", text(run), done ? "" : ": ",
+              done ? "" : done.error().message);
+  if (done) truth_.promised_to_stop_orphans(run);
+}
+
+void Operators::adopt_orphans(const RunId& run) {
+  truth_.asks_to_adopt(run);
+  ask(AdoptOrphan{run, "bob"}, "adopts orphan " + text(run));
+  truth_.has_asked_to_adopt(run);
 }
 
 void Operators::cease() {

@@ -17,8 +17,15 @@ namespace lockstep::sim {
 
 class Operators {
  public:
-  Operators(Scene& scene, Daemon& daemon, const State& durable, const Map& map, std::uint64_t seed)
-      : scene_(scene), daemon_(daemon), durable_(durable), map_(map), dice_(seed, "operators") {}
+  Operators(Scene& scene, Daemon& daemon, Truth& truth, const State& durable, const Map& map,
+            std::uint64_t seed)
+      : scene_(scene),
+        daemon_(daemon),
+        truth_(truth),
+        durable_(durable),
+        map_(map),
+        dice_(seed, "operators"),
+        orphan_dice_(seed, "orphans") {}
 
   void begin();
   // They want nothing more, and take back what they did, as soon as the daemon obeys.
@@ -40,6 +47,11 @@ class Operators {
   void limit_a_user();
   void weigh_a_project();
 
+  void see_to_orphans_later();
+  void see_to_an_orphan();
+  void stop_orphans(const RunId& run);
+  void adopt_orphans(const RunId& run);
+
   bool ask(const Event& event, const std::string& what);
   void limit(const LimitId& id);
   // Takes something back, again and again until the daemon obeys.
@@ -48,9 +60,11 @@ class Operators {
 
   Scene& scene_;
   Daemon& daemon_;
+  Truth& truth_;
   const State& durable_;
   const Map& map_;
   Dice dice_;
+  Dice orphan_dice_;
   bool ceased_ = false;
 };
 

@@ -10,6 +10,10 @@ namespace {
 // That a node was heard is written down no more often than this.
 constexpr Duration kHeardInterval = std::chrono::seconds(5);
 
+AttemptName attempt_of(const NodeReport& report) {
+  return {report.generation, report.node.attempt};
+}
+
 bool says_that_ranks_have_ended(const NodeReport& report) {
   return !report.ranks.empty() && std::ranges::none_of(report.ranks, [](const Rank& rank) {
     return rank.state == RankState::running;
@@ -27,13 +31,13 @@ Duration between(Duration from, Duration to) { return std::max(Duration(0), to -
 
 }  // namespace
 
-void RunningTimes::rank_began(const AttemptId& attempt) {
+void RunningTimes::rank_began(const AttemptName& attempt) {
   Observed& seen = observed_[attempt];
   seen.whole = scene_.timeline.now();
   if (++seen.began == 1) seen.first = seen.whole;
 }
 
-void RunningTimes::rank_ended(const AttemptId& attempt) {
+void RunningTimes::rank_ended(const AttemptName& attempt) {
   Observed& seen = observed_[attempt];
   seen.last_end = scene_.timeline.now();
   if (!seen.first_end) seen.first_end = seen.last_end;
@@ -41,23 +45,30 @@ void RunningTimes::rank_ended(const AttemptId& attempt) {
 
 void RunningTimes::said(const NodeReport& report) {
   if (!says_that_ranks_have_ended(report))
-    observed_[report.node.attempt].last_said = scene_.timeline.now();
+    observed_[attempt_of(report)].last_said = scene_.timeline.now();
 }
 
 void RunningTimes::taken(const NodeReport& report, Duration arrived) {
-  Observed& seen = observed_[report.node.attempt];
+  Observed& seen = observed_[attempt_of(report)];
   if (!report.ranks.empty()) seen.known.emplace(report.node.index, arrived);
   if (says_that_ranks_run(report)) seen.last_taken = arrived;
 }
 
+void RunningTimes::forget_words() {
+  for (auto& [name, seen] : observed_) {
+    seen.known.clear();
+    seen.last_taken = Duration(0);
+  }
+}
+
 RunningTimes::Bounds RunningTimes::charge_for(const Attempt& attempt, const RunSpec& spec) const {
-  const auto found = observed_.find(attempt.id);
+  const auto found = observed_.find(name_of(attempt));
   if (found == observed_.end() || !attempt.draining) return {};
   return {least_of(found->second, attempt, spec), most_of(found->second, attempt, spec)};
 }
 
 Duration RunningTimes::time_of(const Attempt& attempt, const RunSpec& spec) const {
-  const auto found = observed_.find(attempt.id);
+  const auto found = observed_.find(name_of(attempt));
   if (found == observed_.end() || !attempt.draining) return Duration(0);
   const Observed& seen = found->second;
   if (seen.began < rank_count(spec)) return Duration(0);

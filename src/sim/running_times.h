@@ -25,12 +25,15 @@ class RunningTimes {
  public:
   explicit RunningTimes(const Scene& scene) : scene_(scene) {}
 
-  void rank_began(const AttemptId& attempt);
-  void rank_ended(const AttemptId& attempt);
+  void rank_began(const AttemptName& attempt);
+  void rank_ended(const AttemptName& attempt);
   // These words reached the daemon.
   void said(const NodeReport& report);
   // It took in those that arrived then, and they are durable.
   void taken(const NodeReport& report, Duration arrived);
+
+  // What was taken in is forgotten, since the store is another one or an older copy.
+  void forget_words();
 
   struct Bounds {
     Duration least{};
@@ -60,7 +63,7 @@ class RunningTimes {
   Duration least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) const;
 
   const Scene& scene_;
-  std::map<AttemptId, Observed> observed_;
+  std::map<AttemptName, Observed> observed_;
 };
 
 }  // namespace lockstep::sim

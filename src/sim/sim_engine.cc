@@ -13,7 +13,7 @@ Result<void> SimEngine::launch(const Launch& launch) {
   auto started = start(launch);
   world_.scene.tell("engine", "launches {} on {}{}{}", launch.node, launch.host,
                     started ? "" : ": ", started ? "" : started.error().message);
-  if (!started) world_.truth.touch(parse_node_id(launch.node).value().attempt);
+  if (!started) world_.truth.touch({launch.generation, parse_node_id(launch.node).value().attempt});
   take_time();
   world_.life.pass("after a launch");
   return started;
@@ -31,7 +31,7 @@ Result<void> SimEngine::start(const Launch& launch) {
 
 Result<void> SimEngine::kill(const NodeName& node) {
   if (!world_.life.pass("before a kill")) return kDaemonDead;
-  world_.truth.killing(node.id);
+  world_.truth.killing(node);
   auto killed = find_and_kill(node);
   world_.scene.tell("engine", "kills {}{}{}", text(node), killed ? "" : ": ",
                     killed ? "" : killed.error().message);

@@ -3,15 +3,17 @@
 
 #include "platform/store/history_keeper.h"
 #include "sim/dice.h"
+#include "sim/life.h"
 
 namespace lockstep::sim {
 
 class SimHistory : public HistoryKeeper {
  public:
-  explicit SimHistory(std::uint64_t seed) : dice_(seed, "generations") {}
+  SimHistory(const Life& life, std::uint64_t seed) : life_(life), dice_(seed, "generations") {}
 
   Result<History> load() override { return history_; }
   Result<void> keep(const History& history) override {
+    if (!life_.alive()) return Error{Code::unavailable, "the daemon is dead"};
     history_ = history;
     return {};
   }
@@ -20,6 +22,7 @@ class SimHistory : public HistoryKeeper {
   }
 
  private:
+  const Life& life_;
   Dice dice_;
   History history_;
   int named_ = 0;

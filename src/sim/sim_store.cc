@@ -1,5 +1,7 @@
 #include "sim/sim_store.h"
 
+#include <utility>
+
 namespace lockstep::sim {
 namespace {
 
@@ -57,6 +59,21 @@ const Error kDead{Code::unavailable, "the daemon is dead"};
 const Error kFull{Code::exhausted, "the disk is full"};
 
 }  // namespace
+
+// What was seen of orphans is not stored.
+Result<State> SimStore::load() {
+  forget_sightings(durable_);
+  return durable_;
+}
+
+void SimStore::replace(State other) {
+  State before = std::exchange(durable_, std::move(other));
+  forget_sightings(durable_);
+  ++commits_;
+  ++replaced_;
+  truth_.store_replaced(before);
+  copies_.push_back(std::move(before));
+}
 
 Result<void> SimStore::commit(std::span<const Change> changes) {
   if (!life_.pass("before a commit")) return kDead;

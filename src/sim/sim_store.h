@@ -1,5 +1,8 @@
-// SimStore: a Store whose disk fills up, under a daemon that dies before or after a commit.
+// SimStore: a Store whose disk fills up, under a daemon that dies before or after a commit; and
+// which is moved away, or gives way to an older copy, while no daemon has it.
 #pragma once
+
+#include <vector>
 
 #include "platform/store/store.h"
 #include "sim/life.h"
@@ -12,9 +15,16 @@ class SimStore : public Store {
   SimStore(Scene& scene, Life& life, Truth& truth, State& durable)
       : scene_(scene), life_(life), truth_(truth), durable_(durable) {}
 
-  Result<State> load() override { return durable_; }
+  Result<State> load() override;
   Result<void> commit(std::span<const Change> changes) override;
   Result<void> probe() override;
+
+  // Keeps a copy as it is now.
+  void copy() { copies_.push_back(durable_); }
+  const std::vector<State>& copies() const { return copies_; }
+  // Another takes its place, and it is kept as a copy: an empty one, or one of the copies.
+  void replace(State other);
+  int replaced() const { return replaced_; }
 
   void set_full(bool full) { full_ = full; }
   bool full() const { return full_; }
@@ -30,6 +40,8 @@ class SimStore : public Store {
   Life& life_;
   Truth& truth_;
   State& durable_;
+  std::vector<State> copies_;
+  int replaced_ = 0;
   bool full_ = false;
   std::int64_t commits_ = 0;
   std::int64_t refusals_ = 0;

@@ -84,7 +84,7 @@ class Story {
   void stop_agent_now(const std::string& name, int node, Cause cause) {
     Agent& agent = *agent_of(name, node);
     const std::string who = format("node {} on host {}", node, agent.host());
-    world_.truth().befalls(agent.node().attempt, {{cause}, who});
+    world_.truth().befalls(agent.name().attempt(), {{cause}, who});
     agent.stand_still();
   }
   // Of the first attempt's node; it must be there.

@@ -27,11 +27,11 @@ bool TraceFilter::shows(std::string_view line) const {
   return run_.empty() || befalls_all(speaker(line)) || names_the_run(line);
 }
 
-// "demo/3.1/0" is of demo/3, "demo/31" is not.
+// "demo/3.1/0" and "3f9c0a5e7d21b864:demo/3.1" are of demo/3, "demo/31" is not.
 bool TraceFilter::names_the_run(std::string_view line) const {
   for (auto at = line.find(run_); at != std::string_view::npos; at = line.find(run_, at + 1)) {
     const auto end = at + run_.size();
-    const bool begins = at == 0 || line[at - 1] == ' ';
+    const bool begins = at == 0 || line[at - 1] == ' ' || line[at - 1] == ':';
     if (begins && (end == line.size() || !is_digit(line[end]))) return true;
   }
   return false;

@@ -18,8 +18,8 @@ constexpr Duration kGiveUpSpread = seconds(2);  // between the ends of peers tha
 RankEnd exit_with(int code) { return {.state = RankState::exited, .code = code}; }
 RankEnd killed_by(int signal) { return {.state = RankState::killed, .code = signal}; }
 
-bool meets_misfortune(const Program& program, const AttemptId& id) {
-  return program.misfortune != Misfortune::none && id.epoch <= program.bad_attempts;
+bool meets_misfortune(const Program& program, const AttemptName& id) {
+  return program.misfortune != Misfortune::none && id.id.epoch <= program.bad_attempts;
 }
 
 // Nobody can tell which of the ranks hangs that only make no step.
@@ -33,19 +33,19 @@ Blow blow_of(const Program& program, int rank) {
 
 }  // namespace
 
-void Training::join(const AttemptId& id, int rank, int world_size, const Program& program,
+void Training::join(const AttemptName& id, int rank, int world_size, const Program& program,
                     EndRank end) {
   Gang& gang = gangs_[id];
   gang.program = program;
   gang.world_size = world_size;
   gang.ranks.insert_or_assign(rank, std::move(end));
   if (std::ssize(gang.ranks) < world_size || gang.broken) return;
-  gang.step = gang.first_step = truth_.checkpoint_of(id.run);
-  scene_.tell("ranks " + text(id), "all {} meet and go on from step {}", world_size, gang.step);
+  gang.step = gang.first_step = truth_.checkpoint_of(id.id.run);
+  scene_.tell("ranks " + text(id.id), "all {} meet and go on from step {}", world_size, gang.step);
   go_on(id);
 }
 
-void Training::leave(const AttemptId& id, int rank, bool well) {
+void Training::leave(const AttemptName& id, int rank, bool well) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return;
   Gang& gang = found->second;
@@ -58,7 +58,7 @@ void Training::leave(const AttemptId& id, int rank, bool well) {
   if (gang.ranks.empty()) gangs_.erase(found);
 }
 
-void Training::hold(const AttemptId& id, int rank) {
+void Training::hold(const AttemptName& id, int rank) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return;
   Gang& gang = found->second;
@@ -68,7 +68,7 @@ void Training::hold(const AttemptId& id, int rank) {
   lose_patience_later(id, gang);
 }
 
-void Training::let_go(const AttemptId& id, int rank) {
+void Training::let_go(const AttemptName& id, int rank) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return;
   found->second.held.erase(rank);
@@ -84,14 +84,14 @@ RankEnd Training::echo_of(const Gang& gang, int rank) {
 }
 
 // Null once a rank is gone.
-Training::Gang* Training::whole_gang(const AttemptId& id) {
+Training::Gang* Training::whole_gang(const AttemptName& id) {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || found->second.broken) return nullptr;
   return std::ssize(found->second.ranks) == found->second.world_size ? &found->second : nullptr;
 }
 
 // To the next step at which anything happens besides the step itself.
-void Training::go_on(const AttemptId& id) {
+void Training::go_on(const AttemptName& id) {
   Gang& gang = gangs_.at(id);
   const Program& program = gang.program;
   gang.stepped = scene_.timeline.now();
@@ -106,7 +106,7 @@ void Training::go_on(const AttemptId& id) {
   scene_.timeline.after(time, [this, id, plan] { arrive(id, plan); });
 }
 
-void Training::arrive(const AttemptId& id, std::int64_t plan) {
+void Training::arrive(const AttemptName& id, std::int64_t plan) {
   Gang* gang = whole_gang(id);
   if (!gang || gang->plan != plan) return;
   const Program& program = gang->program;
@@ -117,7 +117,7 @@ void Training::arrive(const AttemptId& id, std::int64_t plan) {
   if (meets_misfortune(program, id) && step == program.bad_step) return suffer(id, *gang);
   const bool done = step >= program.steps;
   if (!was_done && (done || step % program.checkpoint_every == 0)) {
-    scene_.tell("ranks " + text(id), "step {} is safe", step);
+    scene_.tell("ranks " + text(id.id), "step {} is safe", step);
     truth_.checkpointed(id, step);
     gang->saved = scene_.clock.now();
     gang->saved_step = step;
@@ -126,10 +126,10 @@ void Training::arrive(const AttemptId& id, std::int64_t plan) {
   go_on(id);
 }
 
-void Training::suffer(const AttemptId& id, Gang& gang) {
+void Training::suffer(const AttemptName& id, Gang& gang) {
   const Program& program = gang.program;
   const int rank = program.bad_rank % gang.world_size;
-  scene_.tell("ranks " + text(id), "rank {} {} after step {}", rank, name_of(program.misfortune),
+  scene_.tell("ranks " + text(id.id), "rank {} {} after step {}", rank, name_of(program.misfortune),
               gang.step);
   truth_.befalls(id, blow_of(program, rank));
   if (program.misfortune == Misfortune::exits) return gang.ranks.at(rank)(exit_with(3));
@@ -139,7 +139,7 @@ void Training::suffer(const AttemptId& id, Gang& gang) {
 }
 
 // As collectives do whose time-out is over: they cannot tell who holds them up.
-void Training::lose_patience_later(const AttemptId& id, const Gang& gang) {
+void Training::lose_patience_later(const AttemptName& id, const Gang& gang) {
   if (gang.program.patience == Duration(0)) return;
   scene_.timeline.after(gang.program.patience, [this, id, plan = gang.plan] {
     const Gang* held_up = whole_gang(id);
@@ -147,8 +147,8 @@ void Training::lose_patience_later(const AttemptId& id, const Gang& gang) {
   });
 }
 
-void Training::give_up(const AttemptId& id, const Gang& gang) {
-  scene_.tell("ranks " + text(id), "lose patience: no step for {}",
+void Training::give_up(const AttemptName& id, const Gang& gang) {
+  scene_.tell("ranks " + text(id.id), "lose patience: no step for {}",
               lockstep::text(gang.program.patience));
   const RankEnd how = dice_.percent(50) ? exit_with(1) : killed_by(SIGABRT);
   for (const auto& [rank, end] : gang.ranks)
@@ -156,13 +156,13 @@ void Training::give_up(const AttemptId& id, const Gang& gang) {
       end_later(id, rank, dice_.from_to(Duration(0), kGiveUpSpread), how);
 }
 
-void Training::finish(const AttemptId& id, Gang& gang) {
+void Training::finish(const AttemptName& id, Gang& gang) {
   gang.done = true;
   for (const auto& [rank, end] : gang.ranks)
     end_later(id, rank, dice_.from_to(Duration(0), kEndSpread), exit_with(0));
 }
 
-Progress Training::progress(const AttemptId& id) const {
+Progress Training::progress(const AttemptName& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end()) return {};
   const Gang& gang = found->second;
@@ -173,20 +173,20 @@ Progress Training::progress(const AttemptId& id) const {
   return {step, passed - more * gang.program.step_time};
 }
 
-std::optional<Time> Training::saved(const AttemptId& id) const {
+std::optional<Time> Training::saved(const AttemptName& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || !found->second.program.reports) return std::nullopt;
   return found->second.saved;
 }
 
-std::optional<std::int64_t> Training::saved_step(const AttemptId& id) const {
+std::optional<std::int64_t> Training::saved_step(const AttemptName& id) const {
   const auto found = gangs_.find(id);
   if (found == gangs_.end() || !found->second.program.reports) return std::nullopt;
   return found->second.saved_step;
 }
 
 // Each finds out in its own time.
-void Training::cut(const AttemptId& id, int one, int other) {
+void Training::cut(const AttemptName& id, int one, int other) {
   Gang* gang = whole_gang(id);
   if (!gang || gang->done) return;
   truth_.befalls(id, {{Cause::rank_lost}, "the connection from rank"});
@@ -206,7 +206,7 @@ void Training::stop_stepping(Gang& gang, Duration now) {
   gang.stepped += more * gang.program.step_time;
 }
 
-void Training::end_later(const AttemptId& id, int rank, Duration delay, RankEnd how) {
+void Training::end_later(const AttemptName& id, int rank, Duration delay, RankEnd how) {
   scene_.timeline.after(delay, [this, id, rank, how] {
     const auto found = gangs_.find(id);
     if (found == gangs_.end()) return;

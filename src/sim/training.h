@@ -36,20 +36,20 @@ class Training {
       : scene_(scene), truth_(truth), dice_(seed, "training") {}
 
   // A rank is there; `end` ends its process. When all are there, the steps begin.
-  void join(const AttemptId& attempt, int rank, int world_size, const Program& program,
+  void join(const AttemptName& attempt, int rank, int world_size, const Program& program,
             EndRank end);
   // Its process is gone. `well`: with exit code 0.
-  void leave(const AttemptId& attempt, int rank, bool well);
+  void leave(const AttemptName& attempt, int rank, bool well);
   // Its process stands still, or goes on: no step is completed without it.
-  void hold(const AttemptId& attempt, int rank);
-  void let_go(const AttemptId& attempt, int rank);
+  void hold(const AttemptName& attempt, int rank);
+  void let_go(const AttemptName& attempt, int rank);
   // Of each of its ranks: they step together.
-  Progress progress(const AttemptId& attempt) const;
+  Progress progress(const AttemptName& attempt) const;
   // The link between two of its ranks is cut: both live, and end because they lost each other.
-  void cut(const AttemptId& attempt, int one, int other);
+  void cut(const AttemptName& attempt, int one, int other);
   // When they said last that a checkpoint is complete.
-  std::optional<Time> saved(const AttemptId& attempt) const;
-  std::optional<std::int64_t> saved_step(const AttemptId& attempt) const;
+  std::optional<Time> saved(const AttemptName& attempt) const;
+  std::optional<std::int64_t> saved_step(const AttemptName& attempt) const;
 
  private:
   struct Gang {
@@ -71,21 +71,21 @@ class Training {
     std::map<int, int> cut;    // the connection from one rank to another is; by rank
   };
 
-  void go_on(const AttemptId& id);
+  void go_on(const AttemptName& id);
   static void stop_stepping(Gang& gang, Duration now);
-  void arrive(const AttemptId& id, std::int64_t plan);
-  void suffer(const AttemptId& id, Gang& gang);
-  void finish(const AttemptId& id, Gang& gang);
-  void lose_patience_later(const AttemptId& id, const Gang& gang);
-  void give_up(const AttemptId& id, const Gang& gang);
-  void end_later(const AttemptId& id, int rank, Duration delay, RankEnd how);
+  void arrive(const AttemptName& id, std::int64_t plan);
+  void suffer(const AttemptName& id, Gang& gang);
+  void finish(const AttemptName& id, Gang& gang);
+  void lose_patience_later(const AttemptName& id, const Gang& gang);
+  void give_up(const AttemptName& id, const Gang& gang);
+  void end_later(const AttemptName& id, int rank, Duration delay, RankEnd how);
   static RankEnd echo_of(const Gang& gang, int rank);
-  Gang* whole_gang(const AttemptId& id);
+  Gang* whole_gang(const AttemptName& id);
 
   Scene& scene_;
   Truth& truth_;
   Dice dice_;
-  std::map<AttemptId, Gang> gangs_;
+  std::map<AttemptName, Gang> gangs_;
 };
 
 }  // namespace lockstep::sim

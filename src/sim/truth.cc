@@ -14,6 +14,21 @@ constexpr Duration kStopTime = std::chrono::seconds(11);
 
 int attempts_allowed(const RunSpec& spec) { return 1 + spec.retries + spec.rank_loss_retries; }
 
+AttemptName attempt_of(const Launch& launch) {
+  return {launch.generation, parse_node_id(launch.node).value().attempt};
+}
+
+NodeName node_of(const NodeReport& report) { return {report.generation, report.node}; }
+
+// Two stores know the same of the run, but for when its nodes were heard.
+bool same_rows(const State& one, const State& other, const RunId& id) {
+  const auto a = one.runs.find(id), b = other.runs.find(id);
+  if (a == one.runs.end() || b == other.runs.end() || a->second != b->second) return false;
+  const auto live = [&](const State& state) { return live_attempt(state, id); };
+  if (!live(one) || !live(other)) return live(one) == live(other);
+  return *live(one) == *live(other);
+}
+
 bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
   return std::ranges::any_of(a,
                              [&](int device) { return std::ranges::find(b, device) != b.end(); });
@@ -23,7 +38,7 @@ bool share_a_device(const std::vector<int>& a, const std::vector<int>& b) {
 
 void Truth::process_began(ProcessId id, Process process) {
   for (const auto& [other, theirs] : processes_)
-    if (theirs.host == process.host && theirs.node != process.node &&
+    if (theirs.host == process.host && theirs.name() != process.name() &&
         share_a_device(theirs.devices, process.devices))
       scene_.violate(format("{} starts on {} on devices of {}, which still lives",
                             text(process.node), process.host, text(theirs.node)));
@@ -33,42 +48,45 @@ void Truth::process_began(ProcessId id, Process process) {
 void Truth::process_ended(ProcessId id) {
   const auto found = processes_.find(id);
   if (found == processes_.end()) return;
-  if (found->second.is_agent) ended_[found->second.node] = scene_.timeline.now();
+  if (found->second.is_agent) ended_[found->second.name()] = scene_.timeline.now();
   processes_.erase(found);
 }
 
-void Truth::rank_began(const AttemptId& attempt, int rank) {
+void Truth::rank_began(const AttemptName& attempt, int rank) {
   const Duration now = scene_.timeline.now();
   Beginning& beginning = began_.try_emplace(attempt, Beginning{.first = now}).first->second;
   beginning.last = now;
   ++beginning.ranks;
   times_.rank_began(attempt);
-  auto& alive = ranks_[attempt.run];
-  for (const auto& [epoch, other] : alive)
-    if (epoch != attempt.epoch)
-      scene_.violate(format("ranks of two attempts of {} run at once: {} and {}", text(attempt.run),
-                            epoch, attempt.epoch));
-  if (!alive.emplace(attempt.epoch, rank).second)
+  auto& alive = ranks_[attempt.id.run];
+  for (const auto& [other, theirs] : alive)
+    if (other != attempt)
+      scene_.violate(format("ranks of two attempts of {} run at once: {} and {}",
+                            text(attempt.id.run), text(other), text(attempt)));
+  if (!alive.emplace(attempt, rank).second)
     scene_.violate(format("rank {} of {} runs twice", rank, text(attempt)));
   check_gang_is_there(attempt);
 }
 
-void Truth::check_gang_is_there(const AttemptId& attempt) const {
-  for (const Node* node : nodes_of(durable_, attempt))
+// Another store may have told them, of which this one knows nothing.
+void Truth::check_gang_is_there(const AttemptName& attempt) const {
+  if (was_adopted(attempt.id.run)) return;
+  if (!knows(durable_, {attempt.generation, {attempt.id, 0}})) return;
+  for (const Node* node : nodes_of(durable_, attempt.id))
     if (node->address.empty())
       scene_.violate(format("ranks of {} start before {} is ready", text(attempt), text(node->id)));
 }
 
-void Truth::rank_ended(const AttemptId& attempt, int rank, RankState state, int code) {
-  ranks_[attempt.run].erase({attempt.epoch, rank});
+void Truth::rank_ended(const AttemptName& attempt, int rank, RankState state, int code) {
+  ranks_[attempt.id.run].erase({attempt, rank});
   if (state == RankState::exited && code == 0) exited_well_[attempt].insert(rank);
   causes_.rank_ended(attempt);
   times_.rank_ended(attempt);
-  if (standing_[attempt].erase(rank) > 0) touched_.insert(attempt.run);
+  if (standing_[attempt].erase(rank) > 0) touched_.insert(attempt.id.run);
 }
 
 void Truth::rank_stopped(const Launch& launch, int rank, bool has_stepped) {
-  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  const AttemptName attempt = attempt_of(launch);
   standing_[attempt].emplace(rank, scene_.timeline.now());
   const bool watched = has_stepped && launch.hang_after > Duration(0);
   causes_.befalls(attempt, {.causes = {Cause::hung},
@@ -78,14 +96,14 @@ void Truth::rank_stopped(const Launch& launch, int rank, bool has_stepped) {
 
 // One that stands still for a moment costs its run that moment and the step under way.
 void Truth::rank_continued(const Launch& launch, int rank) {
-  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  const AttemptName attempt = attempt_of(launch);
   const Program program = program_of(launch.command);
-  Duration& sum = held_up_[attempt.run];
+  Duration& sum = held_up_[attempt.id.run];
   sum += scene_.timeline.now() - standing_[attempt].at(rank) + 2 * program.step_time;
   standing_[attempt].erase(rank);
   const auto within = [&](Duration limit) { return limit == Duration(0) || sum < limit; };
   if (within(launch.hang_after) && within(program.patience)) return causes_.spare(attempt);
-  touched_.insert(attempt.run);
+  touched_.insert(attempt.id.run);
   // Of ranks that all make no step the lowest is named, until one is seen to be stopped.
   if (!causes_.is_found(attempt, "is stopped")) causes_.blur(attempt);
 }
@@ -96,18 +114,18 @@ void Truth::rank_continued(const Launch& launch, int rank) {
 void Truth::starts_late(const Launch& launch, Duration late) {
   const NodeId node = parse_node_id(launch.node).value();
   if (late < kStart) return;
-  befalls(node.attempt,
+  befalls(attempt_of(launch),
           {{Cause::launch_failed}, format("node {} on host {}", node.index, launch.host)});
 }
 
 void Truth::has_started_late(const Launch& launch, Duration late) {
-  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  const AttemptName attempt = attempt_of(launch);
   if (late >= kStart && !causes_.is_found(attempt)) touch(attempt);
 }
 
 // Of a gang that was whole, that is the time-out.
 void Truth::gives_up(const Launch& launch) {
-  const AttemptId attempt = parse_node_id(launch.node).value().attempt;
+  const AttemptName attempt = attempt_of(launch);
   if (began_.at(attempt).ranks < launch.world_size) befalls(attempt, {{Cause::launch_failed}});
 }
 
@@ -118,39 +136,39 @@ void Truth::ran_unattended(const Launch& launch, Duration alone) const {
 }
 
 // Nobody may end it any more but by force, nor count on it.
-bool Truth::is_given_up(const NodeId& id) const {
-  const auto node = durable_.nodes.find(id);
-  const Attempt* attempt = live_attempt(durable_, id.attempt.run);
-  if (node == durable_.nodes.end() || !attempt || attempt->id != id.attempt) return true;
+bool Truth::is_given_up(const NodeName& name) const {
+  const auto node = durable_.nodes.find(name.id);
+  const Attempt* attempt = live_attempt(durable_, name.id.attempt.run);
+  if (node == durable_.nodes.end() || !attempt || name_of(*attempt) != name.attempt()) return true;
   return node->second.state >= NodeState::released;
 }
 
-void Truth::ends_unasked(const NodeId& id) const {
+void Truth::ends_unasked(const NodeName& id) const {
   if (!is_given_up(id))
     scene_.violate(format("ranks of {} are ended by force, and were not asked to end", text(id)));
 }
 
 // Node 0 is where ranks meet, also while they end in order.
-void Truth::leaves(const NodeId& id) const {
+void Truth::leaves(const NodeName& id) const {
   if (is_given_up(id)) return;
-  for (const Node* node : nodes_of(durable_, id.attempt))
-    if (!is_given_up(node->id) && has_ranks(*node))
+  for (const Node* node : nodes_of(durable_, id.id.attempt))
+    if (!is_given_up({id.generation, node->id}) && has_ranks(*node))
       scene_.violate(format("{} leaves while ranks of {} run", text(id), text(node->id)));
 }
 
-bool Truth::has_agent(const NodeId& node) const {
+bool Truth::has_agent(const NodeName& node) const {
   return std::ranges::any_of(processes_, [&](const auto& entry) {
-    return entry.second.node == node && entry.second.is_agent;
+    return entry.second.name() == node && entry.second.is_agent;
   });
 }
 
-std::optional<Time> Truth::agent_ended(const NodeId& node) const {
+std::optional<Time> Truth::agent_ended(const NodeName& node) const {
   return has_agent(node) ? std::nullopt : time_of(ended_, node);
 }
 
-bool Truth::has_told_all(const NodeId& id) const {
-  const auto found = durable_.nodes.find(id);
-  if (found == durable_.nodes.end()) return false;
+bool Truth::has_told_all(const NodeName& name) const {
+  if (!knows(durable_, name)) return false;
+  const auto found = durable_.nodes.find(name.id);
   const Node& node = found->second;
   const bool over = std::ranges::none_of(
       node.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
@@ -163,75 +181,118 @@ int Truth::checkpoint_of(const RunId& run) const {
   return found == checkpoints_.end() ? 0 : found->second.first;
 }
 
-void Truth::checkpointed(const AttemptId& attempt, int step) {
-  auto& [last, epoch] = checkpoints_[attempt.run];
-  if (attempt.epoch < epoch)
-    scene_.violate(format("{} writes a checkpoint after attempt {} did", text(attempt), epoch));
+void Truth::checkpointed(const AttemptName& attempt, int step) {
+  auto& [last, writer] = checkpoints_[attempt.id.run];
+  if (last > 0 && launched_.at(attempt).order < launched_.at(writer).order)
+    scene_.violate(format("{} writes a checkpoint after {} did", text(attempt), text(writer)));
   if (step <= last)
     scene_.violate(
         format("{} commits step {} again: {} steps were safe", text(attempt), step, last));
   last = step;
-  epoch = attempt.epoch;
+  writer = attempt;
+  writers_.insert(attempt);
 }
 
 // Once for each node. Only when the agent went without a word while the daemon was away may a
 // second be started: nobody can tell that from a launch that never came to be.
 void Truth::launching(const Launch& launch) {
-  const NodeId id = parse_node_id(launch.node).value();
+  const NodeName name{launch.generation, parse_node_id(launch.node).value()};
+  const NodeId& id = name.id;
   const auto row = durable_.nodes.find(id);
   const Attempt* attempt = live_attempt(durable_, id.attempt.run);
-  if (row == durable_.nodes.end() || !attempt || attempt->id != id.attempt)
+  if (row == durable_.nodes.end() || !attempt || name_of(*attempt) != name.attempt())
     return scene_.violate(format("{} is launched, but its attempt is not live", launch.node));
-  if (lives(id)) scene_.violate(format("{} is launched while it is there", launch.node));
-  if (!launched_.insert(id).second && row->second.state != NodeState::allocated)
+  if (lives(name)) scene_.violate(format("{} is launched while it is there", launch.node));
+  const auto order = static_cast<std::int64_t>(launched_.size());
+  Launched& launched =
+      launched_.try_emplace(name.attempt(), Launched{.order = order}).first->second;
+  launched.time_left = launch.time_left;
+  const bool again = !launched.nodes.insert(id.index).second;
+  if (again && (row->second.state != NodeState::allocated || words_.contains(name)))
     scene_.violate(format("{} is launched again after it was heard", launch.node));
+  causes_.launching(name.attempt());
+  give(id.attempt.run, launch.checkpoint_folder);
   const Run& run = durable_.runs.at(id.attempt.run);
   if (const Duration left = run.spec.timeout - run.charged; launch.time_left != left)
     scene_.violate(format("{} is given {}, its run has {} left", launch.node,
                           text(launch.time_left), text(left)));
 }
 
-bool Truth::lives(const NodeId& node) const {
-  return std::ranges::any_of(processes_,
-                             [&](const auto& entry) { return entry.second.node == node; });
+// In its folder another run would find the checkpoints of the first.
+void Truth::give(const RunId& run, const std::string& folder) {
+  const auto given = given_.emplace(run, folder).first;
+  if (given->second != folder)
+    scene_.violate(
+        format("{} is the name of two runs, in {} and {}", text(run), given->second, folder));
 }
 
+bool Truth::lives(const NodeName& node) const {
+  return std::ranges::any_of(processes_,
+                             [&](const auto& entry) { return entry.second.name() == node; });
+}
+
+bool Truth::lives(const AttemptName& attempt) const {
+  return std::ranges::any_of(
+      processes_, [&](const auto& entry) { return entry.second.name().attempt() == attempt; });
+}
+
+// The node is of the store.
 bool Truth::has_ranks(const Node& node) const {
   const auto alive = ranks_.find(node.id.attempt.run);
   if (alive == ranks_.end()) return false;
+  const AttemptName attempt = name_of(durable_, node.id).attempt();
   const int devices = durable_.runs.at(node.id.attempt.run).spec.devices;
   return std::ranges::any_of(alive->second, [&](const auto& rank) {
-    return rank.first == node.id.attempt.epoch && rank.second / devices == node.id.index;
+    return rank.first == attempt && rank.second / devices == node.id.index;
   });
 }
 
-std::optional<Time> Truth::time_of(const std::map<NodeId, Duration>& times,
-                                   const NodeId& node) const {
+std::optional<Time> Truth::time_of(const std::map<NodeName, Duration>& times,
+                                   const NodeName& node) const {
   const auto entry = times.find(node);
   return entry == times.end() ? std::nullopt : std::optional(scene_.clock.at(entry->second));
 }
 
-void Truth::killing(const NodeId& node) {
-  kills_[node] = scene_.timeline.now();
-  const Attempt* attempt = live_attempt(durable_, node.attempt.run);
+void Truth::killing(const NodeName& name) {
+  kills_[name] = scene_.timeline.now();
+  if (!knows(durable_, name)) {
+    if (!stoppable_orphans_.contains(name.attempt()))
+      scene_.violate(
+          format("{} of another store is killed, and nobody asked for that", text(name)));
+    return;
+  }
+  const Attempt* attempt = live_attempt(durable_, name.id.attempt.run);
   const bool goes_on =
-      attempt && attempt->id == node.attempt && attempt->state != AttemptState::draining;
-  if (goes_on && has_agent(node))
-    scene_.violate(format("{} is killed while its attempt goes on", text(node)));
+      attempt && name_of(*attempt) == name.attempt() && attempt->state != AttemptState::draining;
+  if (goes_on && has_agent(name))
+    scene_.violate(format("{} is killed while its attempt goes on", text(name.id)));
 }
 
 // What a dead agent had said before it died hides when it died.
 void Truth::said(const NodeReport& report) {
-  if (!processes_.contains(report.agent_pid)) causes_.blur(report.node.attempt);
+  if (!processes_.contains(report.agent_pid)) causes_.blur(node_of(report).attempt());
   times_.said(report);
 }
 
 // Of nodes that are gone or given up, words mean nothing any more.
 void Truth::taken(const NodeReport& report, Duration arrived) {
-  words_[report.node] = arrived;
-  const auto row = durable_.nodes.find(report.node);
-  const bool counts = row != durable_.nodes.end() && row->second.state < NodeState::released;
+  const NodeName node = node_of(report);
+  words_[node] = arrived;
+  const auto row = durable_.nodes.find(node.id);
+  const bool counts = knows(durable_, node) && row->second.state < NodeState::released;
   if (counts) times_.taken(report, arrived);
+}
+
+// Of another store: it goes on as if no daemon were there, unless an operator has it end.
+void Truth::answered(const NodeReport& report, const Command& command) const {
+  const NodeName node = node_of(report);
+  const bool ours = knows(durable_, node);
+  const bool stops =
+      !ours && command.kind == CommandKind::stop && stoppable_orphans_.contains(node.attempt());
+  if (ours == command.orphaned || (!ours && command.kind != CommandKind::none && !stops))
+    scene_.violate(format("{}, which is {}, is told to {}{}", text(node),
+                          ours ? "of this store" : "of another store", text(command.kind),
+                          command.orphaned ? " as an orphan" : ""));
 }
 
 void Truth::committing(std::span<const Change> changes) {
@@ -240,6 +301,7 @@ void Truth::committing(std::span<const Change> changes) {
   ledger_.committing(commit);
   departures_.check(commit);
   for (const auto& [id, attempt] : commit.attempts) {
+    check_name(commit, *attempt);
     check_leaving(*attempt);
     if (attempt->state == AttemptState::ended) check_ended(*attempt);
     if (attempt->state == AttemptState::ended && makes_room(attempt->cause))
@@ -248,17 +310,38 @@ void Truth::committing(std::span<const Change> changes) {
       renewed_[attempt->id.run] += durable_.runs.at(attempt->id.run).spec.rank_loss_retries;
   }
   for (const auto& [id, node] : commit.nodes) {
-    if (!durable_.nodes.contains(id)) check_placement(*node);
+    if (!durable_.nodes.contains(id)) check_placement(commit, *node);
     if (node->state == NodeState::released) check_release(*node);
   }
   for (const auto& [id, run] : commit.runs) check_run(commit, *run);
+}
+
+// A new one has a name that never left the daemon, unless an operator adopts it: then it was
+// launched under that name, and what its run had used up by then is known.
+void Truth::check_name(const Commit& commit, const Attempt& attempt) {
+  if (durable_.attempts.contains(attempt.id)) return;
+  const AttemptName name = name_of(attempt);
+  const auto launched = launched_.find(name);
+  if (!adopts(durable_, commit, attempt.id.run)) {
+    if (launched != launched_.end()) scene_.violate(text(name) + " is the name of two attempts");
+    return;
+  }
+  if (!adoptable_.contains(attempt.id.run) || launched == launched_.end())
+    return scene_.violate(text(name) + " is adopted, and nobody asked for that");
+  adopted_.insert(attempt.id.run);
+  const Run& run = *commit.runs.at(attempt.id.run);
+  if (const Duration left = run.spec.timeout - run.charged; launched->second.time_left != left)
+    scene_.violate(format("{} is adopted with {} left, and had {} when it was launched", text(name),
+                          text(left), text(launched->second.time_left)));
+  for (const auto& [id, node] : commit.nodes)
+    if (id.attempt == attempt.id && !has_agent({attempt.generation, id})) touch(name);
 }
 
 // Of what it did there some is safe on the shared disk.
 void Truth::check_leaving(const Attempt& attempt) const {
   if (attempt.cause != Cause::moved && attempt.cause != Cause::paused) return;
   const auto saved = checkpoints_.find(attempt.id.run);
-  if (saved == checkpoints_.end() || saved->second.second != attempt.id.epoch)
+  if (saved == checkpoints_.end() || !writers_.contains(name_of(attempt)))
     scene_.violate(format("{} is {}, and no checkpoint of it is there", text(attempt.id),
                           text(attempt.cause)));
 }
@@ -276,12 +359,13 @@ void Truth::check_run(const Commit& commit, const Run& run) {
   if (run.state == RunState::succeeded) check_success(run);
   const auto before = durable_.runs.find(run.id);
   const bool known = before != durable_.runs.end();
-  const bool resumed = known && is_final(before->second.state) && !is_final(run.state);
+  const bool adopted = adopts(durable_, commit, run.id);
+  const bool resumed = known && !adopted && is_final(before->second.state) && !is_final(run.state);
   if (resumed && !resumable_.contains(run.id))
     scene_.violate(format("{} had ended, and nobody asked to resume it", text(run.id)));
   if (resumed) stoppable_.erase(run.id);
   if (run.state == RunState::cancelled) check_cancelled(commit, run);
-  if (!known || resumed)
+  if ((!known && !adopted) || resumed)
     granted_[run.id] = (known ? before->second.epoch : 0) + attempts_allowed(run.spec);
   if (const auto most = granted_[run.id] + displaced_of(run.id) + renewed_[run.id];
       run.epoch > most)
@@ -299,6 +383,7 @@ void Truth::check_cancelled(const Commit& commit, const Run& run) {
 
 void Truth::promised(const RunId& run) {
   if (!promised_.insert(run).second) scene_.violate(format("{} is given out twice", text(run)));
+  give(run, durable_.runs.at(run).spec.checkpoint_folder);
 }
 
 void Truth::asks_to_resume(const RunId& run) {
@@ -317,21 +402,57 @@ void Truth::promised_to_stop(const RunId& run) const {
     scene_.violate(format("{} was promised to be stopped and is {}", text(run), text(row.state)));
 }
 
-void Truth::check_placement(const Node& node) const {
+// --- Stores that are replaced ---
+
+// All that was ever launched under the run's name and that the store does not know: the daemon may
+// not have seen yet that it is gone.
+void Truth::asks_to_stop_orphans(const RunId& run) {
+  for (const auto& [attempt, launched] : launched_)
+    if (attempt.id.run == run && !knows(durable_, {attempt.generation, {attempt.id, 0}})) {
+      stoppable_orphans_.insert(attempt);
+      touch(attempt);
+    }
+}
+
+void Truth::promised_to_stop_orphans(const RunId& run) {
   for (const auto& [id, process] : processes_)
-    if (process.host == node.host && share_a_device(process.devices, node.devices))
+    if (process.node.attempt.run == run && !knows(durable_, process.name()))
+      orphans_to_stop_.try_emplace(process.name().attempt(), scene_.timeline.now());
+}
+
+// What the store that was there before was told, and this one was not, is not promised any more. A
+// run of which the two do not know the same may end otherwise than it would have.
+void Truth::store_replaced(const State& before) {
+  times_.forget_words();
+  orphans_to_stop_.clear();
+  std::erase_if(promised_, [&](const RunId& run) { return !durable_.runs.contains(run); });
+  for (const auto& [id, attempt] : before.attempts)
+    if (attempt.state != AttemptState::ended &&
+        (attempt.draining || durable_.runs.contains(id.run)))
+      if (!same_rows(before, durable_, id.run)) touch(name_of(attempt));
+  for (const RunId& run : durable_.open) {
+    if (!same_rows(before, durable_, run)) touch(run);
+    if (durable_.runs.at(run).stop_requested) stoppable_.insert(run);
+  }
+}
+
+void Truth::check_placement(const Commit& commit, const Node& node) const {
+  const Attempt& attempt = *Rows(durable_, commit).find(node.id.attempt);
+  for (const auto& [id, process] : processes_)
+    if (process.name() != NodeName{attempt.generation, node.id} && process.host == node.host &&
+        share_a_device(process.devices, node.devices))
       scene_.violate(format("{} is given devices on {} on which {} still lives", text(node.id),
                             node.host, text(process.node)));
 }
 
 void Truth::check_release(const Node& node) const {
   for (const auto& [id, process] : processes_)
-    if (process.node == node.id)
+    if (process.name() == name_of(durable_, node.id))
       scene_.violate(format("{} is released while process {} of it lives", text(node.id), id));
 }
 
 void Truth::check_success(const Run& run) const {
-  const auto ended = exited_well_.find({run.id, run.epoch});
+  const auto ended = exited_well_.find(name_of(durable_.attempts.at({run.id, run.epoch})));
   const std::size_t well = ended == exited_well_.end() ? 0 : ended->second.size();
   if (std::cmp_not_equal(well, rank_count(run.spec)))
     scene_.violate(format("{} succeeded, but {} of its {} ranks exited with 0", text(run.id), well,
@@ -343,11 +464,11 @@ void Truth::check_success(const Run& run) const {
 
 void Truth::touch(const RunId& run) {
   touched_.insert(run);
-  if (const Attempt* attempt = live_attempt(durable_, run)) causes_.blur(attempt->id);
+  if (const Attempt* attempt = live_attempt(durable_, run)) causes_.blur(name_of(*attempt));
 }
 
-void Truth::touch(const AttemptId& attempt) {
-  touched_.insert(attempt.run);
+void Truth::touch(const AttemptName& attempt) {
+  touched_.insert(attempt.id.run);
   causes_.blur(attempt);
 }
 
@@ -355,8 +476,8 @@ void Truth::touch_all() {
   for (const RunId& run : durable_.open) touch(run);
 }
 
-void Truth::befalls(const AttemptId& attempt, Blow blow) {
-  touched_.insert(attempt.run);
+void Truth::befalls(const AttemptName& attempt, Blow blow) {
+  touched_.insert(attempt.id.run);
   causes_.befalls(attempt, std::move(blow));
 }
 
@@ -372,7 +493,9 @@ void Truth::judge_the_end() const {
 // Its time-out suffices for its first attempt. Agents count from when their ranks start; a daemon
 // that is away just then keeps some of the gang waiting for the others, maybe for longer than that.
 bool Truth::has_time(const Run& run) const {
-  const auto began = began_.find({run.id, 1});
+  const auto first = durable_.attempts.find({run.id, 1});
+  const auto began =
+      first == durable_.attempts.end() ? began_.end() : began_.find(name_of(first->second));
   const Beginning beginning = began == began_.end() ? Beginning{} : began->second;
   if (beginning.ranks % rank_count(run.spec) != 0) return false;
   const auto held_up = held_up_.find(run.id);

@@ -59,7 +59,8 @@ Claim claim_of(const Rows& rows, const State& durable, const RunId& id) {
   const Attempt* attempt = rows.find(newest);
   if (!attempt || attempt->state == AttemptState::ended) return claim;
   claim.attempt = attempt;
-  claim.starts = !durable.attempts.contains(newest);
+  const bool adopted = attempt->generation != durable.store.generation;
+  claim.starts = !durable.attempts.contains(newest) && !adopted;
   for (int index = 0; index < node_count(claim.run->spec); ++index)
     if (const Node* node = rows.find(NodeId{newest, index})) claim.nodes.push_back(node);
   claim.moves = claim.starts && is_where_it_moves(durable, {id, newest.epoch - 1}, claim.nodes);
@@ -112,12 +113,66 @@ std::vector<const Claim*> holders_of(const Standing& standing) {
   return holders;
 }
 
+bool has_orphans(const std::map<NodeName, Orphan>& orphans, const RunId& run) {
+  return std::ranges::any_of(orphans,
+                             [&](const auto& entry) { return entry.first.id.attempt.run == run; });
+}
+
+bool is_held(const std::vector<Claim>& claims, const std::string& host, int device) {
+  return std::ranges::any_of(claims, [&](const Claim& claim) {
+    return std::ranges::any_of(claim.nodes, [&](const Node* node) {
+      return node->host == host && std::ranges::count(node->devices, device) > 0;
+    });
+  });
+}
+
+// They end with the last of their nodes. What a run of the store holds as well counts once.
+std::vector<std::shared_ptr<const Foreign>> foreign_of(const std::map<NodeName, Orphan>& orphans,
+                                                       const std::vector<Claim>& claims) {
+  std::map<RunId, std::shared_ptr<Foreign>> found;
+  for (const auto& [name, orphan] : orphans) {
+    auto& foreign = found[name.id.attempt.run];
+    if (!foreign) foreign = std::make_shared<Foreign>();
+    foreign->run.id = foreign->attempt.id.run = holder_of_orphan(name.id.attempt.run);
+    foreign->run.state = RunState::running;
+    foreign->run.spec.timeout = Duration(0);
+    foreign->attempt.created = std::max(foreign->attempt.created, orphan.ends);
+    Node& node = foreign->nodes.emplace_back();
+    node.host = orphan.slice.host;
+    for (int device : orphan.slice.devices)
+      if (!is_held(claims, node.host, device)) node.devices.push_back(device);
+  }
+  std::vector<std::shared_ptr<const Foreign>> all;
+  for (auto& [run, foreign] : found) all.push_back(std::move(foreign));
+  return all;
+}
+
+Claim claim_of(const Foreign& foreign) {
+  Claim claim{.run = &foreign.run, .attempt = &foreign.attempt};
+  for (const Node& node : foreign.nodes) claim.nodes.push_back(&node);
+  return claim;
+}
+
+// What they hold, and until when, as far as it matters.
+bool same_orphans(const Standing& one, const Standing& other) {
+  return std::ranges::equal(one.orphans, other.orphans, [](const auto& a, const auto& b) {
+    return a->run.id == b->run.id && a->attempt.created == b->attempt.created &&
+           a->nodes == b->nodes;
+  });
+}
+
 }  // namespace
 
 Standing standing_of(const State& durable, const Commit& commit) {
   const Rows rows(durable, commit);
   Standing standing{.hosts = rows.hosts(), .limits = rows.limits()};
-  for (const RunId& id : rows.open()) standing.claims.push_back(claim_of(rows, durable, id));
+  const auto orphans = rows.orphans();
+  for (const RunId& id : rows.open()) {
+    Claim claim = claim_of(rows, durable, id);
+    if (claim.attempt || !has_orphans(orphans, id)) standing.claims.push_back(std::move(claim));
+  }
+  standing.orphans = foreign_of(orphans, standing.claims);
+  for (const auto& foreign : standing.orphans) standing.claims.push_back(claim_of(*foreign));
   return standing;
 }
 
@@ -362,11 +417,12 @@ std::optional<std::string> Turns::wrong_turn(const Standing& moment, const Place
 // --- Those who wait ---
 
 // Before anybody starts: of those who do, each is judged by himself. A start that is overdue may be
-// at any moment.
+// at any moment. What orphans hold is seen when the engine is asked.
 std::optional<std::string> Turns::put_off(const Standing& before, const Standing& after,
                                           Time now) const {
   const Standing then = before_starts(after);
   const auto was = head(before), is = head(then);
+  if (!same_orphans(before, then)) return std::nullopt;
   if (!was || !is || was->run->id != is->run->id || is->start <= std::max(was->start, now))
     return std::nullopt;
   std::map<RunId, Time> ends;

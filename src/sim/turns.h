@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +23,13 @@
 
 namespace lockstep::sim {
 
+// What orphans of one run hold, as the run of an attempt.
+struct Foreign {
+  Run run{};
+  Attempt attempt{};
+  std::vector<Node> nodes{};
+};
+
 // A run, and what it holds if an attempt of it lives.
 struct Claim {
   const Run* run = nullptr;
@@ -31,9 +39,12 @@ struct Claim {
   bool moves = false;   // it does where devices were kept for it, and stood in no queue
 };
 
-// Of every open run one claim, and what operators have set.
+// Of every open run one claim, but for those that wait and of whose name an orphan goes on; those
+// of orphans; and what operators have set.
 struct Standing {
   std::vector<Claim> claims{};
+  std::vector<std::shared_ptr<const Foreign>>
+      orphans{};                             // shared by copies, whose claims point there
   std::map<std::string, HostState> hosts{};  // those that are not open
   std::map<LimitId, int> limits{};
 };

@@ -60,7 +60,7 @@ World::World(const WorldSetup& setup)
                {[this](const NodeReport& report) { return daemon_.report(report); },
                 [this](auto act) { daemon_.when_free(std::move(act)); }}),
       hosts_(map_, {scene_, network_, training_, truth_}, setup.seed),
-      history_(setup.seed),
+      history_(life_, setup.seed),
       engine_({scene_, life_, hosts_, network_, truth_}, setup.seed),
       daemon_(
           scene_, life_,
@@ -70,8 +70,8 @@ World::World(const WorldSetup& setup)
           setup.absence ? setup.absence : [this] { return faults_.absence(); }),
       faults_({scene_, life_, daemon_, store_, engine_, hosts_, network_, truth_}, setup.seed),
       users_(scene_, daemon_, truth_, setup.seed),
-      operators_(scene_, daemon_, durable_, map_, setup.seed),
-      invariants_(scene_, simulated_policy()),
+      operators_(scene_, daemon_, truth_, durable_, map_, setup.seed),
+      invariants_(scene_, truth_, simulated_policy()),
       promises_(scene_, map_, simulated_policy().overhead) {
   set_log_sink([this](LogLevel, std::string_view line) { scene_.tell("log", "{}", line); });
 }
@@ -106,7 +106,9 @@ void World::settle() {
   truth_.judge_the_end();
 }
 
-bool World::at_rest() const { return daemon_.serves() && durable_.open.empty(); }
+bool World::at_rest() const {
+  return daemon_.serves() && durable_.open.empty() && hosts_.nodes().empty();
+}
 
 bool World::pass_time(Duration most, const std::function<bool()>& done) {
   const Duration until = scene_.timeline.now() + most;
@@ -141,6 +143,8 @@ void World::after_tick() {
 // The controller's rows change with a commit only; now and then it is seen that this is so.
 void World::after_event() {
   const State* state = daemon_.state();
+  if (std::exchange(replaced_, store_.replaced()) != store_.replaced())
+    invariants_.store_replaced();
   if (!state) return;
   const bool committed = std::exchange(checked_, store_.commits()) != store_.commits();
   if (committed || scene_.timeline.steps() % kLookAnyway == 0) invariants_.check(*state, durable_);

@@ -97,6 +97,7 @@ class World {
   Deadlines deadlines_{scene_, truth_, durable_};
   Promises promises_;
   std::int64_t checked_ = -1;  // the commits that were checked
+  int replaced_ = 0;           // of the store, at the last event
   std::int64_t judged_ = -1;   // likewise, after a tick
   int ticks_ = 0;
   int deaths_ = 0;             // of the daemon, at the last tick

@@ -106,7 +106,6 @@ Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(check(setup.map));
   State state = TRY(setup.store.load());
   state.map = setup.map;
-  state.orphans.clear();
   state.engine_was_heard = false;
   History history = TRY(setup.history.load());
   auto controller = std::unique_ptr<Controller>(
@@ -158,6 +157,19 @@ void Controller::keep_history() {
   if (complaints_.due(kHistory, words)) LS_LOG(warning, "{}", words);
 }
 
+// Before runs are stored. If the daemon died between the two, and the store was moved away then,
+// another store would give their numbers again.
+void Controller::keep_numbers(const std::vector<Change>& changes) {
+  bool new_ones = false;
+  for (const Change& change : changes) {
+    const Run* run = std::get_if<Run>(&change);
+    if (!run || run->id.number <= history_.numbers[run->id.project]) continue;
+    remember(history_, {&change, 1});
+    new_ones = true;
+  }
+  if (new_ones) keep_history();
+}
+
 // --- Until the engine has answered ---
 
 bool Controller::time_to_ask() const {
@@ -177,14 +189,16 @@ Result<void> Controller::take_up() {
 }
 
 // Between the commit of a placement and the start of its agents the daemon may have died: what is
-// allocated, not yet heard and not in the engine's list is launched now. But not what an older copy
-// knows so, since it was launched long ago and has ended; nor where another store's run goes on.
+// allocated, not yet heard and not in the engine's list is launched now. But not what was launched
+// and has ended, as an older copy may not know; nor where another store's run goes on.
 void Controller::launch_what_is_missing(const std::vector<Present>& there) {
   for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
     if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
     if (attempt.generation != state_.store.generation || meets_orphan(state_, node)) return;
     if (launching_.contains(node.id)) return;  // placed since, when an agent was heard
-    if (std::ranges::find(there, name_of(state_, node.id), &Present::node) != there.end()) return;
+    const NodeName name = name_of(state_, node.id);
+    if (std::ranges::find(there, name, &Present::node) != there.end()) return;
+    if (setup_.engine.launch_of(name)) return;
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });
@@ -199,9 +213,9 @@ Result<void> Controller::see_orphans(const std::vector<Present>& there) {
   for (const Present& present : there) {
     if (knows(state_, present.node)) continue;
     const auto known = state_.orphans.find(present.node);
-    seen.orphans.push_back(known == state_.orphans.end() ? orphan_of(present) : known->second);
-    changed =
-        changed || known == state_.orphans.end() || known->second.has_agent != present.has_agent;
+    const bool is_new = known == state_.orphans.end() || !state_.engine_was_heard;
+    seen.orphans.push_back(is_new ? orphan_of(present) : known->second);
+    changed = changed || is_new || known->second.has_agent != present.has_agent;
     seen.orphans.back().has_agent = present.has_agent;
   }
   if (!changed && seen.orphans.size() == state_.orphans.size()) return {};
@@ -392,6 +406,7 @@ Result<std::vector<Change>> Controller::decide(const Event& event) {
 // Persist, then apply; what is to be done is queued.
 Result<std::vector<Change>> Controller::take(const Event& event) {
   Outcome outcome = TRY(step(queue_, state_, event, setup_.clock.now()));
+  keep_numbers(outcome.changes);
   TRY(commit(outcome.changes));
   for (const Change& change : outcome.changes) apply(state_, change);
   const auto names_are_new = [](const Change& change) {

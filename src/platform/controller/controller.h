@@ -109,6 +109,7 @@ class Controller {
 
   Result<void> identify_store();
   void keep_history();
+  void keep_numbers(const std::vector<Change>& changes);
   Result<void> follow_clock();
   bool time_to_ask() const;
   Result<void> take_up();

@@ -340,6 +340,43 @@ TEST_F(StoresTest, AnOrphanEndsWhenAnOperatorWantsItAndIsSeenToGo) {
   EXPECT_TRUE(controller_->notices().empty());
 }
 
+TEST_F(StoresTest, ARestartedDaemonStillKnowsThatAnOrphanIsToEnd) {
+  ASSERT_TRUE(controller_->submit(spec_of(1, 2), {}));
+  MemoryStore empty;
+  restart_on(empty);
+  ASSERT_TRUE(controller_->change(StopOrphan{{"demo", 1}, "root"}));
+  restart_on(empty);
+  NodeReport stopping = word({{{"demo", 1}, 1}, 0}, NodeState::running);
+  stopping.generation = std::string(16, 'a');
+  EXPECT_EQ(report(stopping).kind, CommandKind::stop);
+  EXPECT_EQ(controller_->state().orphans.begin()->second.slice, (Slice{"a", {0, 1}}));
+  for (int i = 0; i < 30; ++i) tick();
+  EXPECT_TRUE(controller_->state().orphans.empty());
+}
+
+// The copy is of the moment between the commit of the attempt and its agent's first call.
+TEST_F(StoresTest, ACopyThatLacksNothingLaunchesNothingAgainUnderItsName) {
+  MemoryStore store;
+  restart_on(store);
+  ASSERT_TRUE(controller_->submit(spec_of(1, 1), {}));
+  MemoryStore copy = store;
+  const std::size_t launches = engine_.launches.size();
+  engine_.there.clear();
+  restart_on(copy);
+  tick();
+  ASSERT_EQ(engine_.launches.size(), launches + 1);
+  EXPECT_EQ(engine_.launches.back().node, "demo/1.2/0");
+}
+
+// So that a store that takes its place after that does not give it again.
+TEST_F(StoresTest, ARunsNumberIsKeptBesideTheStoreBeforeTheRunIsStored) {
+  store_.fail_with(Error{Code::exhausted, "no space is left"});
+  ASSERT_FALSE(controller_->submit(spec_of(1, 1), {}));
+  EXPECT_EQ(history_.history.numbers.at("demo"), 1);
+  store_.fail_with(std::nullopt);
+  EXPECT_EQ(text(controller_->submit(spec_of(1, 1), {}).value()), "demo/1");
+}
+
 TEST_F(StoresTest, AnOrphanIsAdoptedByWhatItWasLaunchedWith) {
   auto spec = spec_of(2, 1);
   spec.env = {{"A", "b"}};

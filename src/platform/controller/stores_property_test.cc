@@ -106,6 +106,8 @@ class World : public Engine {
           << where() << text(name) << " and " << text(other) << " train one run";
     }
     agents_.emplace(name, Agent{.launch = launch});
+    EXPECT_TRUE(launched_.emplace(name, launch).second)
+        << where() << text(name) << " is launched again";
     return {};
   }
   Result<void> kill(const NodeName& name) override {
@@ -114,7 +116,11 @@ class World : public Engine {
     agents_.erase(name);
     return {};
   }
-  Result<Launch> launch_of(const NodeName& name) override { return agents_.at(name).launch; }
+  Result<Launch> launch_of(const NodeName& name) override {
+    const auto launched = launched_.find(name);
+    if (launched == launched_.end()) return Error{Code::not_found, "it was never launched"};
+    return launched->second;
+  }
   Result<std::vector<Present>> list() override {
     std::vector<Present> present;
     for (const auto& [name, agent] : agents_) present.push_back({name});
@@ -264,6 +270,7 @@ class World : public Engine {
   std::unique_ptr<MemoryStore> store_;
   std::vector<MemoryStore> copies_;
   std::map<NodeName, Agent> agents_;
+  std::map<NodeName, Launch> launched_;
   std::map<NodeName, std::string> folders_;  // of all that were ever launched
   std::set<RunId> numbers_;                  // that were ever given
   std::set<RunId> wanted_;                   // the end of their orphans was, of this store

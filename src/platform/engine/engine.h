@@ -30,7 +30,8 @@ class Engine {
   virtual Result<void> launch(const Launch& launch) = 0;
   // Ends all processes of the node by force; returns at once, list() tells when they are gone.
   virtual Result<void> kill(const NodeName& node) = 0;
-  // What a node that is in the list was launched with.
+  // What the node was launched with, also if it has ended, for as long as its folder is kept. An
+  // error: it was not launched, or that cannot be read.
   virtual Result<Launch> launch_of(const NodeName& node) = 0;
   // In the order of the nodes.
   virtual Result<std::vector<Present>> list() = 0;

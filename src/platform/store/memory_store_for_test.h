@@ -10,7 +10,10 @@ namespace lockstep {
 
 class MemoryStore : public Store {
  public:
-  Result<State> load() override { return state_; }
+  Result<State> load() override {
+    forget_sightings(state_);
+    return state_;
+  }
   Result<void> commit(std::span<const Change> changes) override {
     if (failure_) return *failure_;
     for (const Change& change : changes) apply(state_, change);

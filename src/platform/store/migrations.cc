@@ -241,9 +241,16 @@ constexpr std::string_view kStopReasons[] = {
     "alter table nodes add column stop_reason text not null default 'none'",
 };
 
-constexpr std::array<std::span<const std::string_view>, 14> kSteps = {
-    kRunsAndAttempts, kInsight, kHangAndResume, kBounds, kRequests,    kControl, kDepartures,
-    kShares,          kEvents,  kWeights,       kFaults, kGenerations, kClock,   kStopReasons};
+// Nodes of other stores that an operator has end, by their whole names, and since when.
+constexpr std::string_view kOrphans[] = {
+    "create table orphans (node text primary key not null, stopping integer not null) strict, "
+    "without rowid",
+};
+
+constexpr std::array<std::span<const std::string_view>, 15> kSteps = {
+    kRunsAndAttempts, kInsight,     kHangAndResume, kBounds,  kRequests,
+    kControl,         kDepartures,  kShares,        kEvents,  kWeights,
+    kFaults,          kGenerations, kClock,         kOrphans, kStopReasons};
 
 Result<bool> has_table(Database& database, std::string_view name) {
   const auto found = TRY(database.rows<std::string>(

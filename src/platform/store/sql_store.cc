@@ -94,7 +94,15 @@ Result<void> put(Database& db, const StoreRow& store) {
       store.generation, store.minted);
 }
 
-Result<void> put(Database&, const Orphan&) { return {}; }  // is seen anew by each daemon
+// Each daemon sees what there is; only that it is to end is kept.
+Result<void> put(Database& db, const Orphan& orphan) {
+  if (orphan.gone || !orphan.stopping)
+    return db.execute("delete from orphans where node = :node", text(orphan.id));
+  return db.execute(
+      "insert into orphans (node, stopping) values (:node, :stopping) "
+      "on conflict do update set stopping = excluded.stopping",
+      text(orphan.id), *orphan.stopping);
+}
 
 Result<void> put(Database& db, const ClockRow& clock) {
   return db.execute(
@@ -344,6 +352,14 @@ Result<void> load_clock(Database& db, State& state) {
   return {};
 }
 
+Result<void> load_orphans(Database& db, State& state) {
+  for (auto& [node, stopping] :
+       TRY(db.rows<std::string, Time>("select node, stopping from orphans")))
+    apply(state, Orphan{.id = TRY(column("node", "orphans", NamedRow{node}, parse_node_name(node))),
+                        .stopping = stopping});
+  return {};
+}
+
 Result<void> load_all(Database& db, State& state) {
   TRY(load_runs(db, state));
   TRY(load_attempts(db, state));
@@ -352,6 +368,7 @@ Result<void> load_all(Database& db, State& state) {
   TRY(load_hosts(db, state));
   TRY(load_store(db, state));
   TRY(load_limits(db, state));
+  TRY(load_orphans(db, state));
   return load_clock(db, state);
 }
 

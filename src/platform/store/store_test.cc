@@ -134,6 +134,21 @@ TEST_F(StoreTest, WhatWasCommittedIsThereAfterReopening) {
   expect_same(SqlStore(*database).load().value(), expected);
 }
 
+// What else is known of it each daemon sees for itself.
+TEST_F(StoreTest, OfAnOrphanOnlyThatItIsToEndIsKeptUntilItIsGone) {
+  auto database = open();
+  SqlStore store(*database);
+  Orphan ends{.id = {"1a2b3c4d5e6f7a8b", {{{"demo", 3}, 2}, 1}}, .slice = {"a", {0}}};
+  ends.stopping = Time(Duration(25));
+  Orphan goes_on{.id = {"", {{{"demo", 4}, 1}, 0}}, .slice = {"a", {1}}};
+  ASSERT_TRUE(store.commit(std::vector<Change>{ends, goes_on}));
+  const Orphan kept{.id = ends.id, .stopping = ends.stopping};
+  EXPECT_EQ(store.load().value().orphans, (std::map<NodeName, Orphan>{{ends.id, kept}}));
+  ends.gone = true;
+  ASSERT_TRUE(store.commit(std::vector<Change>{ends}));
+  EXPECT_TRUE(store.load().value().orphans.empty());
+}
+
 TEST_F(StoreTest, ARowIsReplacedByItsSuccessor) {
   auto database = open();
   SqlStore store(*database);
@@ -333,6 +348,7 @@ void undo_newer_steps(Database& database) {
                    "drop table events",
                    "drop table store",
                    "drop table clock",
+                   "drop table orphans",
                    "alter table runs drop column generation",
                    "alter table attempts drop column generation",
                    "alter table ranks drop column activity_since",

@@ -59,9 +59,13 @@ Command command_for(const State& state, const NodeName& name) {
     return leave;
   const Nodes nodes = nodes_of(state, attempt->id);
   if (attempt->state == AttemptState::draining) return draining(nodes);
-  // Repeated until all nodes have said that their ranks run, since an answer may get lost.
+  // Repeated until all nodes have said that their ranks run, since an answer may get lost. One
+  // whose ranks run already, as those of an adopted attempt may, waits for the others: `none` would
+  // tell it that they run, too.
   const bool starts = attempt->state < AttemptState::running;
-  if (starts && std::ranges::all_of(nodes, offers_addresses)) return start(*nodes.front());
+  const bool began = node->second.state == NodeState::running;
+  if (starts && (began || std::ranges::all_of(nodes, offers_addresses)))
+    return start(*nodes.front());
   return {.grace = kGrace};
 }
 

@@ -2,8 +2,8 @@
 // that which started them, or an older copy of it. (Kubernetes calls a Pod so that has lost its
 // owner.)
 //
-// They are not stored: each daemon sees them anew by what its engine lists. Their devices are
-// taken. They are never ended unless an operator asks, and an operator may have the store adopt
+// Each daemon sees them by what its engine lists; only that one is to end is stored. Their devices
+// are taken. They are never ended unless an operator asks, and an operator may have the store adopt
 // them.
 #pragma once
 
@@ -61,8 +61,8 @@ struct Orphan {
   NodeName id;
   bool has_agent = true;
   // None: what it was launched with cannot be read, or is from before there were such records.
-  std::optional<AttemptRecord> made;
-  Slice slice;                     // its devices; without a host: they are not known
+  std::optional<AttemptRecord> made{};
+  Slice slice{};                   // its devices; without a host: they are not known
   Time ends{};                     // by its time-out, as far as is known
   bool ended = false;              // all its ranks have, its agent says
   std::optional<Time> stopping{};  // an operator asked for its end

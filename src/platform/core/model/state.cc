@@ -96,6 +96,11 @@ AttemptRecord record_of(const State& state, const AttemptId& id) {
   return made;
 }
 
+void forget_sightings(State& state) {
+  std::erase_if(state.orphans, [](const auto& entry) { return !entry.second.stopping; });
+  for (auto& [name, orphan] : state.orphans) orphan = {.id = name, .stopping = orphan.stopping};
+}
+
 std::vector<const Orphan*> orphans_of(const State& state, const RunId& run) {
   std::vector<const Orphan*> found;
   for (const auto& [name, orphan] : state.orphans)

@@ -63,7 +63,7 @@ struct State {
   std::map<NodeId, Node> nodes;
   std::map<std::string, HostRow> hosts;  // those that something was ever set for
   std::map<LimitId, LimitRow> limits;
-  std::map<NodeName, Orphan> orphans;  // not stored: a daemon sees them by what its engine lists
+  std::map<NodeName, Orphan> orphans;  // only those that are to end are stored
   std::optional<ClockRow> clock;       // none: no daemon has read it yet
   // Kept by apply():
   std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
@@ -85,6 +85,8 @@ bool knows(const State& state, const NodeName& node);
 // What its nodes carry with them.
 AttemptRecord record_of(const State& state, const AttemptId& attempt);
 
+// Leaves of orphans what a store keeps of them: which are to end, and since when.
+void forget_sightings(State& state);
 // Those of this run, by name; usually none.
 std::vector<const Orphan*> orphans_of(const State& state, const RunId& run);
 

@@ -43,6 +43,16 @@ void move_moments(Draft& draft, Run& run, const Move& move) {
   }
 }
 
+template <class Move>
+void move_orphans(Draft& draft, const Move& move) {
+  for (const auto& [name, seen] : draft.orphans.all()) {
+    Orphan& orphan = draft.orphans.edit(name);
+    move(orphan.ends);
+    for (auto* moment : {&orphan.stopping, &orphan.killed})
+      if (*moment) move(**moment);
+  }
+}
+
 bool is_of_back_off(const Run& run) {
   return run.not_before && run.not_before != run.spec.not_before;
 }
@@ -54,6 +64,7 @@ void move_by(Draft& draft, Duration by) {
     move_moments(draft, run, move);
     if (is_of_back_off(run)) move(*run.not_before);
   }
+  move_orphans(draft, move);
   for (const auto& [id, row] : draft.hosts.all()) {
     if (row.losses.empty()) continue;
     for (HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
@@ -68,6 +79,7 @@ void end_future(Draft& draft) {
     if (is_of_back_off(run))
       run.not_before = std::min(*run.not_before, draft.now() + kBackOffLimit);
   }
+  move_orphans(draft, move);
 }
 
 }  // namespace

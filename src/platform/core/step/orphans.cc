@@ -35,6 +35,7 @@ void take_up(Draft& draft, const Orphan& seen) {
     orphan.has_agent = seen.has_agent;
     orphan.made = seen.made;
     orphan.slice = seen.slice;
+    orphan.ends = seen.ends;
   }
 }
 
@@ -75,17 +76,26 @@ Result<void> check_namesake(const Draft& draft, const Orphan& orphan) {
   return {};
 }
 
-// Who holds devices of these.
-std::optional<RunId> holder_among(const Draft& draft, const std::vector<Slice>& slices) {
-  const auto holds = [&](const Node* node) {
-    return std::ranges::any_of(slices, [&](const Slice& slice) {
-      return slice.host == node->host &&
-             std::ranges::find_first_of(slice.devices, node->devices) != slice.devices.end();
-    });
-  };
+bool overlaps(const std::vector<Slice>& slices, const std::string& host,
+              const std::vector<int>& devices) {
+  return std::ranges::any_of(slices, [&](const Slice& slice) {
+    return slice.host == host &&
+           std::ranges::find_first_of(slice.devices, devices) != slice.devices.end();
+  });
+}
+
+// The other run, of this store or not, that holds devices of the attempt's. A node of the attempt
+// that has ended may have given up its own.
+std::optional<std::string> holder_among(const Draft& draft, const RunId& own,
+                                        const std::vector<Slice>& slices) {
   for (const RunId& run : draft.open_runs())
     if (const Attempt* attempt = draft.live_attempt(run))
-      if (std::ranges::any_of(draft.nodes_of(attempt->id), holds)) return run;
+      for (const Node* node : draft.nodes_of(attempt->id))
+        if (overlaps(slices, node->host, node->devices)) return text(run);
+  for (const auto& [name, orphan] : draft.orphans.all())
+    if (!orphan.gone && name.id.attempt.run != own &&
+        overlaps(slices, orphan.slice.host, orphan.slice.devices))
+      return "orphan " + text(name.id.attempt.run);
   return std::nullopt;
 }
 
@@ -100,8 +110,8 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const Orphan*
     if (orphan->stopping) return cannot_adopt(run, "it is being stopped");
   }
   TRY(check_namesake(draft, first));
-  if (const auto holder = holder_among(draft, first.made->slices))
-    return cannot_adopt(run, format("{} holds devices that it uses", text(*holder)));
+  if (const auto holder = holder_among(draft, run, first.made->slices))
+    return cannot_adopt(run, format("{} holds devices that it uses", *holder));
   return {};
 }
 

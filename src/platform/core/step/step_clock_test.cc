@@ -137,6 +137,21 @@ TEST_F(StepClockTest, AMomentOfAnotherMachineIsKeptUnlessItLiesInTheFuture) {
   EXPECT_EQ(end_of_rank(run, 1), world.now);
 }
 
+// An hour back must not have it end an hour later.
+TEST_F(StepClockTest, AnOrphanThatIsToEndHasItsTime) {
+  Orphan orphan{.id = {std::string(16, 'e'), {{{"act", 1}, 1}, 0}}};
+  orphan.slice = {"a", {0}};
+  orphan.ends = world.now + minutes(50);
+  world.must(OrphansSeen{{orphan}});
+  world.must(StopOrphan{{"act", 1}, ""});
+  world.pass_time(seconds(15));
+  set(-hours(1));
+  EXPECT_EQ(world.state.orphans.at(orphan.id).ends, orphan.ends - hours(1));
+  EXPECT_EQ(world.count<KillOrphan>(), 0);
+  world.pass_time(seconds(6));
+  EXPECT_EQ(world.count<KillOrphan>(), 1);
+}
+
 TEST_F(StepClockTest, LessThanASecondIsNoChange) {
   const RunId run = world.submit(spec_of(1, 1));
   const Time created = world.attempt(run).created;

@@ -190,6 +190,63 @@ TEST_F(OrphanTest, ThatCannotBeAdoptedIsRefusedWithTheReason) {
   EXPECT_THAT(refusal({orphan(act_)}), HasSubstr("this store has another run of that name"));
 }
 
+// Told `none`, its agent would count its running time as if all ranks ran.
+TEST_F(OrphanTest, OfWhichOneNodeRunsWaitsForTheOthersOnceItIsAdopted) {
+  Orphan first = orphan(act_);
+  first.made->spec.nodes = 2;
+  first.made->slices.push_back({"b", {0, 1}});
+  Orphan second = first;
+  second.id.id.index = 1;
+  second.slice = first.made->slices[1];
+  see({first, second});
+  world.must(AdoptOrphan{act_, ""});
+  NodeReport runs = word_of(second, RankState::running);
+  for (Rank& rank : runs.ranks) rank.rank += 2;
+  world.must(runs);
+  EXPECT_EQ(told(second).kind, CommandKind::start);
+  EXPECT_EQ(told(first).kind, CommandKind::none) << "it has not called yet";
+  world.must(word_of(first, RankState::running));
+  EXPECT_EQ(told(second).kind, CommandKind::none);
+  EXPECT_EQ(world.run(act_).state, RunState::running);
+}
+
+// A node of it has ended, and what it held was given to a run that is an orphan, too.
+TEST_F(OrphanTest, WhoseDevicesAnotherHoldsCannotBeAdopted) {
+  Orphan half = orphan(act_);
+  half.made->slices.push_back({"b", {0, 1}});
+  Orphan other = orphan({"demo", 7});
+  other.made->slices = {{"b", {1}}};
+  other.slice = other.made->slices[0];
+  see({half, other});
+  const auto refused = world.happen(AdoptOrphan{act_, ""});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("orphan demo/7 holds devices that it uses"));
+}
+
+// Also when the daemon that was asked has died: only the request is stored.
+TEST_F(OrphanTest, ThatIsToEndIsSoForTheNextDaemon) {
+  const Orphan one = orphan(act_);
+  see({one});
+  world.must(StopOrphan{act_, "root"});
+  forget_sightings(world.state);
+  EXPECT_EQ(told(one).kind, CommandKind::stop);
+  see({one});
+  ASSERT_TRUE(world.state.orphans.at(one.id).made);
+  EXPECT_EQ(world.state.orphans.at(one.id).ends, one.ends);
+  EXPECT_EQ(told(one).kind, CommandKind::stop);
+  world.pass_time(seconds(21));
+  EXPECT_THAT(killed(), ElementsAre(one.id));
+}
+
+TEST_F(OrphanTest, IsForgottenOnceItIsGoneThoughTheDaemonThatWasAskedHasDied) {
+  see({orphan(act_), orphan({"act", 2})});
+  world.must(StopOrphan{act_, "root"});
+  forget_sightings(world.state);
+  ASSERT_EQ(world.state.orphans.size(), 1u);
+  see({});
+  EXPECT_TRUE(world.state.orphans.empty());
+}
+
 // The copy knows the run, and not its newest attempt.
 TEST_F(OrphanTest, KeepsTheRunOfItsNameFromStartingUntilItIsAdopted) {
   world.state.store.generation = kOther;
