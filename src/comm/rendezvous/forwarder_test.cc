@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-Deadline in_time() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline before_long() { return Deadline::after(std::chrono::seconds(10)); }
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -23,17 +23,17 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 std::string received(Socket& socket, std::size_t size) {
   std::string text(size, '\0');
-  const auto got = socket.recv_all(std::as_writable_bytes(std::span(text)), in_time());
+  const auto got = socket.recv_all(std::as_writable_bytes(std::span(text)), before_long());
   return got ? text : got.error().message;
 }
 
 bool is_closed(Socket& socket) {
   std::byte one{};
-  return !socket.recv_all(std::span(&one, 1), in_time()).has_value();
+  return !socket.recv_all(std::span(&one, 1), before_long()).has_value();
 }
 
 Socket accepted(Listener& listener) {
-  EXPECT_TRUE(wait_ready(listener.fd(), POLLIN, in_time(), "accepting").has_value());
+  EXPECT_TRUE(wait_ready(listener.fd(), POLLIN, before_long(), "accepting").has_value());
   return std::move(*listener.try_accept().value());
 }
 
@@ -46,7 +46,7 @@ class Forwarding : public ::testing::Test {
     return Forwarder::start(meeting_place(), std::move(secret)).value();
   }
   static Socket call(std::uint16_t port) {
-    return Socket::connect_tcp("127.0.0.1", port, in_time()).value();
+    return Socket::connect_tcp("127.0.0.1", port, before_long()).value();
   }
 
   const Secret secret_ = Secret::random();
@@ -62,10 +62,10 @@ TEST_F(Forwarding, AllBytesArriveBothWaysThoughReceiversAreSlow) {
   Socket served = accepted(store);
   const std::string much(std::size_t{3} << 20, 'x');
   std::thread sender([&] {
-    EXPECT_TRUE(client.send_all(bytes_of(much), in_time()).has_value());
-    EXPECT_TRUE(client.send_all(bytes_of("end"), in_time()).has_value());
+    EXPECT_TRUE(client.send_all(bytes_of(much), before_long()).has_value());
+    EXPECT_TRUE(client.send_all(bytes_of("end"), before_long()).has_value());
   });
-  EXPECT_TRUE(served.send_all(bytes_of(much), in_time()).has_value());
+  EXPECT_TRUE(served.send_all(bytes_of(much), before_long()).has_value());
   EXPECT_EQ(received(served, much.size() + 3), much + "end");
   sender.join();
   EXPECT_EQ(received(client, much.size()), much);
@@ -86,7 +86,7 @@ TEST_F(Forwarding, AnEndOfEitherSideReachesTheOther) {
 TEST_F(Forwarding, ACallerWaitsUntilTheStoreListens) {
   const auto way = forwarder(secret_);
   Socket client = call(way->port());
-  EXPECT_TRUE(client.send_all(bytes_of("early"), in_time()).has_value());
+  EXPECT_TRUE(client.send_all(bytes_of("early"), before_long()).has_value());
   Socket gone = call(way->port());
   gone.close();
   auto store = store_at(port_.number());
@@ -101,10 +101,10 @@ TEST_F(Forwarding, WithoutTheSecretNothingReachesTheStore) {
   EXPECT_TRUE(is_closed(client));
   // A stranger who knows the protocol, and one who talks as torch's store does.
   Socket stranger = call(server_->port());
-  EXPECT_TRUE(send_frame(stranger, join_fields({"1", "F", "", ""}), in_time()).has_value());
+  EXPECT_TRUE(send_frame(stranger, join_fields({"1", "F", "", ""}), before_long()).has_value());
   EXPECT_TRUE(is_closed(stranger));
   Socket torch = call(server_->port());
-  EXPECT_TRUE(torch.send_all(bytes_of("\x09\x3c\x85\x6b\x0f set a key"), in_time()).has_value());
+  EXPECT_TRUE(torch.send_all(bytes_of("\x09\x3c\x85\x6b\x0f set a key"), before_long()).has_value());
   EXPECT_TRUE(is_closed(torch));
   EXPECT_FALSE(store.try_accept().value().has_value());
 }
