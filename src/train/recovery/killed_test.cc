@@ -154,6 +154,7 @@ class Program {
     optimizer_ = TRY(
         Optimizer::create(*model_, {.method = AdamW{}, .learning_rate = 0.02, .clip_norm = 0.5}));
     joined_ = recovery_->joining();
+    say(report_, "policy " + text(model_->policy(), mesh.world_size()));
     if (joined_) {
       step_ = TRY(complete());
     } else {
@@ -516,6 +517,16 @@ TEST_P(KilledInFew, RanksThatOnlyLostConnectionsConnectAgainAndAllGoOn) {
 }
 
 // Nobody can be more than one behind, and who is has complete gradients: it takes the step by the
+// It chooses nothing: the others do not choose once more.
+TEST(Recovery, ARankInPlaceOfAnotherTakesThePolicyThatAutoChoseBefore) {
+  const auto told =
+      Gang({.policy = "auto:8KiB", .on_failure = OnDeath::wait, .victim = 2, .point = Point::hop1})
+          .finish();
+  expect_undisturbed(told, kRanks);
+  EXPECT_EQ(told.all.find("too long"), std::string::npos) << told.all;
+  EXPECT_NE(told.all.find("--- rank 2\npolicy mics:2 (2, 2, 2)"), std::string::npos) << told.all;
+}
+
 // norm that it is told.
 TEST(Recovery, WhoMissedADecisionThatOthersGotTakesTheStepToo) {
   for (const Scenario& scenario :
