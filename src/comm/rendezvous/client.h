@@ -11,20 +11,24 @@
 
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
+#include "net/silence.h"
 #include "net/socket.h"
 
 namespace lockstep {
 
 class RendezvousClient : public Rendezvous {
  public:
+  // silence: of the server's host, after which the connection is lost (net/silence.h).
   // Tries until the deadline while nobody listens yet. `denied` when the server's secret is
   // another.
   static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& host,
                                                            std::uint16_t port, Secret secret,
-                                                           Deadline deadline);
+                                                           Deadline deadline,
+                                                           Duration silence = kSilenceBound);
   // As "host:port", which is how LOCKSTEP_RENDEZVOUS has it.
   static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& address,
-                                                           Secret secret, Deadline deadline);
+                                                           Secret secret, Deadline deadline,
+                                                           Duration silence = kSilenceBound);
 
   Result<void> set(std::string_view key, std::string_view value) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;
