@@ -111,6 +111,7 @@ class Daemon:
         path = f"{BUILD / 'venv' / 'bin'}:{os.environ['PATH']}"
         self._environment = os.environ | QUIET | {"LOCKSTEP_HOME": str(home), "PATH": path}
         self._environment.pop("LOCKSTEP_REPORT", None)
+        self.keeps_folder = False  # for who looks for what went wrong
         self.checkpoints = home.parent / "checkpoints"
         self.text = home.parent / "text.txt"
         self.text.write_text(
@@ -193,7 +194,10 @@ def serve() -> Iterator[Daemon]:
         daemon.ok("serve", "--hosts", "2x2", "--detach")
         yield daemon
         daemon.ok("serve", "--stop")
-        shutil.rmtree(folder, ignore_errors=True)
+        if daemon.keeps_folder:
+            print(f"logs and records are in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     except BaseException:
         for view in json.loads(daemon.ok("ps", "--json"))["runs"]:
             daemon.stop(view["id"])
@@ -297,6 +301,7 @@ def measure(trials: list[Trial], steps: int) -> int:
                 outcome = play(daemon, trial, right[trial.language])
             except Violation as violation:
                 cell.failed.append(trial.seed)
+                daemon.keeps_folder = True
                 print(f"VIOLATED: --seed {trial.seed} ({trial}): {violation}", file=sys.stderr)
                 continue
             cell.outcomes.append(outcome)

@@ -22,7 +22,7 @@ from _survive.world import Violation
 AGENT_HELD = 1.0  # seconds; 0.1 s and what a busy machine adds until an agent has its turn
 DEVICES_OF_HOST = 3
 ABSENCE_JUDGED = 0.7  # seconds; in a shorter absence a step may be late on a busy machine
-LOSSES = ("rank_lost", "node_lost", "launch_failed")
+LOSSES = ("rank_lost", "node_lost", "node_stopped", "launch_failed")
 
 
 @dataclass

@@ -290,7 +290,7 @@ def test_the_replica_that_is_left_goes_on(point: str, tmp_path: Path) -> None:
     case = Case("mics:2", point=point)
     told = run(case, tmp_path)
     story = expect_the_same(told, case)
-    assert "rank 1 died; rank 0 leaves, no replica needs it; ranks 2 and 3 go on" in story
+    assert "rank 1 was lost; rank 0 leaves, no replica needs it; ranks 2 and 3 go on" in story
     assert "from memory" in story
     assert [one.is_whole for one in told] == [False, True, True]
 
@@ -328,15 +328,15 @@ def test_what_nobody_else_holds_comes_from_storage(
     [
         (
             Case("zero3", victim=3, more={0: "reading"}),
-            "ranks 0 and 3 died; ranks 1 and 2 go on as ranks 0 and 1",
+            "ranks 0 and 3 were lost; ranks 1 and 2 go on as ranks 0 and 1",
         ),
         (
             Case("zero1", victim=3, more={1: "read"}),
-            "ranks 1 and 3 died; ranks 0 and 2 go on",
+            "ranks 1 and 3 were lost; ranks 0 and 2 go on",
         ),
         (
             Case("mics:2+opt", victim=3, more={1: "reading"}),
-            "ranks 1 and 3 died; rank 2 leaves, no replica needs it; rank 0 goes on",
+            "ranks 1 and 3 were lost; rank 2 leaves, no replica needs it; rank 0 goes on",
         ),
         (
             Case("zero3", on_failure="wait", victim=3, more={1: "reading"}),
@@ -377,7 +377,7 @@ def test_a_death_before_the_checkpoints_are_open_again_holds_nobody_up(
     told = run(case, tmp_path)
     story = expect_the_same(told, case)
     assert (
-        "rank 0 died and was" if on_failure == "wait" else "rank 0 died; ranks 2 and 3"
+        "rank 0 died and was" if on_failure == "wait" else "rank 0 was lost; ranks 2 and 3"
     ) in story
     assert all(one.is_whole for one in told)
     # Nobody waits for the dead until the meeting's time is over, which is 20 s.

@@ -218,16 +218,20 @@ Result<Fd> Socket::recv_fd(Deadline deadline) {
   return Fd(received);
 }
 
-void Socket::tune_for_lifeline() {
+// The last of three probes is unanswered when the time is over.
+void Socket::tune_for_lifeline(Duration silence) {
+  const auto whole = std::chrono::ceil<std::chrono::seconds>(silence).count();
+  const int pause = std::max(1, static_cast<int>(whole / 5));
+  const int idle = std::max(1, static_cast<int>(whole) - 3 * pause);
   const auto set = [this](int level, int option, int value) {
     setsockopt(fd(), level, option, &value, sizeof value);  // fails on Unix sockets, as told
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idle);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, pause);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(1000 * whole));
 }
 
 Result<Listener> Listener::tcp(const std::string& host, std::uint16_t port) {

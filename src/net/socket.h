@@ -35,9 +35,9 @@ class Socket {
   Result<void> send_fd(int fd, Deadline deadline);
   Result<Fd> recv_fd(Deadline deadline);
 
-  // Small messages at once (TCP_NODELAY), and a peer host that vanished noticed in about five
-  // seconds. Nothing on Unix sockets.
-  void tune_for_lifeline();
+  // Small messages at once (TCP_NODELAY), and the connection is lost once the peer's host has been
+  // silent for about so long, though nothing is sent. Nothing on Unix sockets.
+  void tune_for_lifeline(Duration silence);
 
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }

@@ -72,7 +72,7 @@ TEST(Reporter, LinesArriveInOrderAndKeepWhatIsNotANumber) {
                           {"norm", -std::numeric_limits<double>::infinity()}});
     reporter.progress(12, 400);
     reporter.checkpoint(12, "/runs/step-00000012");
-    reporter.event(13, "rank 3 died");
+    reporter.event(13, "rank 3 was lost");
   }
   const auto lines = agent.lines();
   ASSERT_EQ(lines.size(), 4u);
@@ -84,7 +84,7 @@ TEST(Reporter, LinesArriveInOrderAndKeepWhatIsNotANumber) {
   EXPECT_EQ(dump_json(lines[2]), R"({"kind":"checkpoint","step":12,"path":"/runs/step-00000012"})");
   EXPECT_EQ(lines[3]["kind"], "event");
   EXPECT_EQ(lines[3]["step"], 13);
-  EXPECT_EQ(lines[3]["text"], "rank 3 died");
+  EXPECT_EQ(lines[3]["text"], "rank 3 was lost");
   EXPECT_GT(lines[3]["time_us"].get<std::int64_t>(), 1'700'000'000'000'000);
 }
 
@@ -142,10 +142,10 @@ TEST(Reporter, WithoutAnAgentMetricsArePrinted) {
     Reporter reporter({.socket = {}, .without_agent = WithoutAgent::print});
     reporter.metrics(3, {{"loss", 1.25}, {"speed", std::nan("")}});
     reporter.progress(3, 10);
-    reporter.event(4, "rank 3 died");
+    reporter.event(4, "rank 3 was lost");
   }
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "step 3: loss 1.25 speed nan\nstep 4: rank 3 died\n");
+            "step 3: loss 1.25 speed nan\nstep 4: rank 3 was lost\n");
 }
 
 TEST(Reporter, WithoutAnAgentNothingIsPrintedIfAskedSo) {

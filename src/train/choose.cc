@@ -10,20 +10,20 @@
 namespace lockstep {
 namespace {
 
-Policy of_groups(const Policy& asked, int size) {
-  auto policy = asked;
-  policy.automatic = false;
-  policy.parameters = policy.gradients = policy.optimizer = size;
-  policy.keep = asked.keep && size > 1;
-  return policy;
-}
-
 std::string parts(const Need& need) {
   return format("parameters {}, gradients {}, optimizer {}, under way {}", text(need.parameters),
                 text(need.gradients), text(need.optimizer), text(need.under_way));
 }
 
 }  // namespace
+
+Policy in_groups(const Policy& asked, int size) {
+  auto policy = asked;
+  policy.automatic = false;
+  policy.parameters = policy.gradients = policy.optimizer = size;
+  policy.keep = asked.keep && size > 1;
+  return policy;
+}
 
 Need need_of(const Layout& layout, const Policy& policy) {
   Need need;
@@ -65,7 +65,7 @@ Result<Choice> choose_policy(const Policy& asked, const std::vector<ParameterSpe
   Bytes least(std::numeric_limits<std::int64_t>::max());
   for (int size = 1; size <= ranks && (size == 1 || blocks); ++size) {
     if (ranks % size != 0 || !places.suits(size)) continue;
-    const auto policy = of_groups(asked, size);
+    const auto policy = in_groups(asked, size);
     const auto need = need_of(Layout::build(parameters, policy, {0, size}), policy);
     if (need.total() <= limit)
       return Choice{

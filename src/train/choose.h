@@ -33,6 +33,9 @@ struct Choice {
 // Of a device's memory so much is left for activations and all else.
 inline constexpr int kActivationsShare = 4;  // a quarter
 
+// `asked` with groups of so many ranks for all three.
+Policy in_groups(const Policy& asked, int size);
+
 // asked.automatic; memory: of the device with the least. blocks: whether parameters can be divided
 // at all. exhausted, with what comes nearest, if nothing fits.
 Result<Choice> choose_policy(const Policy& asked, const std::vector<ParameterSpec>& parameters,

@@ -138,5 +138,23 @@ TEST(Choice, AModelIsShardedByIt) {
   EXPECT_EQ(failures, "");
 }
 
+// The others are in the middle of the training: a collective would wait for them.
+TEST(Choice, OfThoseThatARankJoinsIsKeptWithoutACollective) {
+  for (const int size : {1, 2}) {
+    const auto failures = as_ranks(4, [&](Rank& self) -> Result<void> {
+      const auto mesh = TRY(self.mesh.cut_by_number(size));
+      if (self.rank != 2) return {};
+      torch::nn::Sequential net(torch::nn::Linear(32, 32), torch::nn::Linear(32, 32));
+      const auto before = self.backend->calls().size();
+      const auto policy = TRY(parse_policy("auto:80KiB", 4));
+      const auto model = TRY(shard(*net, mesh, policy, {}, Values::to_come));
+      EXPECT_EQ(text(model->policy(), 4), size == 1 ? "ddp (1, 1, 1)" : "mics:2 (2, 2, 2)");
+      EXPECT_EQ(self.backend->calls().size(), before);
+      return {};
+    });
+    EXPECT_EQ(failures, "");
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::choose_test

@@ -59,6 +59,7 @@ Result<Mesh> Mesh::cut_by_number(int shard) const {
   by_number.places_.emplace(world_size());
   auto mesh = TRY(by_number.cut(shard));
   mesh.places_ = places_;
+  mesh.is_cut_by_number_ = true;
   return mesh;
 }
 

@@ -54,8 +54,10 @@ class Mesh {
   }
 
   // The same with groups of neighbours by number, wherever they are: for ranks that were numbered
-  // so that those who belong together are.
+  // so that those who belong together are. Of such groups the ranks have agreed before: where a
+  // rank joins them, policy auto keeps the groups, since the others do not choose once more.
   Result<Mesh> cut_by_number(int shard) const;
+  bool is_cut_by_number() const { return is_cut_by_number_; }
 
   const MeshShape& shape() const { return shape_; }
   int rank() const { return world_.rank(); }
@@ -81,6 +83,7 @@ class Mesh {
   std::vector<int> shard_ranks_ = {0};
   std::string host_;  // empty: the environment knows
   std::optional<Places> places_;
+  bool is_cut_by_number_ = false;
 };
 
 }  // namespace lockstep

@@ -75,7 +75,12 @@ ShardedModel::ShardedModel(Mesh mesh, Blocks blocks)
 ShardedModel::~ShardedModel() = default;
 
 Result<void> ShardedModel::decide(const Policy& asked) {
-  policy_ = asked.automatic ? TRY(choose(asked)) : asked;
+  if (!asked.automatic)
+    policy_ = asked;
+  else if (mesh_.is_cut_by_number())
+    policy_ = in_groups(asked, mesh_.shard().size());
+  else
+    policy_ = TRY(choose(asked));
   TRY(check_blocks(policy_, blocks_, mesh_.world_size()));
   mesh_ = TRY(mesh_.cut(policy_.gradients));
   if (policy_.parameters > 1) tensors_.divide_frozen(blocks_);

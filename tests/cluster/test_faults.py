@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 from tests.conftest import Cluster, wait_until
@@ -26,6 +27,28 @@ PRINTING = """
 test "$LOCKSTEP_EPOCH" = 2 && exit 0
 echo "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:4" >&2
 exit 1
+"""
+
+# Rank 1 loses its connections to the other rank, as by a switch that restarts: both live on.
+CUT = """
+import os, socket
+import torch, torch.distributed as dist
+
+def cut_connections():
+    store = int(os.environ["MASTER_PORT"])
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            one = socket.socket(fileno=os.dup(int(name)))
+            if one.family != socket.AF_UNIX and one.getpeername()[1] != store:
+                one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # no connection
+
+dist.init_process_group("gloo")
+for number in range(100):
+    if number == 50 and os.environ["LOCKSTEP_EPOCH"] == "1" and dist.get_rank() == 1:
+        cut_connections()
+    dist.all_reduce(torch.ones(8))
 """
 
 
@@ -109,6 +132,17 @@ def test_a_script_whose_library_prints_that_its_peer_is_gone_is_retried(cluster:
     assert "Connection closed by peer" in view["attempts"][0]["reason"]
     once = cluster.submit("--rank-loss-retries", "0", "-n", "2", "--", "sh", "-c", PRINTING)
     assert cluster.ended(once)["state"] == "failed"
+
+
+def test_a_script_over_gloo_whose_connections_are_cut_is_tried_again(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(CUT)
+    run = cluster.submit("-n", "2", "--retries", "0", "--", sys.executable, str(program))
+    view = cluster.ended(run)
+    assert causes(view) == ["rank_lost", "ok"], cluster.logs(run)
+    assert "gloo" in view["attempts"][0]["reason"]
 
 
 def test_a_stopped_rank_is_named_while_its_run_goes_on(cluster: Cluster) -> None:

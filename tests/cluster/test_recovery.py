@@ -84,7 +84,7 @@ def test_the_replica_that_is_left_goes_on_or_all_wait_for_the_rank(
     run = train(cluster, text, "shrink")
     kill_a_rank(cluster, run)
     death = "rank 3 was killed by signal 9"
-    story = "rank 3 died; rank 2 leaves, no replica needs it; ranks 0 and 1 go on"
+    story = "rank 3 was lost; rank 2 leaves, no replica needs it; ranks 0 and 1 go on"
     step = expect_recovery(cluster, run, death, story)
     expect_the_same(curve(cluster, run, untold=step), right, step)
 
@@ -104,7 +104,7 @@ def test_a_python_program_goes_on_too(cluster: Cluster, text: Path) -> None:
     words += ["--env", f"PYTHONPATH={BUILD / 'python'}"]
     run = cluster.submit(*words, "--", *program, *SMALL)
     kill_a_rank(cluster, run)
-    story = "rank 3 died; rank 2 leaves, no replica needs it; ranks 0 and 1 go on"
+    story = "rank 3 was lost; rank 2 leaves, no replica needs it; ranks 0 and 1 go on"
     step = expect_recovery(cluster, run, "rank 3 was killed by signal 9", story)
     losses = curve(cluster, run, untold=step)
     assert losses[STEPS] < losses[1] - 1, "it did not learn"

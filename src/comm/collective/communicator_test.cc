@@ -1,5 +1,6 @@
 // What a communicator refuses, and what it does at its edges.
 #include "comm/collective/groups_for_test.h"
+#include "comm/group/fault.h"
 
 namespace lockstep {
 namespace {
@@ -447,6 +448,22 @@ TEST(Communicator, ErrorsNameRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
         "rank 5 was in barrier #1", "of replicas of shard 1: ranks 5, 7"})
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
   EXPECT_EQ(message.find("g1"), std::string::npos) << message;
+}
+
+// Rank 7, say, was lost in another group: the ranks of this one learn that, and do not blame the
+// rank that leaves.
+TEST(Communicator, ARankThatLeavesBecauseOfAnotherGroupsFaultNamesTheRankAtFaultThere) {
+  Group group(one_host(2));
+  std::vector<int> at_fault;
+  listen_to_faults([&](const GroupFault& fault) { at_fault.push_back(fault.rank); });
+  tell_fault({GroupFault::Kind::timed_out, 7, "rank 7 is at fault"});
+  group.drop(1);
+  const auto error = group[0].barrier().wait().error();
+  EXPECT_EQ(error.code, Code::timeout);
+  EXPECT_TRUE(error.message.starts_with("rank 1 gave up: rank 7 is at fault")) << error.message;
+  EXPECT_EQ(at_fault, (std::vector{7, 7})) << "as rank 1 was told, and as rank 0 tells";
+  forget_faults();
+  listen_to_faults({});
 }
 
 TEST(Communicator, AllocatedMemoryIsZeroedAndWritable) {

@@ -36,11 +36,12 @@ std::string_view doing(char verb) {
 Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& host,
                                                                     std::uint16_t port,
                                                                     Secret secret,
-                                                                    Deadline deadline) {
+                                                                    Deadline deadline,
+                                                                    Duration silence) {
   const auto server = "the rendezvous at " + text(HostPort{host, port});
   auto socket = connect_patiently(host, port, deadline);
   if (!socket) return std::move(socket).error().within("reaching " + server);
-  socket->tune_for_lifeline();
+  socket->tune_for_lifeline(silence);
   if (auto met = handshake_as_client(*socket, secret, "rendezvous", deadline); !met)
     return std::move(met).error().within("entering " + server);
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(*socket), server));
@@ -48,9 +49,10 @@ Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::s
 
 Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::string& address,
                                                                     Secret secret,
-                                                                    Deadline deadline) {
+                                                                    Deadline deadline,
+                                                                    Duration silence) {
   const auto place = TRY(parse_host_port(address));
-  return connect(place.host, place.port, std::move(secret), deadline);
+  return connect(place.host, place.port, std::move(secret), deadline, silence);
 }
 
 Result<Relay> RendezvousClient::connect_forwarded(const std::string& address, Secret secret,

@@ -12,20 +12,24 @@
 #include "comm/rendezvous/relay.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
+#include "net/silence.h"
 #include "net/socket.h"
 
 namespace lockstep {
 
 class RendezvousClient : public Rendezvous {
  public:
+  // silence: of the server's host, after which the connection is lost (net/silence.h).
   // Tries until the deadline while nobody listens yet. `denied` when the server's secret is
   // another.
   static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& host,
                                                            std::uint16_t port, Secret secret,
-                                                           Deadline deadline);
+                                                           Deadline deadline,
+                                                           Duration silence = kSilenceBound);
   // As "host:port", which is how LOCKSTEP_RENDEZVOUS has it.
   static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& address,
-                                                           Secret secret, Deadline deadline);
+                                                           Secret secret, Deadline deadline,
+                                                           Duration silence = kSilenceBound);
 
   // Leads to the port to which the server forwards (RendezvousServer). The caller adds the near
   // side.

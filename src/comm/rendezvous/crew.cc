@@ -145,7 +145,7 @@ Result<void> Crew::check() {
     if (const auto found = watched_.find(*key); found != watched_.end()) lost_ = found->second;
   }
   return Error{Code::peer_lost,
-               format("member {} has died, or given up, while the others met", *lost_)};
+               format("member {} was lost, or has given up, while the others met", *lost_)};
 }
 
 Result<Crew::Entered> Crew::enter(std::unique_ptr<RendezvousClient> place, int member, int members,

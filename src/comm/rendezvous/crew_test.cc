@@ -165,7 +165,7 @@ TEST(Crew, WhoWatchesLearnsThatOneHasDiedOrGoneOnButNotOfThoseItDoesNotWatch) {
   crew[2].reset();
   const auto died = loss(self);
   EXPECT_EQ(died.code, Code::peer_lost);
-  EXPECT_NE(died.message.find("member 2 has died"), std::string::npos) << died.message;
+  EXPECT_NE(died.message.find("member 2 was lost"), std::string::npos) << died.message;
   EXPECT_EQ(self.check().error().code, Code::peer_lost);  // also later
 
   std::thread other([&] { EXPECT_TRUE(crew[3]->meet("here", in_time())); });

@@ -104,7 +104,8 @@ TEST_F(Forwarding, WithoutTheSecretNothingReachesTheStore) {
   EXPECT_TRUE(send_frame(stranger, join_fields({"1", "F", "", ""}), before_long()).has_value());
   EXPECT_TRUE(is_closed(stranger));
   Socket torch = call(server_->port());
-  EXPECT_TRUE(torch.send_all(bytes_of("\x09\x3c\x85\x6b\x0f set a key"), before_long()).has_value());
+  EXPECT_TRUE(
+      torch.send_all(bytes_of("\x09\x3c\x85\x6b\x0f set a key"), before_long()).has_value());
   EXPECT_TRUE(is_closed(torch));
   EXPECT_FALSE(store.try_accept().value().has_value());
 }

@@ -136,7 +136,7 @@ class RendezvousServer::Impl {
       auto accepted = listener_.try_accept();
       if (!accepted) return pause_admission(accepted.error());
       if (!*accepted) return;
-      (*accepted)->tune_for_lifeline();
+      (*accepted)->tune_for_lifeline(limits_.silence);
       connections_.emplace_back(std::move(**accepted), secret_);
     }
   }

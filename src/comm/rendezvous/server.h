@@ -17,13 +17,15 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "net/crypto.h"
+#include "net/silence.h"
 
 namespace lockstep {
 
 struct RendezvousLimits {
   std::size_t connections = 4096;
   std::size_t entries = 1 << 20;
-  Bytes entry = 64_KiB;  // key and value together
+  Bytes entry = 64_KiB;              // key and value together
+  Duration silence = kSilenceBound;  // of a client's host, after which the client is gone
 };
 
 class RendezvousServer {

@@ -90,8 +90,8 @@ class Joining {
   Result<Joined> join() {
     Joined joined;
     auto meeting = TRY(find_meeting(joined));
-    joined.meeting_place =
-        TRY(RendezvousClient::connect(meeting.address, meeting.secret, deadline_));
+    joined.meeting_place = TRY(
+        RendezvousClient::connect(meeting.address, meeting.secret, deadline_, network_.silence));
     network_.meeting_host = TRY(parse_host_port(meeting.address)).host;
     joined.options = CommunicatorOptions{.rank = launch_.rank,
                                          .size = launch_.size,
@@ -119,7 +119,7 @@ class Joining {
     const auto secret = Secret::random();
     const auto host = TRY(meeting_address());
     joined.server = TRY(on_free_port(host, network_.ports, [&](std::uint16_t port) {
-      return RendezvousServer::start(host, port, secret);
+      return RendezvousServer::start(host, port, secret, {.silence = network_.silence});
     }));
     const auto address = text(HostPort{host, joined.server->port()});
     TRY(make_folders(folder));

@@ -39,8 +39,8 @@ struct Joined {
 };
 
 // LOCKSTEP_HOST_ID overrides the machine's boot id; LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS,
-// LOCKSTEP_PORT_RANGE and LOCKSTEP_FABRIC_PROVIDER choose the network between hosts
-// (fabric/address).
+// LOCKSTEP_PORT_RANGE, LOCKSTEP_FABRIC_PROVIDER and LOCKSTEP_CONNECTION_TIMEOUT say more of the
+// network between hosts (fabric/address).
 Result<Joined> join(const JoinOptions& options = {});
 
 }  // namespace lockstep

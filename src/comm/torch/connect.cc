@@ -160,7 +160,8 @@ Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, Conne
   if (!secret)
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
   const auto bound = options.meeting > Duration(0) ? options.meeting : options.timeout;
-  auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(bound)));
+  auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(bound),
+                                              TRY(silence_bound_of(own_environment()))));
   // The meeting place outlives a group: the next one of this process needs another name.
   const int number = count_connection(options.generation);
   if (options.generation > 0) options.group += format("-g{}", options.generation);

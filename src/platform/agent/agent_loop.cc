@@ -141,9 +141,10 @@ Result<void> AgentLoop::write_secret() const {
 Result<void> AgentLoop::open_rendezvous() {
   if (node_.index != 0) return {};
   const auto secret = TRY(Secret::from_hex(launch_.secret));
-  const auto ports = TRY(network_options_of(launch_.env)).ports;
-  rendezvous_ = TRY(on_free_port(launch_.address, ports, [&](std::uint16_t port) {
-    return RendezvousServer::start(launch_.address, port, secret, {}, port_.number());
+  const auto network = TRY(network_options_of(launch_.env));
+  rendezvous_ = TRY(on_free_port(launch_.address, network.ports, [&](std::uint16_t port) {
+    return RendezvousServer::start(launch_.address, port, secret, {.silence = network.silence},
+                                   port_.number());
   }));
   return {};
 }

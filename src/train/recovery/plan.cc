@@ -127,10 +127,10 @@ std::optional<std::string> lost(const Standings& standings, const Standing& befo
                                 const Seats& seats) {
   if (!before.copied)
     return "every rank had a part of the optimizer's state of its own, and none is left of the "
-           "dead one's";
+           "lost one's";
   for (const auto& [member, standing] : standings)
     if (holds(standing) && standing->unread)
-      return "another died while the state was read from storage";
+      return "another rank was lost while the state was read from storage";
   if (const auto shard = seats.lost_shard())
     return format("no living rank holds shard {} of {}", *shard, before.shards);
   return std::nullopt;

@@ -175,7 +175,8 @@ Result<void> Recovery::Impl::join() {
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
   const auto secret = TRY(Secret::from_hex(TRY(read_file(file->second))));
   auto client =
-      TRY(RendezvousClient::connect(place->second, secret, Deadline::after(options.patience)));
+      TRY(RendezvousClient::connect(place->second, secret, Deadline::after(options.patience),
+                                    TRY(silence_bound_of(environment))));
   if (!options.replaces) {
     crew = std::make_shared<Crew>(TRY(Crew::join(std::move(client), member, members)));
   } else {

@@ -80,7 +80,7 @@ struct Recovered {
   bool leaves = false;         // no replica needs this rank: it ends, well
   std::int64_t step = 0;       // that is whole; the sampler stands behind it
   std::int64_t again = 0;      // steps behind it that were whole, and are done again
-  std::string story = {};      // for people: who died, who goes on, how long it took
+  std::string story = {};      // for people: who was lost, who goes on, how long it took
   std::vector<int> gone = {};  // members: the numbers with which ranks were started
   bool tells = false;          // this rank, and no other, tells the story to the run
   Duration meeting{0};         // until all had told what they have

@@ -44,12 +44,13 @@ std::string done_again(std::int64_t step, std::int64_t whole) {
 }  // namespace
 
 std::string story_of(const RecoveryPlan& plan, std::int64_t step, Duration took) {
-  auto words = plan.newcomers.empty() && plan.gone.empty()
-                   ? std::string("the ranks lost connections to each other and connected again")
-               : plan.newcomers.empty()
-                   ? format("{} died", ranks_in_words(plan.gone))
-                   : format("{} died and {} started again", ranks_in_words(plan.newcomers),
-                            plan.newcomers.size() == 1 ? "was" : "were");
+  auto words =
+      plan.newcomers.empty() && plan.gone.empty()
+          ? std::string("the ranks lost connections to each other and connected again")
+      : plan.newcomers.empty()
+          ? format("{} {} lost", ranks_in_words(plan.gone), plan.gone.size() == 1 ? "was" : "were")
+          : format("{} died and {} started again", ranks_in_words(plan.newcomers),
+                   plan.newcomers.size() == 1 ? "was" : "were");
   if (!plan.leaving.empty())
     words += format("; {} {}, no replica needs {}", ranks_in_words(plan.leaving),
                     plan.leaving.size() == 1 ? "leaves" : "leave",

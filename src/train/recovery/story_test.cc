@@ -7,11 +7,12 @@
 namespace lockstep {
 namespace {
 
-TEST(RecoveryStory, TellsWhoDiedWhoLeavesAndWhoGoesOnAsWhat) {
+TEST(RecoveryStory, TellsWhoWasLostWhoLeavesAndWhoGoesOnAsWhat) {
   const RecoveryPlan plan{.seats = {2, 3}, .shards = 2, .gone = {1}, .leaving = {0}};
-  EXPECT_EQ(story_of(plan, 41, std::chrono::milliseconds(380)),
-            "rank 1 died; rank 0 leaves, no replica needs it; ranks 2 and 3 go on as ranks 0 and 1 "
-            "after step 41 from memory, 380ms after they noticed");
+  EXPECT_EQ(
+      story_of(plan, 41, std::chrono::milliseconds(380)),
+      "rank 1 was lost; rank 0 leaves, no replica needs it; ranks 2 and 3 go on as ranks 0 and 1 "
+      "after step 41 from memory, 380ms after they noticed");
 }
 
 TEST(RecoveryStory, TellsWhoWasStartedAgainAndWhereTheStateComesFrom) {
@@ -26,9 +27,10 @@ TEST(RecoveryStory, TellsWhoWasStartedAgainAndWhereTheStateComesFrom) {
 
 TEST(RecoveryStory, TellsWhichStepsAreDoneAgain) {
   RecoveryPlan plan{.seats = {0, 1, 2}, .gone = {3}, .from_storage = true, .step = 8};
-  EXPECT_EQ(story_of(plan, 5, std::chrono::seconds(1)),
-            "rank 3 died; ranks 0, 1 and 2 go on after step 5 from a checkpoint (steps 6 to 8 are "
-            "done again), 1s after they noticed");
+  EXPECT_EQ(
+      story_of(plan, 5, std::chrono::seconds(1)),
+      "rank 3 was lost; ranks 0, 1 and 2 go on after step 5 from a checkpoint (steps 6 to 8 are "
+      "done again), 1s after they noticed");
   plan.step = 6;
   EXPECT_NE(story_of(plan, 5, std::chrono::seconds(1)).find("(step 6 is done again)"),
             std::string::npos);
@@ -38,9 +40,10 @@ TEST(RecoveryStory, CountsRanksThatAreTooManyToName) {
   RecoveryPlan plan{.gone = {0, 1}, .leaving = {2, 3}};
   plan.seats.resize(60);
   std::iota(plan.seats.begin(), plan.seats.end(), 4);
-  EXPECT_EQ(story_of(plan, 9, std::chrono::milliseconds(5)),
-            "ranks 0 and 1 died; ranks 2 and 3 leave, no replica needs them; 60 ranks go on after "
-            "step 9 from memory, 5ms after they noticed");
+  EXPECT_EQ(
+      story_of(plan, 9, std::chrono::milliseconds(5)),
+      "ranks 0 and 1 were lost; ranks 2 and 3 leave, no replica needs them; 60 ranks go on after "
+      "step 9 from memory, 5ms after they noticed");
 }
 
 TEST(RecoveryStory, OfLostConnectionsNoRankIsSaidToHaveDied) {

@@ -27,6 +27,7 @@ Result<NetworkOptions> network_options_of(const Environment& environment) {
     if (!range) return std::move(range).error().within("LOCKSTEP_PORT_RANGE");
     options.ports = *range;
   }
+  options.silence = TRY(silence_bound_of(environment));
   if (const auto place = setting(environment, "LOCKSTEP_RENDEZVOUS"); !place.empty())
     options.meeting_host = TRY(parse_host_port(place)).host;
   else

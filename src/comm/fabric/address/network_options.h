@@ -6,6 +6,7 @@
 #include "base/environment.h"
 #include "base/result.h"
 #include "comm/fabric/address/port_range.h"
+#include "net/silence.h"
 
 namespace lockstep {
 
@@ -19,10 +20,11 @@ struct NetworkOptions {
   // A host that all ranks reach, where they meet: tells which interface leads to them. May be
   // empty.
   std::string meeting_host = {};
+  Duration silence = kSilenceBound;  // of a peer's host, after which the connections to it are lost
 };
 
-// From LOCKSTEP_FABRIC_PROVIDER, LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS, LOCKSTEP_PORT_RANGE; the
-// meeting place from LOCKSTEP_RENDEZVOUS, else MASTER_ADDR.
+// From LOCKSTEP_FABRIC_PROVIDER, LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS, LOCKSTEP_PORT_RANGE,
+// LOCKSTEP_CONNECTION_TIMEOUT; the meeting place from LOCKSTEP_RENDEZVOUS, else MASTER_ADDR.
 Result<NetworkOptions> network_options_of(const Environment& environment);
 
 }  // namespace lockstep

@@ -99,12 +99,14 @@ TEST(NetworkOptions, ComeFromTheEnvironment) {
   const auto options = network_options_of({{"LOCKSTEP_FABRIC_PROVIDER", "efa"},
                                            {"LOCKSTEP_INTERFACE", "eth1"},
                                            {"LOCKSTEP_PORT_RANGE", "20000-20999"},
+                                           {"LOCKSTEP_CONNECTION_TIMEOUT", "1m"},
                                            {"LOCKSTEP_RENDEZVOUS", "head:1234"},
                                            {"MASTER_ADDR", "other"}})
                            .value();
   EXPECT_EQ(options.provider, "efa");
   EXPECT_EQ(options.interface, "eth1");
   EXPECT_EQ(options.ports, (PortRange{20000, 20999}));
+  EXPECT_EQ(options.silence, std::chrono::minutes(1));
   EXPECT_EQ(options.meeting_host, "head");
   EXPECT_EQ(network_options_of({{"MASTER_ADDR", "other"}})->meeting_host, "other");
   EXPECT_EQ(network_options_of({{"LOCKSTEP_FABRIC_PROVIDER", ""}})->provider, "tcp");

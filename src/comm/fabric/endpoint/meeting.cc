@@ -319,8 +319,9 @@ class EndpointMeeting {
 
   Result<Link*> agree_on_tcp(Socket& socket, int peer, Side side) {
     if (tcp_ == nullptr) {
-      auto transport = TRY(TcpTransport::create(
-          {own_.address, options_.network.ports, options_.rank, options_.secret, options_.group}));
+      auto transport =
+          TRY(TcpTransport::create({own_.address, options_.network.ports, options_.rank,
+                                    options_.secret, options_.group, options_.network.silence}));
       tcp_ = transport.get();
       endpoint_->transport_ = std::move(transport);
     }
@@ -342,7 +343,7 @@ class EndpointMeeting {
   }
 
   Result<void> keep(Socket socket, const Peer& peer) {
-    socket.tune_for_lifeline();
+    socket.tune_for_lifeline(options_.network.silence);
     endpoint_->fork_guard_.add(socket.fd());
     TRY(Endpoint::watch(endpoint_->people_, socket.fd()));
     endpoint_->lifelines_[static_cast<std::size_t>(peer.rank)] =

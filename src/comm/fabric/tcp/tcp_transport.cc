@@ -23,14 +23,15 @@ constexpr auto kForever = std::chrono::hours(24);
 
 // Small messages at once; and a host that vanished is noticed though nothing is sent. Not as
 // tightly as for a lifeline: a peer that computes for long and does not read is no failure.
-void tune(const Socket& socket) {
+void tune(const Socket& socket, Duration silence) {
+  const auto pause = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(silence).count());
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket.fd(), level, option, &value, sizeof value);
   };
   set(SOL_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(SOL_TCP, TCP_KEEPIDLE, 10);
-  set(SOL_TCP, TCP_KEEPINTVL, 5);
+  set(SOL_TCP, TCP_KEEPIDLE, 2 * pause);
+  set(SOL_TCP, TCP_KEEPINTVL, pause);
   set(SOL_TCP, TCP_KEEPCNT, 3);
 }
 
@@ -107,7 +108,7 @@ Result<std::optional<std::size_t>> TcpTransport::admit_lane(Socket& socket, int 
 
 Result<Link*> TcpTransport::keep(int peer, LaneSockets sockets) {
   for (const auto& socket : sockets) {
-    tune(socket);
+    tune(socket, options_.silence);
     fork_guard_.add(socket.fd());
   }
   auto link = TRY(TcpLink::create(peer, std::move(sockets)));

@@ -22,6 +22,7 @@
 #include "comm/fabric/tcp/tcp_link.h"
 #include "comm/fabric/transport.h"
 #include "net/crypto.h"
+#include "net/silence.h"
 #include "net/socket.h"
 
 namespace lockstep {
@@ -32,6 +33,7 @@ struct TcpOptions {
   int rank = 0;
   Secret secret;
   std::string group;
+  Duration silence = kSilenceBound;  // as in NetworkOptions
 };
 
 class TcpTransport : public Transport {

@@ -56,8 +56,9 @@ Result<void> check_command(const std::vector<std::string>& command) {
 // Lockstep's variables that are the user's to set; the others are what it tells ranks.
 bool is_user_setting(std::string_view name) {
   return name == "LOCKSTEP_ALGORITHM" || name == "LOCKSTEP_BIND" || name == "LOCKSTEP_COSTS" ||
-         name == "LOCKSTEP_FABRIC_PROVIDER" || name == "LOCKSTEP_FLIGHT_DIR" ||
-         name == "LOCKSTEP_INTERFACE" || name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG";
+         name == "LOCKSTEP_CONNECTION_TIMEOUT" || name == "LOCKSTEP_FABRIC_PROVIDER" ||
+         name == "LOCKSTEP_FLIGHT_DIR" || name == "LOCKSTEP_INTERFACE" ||
+         name == "LOCKSTEP_PORT_RANGE" || name == "LOCKSTEP_LOG";
 }
 
 Result<void> check_env(const std::map<std::string, std::string>& env) {
