@@ -56,8 +56,8 @@ Result<std::unique_ptr<RendezvousClient>> RendezvousClient::connect(const std::s
 }
 
 Result<Relay> RendezvousClient::connect_forwarded(const std::string& address, Secret secret,
-                                                  Deadline deadline) {
-  const auto client = TRY(connect(address, std::move(secret), deadline));
+                                                  Deadline deadline, Duration silence) {
+  const auto client = TRY(connect(address, std::move(secret), deadline, silence));
   TRY(client->ask('F', "the way to torch's store", {}, deadline));
   return Relay{.near = {},
                .far = std::move(client->socket_),

@@ -34,7 +34,7 @@ class RendezvousClient : public Rendezvous {
   // Leads to the port to which the server forwards (RendezvousServer). The caller adds the near
   // side.
   static Result<Relay> connect_forwarded(const std::string& address, Secret secret,
-                                         Deadline deadline);
+                                         Deadline deadline, Duration silence = kSilenceBound);
 
   Result<void> set(std::string_view key, std::string_view value) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;

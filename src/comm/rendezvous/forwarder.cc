@@ -30,11 +30,12 @@ constexpr auto kAcceptAgain = std::chrono::seconds(1);
 
 class Forwarder::Impl {
  public:
-  Impl(Listener listener, Fd stop, std::string rendezvous, Secret secret)
+  Impl(Listener listener, Fd stop, std::string rendezvous, Secret secret, Duration silence)
       : listener_(std::move(listener)),
         stop_(std::move(stop)),
         rendezvous_(std::move(rendezvous)),
         secret_(std::move(secret)),
+        silence_(silence),
         thread_([this] { serve(); }) {}
 
   ~Impl() {
@@ -75,9 +76,9 @@ class Forwarder::Impl {
   }
 
   Result<void> connect(Socket near) {
-    auto relay = TRY(
-        RendezvousClient::connect_forwarded(rendezvous_, secret_, Deadline::after(kConnectBound)));
-    near.tune_for_lifeline();
+    auto relay = TRY(RendezvousClient::connect_forwarded(rendezvous_, secret_,
+                                                         Deadline::after(kConnectBound), silence_));
+    near.tune_for_lifeline(kSilenceBound);
     relay.near = std::move(near);
     relays_.push_back(std::move(relay));
     return {};
@@ -87,6 +88,7 @@ class Forwarder::Impl {
   Fd stop_;
   const std::string rendezvous_;
   const Secret secret_;
+  const Duration silence_;
   // The thread's own.
   Deadline accept_again_ = Deadline::after(Duration(0));
   std::list<Relay> relays_;
@@ -97,13 +99,14 @@ Forwarder::Forwarder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Forwarder::~Forwarder() = default;
 std::uint16_t Forwarder::port() const { return impl_->port(); }
 
-Result<std::unique_ptr<Forwarder>> Forwarder::start(std::string rendezvous, Secret secret) {
+Result<std::unique_ptr<Forwarder>> Forwarder::start(std::string rendezvous, Secret secret,
+                                                    Duration silence) {
   auto listener = Listener::tcp("127.0.0.1", 0);
   if (!listener) return std::move(listener).error().within("opening the way to torch's store");
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return os_error("making an eventfd", errno);
   auto impl = std::make_unique<Impl>(std::move(*listener), std::move(stop), std::move(rendezvous),
-                                     std::move(secret));
+                                     std::move(secret), silence);
   return std::unique_ptr<Forwarder>(new Forwarder(std::move(impl)));
 }
 

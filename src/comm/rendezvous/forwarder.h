@@ -11,14 +11,17 @@
 
 #include "base/result.h"
 #include "net/crypto.h"
+#include "net/silence.h"
 
 namespace lockstep {
 
 class Forwarder {
  public:
   // Listens at 127.0.0.1 on a free port, in a thread of its own. rendezvous: "host:port". A caller
-  // whose connection cannot be made there is closed, and the log says why.
-  static Result<std::unique_ptr<Forwarder>> start(std::string rendezvous, Secret secret);
+  // whose connection cannot be made there is closed, and the log says why. silence: of the meeting
+  // place's host, after which a connection is lost.
+  static Result<std::unique_ptr<Forwarder>> start(std::string rendezvous, Secret secret,
+                                                  Duration silence = kSilenceBound);
   ~Forwarder();  // ends the thread and all connections
 
   std::uint16_t port() const;

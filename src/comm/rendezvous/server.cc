@@ -169,7 +169,7 @@ class RendezvousServer::Impl {
       auto far = Socket::connect_tcp("127.0.0.1", forward_to_, Deadline::after(kForwardAgain));
       if (!far) return relay.send_near() && is_open(relay.near);
       relay.far = std::move(*far);
-      relay.far.tune_for_lifeline();
+      relay.far.tune_for_lifeline(kSilenceBound);
     }
     return relay.carry();
   }

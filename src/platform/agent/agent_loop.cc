@@ -154,7 +154,8 @@ Result<void> AgentLoop::open_rendezvous() {
 Result<int> AgentLoop::open_store() {
   if (is_loopback(start_.master_address)) return 0;
   if (node_.index == 0) return port_.number();
-  forwarder_ = TRY(Forwarder::start(start_.rendezvous, TRY(Secret::from_hex(launch_.secret))));
+  forwarder_ = TRY(Forwarder::start(start_.rendezvous, TRY(Secret::from_hex(launch_.secret)),
+                                    TRY(network_options_of(launch_.env)).silence));
   return forwarder_->port();
 }
 
