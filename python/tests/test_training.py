@@ -237,6 +237,8 @@ def run_ranks_at(port: int, case: Case, folder: Path) -> list[Told]:
             "LOCKSTEP_ADDRESS": "127.0.0.1",
             "LOCKSTEP_ON_FAILURE": case.on_failure,
             "LOCKSTEP_REPLACES": "1" if replaces else "0",
+            "LOCKSTEP_STORE": "aa",
+            "LOCKSTEP_ATTEMPT": "demo/1.1",
             "LOCKSTEP_EPOCH": "1",
         }
         dies_at = "" if replaces else case.mortals.get(rank, "")

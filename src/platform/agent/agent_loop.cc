@@ -183,6 +183,7 @@ Result<void> AgentLoop::open_sources() {
 void AgentLoop::take_report(int local_rank, Item item) {
   ranks_.note_progress(local_rank, item.step, moment());
   if (phase_ == Phase::running) count_running_time();
+  messenger_->note_step(item.rank, item.step);
   messenger_->add(std::move(item));
 }
 

@@ -37,6 +37,16 @@ TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
   ASSERT_EQ(finish(), 0);
 }
 
+TEST_F(AgentTest, TheDaemonHearsHowFarARankIsThoughNothingElseHasChanged) {
+  launch_.devices = {0};
+  shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
+  start();
+  report(0, R"({"kind":"progress","step":7,"steps":9})");
+  EXPECT_TRUE(eventually([&] { return rank(0).step == 7; }));
+  daemon_.say_stop();
+  ASSERT_EQ(finish(), 0);
+}
+
 TEST_F(AgentTest, WhatRanksDoIsSeenWhenOneEndsBadlyAndBeforeAnySignal) {
   launch_.devices = {0, 1, 2};
   daemon_.set_grace(0.2);

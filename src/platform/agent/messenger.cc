@@ -78,6 +78,12 @@ void Messenger::tell(const api::Heartbeat& status) {
   changed_.notify_all();
 }
 
+void Messenger::note_step(int rank, std::int64_t step) {
+  const Lock lock(mutex_);
+  for (Rank& each : status_.ranks)
+    if (each.rank == rank) each.step = std::max(each.step, step);
+}
+
 void Messenger::add(Item item) {
   Lock lock(mutex_);
   auto added = spool_.add(std::move(item));

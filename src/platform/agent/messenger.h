@@ -60,6 +60,8 @@ class Messenger {
 
   // How the node stands; items in it are ignored.
   void tell(const api::Heartbeat& status);
+  // How far a rank is. It goes with the next call and causes none.
+  void note_step(int rank, std::int64_t step);
   void add(Item item);
 
   Orders orders() const;
