@@ -16,6 +16,8 @@ BEGIN = 1_800_000_000 * SECOND
 OPERATIONS = (b"barrier", b"all_gather")
 BARRIER, ALL_GATHER = range(2)
 STARTED, DONE = 1, 2
+SEND_DATA = 3  # what a rank waits for
+SLOT = 144  # bytes
 NONE = 0xFFFFFFFF
 
 
@@ -36,17 +38,17 @@ def slot(number: int, call: Call) -> bytes:
     words = struct.pack(
         "<7Q", 2, number, call.sequence, 4096, 0, codes, NONE | call.waits_for << 32
     )
-    return words + struct.pack("<4Q24s16s", *times, call.label, b"to send data")
+    return words + struct.pack("<4Q24s4Q", *times, call.label, SEND_DATA, 0, 0, 0)
 
 
 def record(rank: int, calls: list[Call]) -> bytes:
     """A tick is a nanosecond from a second before the beginning."""
-    header = struct.pack("<8sIIiiIIQd", b"LSFLIGHT", 1, 4096, rank, 2, 1 + rank, 0, 1, 1.0)
+    header = struct.pack("<8sIIiiIIQd", b"LSFLIGHT", 2, 4096, rank, 2, 1 + rank, 0, 1, 1.0)
     header += struct.pack("<4Q", 2, SECOND, SECOND, BEGIN) + bytes(32) + bytes(8)
     header += struct.pack("<128s128s64s", b"world", b"host-a", b"elsewhere")
     header += b"".join(name.ljust(16, b"\0") for name in OPERATIONS)
     slots = b"".join(slot(number, call) for number, call in enumerate(calls, 1))
-    return (header.ljust(4096, b"\0") + slots).ljust(4096 + 4096 * 128, b"\0")
+    return (header.ljust(4096, b"\0") + slots).ljust(4096 + 4096 * SLOT, b"\0")
 
 
 def one_behind(folder: Path) -> None:

@@ -86,7 +86,7 @@ TEST_F(FlightParcel, WhereThereIsNotItHasWhatSomebodyMayWaitForAndTheNewest) {
   rank.meet(10);
   rank.enter();
   rank.meet(300);
-  const auto logs = unpacked(pack_flight({.folder = folder_}, 4096 + 20 * 128));
+  const auto logs = unpacked(pack_flight({.folder = folder_}, 4096 + 20 * 144));
   ASSERT_EQ(logs.size(), 1u);
   ASSERT_EQ(logs[0].operations.size(), 20u);
   EXPECT_EQ(logs[0].operations.front().sequence, 11u);
@@ -100,7 +100,7 @@ TEST_F(FlightParcel, OfTooManyRecordsSomeAreLeftOutAndCounted) {
     ranks.push_back(std::make_unique<RecordingRank>(folder_, 0, format("group-{}", i)));
     ranks.back()->meet(100);
   }
-  const auto delivery = pack_flight({.folder = folder_}, 20'000);
+  const auto delivery = pack_flight({.folder = folder_}, 3 * (4096 + 20 * 144));
   EXPECT_EQ(delivery.records.size(), 3u);
   EXPECT_EQ(delivery.left_out, 2);
   for (const auto& log : unpacked(delivery)) EXPECT_EQ(log.operations.size(), 20u);

@@ -647,7 +647,7 @@ TEST_F(ControllerTest, AnEngineThatCannotLookLosesNobody) {
 
 TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNothing) {
   const RunId id = controller_->submit(spec_of(2, 1), {}).value();
-  report(with_rank(nodes(id)[0], RankState::running));
+  report(word(nodes(id)[0], NodeState::ready));
   engine_.there.erase({"", nodes(id)[1]});  // as if the daemon had died before its launch
   engine_.launches.pop_back();
   engine_.refuse_list = true;
@@ -660,7 +660,7 @@ TEST_F(ControllerTest, ADaemonWhoseEngineCannotLookAnswersHearsAgentsAndStartsNo
   }
   EXPECT_THAT(controller_->troubles(), ElementsAre(HasSubstr("cannot look")));
   for (int i = 0; i < 120; ++i) {
-    EXPECT_EQ(report(with_rank(nodes(id)[0], RankState::running)).kind, CommandKind::none);
+    EXPECT_EQ(report(word(nodes(id)[0], NodeState::ready)).kind, CommandKind::none);
     tick(std::chrono::seconds(1));
   }
   EXPECT_EQ(engine_.launches.size(), 1u);

@@ -237,7 +237,7 @@ TEST_F(StepSilenceTest, WhatAnAgentThatDiedLeftIsKilledWithoutWaitingForItsSilen
   world.all_running(run);
   world.must(AgentGone{node});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-  EXPECT_EQ(world.run(run).reason, "the agent of node 1 on host b ended without a word");
+  EXPECT_EQ(world.run(run).reason, "the agent of node 1 on host b ended and gave no reason");
   EXPECT_EQ(world.effects.back(), Effect(KillNode{node}));
   world.must(AgentGone{node});
   EXPECT_EQ(world.count<KillNode>(), 1);

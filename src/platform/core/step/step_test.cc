@@ -284,7 +284,7 @@ TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   world.must(world.ended(world.node(run, 0), RankState::exited, 1));
   world.must(NodeGone{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-  EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended without a word");
+  EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended and gave no reason");
 }
 
 TEST_F(StepTest, ANodeThatIsGoneDoesNotHideAPeerThatCrashed) {
