@@ -83,7 +83,7 @@ def test_what_a_killed_agent_leaves_behind_is_ended_within_moments(cluster: Clus
     wait_until("nothing is left", lambda: not left & set(cluster.processes()), patience=10)
     attempt = wait_until("it is known", lambda: cluster.show(run)["attempts"][0]["ended"]
                          and cluster.show(run)["attempts"][0])  # fmt: skip
-    assert attempt["cause"] == "node_lost" and "ended without a word" in attempt["reason"]
+    assert attempt["cause"] == "node_lost" and "gave no reason" in attempt["reason"]
 
 
 def test_a_user_exit_is_retried_only_as_often_as_asked(cluster: Cluster) -> None:
