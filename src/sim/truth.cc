@@ -166,9 +166,11 @@ std::optional<Time> Truth::agent_ended(const NodeName& node) const {
   return has_agent(node) ? std::nullopt : time_of(ended_, node);
 }
 
-bool Truth::has_told_all(const NodeName& name) const {
-  if (!knows(durable_, name)) return false;
-  const auto found = durable_.nodes.find(name.id);
+bool Truth::has_told_all(const NodeName& name) const { return has_told_all(durable_, name); }
+
+bool Truth::has_told_all(const State& store, const NodeName& name) {
+  if (!knows(store, name)) return false;
+  const auto found = store.nodes.find(name.id);
   const Node& node = found->second;
   const bool over = std::ranges::none_of(
       node.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
@@ -425,6 +427,11 @@ void Truth::promised_to_stop_orphans(const RunId& run) {
 void Truth::store_replaced(const State& before) {
   times_.forget_words();
   orphans_to_stop_.clear();
+  // An agent that has told all may have met anything since; this store waits for its words.
+  for (const auto& [id, node] : before.nodes)
+    if (const NodeName name = name_of(before, id);
+        has_told_all(before, name) && !has_told_all(name))
+      causes_.blur(name.attempt());
   std::erase_if(promised_, [&](const RunId& run) { return !durable_.runs.contains(run); });
   for (const auto& [id, attempt] : before.attempts)
     if (attempt.state != AttemptState::ended &&

@@ -114,6 +114,7 @@ class Truth {
   std::optional<Time> agent_ended(const NodeName& node) const;
   // The daemon knows of all its ranks how they ended: its agent is not missed.
   bool has_told_all(const NodeName& node) const;
+  static bool has_told_all(const State& store, const NodeName& node);
 
  private:
   struct Launched {
