@@ -179,6 +179,7 @@ class NoEngine : public Engine {
   Result<void> launch(const Launch&) override { return {}; }
   Result<void> kill(const NodeName&) override { return {}; }
   Result<Launch> launch_of(const NodeName&) override { return Launch(); }
+  bool has_begun(const NodeName&) override { return false; }
   Result<std::vector<Present>> list() override { return std::vector<Present>(); }
 };
 

@@ -118,7 +118,7 @@ class Blows(threading.Thread):
         return reached()
 
     def _diaries(self, blow: Blow) -> list[diaries.Diary]:
-        return diaries.read(self._world.diaries, f"{blow.target}/1")
+        return diaries.read(self._world.diaries, blow.target)
 
     def _reached(self, blow: Blow) -> bool:
         return any(blow.step in diary.done for diary in self._diaries(blow))
@@ -131,7 +131,7 @@ class Blows(threading.Thread):
             daemons = self._world.members("daemon")
             return sorted(daemons, key=lambda daemon: int(daemon.born))[:1]
         living = self._world.members(blow.kind)
-        of_target = [each for each in living if each.run == f"{blow.target}/1"]
+        of_target = [each for each in living if each.run.startswith(f"{blow.target}/")]
         return of_target or living
 
     def _hit(self, blow: Blow, measured: bool) -> None:

@@ -33,9 +33,9 @@ class Diary:
         return max([start["time"] for start in self.starts] + [*self.done.values()])
 
 
-def read(folder: Path, run: str | None = None) -> list[Diary]:
-    """All, or those of one run, by run, epoch and rank."""
-    pattern = "*" if run is None else f"{run.replace('/', '-')}.*"
+def read(folder: Path, project: str | None = None) -> list[Diary]:
+    """All, or those of one project, by run, epoch and rank."""
+    pattern = "*" if project is None else f"{project}-*"
     diaries = (_read_file(path) for path in folder.glob(pattern))
     kept = [diary for diary in diaries if diary.starts]
     return sorted(kept, key=lambda diary: (diary.run, diary.epoch, diary.rank))

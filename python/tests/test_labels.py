@@ -13,7 +13,7 @@ from torch.distributed.fsdp import fully_shard
 import lockstep
 
 SLOTS = 4096  # bytes to the first slot
-SLOT = struct.Struct("<11Q24s16s")  # src/comm/flight/format.h
+SLOT = struct.Struct("<11Q24s4Q")  # src/comm/flight/format.h
 
 
 def labels(record: Path) -> list[str]:

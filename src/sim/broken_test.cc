@@ -53,6 +53,7 @@ class OtherEngine : public Engine {
   Result<void> launch(const Launch& launch) override { return real_.launch(launch); }
   Result<void> kill(const NodeName& node) override { return real_.kill(node); }
   Result<Launch> launch_of(const NodeName& node) override { return real_.launch_of(node); }
+  bool has_begun(const NodeName& node) override { return real_.has_begun(node); }
   Result<std::vector<Present>> list() override { return real_.list(); }
 
  protected:

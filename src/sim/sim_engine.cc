@@ -48,6 +48,8 @@ Result<void> SimEngine::find_and_kill(const NodeName& node) {
   return {};
 }
 
+bool SimEngine::has_begun(const NodeName& node) { return world_.hosts.launch_of(node) != nullptr; }
+
 Result<Launch> SimEngine::launch_of(const NodeName& node) {
   const Launch* launch = world_.hosts.launch_of(node);
   if (!launch) return Error{Code::not_found, "there is no launch file"};

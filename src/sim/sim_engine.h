@@ -30,6 +30,7 @@ class SimEngine : public Engine {
   Result<void> launch(const Launch& launch) override;
   Result<void> kill(const NodeName& node) override;
   Result<Launch> launch_of(const NodeName& node) override;
+  bool has_begun(const NodeName& node) override;
   Result<std::vector<Present>> list() override;
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }

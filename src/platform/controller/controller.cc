@@ -189,8 +189,8 @@ Result<void> Controller::take_up() {
 }
 
 // Between the commit of a placement and the start of its agents the daemon may have died: what is
-// allocated, not yet heard and not in the engine's list is launched now. But not what was launched
-// and has ended, as an older copy may not know; nor where another store's run goes on.
+// allocated, not yet heard and not in the engine's list is launched now. But not what has begun and
+// ended, as an older copy may not know; nor where another store's run goes on.
 void Controller::launch_what_is_missing(const std::vector<Present>& there) {
   for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
     if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
@@ -198,7 +198,7 @@ void Controller::launch_what_is_missing(const std::vector<Present>& there) {
     if (launching_.contains(node.id)) return;  // placed since, when an agent was heard
     const NodeName name = name_of(state_, node.id);
     if (std::ranges::find(there, name, &Present::node) != there.end()) return;
-    if (setup_.engine.launch_of(name)) return;
+    if (setup_.engine.has_begun(name)) return;
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });

@@ -61,6 +61,7 @@ class FakeEngine : public Engine {
       if (launch.generation == node.generation && launch.node == text(node.id)) return launch;
     return Error{Code::not_found, "there is no launch file"};
   }
+  bool has_begun(const NodeName& node) override { return launch_of(node).has_value(); }
   Result<std::vector<Present>> list() override {
     ++looks;
     if (while_listing) while_listing();

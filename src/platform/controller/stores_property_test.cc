@@ -121,6 +121,7 @@ class World : public Engine {
     if (launched == launched_.end()) return Error{Code::not_found, "it was never launched"};
     return launched->second;
   }
+  bool has_begun(const NodeName& node) override { return launch_of(node).has_value(); }
   Result<std::vector<Present>> list() override {
     std::vector<Present> present;
     for (const auto& [name, agent] : agents_) present.push_back({name});

@@ -33,6 +33,8 @@ class Engine {
   // What the node was launched with, also if it has ended, for as long as its folder is kept. An
   // error: it was not launched, or that cannot be read.
   virtual Result<Launch> launch_of(const NodeName& node) = 0;
+  // Whether an agent of the node ever ran. It may have ended since.
+  virtual bool has_begun(const NodeName& node) = 0;
   // In the order of the nodes.
   virtual Result<std::vector<Present>> list() = 0;
 };

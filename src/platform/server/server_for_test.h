@@ -44,6 +44,7 @@ class FakeEngine : public Engine {
     if (found == launches.end()) return Error{Code::not_found, "it has no launch file"};
     return found->second;
   }
+  bool has_begun(const NodeName& node) override { return launch_of(node).has_value(); }
   Result<std::vector<Present>> list() override {
     std::vector<Present> present;
     for (const NodeId& node : there) present.push_back({{"", node}});

@@ -104,6 +104,12 @@ Result<Launch> LocalEngine::launch_of(const NodeName& node) {
   return launch;
 }
 
+// The agent makes the lock's file before all else.
+bool LocalEngine::has_begun(const NodeName& node) {
+  std::error_code ignored;
+  return std::filesystem::exists(NodeFiles{node_folder(home_, node)}.lock(), ignored);
+}
+
 Result<std::vector<Present>> LocalEngine::list() {
   std::vector<Present> present;
   std::set<NodeName> agentless;

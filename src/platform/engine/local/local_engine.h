@@ -27,6 +27,7 @@ class LocalEngine : public Engine {
   Result<void> launch(const Launch& launch) override;
   Result<void> kill(const NodeName& node) override;
   Result<Launch> launch_of(const NodeName& node) override;
+  bool has_begun(const NodeName& node) override;
   // A node stays in the list for one look after its last process was seen. Its agent is missed once
   // two lists in a row have found its lock free. Code::unavailable when nobody could look for
   // seconds.

@@ -92,12 +92,14 @@ TEST_F(LocalEngineTest, AnAgentIsListedFromItsLaunchUntilItsEnd) {
 
 TEST_F(LocalEngineTest, LaunchingTwiceStartsOneAgent) {
   LocalEngine& local = engine("home", kAgent);
+  EXPECT_FALSE(local.has_begun(node("demo/1.1/0")));
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
   ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
   ASSERT_TRUE(local.kill(node("demo/1.1/0")));
   ASSERT_TRUE(eventually([&] { return local.list()->empty(); }));
   EXPECT_EQ(content(folder("demo/1.1/0") / "starts"), "started\n");
+  EXPECT_TRUE(local.has_begun(node("demo/1.1/0")));
 }
 
 TEST_F(LocalEngineTest, TheLaunchFileIsForItsOwnerOnlyAndReadsBack) {
