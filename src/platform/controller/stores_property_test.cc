@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "base/log.h"
-#include "base/temporary_folder_for_test.h"
 #include "platform/controller/controller.h"
 #include "platform/store/memory_history_for_test.h"
 #include "platform/store/memory_store_for_test.h"
