@@ -89,7 +89,7 @@ Duration RunningTimes::most_of(const Observed& seen, const Attempt& attempt,
 
 Duration RunningTimes::least_of(const Observed& seen, const Attempt& attempt,
                                 const RunSpec& spec) const {
-  // Of an attempt whose ranks started too late, no node may ever have said that all of them run.
+  // If its ranks started too late, no node may ever have said that all of them run.
   if (attempt.cause == Cause::launch_failed) return Duration(0);
   if (std::cmp_less(seen.known.size(), node_count(spec))) return Duration(0);
   const Duration whole = std::ranges::max(seen.known | std::views::values);

@@ -285,7 +285,7 @@ void Truth::taken(const NodeReport& report, Duration arrived) {
   if (counts) times_.taken(report, arrived);
 }
 
-// Of another store: it goes on as if no daemon were there, unless an operator has it end.
+// A node of another store goes on as if no daemon were there, unless an operator has it end.
 void Truth::answered(const NodeReport& report, const Command& command) const {
   const NodeName node = node_of(report);
   const bool ours = knows(durable_, node);

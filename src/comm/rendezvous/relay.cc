@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Of one direction; then other connections have their turn.
+// In one direction; then other connections have their turn.
 constexpr int kChunksAtOnce = 4;
 
 bool send_some(const Socket& to, std::string& held) {
