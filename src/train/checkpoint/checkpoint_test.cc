@@ -88,6 +88,22 @@ TEST(Checkpoint, EachSaveIsToldWithItsPath) {
   EXPECT_EQ(told, (std::vector<fs::path>{folder / "step-00000001", folder / "step-00000002"}));
 }
 
+// A process that ends destroys them while Python still gives its lock to this thread.
+TEST(Checkpoint, ItsFunctionsAreDestroyedWithItAndNotLaterByTheThreadThatSaves) {
+  Folder folder;
+  Training run;
+  for (int i = 0; i < 100; ++i) {
+    const auto held = std::make_shared<int>(i);
+    CheckpointOptions options{.folder = folder};
+    options.saved = [held](std::int64_t, const fs::path&) {};
+    auto checkpoints = Checkpointer::open(options).value();
+    ASSERT_TRUE(train_and_save(run, *checkpoints, 1));
+    options.saved = nullptr;
+    checkpoints.reset();
+    ASSERT_EQ(held.use_count(), 1) << "save " << i;
+  }
+}
+
 TEST(Checkpoint, IfTheNewestIsDamagedTheOneBeforeIsTaken) {
   Folder folder;
   three_checkpoints(folder);

@@ -1,6 +1,8 @@
 #include "train/checkpoint/checkpointer.h"
 
 #include <chrono>
+#include <exception>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -98,10 +100,8 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
   if (!job.plan) job.plan = TRY(make_plan(job.tensors, job.group));
   auto begun_well = begin(job, state);
   if (begun_well) copy_behind(state.readers.get());
-  std::packaged_task<Result<void>()> task(
-      [job = job_, begun_well = std::move(begun_well)] { return persist(*job, begun_well); });
-  in_flight_ = task.get_future();
-  std::thread(std::move(task)).detach();  // a thread that hangs cannot be joined
+  in_flight_ = in_background(
+      job_, [begun_well = std::move(begun_well)](Job& shared) { return persist(shared, begun_well); });
   const auto held = std::chrono::steady_clock::now() - begun;
   return std::chrono::duration_cast<Duration>(held) +
          (state.readers ? state.readers->take_waited() : Duration(0));
@@ -115,6 +115,31 @@ Result<void> Checkpointer::claim(Job& job) {
   if (job.group.rank() == 0) claimed = claim_at_save(job.options, job.fence);
   job.opening = TRY(tell(job.group, claimed, kClaimLabel));
   return {};
+}
+
+// The thread releases the job before its outcome is ready. The job may hold functions of Python,
+// and a process that ends does not give Python's lock to a thread any more.
+std::future<Result<void>> Checkpointer::in_background(std::shared_ptr<Job> job, Work work) {
+  std::promise<Result<void>> promise;
+  auto outcome = promise.get_future();
+  std::thread thread(
+      [job = std::move(job), work = std::move(work), promise = std::move(promise)]() mutable {
+        std::optional<Result<void>> result;
+        std::exception_ptr thrown;
+        try {
+          result = work(*job);
+        } catch (...) {
+          thrown = std::current_exception();
+        }
+        work = nullptr;
+        job.reset();
+        if (thrown)
+          promise.set_exception(thrown);
+        else
+          promise.set_value(std::move(*result));
+      });
+  thread.detach();  // a thread that hangs cannot be joined
+  return outcome;
 }
 
 // Of a GPU all is copied at once: only this thread knows the stream on which it is computed.
@@ -133,15 +158,13 @@ Result<void> Checkpointer::begin(Job& job, const TrainingState& state) {
 }
 
 void Checkpointer::copy_behind(Readers* readers) {
-  std::promise<void> ended;
-  if (readers) readers->add(ended.get_future().share());
-  std::packaged_task<Result<void>()> task([job = job_, ended = std::move(ended)]() mutable {
-    auto outcome = copy_steady(*job);
-    ended.set_value();
+  auto ended = std::make_shared<std::promise<void>>();
+  if (readers) readers->add(ended->get_future().share());
+  job_->copied = in_background(job_, [ended = std::move(ended)](Job& job) {
+    auto outcome = copy_steady(job);
+    ended->set_value();
     return outcome;
   });
-  job_->copied = task.get_future();
-  std::thread(std::move(task)).detach();
 }
 
 Result<void> Checkpointer::copy_steady(Job& job) {

@@ -88,6 +88,8 @@ class Checkpointer {
   explicit Checkpointer(std::shared_ptr<Job> job) : job_(std::move(job)) {}
   static Result<void> claim(Job& job);
   static Result<void> begin(Job& job, const TrainingState& state);
+  using Work = std::function<Result<void>(Job&)>;
+  static std::future<Result<void>> in_background(std::shared_ptr<Job> job, Work work);
   void copy_behind(Readers* readers);
   static Result<void> copy_steady(Job& job);
   static Result<void> persist(Job& job, const Result<void>& begun);

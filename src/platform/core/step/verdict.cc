@@ -198,6 +198,13 @@ Verdict early_exit_of(const Suspect& early, const Suspect& victim) {
                            place_of(early), victim.rank->rank, end_words(*victim.rank))};
 }
 
+// The agent started it again, and the others had finished the training before it could join them.
+Verdict late_replacement_of(const Suspect& late) {
+  return {.cause = Cause::rank_lost,
+          .reason = format("{} was started again after a loss and found no rank to join{}",
+                           place_of(late), words_of(*late.rank))};
+}
+
 Verdict lost_connection_of(const Link& link, const Suspects& ranks) {
   Verdict verdict;
   verdict.cause = Cause::rank_lost;
@@ -235,7 +242,8 @@ Verdict blame(const Suspects& ranks, const Suspect& first) {
   if (!link.to)
     if (const auto other = first_that(ranks, failed)) return end_of(*other);
   if (!link.to)
-    if (const auto other = first_that(ranks, early)) return early_exit_of(*other, first);
+    if (const auto other = first_that(ranks, early))
+      return first.rank->restarts > 0 ? late_replacement_of(first) : early_exit_of(*other, first);
   if (link.to && failed(*link.to->rank)) return end_of(*link.to);
   if (link.to && ended_well(*link.to->rank)) return early_exit_of(*link.to, first);
   return link.from.rank->fault == Fault::timed_out ? time_out_of(link)

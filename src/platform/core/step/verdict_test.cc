@@ -288,6 +288,14 @@ TEST_F(VerdictTest, ARankThatExitedEarlyIsNamedAndNotItsFirstVictim) {
   EXPECT_THAT(verdict().reason, HasSubstr("rank 3 on host b exited with code 0 before"));
 }
 
+TEST_F(VerdictTest, AReplacementThatFindsTheOthersFinishedIsALossAndNotTheUsersFault) {
+  end(3, RankState::exited, 0, seconds(-9));
+  give_up(2, Fault::connection_lost, -1, seconds(-2), "no rank is left");
+  rank(2).restarts = 1;
+  EXPECT_EQ(verdict().cause, Cause::rank_lost);
+  EXPECT_THAT(verdict().reason, HasSubstr("no rank is left"));
+}
+
 TEST_F(VerdictTest, ARankThatWasSupersededIsNeitherLostNorTheUsersFault) {
   give_up(0, Fault::connection_lost, 1, seconds(-3));
   give_up(1, Fault::superseded, -1, seconds(-2), "demo/1.2 writes to /ck now");
