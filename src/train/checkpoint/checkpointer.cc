@@ -100,8 +100,9 @@ Result<Duration> Checkpointer::save(const TrainingState& state) {
   if (!job.plan) job.plan = TRY(make_plan(job.tensors, job.group));
   auto begun_well = begin(job, state);
   if (begun_well) copy_behind(state.readers.get());
-  in_flight_ = in_background(
-      job_, [begun_well = std::move(begun_well)](Job& shared) { return persist(shared, begun_well); });
+  in_flight_ = in_background(job_, [begun_well = std::move(begun_well)](Job& shared) {
+    return persist(shared, begun_well);
+  });
   const auto held = std::chrono::steady_clock::now() - begun;
   return std::chrono::duration_cast<Duration>(held) +
          (state.readers ? state.readers->take_waited() : Duration(0));
