@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -53,6 +54,46 @@ def test_a_check_that_there_is_not_is_refused_before_anything_is_set_up() -> Non
         ended = dev("check", *words)
         assert ended.returncode == 2
         assert ended.stderr.startswith("dev: check wants asan, tsan, clang, tidy or fuzz;")
+
+
+def step_sh(folder: Path, *lines: str) -> list[str]:
+    """What a script prints, into a pipe, that takes steps in this folder."""
+    (folder / "build" / "logs").mkdir(parents=True)
+    shown = subprocess.run(
+        ["bash", "-c", "\n".join(["set -euo pipefail", f"source {ROOT}/tools/dev/step.sh", *lines])],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+        cwd=folder,
+    )
+    return shown.stdout.splitlines()
+
+
+def test_a_step_tells_a_pipe_how_far_it_is_and_what_is_left(tmp_path: Path) -> None:
+    told = step_sh(
+        tmp_path,
+        "compiles() { echo '[50/200] a.cc'; while [[ $SECONDS -lt 3 ]]; do sleep 0.1; done; }",
+        "plan_steps 1",
+        "step compile Compiling compiles",
+    )
+    assert re.fullmatch(r"\[1/1\] Compiling \.\.\. 25 %, [23] s, about [69] s left", told[0])
+    assert re.fullmatch(r"\[1/1\] Compiling \.\.\. done in [345] s", told[-1])
+
+
+def test_a_step_knows_from_its_log_how_far_it_is(tmp_path: Path) -> None:
+    (tmp_path / "ninja").write_text("[1/230] a.cc\n[115/230] b.cc\nwarning\n")
+    apt = ["0 upgraded, 2 newly installed, 0 to remove", "Get:1 a", "Get:2 b", "Unpacking a"]
+    (tmp_path / "apt").write_text("\n".join(apt))
+    (tmp_path / "empty").write_text("")
+    assert step_sh(
+        tmp_path,
+        "percent_of compile ninja",
+        "percent_of packages apt",
+        "echo nothing: $(percent_of compile empty) $(percent_of packages empty)",
+        "about 89",
+        "about 600",
+    ) == ["50", "50", "nothing:", "about 89 s", "about 10 min"]
 
 
 def program(folder: Path, *lines: str) -> GoogleTest:

