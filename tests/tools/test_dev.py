@@ -60,7 +60,11 @@ def step_sh(folder: Path, *lines: str) -> list[str]:
     """What a script prints, into a pipe, that takes steps in this folder."""
     (folder / "build" / "logs").mkdir(parents=True)
     shown = subprocess.run(
-        ["bash", "-c", "\n".join(["set -euo pipefail", f"source {ROOT}/tools/dev/step.sh", *lines])],
+        [
+            "bash",
+            "-c",
+            "\n".join(["set -euo pipefail", f"source {ROOT}/tools/dev/step.sh", *lines]),
+        ],
         capture_output=True,
         text=True,
         check=True,

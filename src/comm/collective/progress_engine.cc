@@ -65,7 +65,7 @@ std::vector<Link*> links_in_host(Endpoint& endpoint, const HostShare& share) {
 
 // " of shard 1: ranks 2, 3"; nothing of the world.
 std::string in_group(const Members& members) {
-  return members.name == "world" ? "" : " of " + text(members);
+  return members.is_world ? "" : " of " + text(members);
 }
 
 // Of a collective; the root is told by its number in the run, too.

@@ -60,10 +60,12 @@ std::optional<Run> take_run(std::string_view& words) {
 }  // namespace
 
 Members Members::world(int size) {
-  Members members{"world", std::vector<int>(static_cast<std::size_t>(size))};
-  std::iota(members.ranks.begin(), members.ranks.end(), 0);
-  return members;
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return world(std::move(ranks));
 }
+
+Members Members::world(std::vector<int> ranks) { return {"world", std::move(ranks), true}; }
 
 Members Members::part(const std::vector<int>& group_ranks, std::string part_name) const {
   Members members{std::move(part_name), {}};
@@ -72,7 +74,7 @@ Members Members::part(const std::vector<int>& group_ranks, std::string part_name
 }
 
 std::string text(const Members& members) {
-  if (members.name == "world") return members.name;
+  if (members.is_world) return members.name;
   const auto ranks = ranks_in_words(members.ranks);
   return members.name.empty() ? format("group of {}", ranks)
                               : format("{}: {}", members.name, ranks);

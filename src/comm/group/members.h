@@ -10,11 +10,14 @@
 namespace lockstep {
 
 struct Members {
-  std::string name;        // "world", "shard 1"; empty: a group that the user's program made
+  std::string name;        // for people: "shard 1"; empty: a group that the user's program made
   std::vector<int> ranks;  // of the run, by rank in the group
+  bool is_world = false;   // all ranks that the run has now: messages need not name them
 
-  // All ranks of a run.
+  // The ranks 0 to size - 1 as the world.
   static Members world(int size);
+  // These ranks as the world.
+  static Members world(std::vector<int> ranks);
 
   // The number in the run of a rank of the group.
   int number_of(int rank) const { return ranks.at(static_cast<std::size_t>(rank)); }

@@ -133,9 +133,8 @@ struct Recovery::Impl {
   // Bounds what goes on until no other member dies: each may be started again three times.
   int deaths_max() const { return 4 * members; }
   int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
-  // name: for people.
-  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(const std::string& name,
-                                                       Duration bound) const;
+  std::vector<int> living() const { return plan ? plan->seats : numbers(members); }
+  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(Members group_members, Duration bound) const;
   Result<Mesh> new_mesh() const;
   Result<void> find_seats(const Training& training);
   void keep_beginning(std::int64_t step, const Training& training);
@@ -200,12 +199,12 @@ Result<void> Recovery::Impl::come_in(const Crew::Roll& roll) {
 }
 
 // All ranks as they are numbered now. At the start they may come late, later they are all there.
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(const std::string& name,
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(Members group_members,
                                                                      Duration bound) const {
   if (!crew) return connect_from_environment(bound);
   return group_at_meeting_place({.rank = rank(),
                                  .size = ranks(),
-                                 .members = {name, plan ? plan->seats : numbers(members)},
+                                 .members = std::move(group_members),
                                  .timeout = bound,
                                  .meeting = plan ? options.meeting : bound,
                                  .generation = generation(),
@@ -214,8 +213,9 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(const std::
 
 // By number: whoever stays together in a replica was put there for being close.
 Result<Mesh> Recovery::Impl::new_mesh() const {
-  if (crew) TRY(crew->watch(plan ? plan->seats : numbers(members)));
-  auto mesh = TRY(Mesh::replicas(TRY(group("world", options.patience)), options.patience));
+  if (crew) TRY(crew->watch(living()));
+  auto mesh =
+      TRY(Mesh::replicas(TRY(group(Members::world(living()), options.patience)), options.patience));
   if (plan) return mesh.cut_by_number(plan->shards);
   return mesh;
 }
@@ -236,7 +236,7 @@ Result<Mesh> Recovery::mesh() {
 }
 
 Result<Comm> Recovery::apart(Duration bound) {
-  return Comm(TRY(impl_->group("checkpoints", bound)), bound);
+  return Comm(TRY(impl_->group({"checkpoints", impl_->living()}, bound)), bound);
 }
 
 bool Recovery::joining() const { return impl_->newcomer; }
