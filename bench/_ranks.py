@@ -1,4 +1,4 @@
-"""What the benchmarks over several ranks share: forked ranks, interleaved rounds, a memory probe.
+"""Shared code of benchmarks over several ranks: forked ranks, interleaved rounds, memory probe.
 
 Timings on a busy or virtual machine drift by factors within seconds, so two sides are never timed
 one after the other: they take turns in short rounds, and the medians of the rounds are compared.
@@ -122,7 +122,7 @@ def show(reading: Reading) -> None:
 
 
 def memory_probe(moment: str) -> None:
-    """Says on stderr what one and two processes get of the memory at once."""
+    """Prints to stderr the memory bandwidth of one process and of two at once."""
     one, two = _memory_bandwidth(1), _memory_bandwidth(2)
     print(
         f"memory {moment}: one process {one:.1f} GB/s, two together {two:.1f} GB/s "

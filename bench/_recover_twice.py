@@ -63,16 +63,18 @@ class Trial:
 
     @staticmethod
     def draw(seed: int, choices: dict[str, list[str]]) -> Trial:
-        dice = random.Random(seed)
-        policy, mode, language = (dice.choice(choices[of]) for of in ("policy", "mode", "language"))
-        kills = dice.choice((2, 3))
+        generator = random.Random(seed)
+        policy, mode, language = (
+            generator.choice(choices[of]) for of in ("policy", "mode", "language")
+        )
+        kills = generator.choice((2, 3))
         return Trial(
             seed=seed,
             policy=policy,
             mode=mode,
             language=language,
-            pauses=tuple(dice.uniform(0, APART_MAX) for _ in range(kills)),
-            victims=tuple(dice.randrange(RANKS) for _ in range(kills)),
+            pauses=tuple(generator.uniform(0, APART_MAX) for _ in range(kills)),
+            victims=tuple(generator.randrange(RANKS) for _ in range(kills)),
         )
 
     def __str__(self) -> str:
@@ -111,7 +113,7 @@ class Daemon:
         path = f"{BUILD / 'venv' / 'bin'}:{os.environ['PATH']}"
         self._environment = os.environ | QUIET | {"LOCKSTEP_HOME": str(home), "PATH": path}
         self._environment.pop("LOCKSTEP_REPORT", None)
-        self.keeps_folder = False  # for who looks for what went wrong
+        self.keeps_folder = False  # for debugging
         self.checkpoints = home.parent / "checkpoints"
         self.text = home.parent / "text.txt"
         self.text.write_text(
@@ -178,7 +180,7 @@ class Daemon:
                 found[rank] = min(process, found.get(rank, process))
         return sorted(found.items())
 
-    def story(self, run: str) -> str:
+    def describe_recovery(self, run: str) -> str:
         """For a failure's message."""
         view = self.show(run)
         events = [event["what"] for event in view["events"]]
@@ -223,8 +225,8 @@ def kill(daemon: Daemon, run: str, trial: Trial) -> list[int]:
     return killed
 
 
-def expect_the_same(found: Curve, right: Curve, deaths: int) -> None:
-    """A step in which a rank died may be missing: the rank that was to tell it may be dead."""
+def expect_same_curve(found: Curve, right: Curve, deaths: int) -> None:
+    """A step in which a rank died may be missing: the rank that reports it may be dead."""
     missing = sorted(right.keys() - found.keys())
     if len(missing) > deaths:
         raise Violation(f"steps {missing} are missing")
@@ -250,20 +252,20 @@ def play(daemon: Daemon, trial: Trial, right: Curve) -> Outcome:
             raise Violation(f"it {view['state']}")
         if not (daemon.checkpoints / f"step-{len(right):08}").is_dir():
             raise Violation("it succeeded before its last step")
-        expect_the_same(daemon.curve(run), right, len(killed))
+        expect_same_curve(daemon.curve(run), right, len(killed))
     except Violation as violation:
-        story = daemon.story(run)
+        description = daemon.describe_recovery(run)
         daemon.stop(run)
-        raise Violation(f"{violation}\n  {story}") from None
+        raise Violation(f"{violation}\n  {description}") from None
     return Outcome(time.monotonic() - begun, len(view["attempts"]), killed)
 
 
-def undisturbed(daemon: Daemon, language: str, steps: int) -> Curve:
+def reference_curve(daemon: Daemon, language: str, steps: int) -> Curve:
     run = daemon.submit(language, "ddp", steps)
     view = daemon.ended(run)
     curve = daemon.curve(run)
     if view["state"] != "succeeded" or len(curve) != steps:
-        raise Violation(f"{language}, undisturbed: {daemon.story(run)}")
+        raise Violation(f"{language}, undisturbed: {daemon.describe_recovery(run)}")
     return curve
 
 
@@ -288,11 +290,11 @@ def row(case: str, cell: Cell) -> dict[str, object]:
 
 
 def measure(trials: list[Trial], steps: int) -> int:
-    """Plays them and prints a row for each policy, mode and language; 1 if any failed."""
+    """Runs them and prints a row for each policy, mode and language; 1 if any failed."""
     cells: dict[str, Cell] = {}
     with serve() as daemon:
         right = {
-            language: undisturbed(daemon, language, steps)
+            language: reference_curve(daemon, language, steps)
             for language in sorted({trial.language for trial in trials})
         }
         for trial in trials:
@@ -305,8 +307,8 @@ def measure(trials: list[Trial], steps: int) -> int:
                 print(f"VIOLATED: --seed {trial.seed} ({trial}): {violation}", file=sys.stderr)
                 continue
             cell.outcomes.append(outcome)
-            told = f"ranks {outcome.killed} killed, {outcome.attempts} attempts"
-            print(f"{trial.seed}: {trial}: {told}, {outcome.seconds:.1f} s", file=sys.stderr)
+            summary = f"ranks {outcome.killed} killed, {outcome.attempts} attempts"
+            print(f"{trial.seed}: {trial}: {summary}, {outcome.seconds:.1f} s", file=sys.stderr)
     for case in sorted(cells):
         print(json.dumps(row(case, cells[case])))
     return int(any(cell.failed for cell in cells.values()))

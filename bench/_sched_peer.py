@@ -1,9 +1,9 @@
 """A plain simulator of first come, first served and of EASY backfilling, best fit.
 
 The peer of `lockstep sim` in speed, and a check that shares nothing with it: it reads the trace,
-places and orders by itself, and looks at everything anew in each second. Times are seconds since
-the first submission; a job needs `devices`, on one host if they fit there, else on whole hosts and
-a rest on one more, all in one pod.
+places and orders jobs on its own, and examines all of them again each second. Times are seconds
+since the first submission; a job needs `devices`, on one host if they fit there, else on whole
+hosts and a rest on one more, all in one pod.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Cluster:
         self.change(places, 1)
 
     def place(self, devices: int) -> Places | None:
-        """Where a job of that size goes now; none if it does not fit."""
+        """The hosts for a job of that size now; none if it does not fit."""
         if devices < self.devices:
             return self.place_on_one(devices)
         whole, rest = divmod(devices, self.devices)
@@ -145,12 +145,12 @@ class Simulation:
             started += 1
         del self.queue[:started]
         if self.queue and self.backfill:
-            self.pass_the_head(now)
+            self.start_backfill(now)
 
-    def pass_the_head(self, now: int) -> None:
-        """Whoever ends before the head can start, or leaves it its devices then, starts now."""
+    def start_backfill(self, now: int) -> None:
+        """Starts jobs that end before the head can start, or that leave it its devices then."""
         head = self.queue[0].devices
-        shadow, then = self.when_it_fits(head)
+        shadow, then = self.earliest_start(head)
         too_large = sys.maxsize  # where that many do not fit on one host, nor do more
         waiting = self.queue[:1]
         for job in self.queue[1:]:
@@ -169,7 +169,7 @@ class Simulation:
                 self.start(job, places, now)
         self.queue = waiting
 
-    def when_it_fits(self, head: int) -> tuple[int, Cluster]:
+    def earliest_start(self, head: int) -> tuple[int, Cluster]:
         then = self.cluster.copy()
         for end, ending in groupby(
             sorted(self.running, key=lambda run: run[:2]), lambda run: run[0]
@@ -193,7 +193,7 @@ def held(job: Job) -> Places:
 def simulate(
     jobs: list[Job], policy: str, hosts: int, devices: int, pod: int
 ) -> tuple[int, int, str]:
-    """Runs the jobs, which then know when they started: the sums of starts and ends, the digest."""
+    """Runs the jobs and records their starts: the sums of starts and ends, and the digest."""
     Simulation(jobs, Cluster(hosts, devices, pod), backfill=policy == "easy").run()
     starts, ends = [job.started for job in jobs], [job.ends for job in jobs]
     words = ";".join(",".join(map(str, seconds)) for seconds in (starts, ends))

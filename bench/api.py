@@ -19,7 +19,7 @@ AGENTS = 200
 
 
 class Daemon:
-    """One with a home of its own, which presents this machine as many hosts."""
+    """A daemon with its own home, which presents this machine as many hosts."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -32,7 +32,7 @@ class Daemon:
         ).stdout.strip()
 
     def run(self, nodes: int) -> str:
-        """Starts a run of so many nodes that only wait, and returns when they do."""
+        """Starts a run of so many nodes that only wait, and returns when they run."""
         words = ["--project", "demo", "-n", str(nodes), "-g", "1", "--", "sleep", "1000"]
         name = self.lockstep("run", "--detach", *words)
         while json.loads(self.lockstep("show", name, "--json"))["state"] != "running":
@@ -45,7 +45,7 @@ class Daemon:
             time.sleep(0.2)
 
     def times(self, target: str) -> list[float]:
-        """Seconds that each of the calls took that were made one after another."""
+        """The seconds of each of the calls, made one after another."""
         url = urlsplit(json.loads((self.home / "daemon.json").read_text())["url"])
         token = (self.home / "token").read_text().strip()
         connection = http.client.HTTPConnection(f"{url.hostname}:{url.port}", timeout=30)

@@ -1,4 +1,4 @@
-"""Saving a training: how long it is held up, how fast all is durable, what it costs the steps.
+"""Saving a training: its stall, the time until all is durable, and its cost to the steps.
 
 Ranks of this host train one model, all of it divided among them, and save parameters and AdamW's
 moments. Our checkpoints, PyTorch's asynchronous ones (DCP over FSDP2) and plain files of as many
@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from _contest.contest import BUILD, look_around, say
+from _contest.between_hosts import SETPRIV
+from _contest.contest import BUILD, say, warn_if_loaded
 from _contest.contestant import Contestant, Entry, Failed
 from _contest.peers import python
 from _contest.rounds import median_between, turns
-from _contest.wired import SETPRIV
 from _train.field import SIZES
 
 Row = dict[str, Any]
@@ -77,7 +77,7 @@ def read_arguments() -> tuple[Plan, Path]:
 
 @dataclass
 class Side:
-    """Someone who saves, with what was seen of each save but the first, which sets things up."""
+    """A saver, with the measurements of each save but the first, which sets things up."""
 
     name: str
     contestant: Contestant
@@ -184,7 +184,7 @@ def rows(sides: dict[str, Side], plan: Plan) -> list[Row]:
 
 
 def hold_steps(plan: Plan, folder: Path) -> Row:
-    """What a save costs ten steps, its stall and what it takes from the steps beside it.
+    """The cost of a save to ten steps: its stall, and the delay of the steps beside it.
 
     Timed are the few in which all of that lies, with a save and without, in pairs: of those many
     fit into a minute, and a difference of some percent is less than what the machine does to one.
@@ -230,7 +230,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ranks and files go then too
     plan, folder = read_arguments()
     try:
-        look_around()
+        warn_if_loaded()
         for row in hold_saves(plan, folder):
             print(json.dumps(row), flush=True)
         print(json.dumps(hold_steps(plan, folder)), flush=True)

@@ -1,8 +1,8 @@
-"""What Lockstep chooses between hosts, beside every other way to carry the same call out.
+"""Compares the plan that Lockstep chooses between hosts with every other plan for the same call.
 
-On shaped wires, as in wire.py. Of each shape of a group `lockstep probe` measures first what
-messages cost, and `lockstep tune` which plan is the fastest; what is chosen by the one and by the
-other is held against all plans, which take turns in the same processes (_contest/choices.py).
+On shaped wires, as in wire.py. For each shape of a group `lockstep probe` first measures the costs
+of messages, and `lockstep tune` finds the fastest plan; both choices are compared with all plans,
+which take turns in the same processes (_contest/choices.py).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pathlib import Path
 from typing import Any
 
 from _contest.arguments import Grid, grid_in, layouts, parser_of
-from _contest.choices import AGAIN, Way, judged
-from _contest.contest import BUILD, look_around, say
+from _contest.between_hosts import SLOW, Layout, ours
+from _contest.choices import AGAIN, AlgorithmSide, compare_plans
+from _contest.contest import BUILD, say, warn_if_loaded
 from _contest.contestant import Contestant, Failed, Work
-from _contest.costs import Predicted, predicted, probe, tune
+from _contest.costs import Prediction, predicted, probe, tune
 from _contest.network import Unavailable
 from _contest.rounds import Pace, take_turns
 from _contest.rows import KIB, MIB, PATHS
-from _contest.wired import SLOW, Layout, ours
 
 # Half an hour in all: long calls of plans that are far from the best are timed once.
 SIZES = [8, 4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB]
-FULL = Grid([2, 4], [1, 2], ["1gbit", "10gbit"], SIZES, Pace(3, 0.05, SLOW, hopeless=2.5))
+FULL = Grid([2, 4], [1, 2], ["1gbit", "10gbit"], SIZES, Pace(3, 0.05, SLOW, slow_ratio_max=2.5))
 QUICK = Grid([2], [1], ["1gbit"], [8, 64 * KIB], Pace(2, 0.01, SLOW))
 # Where ranks share cores, how they take turns on them stays for a while: small calls, of which a
 # turn holds many, take so many times as many turns.
 SMALL, MORE_TURNS = 64 * KIB, 3
-# Ranks are started anew so often: who shares a core with whom is drawn anew each time.
+# The number of starts of the ranks: which ranks share a core changes with each start.
 STARTS, STARTS_QUICK = 3, 1
 
 # The choice is within a tenth of the best.
@@ -45,7 +45,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # hosts and contestants go then too
     given, grid = read_arguments()
     try:
-        look_around()
+        warn_if_loaded()
         for layout in layouts(grid):
             with tempfile.TemporaryDirectory(prefix="lockstep-choice-") as folder:
                 for row in hold(layout, grid, given.starts, Path(folder)):
@@ -80,7 +80,7 @@ def hold(layout: Layout, grid: Grid, starts: int, folder: Path) -> Iterator[dict
         ):
             for size, choice in zip(sizes, by_model, strict=True):
                 ways = [*choice.seconds, choice.chosen + AGAIN]
-                sides = [Way(ranks, way) for way in ways]
+                sides = [AlgorithmSide(ranks, way) for way in ways]
                 rounds = grid.pace.rounds * (MORE_TURNS if size <= SMALL else 1)
                 pace = replace(grid.pace, rounds=rounds)
                 times[size].append(take_turns(sides, Work("all_reduce", size), pace, say))
@@ -93,12 +93,12 @@ def row(
     layout: Layout,
     size: int,
     case: str,
-    choice: Predicted,
+    choice: Prediction,
     chosen: str,
     starts: list[dict[str, float]],
 ) -> dict[str, Any]:
     """starts: of each the seconds of a call, by way."""
-    found = judged(chosen, choice.chosen, starts)
+    found = compare_plans(chosen, choice.chosen, starts)
     made: dict[str, Any] = {"bench": "choice", "case": case, "ranks": layout.ranks}
     made |= {"hosts": layout.hosts, "rate": layout.rate, "bytes": size}
     made |= {"chosen": chosen, "unit": "us", "ours": found.seconds[chosen] * 1e6}

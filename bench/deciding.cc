@@ -1,5 +1,5 @@
-// What the controller's decisions cost the daemon's one thread, and how long a daemon takes to
-// start, with ten thousand runs in its store: a JSON line a measurement.
+// Measures the controller's decisions on the daemon's one thread, and the start of a daemon with
+// ten thousand runs in its store: a JSON line a measurement.
 //
 //   bench_deciding FOLDER     (a store is made in it, and removed)
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "platform/controller/controller.h"
-#include "platform/core/step/queue.h"
+#include "platform/core/step/incremental_scheduler.h"
 #include "platform/core/step/step.h"
 #include "platform/host/keys.h"
 #include "platform/store/sql_store.h"
@@ -37,8 +37,8 @@ void show(const char* what, const char* unit, double ours) {
 }
 
 // As many hosts as runs run, each just large enough for one.
-Map full_map() {
-  Map map;
+ClusterMap full_map() {
+  ClusterMap map;
   Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (int i = 0; i < kRunning; ++i) {
     Host& host = leaf.hosts.emplace_back();
@@ -87,7 +87,7 @@ Node node_of(const Attempt& attempt, const std::string& host, NodeState state) {
   node.address = "10.0.0.1";
   node.master_port = node.rendezvous_port = 4000;
   node.agent_pid = 4711;
-  node.last_heard = kNow;
+  node.last_heartbeat = kNow;
   for (int i = 0; i < kRanks; ++i) {
     node.devices.push_back(i);
     node.ranks.push_back({.rank = i, .local_rank = i, .pid = 5000 + i});
@@ -144,7 +144,7 @@ void time_events() {
   const auto apply_all = [&](const Outcome& outcome) {
     for (const Change& change : outcome.changes) apply(state, change);
   };
-  apply_all(step(state, DaemonStarted{}, kNow).value());  // everybody knows why he waits
+  apply_all(step(state, DaemonStarted{}, kNow).value());  // every run gets its reason to wait
   std::vector<Event> heartbeats;
   for (const RunId& run : state.open)
     if (const Attempt* attempt = live_attempt(state, run))
@@ -161,12 +161,12 @@ void time_events() {
   time("pass over the queue, the same", {DaemonStarted{}}, 100);
 }
 
-// What `queue` and `why` ask for: when each run that waits starts, by an estimate and by a bound.
+// The times that `queue` and `why` need: an estimate and a bound of each waiting run's start.
 void time_start_times() {
   State state;
   state.map = full_map();
   for (const Change& row : many_rows(kRunning, kRuns - kRunning)) apply(state, row);
-  Queue queue;
+  IncrementalScheduler queue;
   LS_CHECK(step(queue, state, DaemonStarted{}, kNow).has_value());
   std::size_t asked = 0;
   show("start times of 9,950 that wait", "s",
@@ -176,18 +176,18 @@ void time_start_times() {
 
 class NoEngine : public Engine {
  public:
-  Result<void> launch(const Launch&) override { return {}; }
+  Result<void> launch(const LaunchSpec&) override { return {}; }
   Result<void> kill(const NodeName&) override { return {}; }
-  Result<Launch> launch_of(const NodeName&) override { return Launch(); }
-  bool has_begun(const NodeName&) override { return false; }
-  Result<std::vector<Present>> list() override { return std::vector<Present>(); }
+  Result<LaunchSpec> read_launch_spec(const NodeName&) override { return LaunchSpec(); }
+  bool has_started(const NodeName&) override { return false; }
+  Result<std::vector<RunningNode>> list() override { return std::vector<RunningNode>(); }
 };
 
 void open_controller(Store& store, const std::filesystem::path& folder) {
   NoEngine engine;
   const SystemClock clock;
   HistoryFile history(folder / "stores.json");
-  const MachineClock steady;
+  const MonotonicClock steady;
   auto controller = Controller::open({.store = store,
                                       .history = history,
                                       .engine = engine,

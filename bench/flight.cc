@@ -1,6 +1,6 @@
-// What the flight recorder costs an operation, in nanoseconds of this thread: begun and ended at
-// once, as a blocking call is, and through a queue. The limit is the readings of a clock that it
-// cannot do without, two and three.
+// The cost of the flight recorder per operation, in nanoseconds of this thread: begun and ended at
+// once, as a blocking call is, and through a queue. The limit is the cost of the clock readings
+// that it needs, two and three.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -19,7 +19,7 @@ constexpr int kRounds = 9;
 constexpr int kOperations = 200'000;
 constexpr std::string_view kNames[] = {"all_reduce"};
 
-// Of this thread, not of the clock on the wall: others may need the processor meanwhile.
+// CPU time of this thread, not wall time: other programs may use the processor meanwhile.
 double nanoseconds_worked() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -44,18 +44,18 @@ void print_row(const char* what, double ours, double limit) {
 }
 
 void measure() {
-  FlightRecorder recorder({0, Members::world(2), "bench", "host"}, {kNames, {}, {}});
+  FlightRecorder recorder({0, GroupRanks::world(2), "bench", "host"}, {kNames, {}, {}});
   const FlightLabel label("layers.7");
   std::uint64_t sum = 0;
   const auto& clock = TickClock::get();
   const double reading = nanoseconds_of([&](std::uint64_t) { sum += clock.now(); });
   const double blocking = nanoseconds_of([&](std::uint64_t i) {
-    recorder.ended(recorder.start({.sequence = i, .bytes = 4096}), true, 4096);
+    recorder.mark_ended(recorder.record_started({.sequence = i, .bytes = 4096}), true, 4096);
   });
   const double queued = nanoseconds_of([&](std::uint64_t i) {
-    const auto ticket = recorder.begin({.sequence = i, .bytes = 4096});
-    recorder.started(ticket);
-    recorder.ended(ticket, true, 4096);
+    const auto ticket = recorder.record_queued({.sequence = i, .bytes = 4096});
+    recorder.mark_started(ticket);
+    recorder.mark_ended(ticket, true, 4096);
   });
   LS_CHECK(sum != 0);  // so that the readings are made
   print_row("a blocking operation", blocking, 2 * reading);

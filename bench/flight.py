@@ -1,4 +1,4 @@
-"""What the flight recorder costs an operation, against the clock readings that it needs."""
+"""The cost of the flight recorder per operation, against the clock readings that it needs."""
 
 import subprocess
 from pathlib import Path

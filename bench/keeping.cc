@@ -1,5 +1,5 @@
-// What the store and insight cost the daemon's one thread: a JSON line a measurement, and with it
-// the share of processor time, since the rest is the disk's.
+// The cost of the store and insight on the daemon's one thread: a JSON line a measurement, with the
+// share of processor time, since the rest is the disk's.
 //
 //   bench_keeping FOLDER     (stores are made in it, and removed)
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 
 using insight::Insight;
 
-struct Took {
+struct Durations {
   double wall = 0, processor = 0;  // seconds
 };
 
@@ -27,7 +27,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-void add(Took& took, const std::function<void()>& work) {
+void add(Durations& took, const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   const double processor = processor_seconds();
   work();
@@ -35,7 +35,7 @@ void add(Took& took, const std::function<void()>& work) {
   took.wall += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void show(const char* what, const char* unit, double ours, const Took& took) {
+void show(const char* what, const char* unit, double ours, const Durations& took) {
   std::printf(
       "{\"bench\": \"keeping\", \"case\": \"%s\", \"unit\": \"%s\", \"ours\": %.6g, "
       "\"processor_share\": %.2f}\n",
@@ -57,24 +57,24 @@ std::string text_of_lines(int lines) {
 void store_lines(Database& database) {
   Insight insight(database);
   constexpr int kItems = 400, kLines = 800;
-  std::vector<Item> items;
+  std::vector<TelemetryItem> items;
   for (int i = 0; i < kItems; ++i)
-    items.push_back({.sequence = i + 1, .kind = ItemKind::log, .text = text_of_lines(kLines)});
-  Took took;
+    items.push_back({.sequence = i + 1, .kind = TelemetryKind::log, .text = text_of_lines(kLines)});
+  Durations took;
   add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
   show("lines stored in one transaction", "lines/s", kItems * kLines / took.wall, took);
 }
 
-// A rank that prints for ever: the longest call, once the oldest lines give way.
+// A rank that prints without end: the longest call, once the oldest lines are dropped.
 void overflow(Database& database) {
   Insight insight(database);
-  std::vector<Item> items(8, {.kind = ItemKind::log, .text = text_of_lines(800)});
+  std::vector<TelemetryItem> items(8, {.kind = TelemetryKind::log, .text = text_of_lines(800)});
   double longest = 0;
-  Took all;
+  Durations all;
   std::int64_t sequence = 400;
   for (std::int64_t bytes = 0; bytes < 1 << 30; bytes += 8 * (64 << 10)) {
-    for (Item& item : items) item.sequence = ++sequence;
-    Took took;
+    for (TelemetryItem& item : items) item.sequence = ++sequence;
+    Durations took;
     add(took, [&] { (void)insight.ingest({{kRun, 1}, 0}, items).value(); });
     longest = std::max(longest, took.wall);
     all.wall += took.wall;
@@ -92,25 +92,25 @@ void overflow(Database& database) {
 void store_points(Database& database, const RunId& run, int steps, int series, int at_once,
                   const char* what) {
   Insight insight(database);
-  Took took;
+  Durations took;
   for (int step = 0; step < steps;) {
-    std::vector<Item> items;
+    std::vector<TelemetryItem> items;
     for (int i = 0; i < at_once && step < steps; ++i, ++step) {
-      Item item{.sequence = step + 1, .kind = ItemKind::metrics, .step = step};
+      TelemetryItem item{.sequence = step + 1, .kind = TelemetryKind::metrics, .step = step};
       for (int s = 0; s < series; ++s)
         item.values[format("metric-{:02}", s)] = std::sin(step * 0.001 * s) + s;
       items.push_back(std::move(item));
     }
     add(took, [&] { (void)insight.ingest({{run, 1}, 0}, items).value(); });
   }
-  while (insight.catch_up().value()) continue;
+  while (insight.summarize_pending().value()) continue;
   show(what, "points/s", 1.0 * steps * series / took.wall, took);
 }
 
 void query(Database& database, const RunId& run, const char* what) {
   Insight insight(database);
   std::size_t points = 0;
-  Took took;
+  Durations took;
   add(took, [&] {
     const auto page = insight.series(run).value();
     for (const auto& series : page.series) points += series.points.size();
@@ -152,7 +152,7 @@ void load(Database& database) {
   std::vector<Change> rows;
   for (std::int64_t number = 1; number <= 10'000; ++number) add_run(number, rows);
   (void)store.commit(rows);
-  Took took;
+  Durations took;
   add(took, [&] { (void)store.load().value(); });
   show("load of 10,000 runs with 4 ranks each", "ms", took.wall * 1e3, took);
 }

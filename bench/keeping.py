@@ -1,4 +1,4 @@
-"""What the daemon's store costs its one thread: lines, points, questions, the load at start."""
+"""The cost of the daemon's store on its one thread: lines, points, queries, load at start."""
 
 import argparse
 import subprocess

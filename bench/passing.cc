@@ -1,5 +1,5 @@
-// What the pass costs, from nothing and after one event, on a full cluster with many runs waiting,
-// and on one ten times as large: a JSON line a measurement.
+// The cost of the scheduling pass, from nothing and after one event, on a full cluster with many
+// waiting runs, and on one ten times as large: a JSON line a measurement.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -39,8 +39,8 @@ void show(const std::string& what, const char* unit, double ours) {
   std::fflush(stdout);
 }
 
-Map map_of(int pods) {
-  Map map;
+ClusterMap map_of(int pods) {
+  ClusterMap map;
   for (int p = 0; p < pods; ++p) {
     Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
     for (int h = 0; h < kHostsInAPod; ++h) {
@@ -53,69 +53,70 @@ Map map_of(int pods) {
 }
 
 // As public traces have them: mostly of one device, a few gangs; limits from minutes to days.
-Want any_want(Random& random, int number) {
+PendingRun any_want(Random& random, int number) {
   constexpr int kSizes[] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 32, 64, 128};
   const int size = kSizes[random.below(std::size(kSizes))];
   return {.run = {"bench", number},
           .nodes = std::max(1, size / kDevices),
           .devices = std::min(size, kDevices),
           .arrived = kNow - std::chrono::seconds(random.below(1'000'000)),
-          .limit = std::chrono::minutes(5) * (1 << random.below(11))};
+          .time_limit = std::chrono::minutes(5) * (1 << random.below(11))};
 }
 
-// A full cluster: who runs on it, and as many others who wait.
+// A full cluster: the runs on it, and as many waiting runs.
 struct Load {
   Load(int pods, int waiting) : map(map_of(pods)) {
     Scheduler scheduler(map, policies::kOurs);
-    std::vector<Want> wants;
+    std::vector<PendingRun> pending_runs;
     for (int number = 1; std::ssize(queue) < waiting; ++number) {
-      const Want want = any_want(random, number);
-      wants.push_back(want);
-      scheduler.submit(want);
+      const PendingRun pending = any_want(random, number);
+      pending_runs.push_back(pending);
+      scheduler.add_pending(pending);
       if (number % waiting != 0) continue;
-      for (Placement& start : scheduler.decide(kNow).placements) {
-        const Want& begun = wants[static_cast<std::size_t>(start.run.number - 1)];
-        const Duration run_for = begun.limit * static_cast<int>(1 + random.below(100)) / 100;
-        held.push_back({start.run, std::move(start.slices), kNow + run_for});
+      for (Placement& start : scheduler.schedule(kNow).placements) {
+        const PendingRun& begun = pending_runs[static_cast<std::size_t>(start.run.number - 1)];
+        const Duration run_for = begun.time_limit * static_cast<int>(1 + random.below(100)) / 100;
+        held.push_back({start.run, std::move(start.devices), kNow + run_for});
       }
       queue.clear();
       for (const WaitingRun& run : scheduler.waiting())
-        queue.push_back(wants[static_cast<std::size_t>(run.run.number - 1)]);
+        queue.push_back(pending_runs[static_cast<std::size_t>(run.run.number - 1)]);
     }
     queue.resize(static_cast<std::size_t>(waiting));
-    std::ranges::sort(queue, {}, &Want::run);  // as the controller tells of them
-    std::ranges::sort(held, {}, &Holding::run);
+    std::ranges::sort(queue, {}, &PendingRun::run);  // in the controller's order
+    std::ranges::sort(held, {}, &Allocation::run);
   }
 
   Random random{7};
-  Map map;
-  std::vector<Want> queue;
-  std::vector<Holding> held;
+  ClusterMap map;
+  std::vector<PendingRun> queue;
+  std::vector<Allocation> held;
 };
 
 double from_nothing(const Load& load) {
-  return seconds_of([&] { pass(load.map, policies::kOurs, load.queue, load.held, kNow); });
+  return seconds_of([&] { schedule_once(load.map, policies::kOurs, load.queue, load.held, kNow); });
 }
 
 // One run ends or one comes, and a decision follows.
 double after_one_event(Load& load) {
   Scheduler scheduler(load.map, policies::kOurs);
-  for (const Holding& holding : load.held) scheduler.hold(holding);
-  for (const Want& want : load.queue) scheduler.submit(want);
-  scheduler.decide(kNow);
+  for (const Allocation& allocation : load.held) scheduler.add_allocation(allocation);
+  for (const PendingRun& pending : load.queue) scheduler.add_pending(pending);
+  scheduler.schedule(kNow);
   std::vector<double> times;
   for (int event = 0; event < kEvents; ++event) {
-    const Want want = any_want(load.random, 10'000'000 + event);
+    const PendingRun pending = any_want(load.random, 10'000'000 + event);
     const RunId ending = load.held[load.random.below(load.held.size())].run;
     times.push_back(seconds_of([&] {
       if (event % 2 == 0)
-        scheduler.submit(want);
+        scheduler.add_pending(pending);
       else
-        scheduler.release(ending);
-      scheduler.decide(kNow + std::chrono::seconds(event));
+        scheduler.remove_allocation(ending);
+      scheduler.schedule(kNow + std::chrono::seconds(event));
     }));
     if (event % 2 == 1)
-      std::erase_if(load.held, [&](const Holding& holding) { return holding.run == ending; });
+      std::erase_if(load.held,
+                    [&](const Allocation& allocation) { return allocation.run == ending; });
   }
   double sum = 0;
   for (double time : times) sum += time;

@@ -1,10 +1,10 @@
-// What bench/recover.py starts: a meeting place, or a rank that trains and may die.
+// The program of bench/recover.py: a rendezvous server, or a rank that trains and may die.
 //
-//   bench_recover serve                        holds the meeting place;  says "port PORT"
+//   bench_recover serve                        runs the rendezvous;  prints "port PORT"
 //   bench_recover train POLICY STEPS [POINT STEP DELAY_US]
 //
-// Both find their environment as the agent sets it, above all LOCKSTEP_SECRET_FILE: everybody sees
-// command lines. A rank says, each with the moment on the monotonic clock in seconds:
+// Both read their environment as the agent sets it, above all LOCKSTEP_SECRET_FILE: command lines
+// are visible to all users. A rank prints, each with seconds of the monotonic clock:
 //   step N LOSS T   (the mesh's rank 0) a step is done         broken T   it has an error
 //   dying T         it kills itself, at POINT of step STEP     recovered STEP T STORY
 //   end T           it has come to the end                     leaves T   no replica needs it
@@ -50,28 +50,28 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void say(const std::string& line) {
+void print_to_stderr(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
 // When this rank kills itself.
-struct Death {
+struct PlannedKill {
   std::string point;  // empty: never
   std::int64_t step = -1;
   Duration delay{0};
 
-  void at(const std::string& here, std::int64_t step_now) const {
+  void kill_at(const std::string& here, std::int64_t step_now) const {
     if (here != point || step_now != step) return;
-    say(format("dying {:.6f}", now()));
+    print_to_stderr(format("dying {:.6f}", now()));
     std::raise(SIGKILL);
   }
   // At whatever it does after so long.
-  void arm(std::int64_t step_now) const {
+  void start_timer(std::int64_t step_now) const {
     if (point != "any" || step_now != step) return;
     std::thread([after = delay] {
       std::this_thread::sleep_for(after);
-      say(format("dying {:.6f}", now()));
+      print_to_stderr(format("dying {:.6f}", now()));
       std::raise(SIGKILL);
     }).detach();
   }
@@ -116,26 +116,26 @@ class Net : public torch::nn::Module {
 
 class Rank {
  public:
-  Rank(std::string policy, std::int64_t steps, Death death)
-      : policy_(std::move(policy)), steps_(steps), death_(std::move(death)) {
+  Rank(std::string policy, std::int64_t steps, PlannedKill death)
+      : policy_(std::move(policy)), steps_(steps), kill_(std::move(death)) {
     auto& layer = *net_.layers[kLayers / 2];
-    layer.in_forward = [this] { death_.at("gather", step_); };
-    layer.in_backward = [this] { death_.at("hop1", step_); };
+    layer.in_forward = [this] { kill_.kill_at("gather", step_); };
+    layer.in_backward = [this] { kill_.kill_at("hop1", step_); };
   }
 
   Result<void> run() {
     auto options = TRY(recovery_options_from_environment());
     const char* folder = std::getenv("LOCKSTEP_CHECKPOINT_DIR");
     folder_ = folder ? folder : "";
-    options.checkpoints = folder_;
+    options.checkpoint_folder = folder_;
     recovery_ = TRY(Recovery::start(options));
     const bool alone = std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr;
     auto mesh = alone ? Mesh::single() : TRY(recovery_->mesh());
     const auto policy = TRY(parse_policy(policy_, mesh.world_size()));
-    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
+    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->initial_values()));
     optimizer_ = TRY(Optimizer::create(*model_, {.learning_rate = 1e-3, .clip_norm = 1.0}));
-    if (recovery_->joining())
-      step_ = TRY(recovery_->complete(training())).step;
+    if (recovery_->is_replacement())
+      step_ = TRY(recovery_->complete_replacement(training())).step;
     else
       TRY(open_checkpoints());
     while (step_ < steps_) {
@@ -143,19 +143,19 @@ class Rank {
       if (!done && !TRY(recover(done.error()))) return {};
     }
     if (checkpoints_) TRY(checkpoints_->finish());
-    say(format("end {:.6f}", now()));
+    print_to_stderr(format("end {:.6f}", now()));
     return {};
   }
 
  private:
-  Training training() {
+  RecoverableTraining training() {
     return {*model_, *optimizer_, sampler_, [this] { return open_checkpoints(); }};
   }
 
   Result<void> open_checkpoints() {
     checkpoints_.reset();
     if (folder_.empty()) return {};
-    auto group = TRY(recovery_->apart(std::chrono::minutes(5)));
+    auto group = TRY(recovery_->new_group(std::chrono::minutes(5)));
     const Writer writer{.run = "demo/1", .attempt = 1, .recoveries = recovery_->generation()};
     checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .writer = writer}, std::move(group)));
     return {};
@@ -164,9 +164,9 @@ class Rank {
   Result<void> step() {
     TRY(recovery_->begin_step(step_, training()));
     auto& mesh = model_->mesh();
-    death_.arm(step_);
+    kill_.start_timer(step_);
     double sum = 0;
-    const auto parts = TRY(share_of_batch({kBatch, kAtOnce}, mesh.rank(), mesh.world_size()));
+    const auto parts = TRY(micro_batches_of({kBatch, kAtOnce}, mesh.rank(), mesh.world_size()));
     for (const auto& part : parts) {
       std::vector<at::Tensor> samples;
       for (const auto sample : sampler_.peek(part.begin, part.end))
@@ -177,39 +177,40 @@ class Rank {
       sum += loss.item<double>() / static_cast<double>(parts.size());
       TRY(model_->backward(loss, &part == &parts.back() ? Sync::now : Sync::later));
     }
-    death_.at("hop2", step_);
+    kill_.kill_at("hop2", step_);
     TRY(model_->finish_gradients());
-    const double loss = TRY(mesh.world().reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
-    death_.at("norm", step_);
+    const double loss =
+        TRY(mesh.world().all_reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
+    kill_.kill_at("norm", step_);
     TRY(optimizer_->step());
-    death_.at("optimizer", step_);
+    kill_.kill_at("optimizer", step_);
     sampler_.advance();
     ++step_;
-    if (mesh.rank() == 0) say(format("step {} {:.9g} {:.6f}", step_, loss, now()));
+    if (mesh.rank() == 0) print_to_stderr(format("step {} {:.9g} {:.6f}", step_, loss, now()));
     if (!checkpoints_ || step_ % kSaveEvery != 0) return {};
     TRY(checkpoints_->save(state_of(step_, *model_, *optimizer_, sampler_)));
-    death_.at("snapshot", step_ - 1);
-    if (death_.point != "persist") return {};
-    std::this_thread::sleep_for(death_.delay);
-    death_.at("persist", step_ - 1);
+    kill_.kill_at("snapshot", step_ - 1);
+    if (kill_.point != "persist") return {};
+    std::this_thread::sleep_for(kill_.delay);
+    kill_.kill_at("persist", step_ - 1);
     return {};
   }
 
   Result<bool> recover(const Error& cause) {
-    say(format("broken {:.6f}", now()));
+    print_to_stderr(format("broken {:.6f}", now()));
     const auto recovered = TRY(recovery_->recover(cause, training()));
     if (recovered.leaves) {
-      say(format("leaves {:.6f}", now()));
+      print_to_stderr(format("leaves {:.6f}", now()));
       return false;
     }
     step_ = recovered.step;
-    say(format("recovered {} {:.6f} {}", step_, now(), recovered.story));
+    print_to_stderr(format("recovered {} {:.6f} {}", step_, now(), recovered.description));
     return true;
   }
 
   const std::string policy_;
   const std::int64_t steps_;
-  const Death death_;
+  const PlannedKill kill_;
   std::filesystem::path folder_;
   Net net_;
   Sampler sampler_ = Sampler::create(100'000, kBatch, 3).value();
@@ -223,7 +224,7 @@ class Rank {
 int serve() {
   const auto secret = Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
   auto server = RendezvousServer::start("127.0.0.1", 0, secret.value()).value();
-  say(format("port {}", server->port()));
+  print_to_stderr(format("port {}", server->port()));
   for (std::string line; std::getline(std::cin, line);) {
   }
   return 0;
@@ -231,7 +232,7 @@ int serve() {
 
 int train(int argc, char** argv) {
   at::set_num_threads(1);
-  Death death;
+  PlannedKill death;
   if (argc > 6) death = {argv[4], std::atol(argv[5]), Duration(std::atol(argv[6]))};
   const auto done = Rank(argv[2], std::atol(argv[3]), death).run();
   if (!done) std::fprintf(stderr, "bench_recover: %s\n", done.error().message.c_str());

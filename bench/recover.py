@@ -2,9 +2,9 @@
 
 Four ranks train a small model. One kills itself at a point of a step (in a gather, in hop 1 or 2,
 in the norm, behind the step, with a snapshot or a save in flight, or at any moment), the others go
-on as the replicas that are left, or wait for another in its place. Of every kill the rows take the
-slowest: until all others have their error, and until the first new step is done. Steps and losses
-are compared with those of one process that nobody disturbs.
+on as the replicas that are left, or wait for another in its place. The rows have the slowest kill
+of each kind: until all others have their error, and until the first new step is done. Steps and
+losses are compared with those of one process without a kill.
 
     ./dev bench recover [--kills N] [--seed N] [--policies ddp,mics:2] [--modes shrink,wait]
 
@@ -52,13 +52,13 @@ class Violation(Exception):
 
 
 @dataclass
-class Told:
-    """What one process said."""
+class RankOutput:
+    """The output of one process."""
 
     lines: list[list[str]] = field(default_factory=list)
 
     def moments(self, word: str) -> list[float]:
-        """Of the lines that begin so: their moments."""
+        """The moments of the lines that begin with the word."""
         place = {"step": 3, "recovered": 2}.get(word, 1)
         return [float(line[place]) for line in self.lines if line[0] == word]
 
@@ -79,7 +79,7 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.told = Told()
+        self.told = RankOutput()
         self._errors = ""
         self._readers = [
             threading.Thread(target=self._read_lines),
@@ -113,8 +113,8 @@ class Process:
         return self._errors.strip()
 
 
-class Place:
-    """The meeting place, as an agent holds it."""
+class RendezvousProcess:
+    """The rendezvous, as an agent runs it."""
 
     def __init__(self, secret: Path) -> None:
         self._process = subprocess.Popen(
@@ -154,7 +154,7 @@ class Outcome:
     off: float  # the largest relative difference of a loss
 
 
-def undisturbed() -> dict[int, float]:
+def reference_losses() -> dict[int, float]:
     process = Process(["train", "ddp", str(STEPS)], {})
     if process.wait(time.monotonic() + ANSWER_MAX) != 0:
         raise Violation(f"one process alone: {process.errors}")
@@ -165,7 +165,7 @@ def train(kill: Kill, folder: Path) -> tuple[list[Process], Process]:
     """All ranks that were left, ended well; and the one that was killed."""
     secret = folder / "secret"
     secret.write_text(secrets.token_hex(32))
-    place = Place(secret)
+    place = RendezvousProcess(secret)
 
     def start(rank: int, death: list[str], replaces: bool) -> Process:
         environment = {
@@ -202,7 +202,7 @@ def play(kill: Kill, right: dict[int, float]) -> Outcome:
         raise Violation(f"{kill}: it did not die")
     died = victim.told.moments("dying")[0]
     said = [*victim.told.losses(), *(row for rank in ranks for row in rank.told.losses())]
-    # Of the step behind which it died, or with which others caught up, nobody may have told.
+    # The step after which it died, or with which others caught up, may be missing.
     caught_up = {
         int(line[1]) for rank in ranks for line in rank.told.lines if line[0] == "recovered"
     }
@@ -222,7 +222,7 @@ def play(kill: Kill, right: dict[int, float]) -> Outcome:
 
 
 def kills(given: argparse.Namespace) -> list[Kill]:
-    dice = random.Random(given.seed)
+    generator = random.Random(given.seed)
     drawn = []
     for number in range(given.kills):
         point = POINTS[number % len(POINTS)]
@@ -230,11 +230,11 @@ def kills(given: argparse.Namespace) -> list[Kill]:
         drawn.append(
             Kill(
                 mode=given.modes[number // len(POINTS) % len(given.modes)],
-                policy=dice.choice(given.policies),
+                policy=generator.choice(given.policies),
                 point=point,
-                victim=dice.randrange(RANKS),
-                step=dice.choice((2, 5)) if saving else dice.randrange(2, STEPS - 3),
-                delay_us=dice.randrange(5_000 if saving else 60_000),
+                victim=generator.randrange(RANKS),
+                step=generator.choice((2, 5)) if saving else generator.randrange(2, STEPS - 3),
+                delay_us=generator.randrange(5_000 if saving else 60_000),
             )
         )
     return drawn
@@ -300,7 +300,7 @@ def main() -> int:
     given.policies = given.policies or ["ddp", "mics:2"]
     found: dict[str, list[Outcome]] = {}
     try:
-        right = undisturbed()
+        right = reference_losses()
         for kill in kills(given):
             outcome = play(kill, right)
             print(

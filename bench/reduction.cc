@@ -46,7 +46,7 @@ struct Case {
   std::size_t traffic() const { return bytes * (sources.size() + destinations.size()); }
 };
 
-// Of this thread, not of the clock on the wall: others may need the processor meanwhile.
+// CPU time of this thread, not wall time: other programs may use the processor meanwhile.
 double seconds_worked() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

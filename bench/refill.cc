@@ -1,14 +1,12 @@
-// What bench/refill.py starts: a meeting place, or a rank of a training of which one holds nothing
-// and gets its state from the others, so many times.
+// The program of bench/refill.py: a rendezvous server, or a rank of a training in which one rank
+// has no state and gets it from the others, in each round.
 //
-//   bench_refill serve ADDRESS                     holds the meeting place;  says "port PORT"
+//   bench_refill serve ADDRESS                     runs the rendezvous;  prints "port PORT"
 //   bench_refill rank POLICY MIB ROUNDS            MIB of parameters
 //
-// Both find their environment as the agent sets it, above all LOCKSTEP_SECRET_FILE: everybody sees
-// command lines. The mesh's rank 0 says of each round "filled BYTES SECONDS": what the newcomer
-// got, and how long until all ranks knew of it.
-#include "train/recovery/refill.h"
-
+// Both read their environment as the agent sets it, above all LOCKSTEP_SECRET_FILE: command lines
+// are visible to all users. The mesh's rank 0 prints "filled BYTES SECONDS" for each round: the
+// bytes that the replacement got, and the time until all ranks knew of it.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -32,6 +30,7 @@
 #include "comm/torch/connect.h"
 #include "net/crypto.h"
 #include "train/optimizer.h"
+#include "train/recovery/restore_replacements.h"
 #include "train/sampler.h"
 
 namespace lockstep {
@@ -39,7 +38,7 @@ namespace {
 
 constexpr int kBlocks = 8;
 
-void say(const std::string& line) {
+void print_to_stderr(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
@@ -61,7 +60,7 @@ class Net : public torch::nn::Module {
   std::vector<torch::nn::Module*> blocks;
 };
 
-// Everything that a newcomer gets.
+// All tensors that a replacement gets.
 std::vector<at::Tensor> state_of(const ShardedModel& model, Optimizer& optimizer) {
   std::vector<at::Tensor> state;
   for (const auto& unit : model.units()) state.push_back(unit.master());
@@ -74,13 +73,13 @@ std::vector<at::Tensor> state_of(const ShardedModel& model, Optimizer& optimizer
 RecoveryPlan plan_of(const Mesh& mesh) {
   RecoveryPlan plan;
   plan.shards = mesh.shard().size();
-  plan.seats.resize(static_cast<std::size_t>(mesh.world_size()));
-  std::iota(plan.seats.begin(), plan.seats.end(), 0);
-  plan.newcomers = {mesh.world_size() - plan.shards};
+  plan.slots.resize(static_cast<std::size_t>(mesh.world_size()));
+  std::iota(plan.slots.begin(), plan.slots.end(), 0);
+  plan.replacements = {mesh.world_size() - plan.shards};
   return plan;
 }
 
-Result<void> be_refilled(const std::string& policy, std::int64_t bytes, int rounds) {
+Result<void> measure_refills(const std::string& policy, std::int64_t bytes, int rounds) {
   const at::NoGradGuard no_grad;
   auto mesh = TRY(Mesh::replicas(TRY(connect_from_environment())));
   Net net(bytes / static_cast<std::int64_t>(sizeof(float)));
@@ -90,12 +89,12 @@ Result<void> be_refilled(const std::string& policy, std::int64_t bytes, int roun
   auto sampler = TRY(Sampler::create(1000, 1, 1));
   const auto state = state_of(*model, *optimizer);
   const auto plan = plan_of(model->mesh());
-  const bool newcomer = plan.newcomers.front() == model->mesh().rank();
+  const bool is_replacement = plan.replacements.front() == model->mesh().rank();
   for (int round = 1; round <= rounds; ++round) {
-    for (const auto& tensor : state) tensor.fill_(newcomer ? 0 : round);
-    TRY(model->mesh().world().reduce(0, Reduction::sum, "all begin"));
+    for (const auto& tensor : state) tensor.fill_(is_replacement ? 0 : round);
+    TRY(model->mesh().world().all_reduce(0, Reduction::sum, "all begin"));
     const auto begin = std::chrono::steady_clock::now();
-    TRY(refill(plan, {*model, *optimizer, sampler}));
+    TRY(restore_replacements(plan, {*model, *optimizer, sampler}));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     std::int64_t got = 0;
     for (const auto& tensor : state) {
@@ -103,7 +102,7 @@ Result<void> be_refilled(const std::string& policy, std::int64_t bytes, int roun
       if (!tensor.eq(round).all().item<bool>())
         return Error{Code::internal, format("rank {} has not got all", model->mesh().rank())};
     }
-    if (model->mesh().rank() == 0) say(format("filled {} {:.6f}", got, took.count()));
+    if (model->mesh().rank() == 0) print_to_stderr(format("filled {} {:.6f}", got, took.count()));
   }
   return {};
 }
@@ -111,7 +110,7 @@ Result<void> be_refilled(const std::string& policy, std::int64_t bytes, int roun
 int serve(const std::string& address) {
   const auto secret = Secret::from_hex(read_file(std::getenv("LOCKSTEP_SECRET_FILE")).value());
   auto server = RendezvousServer::start(address, 0, secret.value()).value();
-  say(format("port {}", server->port()));
+  print_to_stderr(format("port {}", server->port()));
   for (std::string line; std::getline(std::cin, line);) {
   }
   return 0;
@@ -119,7 +118,7 @@ int serve(const std::string& address) {
 
 int rank(const std::string& policy, std::int64_t mib, int rounds) {
   at::set_num_threads(1);
-  const auto done = be_refilled(policy, mib << 20, rounds);
+  const auto done = measure_refills(policy, mib << 20, rounds);
   if (!done) std::fprintf(stderr, "bench_refill: %s\n", done.error().message.c_str());
   return done ? 0 : 1;
 }

@@ -1,8 +1,9 @@
-"""A newcomer gets the state of a dead rank from a replica: how much of the wire's goodput it gets.
+"""A replacement gets the state of a dead rank from a replica: its share of the wire's goodput.
 
 Hosts with shaped wires, as in wire.py, train with one replica on each: `ddp` with one rank a host,
 `mics` with two. One rank of the last host holds nothing, and gets parameters and AdamW's moments
-from a rank that holds the same (src/train/recovery/refill.h). Time is until all ranks know of it.
+from a rank that holds the same (src/train/recovery/restore_replacements.h). Time is until all ranks
+know of it.
 
     ./dev bench refill [--quick] [--hosts 2,4] [--ranks-per-host 1,2] [--rate 1gbit] [--mib 32]
 """
@@ -23,20 +24,20 @@ import tempfile
 from typing import Any
 
 from _contest import peers
-from _contest.closing import Closing
-from _contest.contest import BUILD, look_around, numbers_in, say
+from _contest.between_hosts import SETPRIV
+from _contest.closeable import Closeable
+from _contest.contest import BUILD, numbers_in, say, warn_if_loaded
 from _contest.contestant import Failed
 from _contest.network import RATES, Host, Network, Unavailable
-from _contest.wired import SETPRIV
 
 PROGRAM = str(BUILD / "bin" / "bench_refill")
-# Of the goodput, with any number of replicas: the others have no part in it.
+# The ratio to the goodput, with any number of replicas: the others take no part.
 BAR = 0.9
 ANSWER_SECONDS = 120.0
 
 
-class Place(Closing):
-    """The meeting place, on a host."""
+class RendezvousProcess(Closeable):
+    """The rendezvous, on a host."""
 
     def __init__(self, host: Host, secret_file: str) -> None:
         self._process = subprocess.Popen(
@@ -47,10 +48,10 @@ class Place(Closing):
             text=True,
         )
         assert self._process.stdout is not None
-        told = self._process.stdout.readline().split()
-        if len(told) != 2:
+        reply = self._process.stdout.readline().split()
+        if len(reply) != 2:
             raise Failed("the meeting place did not start")
-        self.address = f"{host.address}:{told[1]}"
+        self.address = f"{host.address}:{reply[1]}"
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -63,14 +64,14 @@ class Place(Closing):
 
 
 def fills(network: Network, ranks_a_host: int, mib: int, rounds: int) -> list[tuple[int, float]]:
-    """What the newcomer got in each round, and in how many seconds."""
+    """The bytes that the replacement got in each round, and the seconds."""
     policy = f"mics:{ranks_a_host}" if ranks_a_host > 1 else "ddp"
     size = len(network.hosts) * ranks_a_host
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(tempfile.NamedTemporaryFile("w"))  # which only we can read
         file.write(secrets.token_hex(32))
         file.flush()
-        place = stack.enter_context(Place(network.hosts[0], file.name))
+        place = stack.enter_context(RendezvousProcess(network.hosts[0], file.name))
 
         def start(rank: int) -> subprocess.Popen[str]:
             number = rank // ranks_a_host
@@ -157,7 +158,7 @@ def main() -> None:
     try:
         if shutil.which("iperf3") is None:
             peers.install(say)
-        look_around()
+        warn_if_loaded()
         for hosts in given.hosts:
             with Network(hosts, RATES[given.rate]) as network:
                 for ranks_a_host in given.ranks_per_host:

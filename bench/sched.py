@@ -1,4 +1,4 @@
-"""What policies of scheduling make of a public job trace, and how long replaying it takes.
+"""The results of scheduling policies on a public job trace, and the time of each replay.
 
     ./dev bench sched --trace philly_jobs.csv [--hosts 64,80] [--policies fifo,easy] [--peer-jobs N]
 
@@ -84,7 +84,7 @@ def show(row: Row) -> None:
 
 
 def replay(options: argparse.Namespace, policy: str, hosts: int, *more: str) -> tuple[Row, float]:
-    """What `lockstep sim` says, and the seconds that it took, from its start to its end."""
+    """The output of `lockstep sim`, and the seconds from its start to its end."""
     begin = time.monotonic()
     words = ["--trace", options.trace, "--policy", policy, "--hosts", f"{hosts}x{DEVICES}"]
     done = subprocess.run(
@@ -129,7 +129,7 @@ def show_halves(options: argparse.Namespace, policy: str, hosts: int) -> None:
 
 
 def show_step(options: argparse.Namespace, policy: str, hosts: int) -> bool:
-    """Through the whole step. Whether its schedule is that of the pass alone."""
+    """Replays through the whole step. True if its schedule is that of the pass alone."""
     alone, seconds_alone = replay(options, policy, hosts)
     whole, seconds = replay(options, policy, hosts, "--through", "step")
     equal = sums_of(whole) == sums_of(alone)
@@ -139,7 +139,7 @@ def show_step(options: argparse.Namespace, policy: str, hosts: int) -> bool:
 
 
 def show_speed(options: argparse.Namespace, policy: str, hosts: int, most: int) -> bool:
-    """Of the first `most` jobs. Whether both made the same schedule."""
+    """Replays the first `most` jobs. True if both made the same schedule."""
     begin = time.monotonic()
     jobs = read_trace(options.trace)[:most]
     peer_reading = time.monotonic() - begin

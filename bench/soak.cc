@@ -1,7 +1,7 @@
-// One rank of bench/soak.py, which tells it on standard input what to do and reads what becomes of
-// it on standard output, a line each:
+// One rank of bench/soak.py, which writes commands to its standard input and reads its results from
+// its standard output, a line each:
 //
-//   serve                           holds the meeting place;            says "port PORT"
+//   serve                           runs the rendezvous;               prints "port PORT"
 //   join PORT NAME RANK SIZE HOST   meets the others as group NAME;     says "joined"
 //     then calls collectives, checking every result, until one fails:   says "failed MESSAGE"
 //   leave                           ends the group, when it has failed; says "left"
@@ -31,42 +31,42 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kElementsMost = 200'000;
+constexpr std::size_t kElementsMax = 200'000;
 
-void say(const std::string& line) {
+void print_to_stderr(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
-[[noreturn]] void die(int status, const std::string& reason) {
+[[noreturn]] void exit_with_error(int status, const std::string& reason) {
   std::fprintf(stderr, "%s\n", reason.c_str());
   ::_exit(status);
 }
 
-// What rank `rank` puts in at a place of a call; sums of it are exact.
-std::int64_t share(int rank, std::uint64_t call, std::size_t place) {
-  return static_cast<std::int64_t>(call * 31 + place * 7 + static_cast<std::size_t>(rank) * 1009);
+// The input of rank `rank` at an index of a call; sums of it are exact.
+std::int64_t contribution(int rank, std::uint64_t call, std::size_t index) {
+  return static_cast<std::int64_t>(call * 31 + index * 7 + static_cast<std::size_t>(rank) * 1009);
 }
 
 // Numbers, lent or the process's own.
-class Numbers {
+class NumberBuffer {
  public:
-  Numbers(Communicator& group, std::size_t count, bool lent) : count_(count) {
+  NumberBuffer(Communicator& group, std::size_t count, bool lent) : count_(count) {
     if (lent)
-      lent_ =
+      allocated_ =
           group.allocate(Bytes(static_cast<std::int64_t>(count * sizeof(std::int64_t)))).value();
     else
       own_.resize(count);
   }
   std::span<std::int64_t> all() {
-    if (!lent_.data()) return own_;
-    return {reinterpret_cast<std::int64_t*>(lent_.data()), count_};
+    if (!allocated_.data()) return own_;
+    return {reinterpret_cast<std::int64_t*>(allocated_.data()), count_};
   }
   std::span<std::byte> bytes() { return std::as_writable_bytes(all()); }
 
  private:
   std::size_t count_;
-  Buffer lent_;
+  Buffer allocated_;
   std::vector<std::int64_t> own_;
 };
 
@@ -75,7 +75,7 @@ class Member {
   Member(Communicator& group, std::uint64_t seed) : group_(group), random_(seed) {}
 
   // Until a call fails, which it does when a rank is killed.
-  Error work() {
+  Error run_until_failure() {
     while (true) {
       ++calls_;
       if (const auto done = next(); !done) return done.error();
@@ -88,7 +88,7 @@ class Member {
   Result<void> next() {
     const auto kind = random_.below(4);
     const auto elements = static_cast<std::size_t>(
-        random_.below(2) == 0 ? random_.below(600) : random_.below(kElementsMost));
+        random_.below(2) == 0 ? random_.below(600) : random_.below(kElementsMax));
     const bool lent = random_.below(2) == 0;
     const auto mode = random_.below(2) == 0 ? CallMode::blocking : CallMode::nonblocking;
     const int root = static_cast<int>(random_.below(ranks()));
@@ -104,46 +104,48 @@ class Member {
     }
   }
 
-  std::int64_t sum(std::size_t place) const {
+  std::int64_t sum(std::size_t index) const {
     std::int64_t sum = 0;
-    for (int rank = 0; rank < group_.size(); ++rank) sum += share(rank, calls_, place);
+    for (int rank = 0; rank < group_.size(); ++rank) sum += contribution(rank, calls_, index);
     return sum;
   }
   void fill(std::span<std::int64_t> numbers, std::size_t first = 0) const {
     for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = share(group_.rank(), calls_, first + i);
+      numbers[i] = contribution(group_.rank(), calls_, first + i);
   }
   void expect(std::span<const std::int64_t> numbers,
               const std::function<std::int64_t(std::size_t)>& expected) const {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (numbers[i] != expected(i))
-        die(3, format("call {}: element {} is {}, not {}", calls_, i, numbers[i], expected(i)));
+        exit_with_error(
+            3, format("call {}: element {} is {}, not {}", calls_, i, numbers[i], expected(i)));
   }
 
   Result<void> all_reduce(std::size_t count, bool lent, CallMode mode) {
-    Numbers numbers(group_, count, lent);
+    NumberBuffer numbers(group_, count, lent);
     fill(numbers.all());
     TRY(group_.all_reduce(numbers.bytes(), DataType::int64, ReduceOp::sum, mode).wait());
     expect(numbers.all(), [&](std::size_t i) { return sum(i); });
     return {};
   }
   Result<void> all_gather(std::size_t block, bool lent, CallMode mode) {
-    Numbers input(group_, block, lent), output(group_, block * ranks(), lent);
+    NumberBuffer input(group_, block, lent), output(group_, block * ranks(), lent);
     fill(input.all());
     TRY(group_.all_gather(input.bytes(), output.bytes(), mode).wait());
-    expect(output.all(),
-           [&](std::size_t i) { return share(static_cast<int>(i / block), calls_, i % block); });
+    expect(output.all(), [&](std::size_t i) {
+      return contribution(static_cast<int>(i / block), calls_, i % block);
+    });
     return {};
   }
   Result<void> broadcast(std::size_t count, bool lent, CallMode mode, int root) {
-    Numbers numbers(group_, count, lent);
+    NumberBuffer numbers(group_, count, lent);
     if (group_.rank() == root) fill(numbers.all());
     TRY(group_.broadcast(numbers.bytes(), root, mode).wait());
-    expect(numbers.all(), [&](std::size_t i) { return share(root, calls_, i); });
+    expect(numbers.all(), [&](std::size_t i) { return contribution(root, calls_, i); });
     return {};
   }
   Result<void> reduce_scatter(std::size_t block, bool lent, CallMode mode) {
-    Numbers input(group_, block * ranks(), lent), output(group_, block, lent);
+    NumberBuffer input(group_, block * ranks(), lent), output(group_, block, lent);
     fill(input.all());
     TRY(group_.reduce_scatter(input.bytes(), output.bytes(), DataType::int64, ReduceOp::sum, mode)
             .wait());
@@ -161,20 +163,20 @@ class Process {
  public:
   explicit Process(Secret secret) : secret_(std::move(secret)) {}
 
-  void obey(const std::string& line) {
+  void execute(const std::string& line) {
     std::istringstream words(line);
     std::string verb;
     words >> verb;
     if (verb == "serve") return serve();
     if (verb == "join") return join(words);
     if (verb == "leave") return leave();
-    die(2, "what is '" + line + "'?");
+    exit_with_error(2, "what is '" + line + "'?");
   }
 
  private:
   void serve() {
     server_ = RendezvousServer::start("127.0.0.1", 0, secret_).value();
-    say(format("port {}", server_->port()));
+    print_to_stderr(format("port {}", server_->port()));
   }
 
   void join(std::istringstream& words) {
@@ -184,20 +186,20 @@ class Process {
     words >> port >> name >> options.rank >> options.size >> host;
     options.host_id = host;
     options.group = name;
-    auto place = RendezvousClient::connect("127.0.0.1", static_cast<std::uint16_t>(port), secret_,
-                                           Deadline::after(10s));
-    if (!place) return say("failed " + place.error().message);
-    auto group = Communicator::create(options, **place);
-    if (!group) return say("failed " + group.error().message);
+    auto rendezvous = RendezvousClient::connect("127.0.0.1", static_cast<std::uint16_t>(port),
+                                                secret_, Deadline::after(10s));
+    if (!rendezvous) return print_to_stderr("failed " + rendezvous.error().message);
+    auto group = Communicator::create(options, **rendezvous);
+    if (!group) return print_to_stderr("failed " + group.error().message);
     group_ = std::move(*group);
-    say("joined");
+    print_to_stderr("joined");
     Member member(*group_, std::hash<std::string>()(name));
-    say("failed " + member.work().message);
+    print_to_stderr("failed " + member.run_until_failure().message);
   }
 
   void leave() {
     group_.reset();
-    say("left");
+    print_to_stderr("left");
   }
 
   const Secret secret_;
@@ -215,5 +217,5 @@ int main() {
   auto secret = lockstep::Secret::from_hex(line);
   if (!secret) return 2;
   lockstep::Process process(*std::move(secret));
-  while (std::getline(std::cin, line)) process.obey(line);
+  while (std::getline(std::cin, line)) process.execute(line);
 }

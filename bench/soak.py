@@ -3,7 +3,7 @@
 Each round a group of two to five ranks on one or two (pretended) hosts meets, calls collectives
 drawn at random, checks every result, and loses a rank at a random moment. All others must learn of
 it within the bound, by an error that names the rank; they leave the group and are the next round's
-ranks, with new ones for those that are gone. What they hold (descriptors, memory) must not grow,
+ranks, with new ones for those that are gone. Their descriptors and memory must not grow,
 and in the end nothing must be left in /dev/shm.
 
     ./dev bench soak [--seconds N] [--seed N]
@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build")).resolve()
 
-LEARNT_BAR = 1.0  # seconds from a rank's death until all others have their error
+NOTICED_BAR = 1.0  # seconds from a rank's death until all others have their error
 ANSWER_MAX = 30.0  # seconds that anything may take
 RANKS_MOST = 5
 DESCRIPTORS_MORE = 8  # than after the first rounds, at most
@@ -85,7 +85,7 @@ class Process:
 
     @property
     def private_mib(self) -> int:
-        """What is its own: lent buffers are shared memory and counted where they are mapped."""
+        """The private memory: lent buffers are shared memory and counted where they are mapped."""
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) // 1024
@@ -111,7 +111,7 @@ def answers(processes: list[Process], bound: float) -> dict[Process, tuple[float
     return came
 
 
-def all_say(processes: list[Process], expected: str, bound: float = ANSWER_MAX) -> None:
+def expect_all(processes: list[Process], expected: str, bound: float = ANSWER_MAX) -> None:
     for _, line in answers(processes, bound).values():
         if line != expected:
             raise Violation(f"a rank said '{line}' where '{expected}' was expected")
@@ -133,7 +133,7 @@ class Soak:
         self.port = int(line.removeprefix("port "))
 
     def play(self) -> None:
-        """One group, from its meeting to a rank's death, and what the others say of it."""
+        """One group, from its rendezvous to a rank's death, and the reports of the others."""
         size = self.dice.randint(2, RANKS_MOST)
         while len(self.ranks) < size:
             self.ranks.append(Process(self.secret))
@@ -142,7 +142,7 @@ class Soak:
         for rank, process in enumerate(group):
             host = f"host-{rank * hosts // size}"
             process.tell(f"join {self.port} round-{self.rounds} {rank} {size} {host}")
-        all_say(group, "joined")
+        expect_all(group, "joined")
         time.sleep(self.dice.uniform(0.02, 0.8))  # the moment is what is tried
         victim = self.dice.randrange(size)
         killed = time.monotonic()
@@ -155,11 +155,11 @@ class Soak:
                 raise Violation(f"rank {victim} of {size} was killed; a rank says: {line}")
         for process in others:
             process.tell("leave")
-        all_say(others, "left")
+        expect_all(others, "left")
         self.rounds += 1
-        self.look_at_what_they_hold()
+        self.check_resources()
 
-    def look_at_what_they_hold(self) -> None:
+    def check_resources(self) -> None:
         for process in self.ranks:
             now = (process.descriptors, process.private_mib)
             self.held = self.held or now
@@ -184,9 +184,9 @@ def row(soak: Soak, seconds: float) -> dict[str, object]:
         "median": round(statistics.median(soak.learnt), 4),
         "unit": "s",
         "ours": round(slowest, 4),
-        "peer": LEARNT_BAR,
+        "peer": NOTICED_BAR,
         "peer_name": "allowed",
-        "ratio": round(LEARNT_BAR / slowest, 2),
+        "ratio": round(NOTICED_BAR / slowest, 2),
         "bar": 1.0,
     }
 

@@ -9,9 +9,9 @@ import statistics
 import sys
 import time
 
+from _survive.local_cluster import Violation
 from _survive.plan import plan
 from _survive.round import Result, play
-from _survive.world import Violation
 
 ANSWER_BAR = 2.0  # seconds from the daemon's restart to its first answer
 STATE_BAR = 1.0  # seconds from a rank's death to its state in `lockstep show`
@@ -28,7 +28,7 @@ def play_round(seed: int, index: int) -> Result | None:
     except Violation as violation:
         say(f"VIOLATED: {violation}")
         return None
-    killed = len(result.evidence.hits)
+    killed = len(result.evidence.done_kills)
     say(f"round {index}: ok in {result.seconds:.1f} s, killed {killed}: {chosen}")
     return result
 
@@ -58,7 +58,7 @@ def show(results: list[Result | None], seconds: float) -> None:
         "bench": "survive",
         "case": "rounds in which every promise held",
         "rounds": len(results),
-        "killed": sum(len(result.evidence.hits) for result in good),
+        "killed": sum(len(result.evidence.done_kills) for result in good),
         "seconds": round(seconds),
         "unit": "rounds",
         "ours": len(good),

@@ -1,7 +1,7 @@
 """A step of training between hosts with shaped wires: our engine, DDP, FSDP2 and DeepSpeed.
 
-The hosts are network namespaces of this machine (_contest/network.py), so it needs root. Those who
-train by one policy take turns; whoever computes another loss than the others ends the program.
+The hosts are network namespaces of this machine (_contest/network.py), so it needs root. The
+contestants of one policy take turns; one with another loss than the others ends the program.
 Then our MiCS and our ZeRO-3 take turns on wires 12 and 24 times slower than gathers inside a host.
 """
 
@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from _contest.contest import BUILD, look_around, numbers_in, say
+from _contest.between_hosts import SETPRIV
+from _contest.contest import BUILD, numbers_in, say, warn_if_loaded
 from _contest.contestant import Contestant, Entry, Failed
 from _contest.network import RATES, Network, Unavailable
 from _contest.peers import python
-from _contest.wired import SETPRIV
 from _train import inside, padded, slower
 from _train.field import POLICIES, SIZES, Job, contestants, jobs
 from _train.packages import install
@@ -79,7 +79,7 @@ def main() -> None:
     given = read_arguments()
     sys.path.insert(0, str(BUILD / "python"))  # for contestants that import lockstep
     try:
-        look_around()
+        warn_if_loaded()
         parameters = SIZES[given.size].bytes // 4
         say(f"{parameters / 1e6:.1f} M parameters, {given.ranks_per_host} ranks a host")
         held: list[Row] = []
@@ -118,8 +118,8 @@ def hold(network: Network, policy: str, micro_steps: int, given: argparse.Namesp
 
 def memory_available() -> int:
     """Bytes that can be had without swapping."""
-    told = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
 
 
 def run(

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from _contest import peers
 from _contest.arguments import Grid, grid_in, layouts, parser_of
-from _contest.contest import BUILD, look_around, say
+from _contest.between_hosts import BOUNDED, PEERS, SLOW, Layout, entry, flat_ring, race
+from _contest.contest import BUILD, say, warn_if_loaded
 from _contest.contestant import Failed
 from _contest.network import Unavailable
 from _contest.rounds import Pace
 from _contest.rows import KIB, MIB, PATHS
-from _contest.wired import BOUNDED, PEERS, SLOW, Layout, entry, flat_ring, race
 
 SIZES = [8, 64, KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB]
 FULL = Grid([2, 4], [1, 2], ["1gbit", "10gbit"], SIZES, Pace(7, 0.05, SLOW))
@@ -48,7 +48,7 @@ def main() -> None:
         if max(grid.sizes) >= BOUNDED and shutil.which("iperf3") is None:
             peers.install(say)
         names = peers.available(given.peers, BUILD, say)
-        look_around()
+        warn_if_loaded()
         for layout in layouts(grid):
             if layout.rate == "10gbit" and layout.hosts > 2:
                 say("10gbit with more than two hosts is left out: iperf3 alone fills two cores")

@@ -1,18 +1,18 @@
-# The builds behind ./dev check (docs/decisions/0017-checks.md): the same targets, compiled by clang
-# for what it finds. In each, the target `checked` is what to build.
+# The builds of ./dev check (docs/decisions/0017-checks.md): the same targets, compiled by clang for
+# its checks. Each has a target `checked`, which builds all of it.
 #   LOCKSTEP_CHECK=asan    address and undefined behaviour: what needs no libtorch; headers alone
 #   LOCKSTEP_CHECK=tsan    data races: the layers with threads
 #   LOCKSTEP_CHECK=clang  clang's warnings on what needs libtorch; nothing is linked
 #   LOCKSTEP_CHECK=fuzz   each *_fuzz.cc as a program of libFuzzer's (base/fuzz_for_test.h)
 set(LOCKSTEP_CHECK "" CACHE STRING "asan, tsan, clang, fuzz, or none for the product")
 
-# Unoptimised: compiling costs far more than these tests' run time.
+# Unoptimised: compiling takes far longer than these tests.
 set(sanitizer_asan -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(sanitizer_tsan -fsanitize=thread)
 set(sanitizer_clang)
 set(sanitizer_fuzz ${sanitizer_asan} -fsanitize=fuzzer-no-link)
-# Of what starts no thread, in its tests neither, nothing is to be learnt about races; nor where the
-# ranks of a test take turns, one at a time (comm_algorithm).
+# Race detection is not useful for code and tests without threads, nor where the ranks of a test run
+# one at a time (comm_algorithm).
 set(tests_with_threads "^(base|net|comm|platform)_.*test$")
 set(tests_without_threads
     "^(comm_(algorithm|choice|cost|flight_report|reduction|simulated)|platform_(core_.*|api|controller|host|insight|item|spool|store))_")
@@ -22,16 +22,16 @@ if(LOCKSTEP_CHECK)
     message(FATAL_ERROR "LOCKSTEP_CHECK is asan, tsan, clang or fuzz, with clang; run ./dev check")
   endif()
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
-  # Deprecated are functions that g++ 12's own headers call from each other; g++ tells ours.
+  # g++ 12's own headers call deprecated functions of each other; g++ reports ours.
   add_compile_options(-Wthread-safety -Wthread-safety-beta -Wno-deprecated-declarations
                       -fno-omit-frame-pointer ${sanitizer_${LOCKSTEP_CHECK}})
-  # A third of the time of GNU's linker.
+  # Takes a third of the time of GNU's linker.
   add_link_options(${sanitizer_${LOCKSTEP_CHECK}} -fuse-ld=lld)
 endif()
 
-# Called last, when all targets are known.
+# Call this last, when all targets are known.
 function(check_targets)
-  # Its cast to a type of SOCI is checked by what that library keeps to itself.
+  # The vptr check of its cast to a type of SOCI needs data that the library does not export.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/platform/store/database.cc
                               DIRECTORY ${CMAKE_SOURCE_DIR}/src
                               PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=vptr>")
@@ -81,7 +81,7 @@ function(fuzz_programs)
   endforeach()
 endfunction()
 
-# A program started by hand then behaves as under ./dev check.
+# So that a program started by hand behaves as under ./dev check.
 function(set_sanitizer_defaults target)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL EXECUTABLE AND NOT LOCKSTEP_CHECK STREQUAL clang)
@@ -89,7 +89,7 @@ function(set_sanitizer_defaults target)
   endif()
 endfunction()
 
-# Every library and program of ours in a folder and those below it.
+# All our libraries and programs in a folder and its subfolders.
 function(targets_below folder result)
   get_property(found DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
@@ -107,7 +107,7 @@ function(targets_below folder result)
   set(${result} ${all} PARENT_SCOPE)
 endfunction()
 
-# Whether a target links libtorch, itself or through one of our libraries.
+# Sets `result` to true if a target links libtorch, itself or through one of our libraries.
 function(needs_libtorch target result)
   get_property(known GLOBAL PROPERTY needs_libtorch_${target})
   if(NOT DEFINED known)
@@ -146,9 +146,9 @@ function(compile_only target)
   endif()
 endfunction()
 
-# Each header must compile by itself. One that some source includes first is compiled so already;
-# for each of the others, a source is made that includes nothing else. In batches they share what
-# they include, as all sources do.
+# Each header must compile alone. A header that some source includes first is compiled so already.
+# For each other header, a generated source includes nothing else. In batches these sources share
+# their includes, as all sources do.
 function(check_headers libraries)
   file(GLOB_RECURSE headers RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS src/*.h)
   first_includes(proven)
@@ -170,7 +170,7 @@ function(check_headers libraries)
   endif()
 endfunction()
 
-# What each source below src/ includes first; CMake runs again when one of them changes.
+# The first include of each source below src/; CMake runs again when one of them changes.
 function(first_includes result)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*.cc)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
@@ -183,7 +183,7 @@ function(first_includes result)
   set(${result} ${all} PARENT_SCOPE)
 endfunction()
 
-# The library of the layer in whose folder, or its detail/, a header lies.
+# The library of the layer whose folder, or its detail/, contains a header.
 function(layer_of header result)
   get_filename_component(folder ${header} DIRECTORY)
   string(REGEX REPLACE "/detail$" "" folder "${folder}")

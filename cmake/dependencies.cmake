@@ -16,7 +16,7 @@ add_library(dep_soci INTERFACE)
 target_link_libraries(dep_soci INTERFACE soci_core soci_sqlite3 sqlite3)
 target_include_directories(dep_soci SYSTEM INTERFACE /usr/include/soci)
 
-# Its headers only: the library is loaded when it is needed (comm/fabric/ofi/libfabric.h).
+# Headers only: the library is loaded at run time when needed (comm/fabric/ofi/libfabric.h).
 add_library(dep_fabric INTERFACE)
 target_include_directories(dep_fabric SYSTEM INTERFACE ${FABRIC_INCLUDE_DIRS})
 target_link_libraries(dep_fabric INTERFACE ${CMAKE_DL_LIBS})
@@ -34,7 +34,7 @@ add_library(dep::fabric ALIAS dep_fabric)
 add_library(dep::xxhash ALIAS PkgConfig::XXHASH)
 add_library(dep::soci ALIAS dep_soci)
 
-# libtorch comes inside the pinned Python package; LOCKSTEP_PYTHON is that environment's interpreter.
+# libtorch is part of the pinned Python package; LOCKSTEP_PYTHON is that environment's interpreter.
 set(LOCKSTEP_PYTHON ${CMAKE_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH
     "the Python that has torch installed")
 execute_process(
@@ -48,14 +48,15 @@ endif()
 find_package(Torch REQUIRED PATHS ${torch_folder}/share/cmake/Torch NO_DEFAULT_PATH)
 add_library(dep_torch INTERFACE)
 target_link_libraries(dep_torch INTERFACE ${TORCH_LIBRARIES})
-# Before the wheel's headers come two of ours: the wheel brings another {fmt}, of which one program
-# cannot hold two, and lacks the Gloo headers that its own ProcessGroupGloo.hpp includes.
+# Two include folders of ours come before the wheel's headers: the wheel contains another {fmt}, of
+# which a program cannot link two, and lacks the Gloo headers that its own ProcessGroupGloo.hpp
+# includes.
 get_target_property(fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/headers)
 file(CREATE_LINK ${fmt_headers}/fmt ${CMAKE_BINARY_DIR}/headers/fmt SYMBOLIC)
 target_include_directories(dep_torch SYSTEM INTERFACE
                            ${CMAKE_BINARY_DIR}/headers ${CMAKE_SOURCE_DIR}/cmake/torch
                            ${TORCH_INCLUDE_DIRS})
-# The wheel's c10d headers guard Gloo by this, as its own build had it.
+# The wheel's c10d headers need this macro for Gloo, as in the wheel's own build.
 target_compile_definitions(dep_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 add_library(dep::torch ALIAS dep_torch)

@@ -10,8 +10,8 @@ function(layer name)
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/detail/*.cc)
   if(LOCKSTEP_CHECK)
-    # In batches a source can use what another brings along. Seldom both what comes before it and
-    # what comes after it do: here it stands behind the others.
+    # In a batch a source may rely on the includes of other sources. This build reverses the order,
+    # because a missing include is rarely hidden in both orders.
     list(REVERSE sources)
   endif()
   set(tests ${sources})
@@ -53,6 +53,6 @@ endfunction()
 
 set(LOCKSTEP_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Werror)
 if(LOCKSTEP_BATCHES)
-  # Of a batch's sources one may shadow what another has for itself.
+  # A source of a batch may shadow a private name of another source.
   list(REMOVE_ITEM LOCKSTEP_WARNINGS -Wshadow)
 endif()

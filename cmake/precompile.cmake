@@ -1,7 +1,7 @@
 # precompile(TARGET HEADERS...)
 #
-# Parses once what most sources of a target include and takes seconds to parse; the sources name it
-# all the same. -fpch-preprocess lets ccache see through it.
+# Precompiles headers that most sources of a target include and that take seconds to parse; the
+# sources include them all the same. -fpch-preprocess lets ccache look through it.
 function(precompile target)
   if(LOCKSTEP_BATCHES)
     return()  # a batch parses it once anyway
@@ -10,18 +10,18 @@ function(precompile target)
   let_ccache_see_headers(${target})
 endfunction()
 
-# What most sources include by way of base/ and text/.
+# The headers that most sources include through base/ and text/.
 set(common_headers <chrono> <filesystem> <functional> <map> <memory> <optional> <string> <thread>
                    <vector> <fmt/format.h> <nlohmann/json.hpp>)
 
 # precompile_test(TARGET)
 #
-# Parsed once for all tests: googletest's headers take longer to parse than many a test to compile.
+# Parsed once for all tests: googletest's headers take longer to parse than many tests to compile.
 function(precompile_test target)
   if(NOT TARGET test_headers)
     holder_of_headers(test_headers <gmock/gmock.h> <gtest/gtest.h> ${common_headers})
     compile_as_test(test_headers)
-    # As a program, which the tests are.
+    # Compiled as for a program, because tests are programs.
     set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(test_headers PRIVATE -fPIE)
   endif()
@@ -30,7 +30,8 @@ endfunction()
 
 # precompile_library(TARGET)
 #
-# The same for libraries, in clang's builds: g++'s show that each source includes what it needs.
+# The same for libraries, in clang's builds only: g++'s builds check that each source includes what
+# it needs.
 function(precompile_library target)
   if(NOT TARGET library_headers)
     holder_of_headers(library_headers ${common_headers})
@@ -40,7 +41,7 @@ function(precompile_library target)
   let_ccache_see_headers(${target})
 endfunction()
 
-# A target that is a precompiled header for others and nothing else.
+# A target that only provides a precompiled header for others.
 function(holder_of_headers target)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${target}.cc CONTENT "")
   add_library(${target} OBJECT ${CMAKE_BINARY_DIR}/${target}.cc)
@@ -48,13 +49,13 @@ function(holder_of_headers target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
 endfunction()
 
-# Compiling tests costs far more than running them.
+# Compiling tests takes far longer than running them.
 function(compile_as_test target)
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS} -O0)
   let_ccache_see_headers(${target})
 endfunction()
 
-# Through a precompiled header.
+# Uses a precompiled header.
 function(let_ccache_see_headers target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
                          $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)

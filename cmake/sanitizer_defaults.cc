@@ -1,6 +1,6 @@
-// What the sanitizers are told in every program that they are compiled into, so that one started by
-// hand behaves as under ./dev check. They call these functions by name; ASAN_OPTIONS and its like
-// add to the options.
+// Default options of the sanitizers in every program that is compiled with them, so that a program
+// started by hand behaves as under ./dev check. The sanitizers call these functions by name;
+// ASAN_OPTIONS and similar variables add to the options.
 
 extern "C" {
 

@@ -1,17 +1,17 @@
-// What Python's classes ShardedModel and Recovery are.
+// The objects behind Python's classes ShardedModel and Recovery.
 #pragma once
 
 #include <memory>
 
-#include "train/hooked.h"
+#include "train/autograd_engine.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {
 
 struct BoundModel {
-  std::unique_ptr<HookedModel> hooked;
+  std::unique_ptr<AutogradEngine> engine;
 
-  Mesh& mesh() { return hooked->model().mesh(); }
+  Mesh& mesh() { return engine->model().mesh(); }
 };
 
 struct BoundRecovery {

@@ -29,20 +29,20 @@ namespace {
 
 namespace py = pybind11;
 
-using GiveUpLock = py::call_guard<py::gil_scoped_release>;
-// Of the optimizer: what the checkpoint calls it, of which parameter, this rank's elements of it.
-using Slot = std::tuple<std::string, std::size_t, at::Tensor>;
+using ReleaseGil = py::call_guard<py::gil_scoped_release>;
+// Optimizer state: its name in the checkpoint, its parameter, and this rank's elements of it.
+using OptimizerTensor = std::tuple<std::string, std::size_t, at::Tensor>;
 
 constexpr Duration kSavingBound = std::chrono::minutes(30);
 
-std::vector<OwnedTensor> owned(const BoundModel& model, const std::vector<Slot>& slots) {
+std::vector<OwnedTensor> owned(const BoundModel& model, const std::vector<OptimizerTensor>& slots) {
   std::vector<OwnedTensor> tensors;
   for (const auto& [name, parameter, tensor] : slots)
-    tensors.push_back(model.hooked->owned_like(name, parameter, tensor.view(-1)));
+    tensors.push_back(model.engine->owned_like(name, parameter, tensor.view(-1)));
   return tensors;
 }
 
-// The thread that saves may need Python's lock: nobody waits for it with that.
+// The thread that saves may need Python's lock: no caller waits for it while holding that lock.
 struct BoundCheckpointer {
   explicit BoundCheckpointer(std::unique_ptr<Checkpointer> opened)
       : checkpointer(std::move(opened)) {}
@@ -56,40 +56,41 @@ struct BoundCheckpointer {
   }
 };
 
-using Saved = std::function<void(std::int64_t, const std::string&)>;
-using KeptOutOf = std::function<void(const std::string& fault, const std::string& why)>;
+using SavedCallback = std::function<void(std::int64_t, const std::string&)>;
+using RejectedCallback = std::function<void(const std::string& fault, const std::string& why)>;
 
-std::unique_ptr<BoundCheckpointer> open(const std::string& folder, Claiming claiming,
+std::unique_ptr<BoundCheckpointer> open(const std::string& folder, ClaimTime claim_time,
                                         std::int64_t recoveries, int keep, Comm group,
-                                        const Saved& saved, const KeptOutOf& kept_out) {
+                                        const SavedCallback& saved,
+                                        const RejectedCallback& kept_out) {
   const py::gil_scoped_release give_up_lock;
   CheckpointOptions options;
   options.folder = folder;
   options.writer = writer_from_environment(own_environment(), recoveries);
-  options.claiming = claiming;
+  options.claim_time = claim_time;
   options.keep = keep;
-  options.kept_out = [kept_out](Fault fault, const std::string& why) {
+  options.on_rejected = [kept_out](Fault fault, const std::string& why) {
     kept_out(std::string(name_of(fault)), why);
   };
-  options.saved = [saved](std::int64_t step, const std::filesystem::path& path) {
+  options.on_saved = [saved](std::int64_t step, const std::filesystem::path& path) {
     saved(step, path.string());
   };
   auto checkpointer = value_of(Checkpointer::open(std::move(options), std::move(group)));
-  // Not before: it could not end without Python's lock.
+  // Not before: the thread could not end without Python's lock.
   return std::make_unique<BoundCheckpointer>(std::move(checkpointer));
 }
 
 std::unique_ptr<BoundCheckpointer> open_over(
-    const std::string& folder, Claiming claiming, std::int64_t recoveries, int keep,
-    const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const Saved& saved,
-    const KeptOutOf& kept_out) {
-  return open(folder, claiming, recoveries, keep, group ? Comm(*group, kSavingBound) : Comm(),
+    const std::string& folder, ClaimTime claim_time, std::int64_t recoveries, int keep,
+    const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group, const SavedCallback& saved,
+    const RejectedCallback& kept_out) {
+  return open(folder, claim_time, recoveries, keep, group ? Comm(*group, kSavingBound) : Comm(),
               saved, kept_out);
 }
 
 double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step,
             const std::string& optimizer, std::int64_t optimizer_steps,
-            const std::vector<Slot>& slots, const Sampler& sampler,
+            const std::vector<OptimizerTensor>& slots, const Sampler& sampler,
             const std::map<std::string, std::string>& notes) {
   TrainingState state;
   state.step = step;
@@ -97,8 +98,8 @@ double save(BoundCheckpointer& bound, const BoundModel& model, std::int64_t step
   state.optimizer_steps = optimizer_steps;
   state.sampler = sampler.state();
   state.notes = notes;
-  state.tensors = model.hooked->model().state();
-  state.readers = model.hooked->model().readers();
+  state.tensors = model.engine->model().state();
+  state.snapshot_copies = model.engine->model().snapshot_copies();
   for (auto& tensor : owned(model, slots)) state.tensors.push_back(std::move(tensor));
   return std::chrono::duration<double>(value_of(bound.checkpointer->save(state))).count();
 }
@@ -109,21 +110,22 @@ std::vector<std::string> names_of(const Manifest& manifest) {
   return names;
 }
 
-// slots: makes this rank's state of the optimizer, as the tensors of these names want it.
+// slots: creates this rank's state of the optimizer for tensors of these names.
 std::int64_t resume_from(
     const std::string& folder, BoundModel& model, const std::string& optimizer,
-    const std::function<std::vector<Slot>(const std::vector<std::string>&)>& slots,
+    const std::function<std::vector<OptimizerTensor>(const std::vector<std::string>&)>& slots,
     const std::function<void(std::int64_t)>& set_steps, Sampler& sampler) {
-  const ResumedOptimizer resumed{optimizer,
-                                 [&](const Manifest& manifest) -> Result<std::vector<OwnedTensor>> {
-                                   try {
-                                     return owned(model, slots(names_of(manifest)));
-                                   } catch (const std::exception& exception) {  // Python's
-                                     return Error{Code::invalid, exception.what()};
-                                   }
-                                 },
-                                 set_steps};
-  return value_of(resume(folder, model.hooked->model(), resumed, sampler));
+  const OptimizerCallbacks resumed{
+      optimizer,
+      [&](const Manifest& manifest) -> Result<std::vector<OwnedTensor>> {
+        try {
+          return owned(model, slots(names_of(manifest)));
+        } catch (const std::exception& exception) {  // from Python
+          return Error{Code::invalid, exception.what()};
+        }
+      },
+      set_steps};
+  return value_of(resume(folder, model.engine->model(), resumed, sampler));
 }
 
 using PythonSafeTensor =
@@ -139,18 +141,18 @@ std::vector<PythonSafeTensor> safetensors_header(const std::string& words, std::
 }  // namespace
 
 void bind_checkpoints(py::module& module) {
-  py::enum_<Claiming>(module, "Claiming")
-      .value("at_save", Claiming::at_save)
-      .value("at_opening", Claiming::at_opening)
-      .value("never", Claiming::never);
+  py::enum_<ClaimTime>(module, "ClaimTime")
+      .value("at_save", ClaimTime::at_save)
+      .value("at_open", ClaimTime::at_open)
+      .value("never", ClaimTime::never);
   py::class_<BoundCheckpointer>(module, "Checkpointer")
-      .def("save", &save, GiveUpLock())
+      .def("save", &save, ReleaseGil())
       .def(
           "finish", [](BoundCheckpointer& bound) { value_of(bound.checkpointer->finish()); },
-          GiveUpLock());
-  module.def("open_checkpointer", &open);  // over connections of our own
+          ReleaseGil());
+  module.def("open_checkpointer", &open);  // over our own connections
   module.def("open_checkpointer", &open_over);
-  module.def("resume", &resume_from, GiveUpLock());
+  module.def("resume", &resume_from, ReleaseGil());
   py::class_<Sampler>(module, "Sampler")
       .def(py::init([](std::int64_t samples, std::int64_t global_batch, std::uint64_t seed) {
         return value_of(Sampler::create(samples, global_batch, seed));

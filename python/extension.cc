@@ -1,5 +1,5 @@
-// lockstep._lockstep: the compiled part of the Python package. Its functions give up Python's lock,
-// as they wait for other ranks.
+// lockstep._lockstep: the compiled part of the Python package. Its functions release Python's lock,
+// because they wait for other ranks.
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -11,9 +11,9 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "comm/flight/label.h"
-#include "comm/group/members.h"
+#include "comm/group/group_ranks.h"
+#include "comm/torch/backend_group.h"
 #include "comm/torch/connect.h"
-#include "comm/torch/group.h"
 #include "comm/torch/work.h"
 #include "train.h"
 #include "train/faults.h"
@@ -25,21 +25,22 @@ c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::
                                                  int rank, int size,
                                                  std::chrono::milliseconds timeout,
                                                  std::string group, std::vector<int> global_ranks) {
-  report_faults();
-  // torch names no ranks of the group of all.
-  auto members = global_ranks.empty() ? Members::world(size) : Members{"", std::move(global_ranks)};
-  auto backend = connect_through(store, {.rank = rank,
-                                         .size = size,
-                                         .group = std::move(group),
-                                         .members = std::move(members),
-                                         .timeout = timeout});
+  enable_fault_reports();
+  // torch lists no ranks for the group of all.
+  auto members =
+      global_ranks.empty() ? GroupRanks::world(size) : GroupRanks{"", std::move(global_ranks)};
+  auto backend = connect_through_store(store, {.rank = rank,
+                                               .size = size,
+                                               .group = std::move(group),
+                                               .members = std::move(members),
+                                               .timeout = timeout});
   if (!backend) raise(backend.error());
   return *std::move(backend);
 }
 
-// This thread's label from now on, for lockstep.label; what it was before.
+// Sets this thread's label, for lockstep.label; returns the label before.
 pybind11::bytes set_label(const pybind11::bytes& label) {
-  const auto before = FlightLabel::exchange(FlightLabel::words_of(std::string(label)));
+  const auto before = FlightLabel::exchange(FlightLabel::encode(std::string(label)));
   const auto* const words = reinterpret_cast<const char*>(before.data());
   return pybind11::bytes(words, ::strnlen(words, FlightLabel::kBytes));
 }
@@ -51,7 +52,7 @@ PYBIND11_MODULE(_lockstep, module) {
   using GiveUpLock = pybind11::call_guard<pybind11::gil_scoped_release>;
   module.def("create_backend", &lockstep::create_backend, GiveUpLock());
   module.def("set_label", &lockstep::set_label);
-  module.def("shutdown_all", &lockstep::Group::leave_all, GiveUpLock());
+  module.def("shutdown_all", &lockstep::BackendGroup::leave_all, GiveUpLock());
   lockstep::bind_train(module);
   lockstep::bind_recovery(module);
   lockstep::bind_checkpoints(module);

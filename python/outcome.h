@@ -1,4 +1,4 @@
-// A Result as Python has it: its value, or an exception. Also without Python's lock.
+// Converts a Result for Python: to its value, or to an exception. Also works without Python's lock.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// ValueError for what was asked wrongly, else torch.distributed.DistBackendError.
+// ValueError for an invalid request, else torch.distributed.DistBackendError.
 [[noreturn]] inline void raise_to_python(const Error& error) {
   if (error.code == Code::invalid || error.code == Code::already_exists)
     throw pybind11::value_error(error.message);

@@ -17,7 +17,7 @@
 #include "bound_model.h"
 #include "comm/torch/connect.h"
 #include "outcome.h"
-#include "train/hooked.h"
+#include "train/autograd_engine.h"
 #include "train/mesh.h"
 #include "train/policy.h"
 
@@ -26,10 +26,10 @@ namespace {
 
 namespace py = pybind11;
 
-using GiveUpLock = py::call_guard<py::gil_scoped_release>;
+using ReleaseGil = py::call_guard<py::gil_scoped_release>;
 
-// A tree of C++ modules that hold a Python module's own tensors: what the engine takes for the
-// module. A module that stands in two places is one here too.
+// A tree of C++ modules that hold a Python module's own tensors: the engine uses it as the module.
+// A module that occurs twice is one module here too.
 class Mirror {
  public:
   std::shared_ptr<torch::nn::Module> of(const py::handle& module) {
@@ -42,7 +42,7 @@ class Mirror {
         auto tensor = parameter.cast<at::Tensor>();
         copy->register_parameter(name.cast<std::string>(), tensor, tensor.requires_grad());
       }
-    // What the module does not save is no state.
+    // A tensor that the module does not save is no state.
     const auto passing = module.attr("_non_persistent_buffers_set");
     for (const auto& [name, buffer] : dict_of(module, "_buffers"))
       if (!buffer.is_none() && !passing.contains(name))
@@ -60,7 +60,7 @@ class Mirror {
   std::map<PyObject*, std::shared_ptr<torch::nn::Module>> made_;
 };
 
-// Of a group of torch's, or of connections of our own.
+// Made from a group of torch's, or from our own connections.
 Mesh mesh_of(const std::optional<c10::intrusive_ptr<c10d::ProcessGroup>>& group,
              BoundRecovery* own) {
   if (own != nullptr) return value_of(own->recovery->mesh());
@@ -75,7 +75,7 @@ std::unique_ptr<BoundModel> create(
   Mirror mirror;
   auto root = mirror.of(module);
   std::vector<torch::nn::Module*> parts;
-  // What is no part of the module gets a mirror of its own, and is refused by the engine.
+  // A block that is not part of the module gets a mirror of its own, and the engine refuses it.
   std::vector<std::shared_ptr<torch::nn::Module>> kept;
   for (const auto& block : blocks) {
     kept.push_back(mirror.of(block));
@@ -85,14 +85,14 @@ std::unique_ptr<BoundModel> create(
   auto mesh = mesh_of(group, own);
   const auto parsed = value_of(parse_policy(policy, mesh.world_size()));
   auto bound = std::make_unique<BoundModel>();
-  bound->hooked =
-      value_of(HookedModel::create(std::move(root), std::move(mesh), parsed, std::move(parts),
-                                   values_to_come ? Values::to_come : Values::of_rank_0));
+  bound->engine = value_of(AutogradEngine::create(
+      std::move(root), std::move(mesh), parsed, std::move(parts),
+      values_to_come ? InitialValues::deferred : InitialValues::broadcast_from_rank_0));
   return bound;
 }
 
-std::string policy_words(BoundModel& bound) {
-  return text(bound.hooked->model().policy(), bound.mesh().world_size());
+std::string policy_text(BoundModel& bound) {
+  return text(bound.engine->model().policy(), bound.mesh().world_size());
 }
 
 using PythonOwned =
@@ -100,27 +100,27 @@ using PythonOwned =
 
 std::vector<PythonOwned> owned_state(const BoundModel& bound) {
   std::vector<PythonOwned> state;
-  for (const auto& one : bound.hooked->model().state())
+  for (const auto& one : bound.engine->model().state())
     state.emplace_back(one.name, one.shape, one.owned.begin, one.owned.end, one.tensor);
   return state;
 }
 
 std::vector<std::string> parameter_names(const BoundModel& bound) {
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : bound.hooked->model().parameters()) names.push_back(name);
+  for (const auto& [name, tensor] : bound.engine->model().parameters()) names.push_back(name);
   return names;
 }
 
-// How much of each parameter is this rank's.
+// The number of elements of each parameter that this rank owns.
 std::vector<std::int64_t> owned_sizes(const BoundModel& bound) {
   std::vector<std::int64_t> sizes;
-  for (const auto& place : bound.hooked->model().layout().parameters)
-    sizes.push_back(place.owned.size());
+  for (const auto& parameter_layout : bound.engine->model().layout().parameters)
+    sizes.push_back(parameter_layout.owned.size());
   return sizes;
 }
 
 std::pair<bool, double> agree_on_step(BoundModel& bound, std::optional<double> clip_norm) {
-  const auto step = value_of(bound.hooked->begin_step(clip_norm));
+  const auto step = value_of(bound.engine->begin_step(clip_norm));
   return {step.taken, step.gradient_norm};
 }
 
@@ -130,77 +130,80 @@ void bind_train(py::module& module) {
   module.def("shard", &create, py::arg("module"), py::arg("group"), py::arg("own"),
              py::arg("policy"), py::arg("blocks"), py::arg("values_to_come"));
   py::class_<BoundModel>(module, "ShardedModel")
-      .def_property_readonly("policy", &policy_words)
+      .def_property_readonly("policy", &policy_text)
       .def_property_readonly(
           "recomputes",
-          [](const BoundModel& bound) { return bound.hooked->model().policy().recompute; })
+          [](const BoundModel& bound) { return bound.engine->model().policy().recompute; })
       .def_property_readonly("rank", [](BoundModel& bound) { return bound.mesh().rank(); })
       .def_property_readonly("world_size",
                              [](BoundModel& bound) { return bound.mesh().world_size(); })
       .def("parameter_names", &parameter_names)
       .def("owned_sizes", &owned_sizes)
       .def("slices_are_whole",
-           [](const BoundModel& bound) { return bound.hooked->slices_are_whole(); })
+           [](const BoundModel& bound) { return bound.engine->slices_are_whole(); })
       .def("state", &owned_state)
-      .def("check", [](const BoundModel& bound) { value_of(bound.hooked->check()); })
+      .def("check", [](const BoundModel& bound) { value_of(bound.engine->check()); })
       .def(
-          "enter",
+          "pre_forward",
           [](BoundModel& bound, int block, const std::vector<at::Tensor>& inputs) {
-            value_of(bound.hooked->enter(block, inputs));
+            value_of(bound.engine->pre_forward(block, inputs));
           },
-          GiveUpLock())
+          ReleaseGil())
       .def(
-          "leave",
+          "post_forward",
           [](BoundModel& bound, int block, const std::vector<at::Tensor>& outputs) {
-            value_of(bound.hooked->leave(block, outputs));
+            value_of(bound.engine->post_forward(block, outputs));
           },
-          GiveUpLock())
+          ReleaseGil())
       .def("set_sync",
            [](BoundModel& bound, bool sync) {
-             const bool before = bound.hooked->sync() == Sync::now;
-             bound.hooked->set_sync(sync ? Sync::now : Sync::later);
+             const bool before = bound.engine->sync() == Sync::now;
+             bound.engine->set_sync(sync ? Sync::now : Sync::later);
              return before;
            })
-      .def("take_waited",
+      .def("take_wait_time",
            [](BoundModel& bound) {
-             const auto waited = bound.hooked->model().readers()->take_waited();
+             const auto waited = bound.engine->model().snapshot_copies()->take_wait_time();
              return std::chrono::duration<double>(waited).count();
            })
-      .def("begin_step", &agree_on_step, py::arg("clip_norm") = py::none(), GiveUpLock())
-      .def("not_finite",
+      .def("begin_step", &agree_on_step, py::arg("clip_norm") = py::none(), ReleaseGil())
+      .def("non_finite",
            [](const BoundModel& bound) {
-             const auto& first = bound.hooked->agreed().not_finite;
-             return first ? first->words() : std::string();
+             const auto& first = bound.engine->agreed_step().non_finite;
+             return first ? first->describe() : std::string();
            })
-      .def("lend", [](BoundModel& bound, std::size_t parameter) { bound.hooked->lend(parameter); })
-      .def("drop_gradients", [](BoundModel& bound) { bound.hooked->drop_gradients(); })
+      .def("swap_in_slice",
+           [](BoundModel& bound, std::size_t parameter) { bound.engine->swap_in_slice(parameter); })
+      .def("drop_gradients", [](BoundModel& bound) { bound.engine->drop_gradients(); })
       .def(
-          "end_step", [](BoundModel& bound) { value_of(bound.hooked->end_step()); }, GiveUpLock())
-      // Whether a transfer has failed since it was sharded, or recovered.
-      .def("broken", [](BoundModel& bound) { return !bound.hooked->model().status(); })
+          "end_step", [](BoundModel& bound) { value_of(bound.engine->end_step()); }, ReleaseGil())
+      // True if a transfer has failed since sharding or the last recovery.
+      .def("has_failed", [](BoundModel& bound) { return !bound.engine->model().status(); })
       .def(
           "mean",
           [](BoundModel& bound, double value) {
             auto& world = bound.mesh().world();
-            return value_of(world.reduce(value, Reduction::sum, "a mean")) / world.size();
+            return value_of(world.all_reduce(value, Reduction::sum, "a mean")) / world.size();
           },
-          GiveUpLock())
+          ReleaseGil())
       .def(
-          "of_rank_0",
+          "broadcast_from_rank_0",
           [](BoundModel& bound, std::int64_t value) {
-            return value_of(bound.mesh().world().gather(value, "what rank 0 has")).front();
+            return value_of(bound.mesh().world().all_gather(value, "what rank 0 has")).front();
           },
-          GiveUpLock())
+          ReleaseGil())
       .def(
           "average_buffers",
-          [](BoundModel& bound) { value_of(bound.hooked->model().average_buffers()); },
-          GiveUpLock())
+          [](BoundModel& bound) { value_of(bound.engine->model().average_buffers()); },
+          ReleaseGil())
       .def(
-          "settle", [](BoundModel& bound) { value_of(bound.hooked->model().settle()); },
-          GiveUpLock())
+          "wait_parameter_sync",
+          [](BoundModel& bound) { value_of(bound.engine->model().wait_parameter_sync()); },
+          ReleaseGil())
       .def(
-          "spread", [](BoundModel& bound) { value_of(bound.hooked->model().spread()); },
-          GiveUpLock());
+          "sync_parameters",
+          [](BoundModel& bound) { value_of(bound.engine->model().sync_parameters()); },
+          ReleaseGil());
 }
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ PATIENCE = 60.0  # seconds; two busy cores are slow
 
 
 def wait_until(what: str, condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """The condition's first true value; fails the test naming what did not happen."""
+    """The condition's first true value; otherwise fails the test with the missing event."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if value := condition():
@@ -41,8 +41,8 @@ def is_alive(pid: int) -> bool:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Nobody else gets it: it is bound and not listened on, as a server with SO_REUSEADDR still
-    may."""
+    """A port that no other process gets: it is bound and not listened on, as a server with
+    SO_REUSEADDR still may."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
@@ -71,7 +71,7 @@ class Cluster:
             check=False,
             **options,
         )
-        # A busy machine may let the daemon be late; that is no part of what is tested.
+        # A busy machine may delay the daemon; the test does not measure that.
         done.stderr = re.sub(r"^waiting for the daemon at .*\n", "", done.stderr, flags=re.M)
         return done
 
@@ -135,7 +135,7 @@ class Cluster:
         return int(url.rpartition(":")[2])
 
     def processes(self) -> list[int]:
-        """Agents, ranks and what they started: all that bear this home's mark."""
+        """Agents, ranks and their children: all processes with this home's mark."""
         installation = (self.home / "installation").read_text().strip()
         mark = f"LOCKSTEP_NODE_TOKEN={installation}:".encode()
         found = []

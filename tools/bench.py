@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def benchmarks() -> dict[str, str]:
-    """Every benchmark's name, with the first line of what it says about itself."""
+    """Every benchmark's name, with the first line of its documentation."""
     found = {}
     for path in sorted((ROOT / "bench").glob("[a-z]*.py")):
         first = path.read_text().lstrip().splitlines()[:1]
@@ -46,7 +46,7 @@ def benchmarks() -> dict[str, str]:
 
 
 def parse(line: str) -> Row:
-    """A result line; ValueError says what is wrong with it."""
+    """A result line; ValueError names its error."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError:
@@ -96,7 +96,7 @@ def verdict(row: Row) -> str:
 
 
 def run(name: str, arguments: list[str], rows: list[Row], json_file: TextIO | None) -> int:
-    """Its status; what it measured is added to `rows` as it comes."""
+    """Its exit status; its results are added to `rows` as they come."""
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "bench" / f"{name}.py"), *arguments],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Draws what a benchmark measured over the number of bytes, for `./dev bench NAME --svg FILE`."""
+"""Draws the results of a benchmark over bytes, for `./dev bench NAME --svg FILE`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ COLORS = {
 
 
 def install() -> None:
-    """The plotting library, which only this needs, into the environment that runs this."""
+    """Installs the plotting library, which only this program needs, into this environment."""
     if importlib.util.find_spec("matplotlib") is None:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "-r", str(PACKAGES)]
         subprocess.run(pip, check=True)
 
 
 def lines_of(rows: list[Row]) -> dict[str, dict[str, Line]]:
-    """By panel ("all_reduce, 2 ranks"), by who: the buffer's bytes a second, in GB/s."""
+    """Bytes a second of the buffer, in GB/s: by panel ("all_reduce, 2 ranks"), by contestant."""
     panels: dict[str, dict[str, Line]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         if row["unit"] != "us" or not {"bytes", "ranks", "path"} <= row.keys():

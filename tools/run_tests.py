@@ -48,7 +48,7 @@ def choose(programs: list[Program], names: list[str]) -> Chosen:
 
 
 class Runner:
-    """Two programs at a time, and one compilation behind them, whose tests follow it."""
+    """Runs two programs at a time, and one compilation beside them, whose tests follow it."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -79,7 +79,7 @@ class Runner:
             self.running[pool.submit(program.run, only)] = program
 
     def ended(self) -> Iterable[tuple[Program, Outcome]]:
-        """Until nothing runs any more."""
+        """Waits until nothing runs any more."""
         while self.running:
             for future in wait(self.running, return_when=FIRST_COMPLETED).done:
                 program, outcome = self.running.pop(future), future.result()
@@ -103,7 +103,7 @@ def show(program: Program, outcome: Outcome) -> None:
 
 
 def plan(arguments: argparse.Namespace) -> tuple[Chosen, list[Program]]:
-    """What runs, and what is compiled behind it."""
+    """The tests and builds to run, and the programs to compile."""
     if arguments.check == "tidy":
         return [(tidy(everything=arguments.all), None)], []
     if arguments.check == "clang":

@@ -1,4 +1,4 @@
-"""Which checks and tests there are, and where each runs.
+"""The list of checks and tests, and where each runs.
 
 Tests are found: a gtest program by the build that makes it, a pytest file by its name. The builds
 for checks are those of cmake/checks.cmake; docs/decisions/0017-checks.md says what each is for.
@@ -13,21 +13,24 @@ from pathlib import Path
 
 from test_programs import PYTHON, ROOT, Check, GoogleTest, Program, PytestFile
 
-# They measure time, or fill the machine with ranks: after the others and what compiles behind them.
+# They measure time, or fill the machine with ranks: they run after the others and their
+# compilations.
 # First those that keep the machine busy, one by one; then those that mostly wait, two at a time.
 BUSY = ("comm_*_test", "train*_test")
 LAST = ("tests/cluster/*", "python/*")
 
 # Programs in Python without a suffix.
-SCRIPTS = ("tools/check_layers", "tools/check_names", "tools/check_tidy", "tools/check_generated")
+SCRIPTS = tuple(
+    f"tools/check_{name}" for name in ("layers", "names", "language", "tidy", "generated")
+)
 
 
 def but_first(tests: str, parts: int) -> str:
     return ":".join(f"{tests}/{part}" for part in range(1, parts))
 
 
-# What the sanitized builds leave out, as gtest's filter names it, since it shows them nothing new:
-# more seeds of the same code, more sizes of the same groups.
+# Tests that the sanitized builds skip, in the syntax of gtest's filter, because they repeat the
+# same code: more seeds, more sizes of the same groups.
 LEFT_OUT = {
     "comm_algorithm_test": ":".join(
         f"*/EveryPlan.*/{group}"
@@ -55,10 +58,10 @@ LEFT_OUT = {
     ),
     # Thousands of stacks, and grids of sizes; the broadcasts take the same ways.
     "comm_simulated_test": "SimulatedAlgorithms.A*:SimulatedAlgorithms.R*",
-    # The sanitizers themselves need a descriptor to look at what they are to judge.
+    # The sanitizers themselves need file descriptors to examine memory.
     "comm_rendezvous_test": "Rendezvous.WithoutAFreeFileDescriptor*",
     "platform_core_step_test": but_first("Seeds/StepProperties.*", 10),
-    # Half a minute each there; of the departures the richest stays.
+    # Each takes half a minute there; the largest of the departures stays.
     "sim_test": but_first("TwentyFive/Seeds.*", 40)
     + ":Manners/*:World.*:Checks.FindAnEngineThatListsTheDead"
     + "".join(f":Plays/Departure.*/{which}" for which in ("AMove", "APause", "AnEviction")),
@@ -81,6 +84,7 @@ def quick_checks() -> list[Program]:
     return [
         Check("check layers", [str(ROOT / "tools/check_layers")]),
         Check("check names", [str(ROOT / "tools/check_names")]),
+        Check("check language", [str(ROOT / "tools/check_language")]),
         Check("check format", [str(ROOT / "tools/check_format")]),
         Check("check generated", [str(PYTHON), str(ROOT / "tools/check_generated")]),
         Check("check python lint", [*ruff, *typed, *linted, *SCRIPTS]),
@@ -96,7 +100,7 @@ def tidy(everything: bool = False) -> Check:
 
 @dataclass
 class CheckedBuild(Check):
-    """Compiles a build for checks; one test, and those of the programs that come of it."""
+    """Compiles a build for checks: one test, and those of the resulting programs."""
 
     build: str = ""
     tests: bool = True
@@ -120,7 +124,7 @@ class CheckedBuild(Check):
 
 @dataclass
 class FuzzBuild(CheckedBuild):
-    """Compiles the fuzz targets; what they learn is kept in build/cache/fuzz for the next time."""
+    """Compiles the fuzz targets; their corpora are kept in build/cache/fuzz for the next time."""
 
     seconds: int = 0  # of each
 
@@ -148,7 +152,7 @@ def checked_build(build: str, tests: bool = True) -> CheckedBuild:
 
 
 def google_tests() -> list[Program]:
-    """The programs that the build knows now; what an older build left in build/tests is not run."""
+    """The programs of the current build; left-over programs in build/tests are not run."""
     listed = ninja(ROOT / "build", "targets", "all")
     names = (line.split(": ")[0] for line in listed.splitlines() if "CXX_EXECUTABLE_LINKER" in line)
     paths = sorted(ROOT / "build" / name for name in names if name.startswith("tests/"))

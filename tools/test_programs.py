@@ -28,7 +28,7 @@ SECONDS_MAX = 300
 
 @dataclass
 class Failure:
-    """One failed test: what it said, and the command that runs it alone."""
+    """One failed test: its output, and the command that runs it alone."""
 
     name: str
     output: str
@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass
 class Ended:
-    """How a process ended: its exit status (negative: the signal), or after how long a time-out."""
+    """The end of a process: its exit status (negative: the signal), or its time-out."""
 
     status: int
     output: str
@@ -77,7 +77,7 @@ live_groups: set[int] = set()
 
 
 def kill_all() -> None:
-    """Ends what still runs, so that Ctrl-C need not wait for it."""
+    """Ends running programs, so that Ctrl-C need not wait for them."""
     for group in list(live_groups):
         kill_group(group)
 
@@ -85,7 +85,7 @@ def kill_all() -> None:
 def execute(
     command: list[str], log: Path, scratch: Path, seconds_max: float | None = None
 ) -> Ended:
-    """Runs a command in a process group of its own, of which nothing is left afterwards."""
+    """Runs a command in its own process group, and leaves no process of it behind."""
     with log.open("wb") as file:
         try:
             process = subprocess.Popen(
@@ -121,7 +121,7 @@ def tail(text: str, lines: int = 40) -> str:
 
 
 def excerpt(output: str) -> str:
-    """The end of what a program wrote, or a sanitizer's report from its beginning."""
+    """The end of a program's output, or a sanitizer's report from its beginning."""
     report = re.search(r"^.*(?:(?:WARNING|ERROR): \w+Sanitizer|: runtime error: ).*$", output, re.M)
     if report is None:
         return tail(output)
@@ -129,7 +129,7 @@ def excerpt(output: str) -> str:
 
 
 class Program(ABC):
-    """Something to run that holds tests. `only` narrows it to tests whose name contains it."""
+    """A program with tests. `only` narrows it to tests whose name contains it."""
 
     name: str
 
@@ -202,7 +202,7 @@ class GoogleTest(Program):
         return outcome
 
     def counts_of_output(self, ended: Ended) -> Outcome:
-        """For a program that died: what it had finished, and the test in which it died."""
+        """For a program that died: its finished tests, and the test in which it died."""
         started = re.findall(r"^\[ RUN      \] (\S+)", ended.output, re.M)
         result_line = r"^\[ +(OK|FAILED|SKIPPED) \] (\S+?)(?:,.*)? \(\d+ ms\)"
         finished = re.findall(result_line, ended.output, re.M)
@@ -224,7 +224,7 @@ class GoogleTest(Program):
 
 
 def block_of(test: str, output: str) -> str:
-    """What a gtest program wrote between the start of a test and the start of the next."""
+    """The output of a gtest program between the start of a test and the start of the next."""
     start = output.find(f"[ RUN      ] {test}\n")
     end = output.find("[ RUN      ]", start + 1)
     return output[start : end if end > 0 else None] if start >= 0 else output

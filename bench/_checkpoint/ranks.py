@@ -1,10 +1,10 @@
-"""A saver's ranks, and what they are told.
+"""A saver's ranks, and their commands.
 
     python -m _checkpoint.ranks NAME SIZE RANKS FOLDER SOCKET
 
     save STEP            when it began, when the training could have gone on, when all was durable
-    stall STEP           when it began, and the seconds that it held a step of training up; of ours
-    train STEPS ROWS     when the first step began and the last ended; of who trains
+    stall STEP           when it began, and the seconds by which it delayed a training step; ours
+    train STEPS ROWS     when the first step began and the last ended; savers with a trainer
     train STEPS ROWS N   the same with a save N after the first step, which ends too
 
 in seconds of CLOCK_MONOTONIC.
@@ -22,7 +22,7 @@ import torch
 # torch imports this late, for a second: once here is better than once in every rank.
 import torch._dynamo
 import torch.distributed as dist
-from _contest.forked import fork_ranks, obey
+from _contest.fork_ranks import fork_ranks, obey
 
 from .savers import SAVERS, Engine, Saver
 

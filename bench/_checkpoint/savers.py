@@ -1,11 +1,11 @@
-"""Who saves the state of a training: what one rank has of it, and how.
+"""The savers of a training state: the state of one rank, and how each saver stores it.
 
 Each has `trainer`, if it can also train, and
 
     def save(self, step: int) -> tuple[float, float]
 
 which returns when the training could have gone on, and when all was durable, in seconds of
-CLOCK_MONOTONIC. Who goes on copying while the training goes on has
+CLOCK_MONOTONIC. A saver that goes on copying while the training continues has
 
     def stall(self, step: int) -> float
 
@@ -35,15 +35,15 @@ from torch.distributed.fsdp import fully_shard
 import lockstep
 from lockstep._shard import sharded_of
 
-PIECE = 4 << 20  # of what is written at once
+PIECE = 4 << 20  # bytes of one write
 PAGE = 4096
 
 
-ROWS = 4  # of a rank's batch in the step behind a save
+ROWS = 4  # of a rank's batch in the step after a save
 
 
 class Saver(Protocol):
-    backend: str | None  # None: they exchange nothing
+    backend: str | None  # None: no communication
 
     def save(self, step: int) -> tuple[float, float]: ...
 
@@ -94,12 +94,12 @@ class Engine:
 
     def stall(self, step: int) -> float:
         core = sharded_of(self.training.model).core
-        core.take_waited()
+        core.take_wait_time()
         begin = time.monotonic()
         self.begin(step)
         held = time.monotonic() - begin
         self.training.steps(1, ROWS)
-        waited = float(core.take_waited())
+        waited = float(core.take_wait_time())
         self.finish()
         return held + waited
 
@@ -147,7 +147,7 @@ class DcpKept(Dcp):
 
 
 class Files:
-    """What the disk takes of bytes that are there: written through the page cache, then synced."""
+    """The disk's rate for bytes at hand: written through the page cache, then synced."""
 
     backend = None
 
@@ -177,7 +177,7 @@ class Files:
 
 
 class DirectFiles(Files):
-    """The same past the page cache, where the file system can."""
+    """The same without the page cache, if the file system supports that."""
 
     def _open(self, path: Path, flags: int) -> int:
         try:

@@ -1,4 +1,4 @@
-"""What benchmarks between hosts are asked for: which hosts, wires and sizes."""
+"""The arguments of benchmarks between hosts: hosts, wires and sizes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from .between_hosts import Layout
 from .contest import numbers_in, sizes_in
 from .network import RATES, Network
 from .rounds import Pace
-from .wired import Layout
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is measured unless arguments say something else."""
+    """The default measurements, unless arguments choose others."""
 
     hosts: Sequence[int]
     ranks_a_host: Sequence[int]
@@ -37,7 +37,7 @@ def parser_of(about: str | None) -> argparse.ArgumentParser:
 def grid_in(
     parser: argparse.ArgumentParser, given: argparse.Namespace, full: Grid, quick: Grid
 ) -> Grid:
-    """One of these, with what was given."""
+    """One of these layouts, with its sizes."""
     grid = quick if given.quick else full
     rates = given.rate.split(",") if given.rate else grid.rates
     hosts = given.hosts or grid.hosts
@@ -51,7 +51,7 @@ def grid_in(
 
 
 def layouts(grid: Grid) -> Iterator[Layout]:
-    """All of the grid, each with a network that lives until the next is asked for."""
+    """All layouts of the grid, each with a network that lives until the next one."""
     for rate in grid.rates:
         for hosts in grid.hosts:
             with Network(hosts, RATES.get(rate)) as network:

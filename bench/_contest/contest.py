@@ -1,4 +1,4 @@
-"""A whole contest: who takes part, in which cases, and a row for each of our paths."""
+"""A whole contest: the contestants, the cases, and a row for each of our paths."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BUILD = Path(os.environ.get("LOCKSTEP_BUILD", ROOT / "build")).resolve()
 SIZES = [8, 64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB]
 LATENCY_SIZES = [8, 64, KIB, 4 * KIB]
 QUICK_SIZES = [8, 64 * KIB, MIB]
-# From here on no cache hides the memory, which then is the limit. An all-gather stores its results
-# past the cache earlier, unless its ranks share one (src/comm/algorithm/host_stores.h).
+# From this size on no cache holds the buffers, so memory is the limit. An all-gather stores its
+# results past the cache earlier, unless its ranks share one (src/comm/algorithm/host_store_mode.h).
 LIMITED = {"all_reduce": 64 * MIB, "reduce_scatter": 64 * MIB, "all_gather": 4 * MIB}
 
-LOAD_MAX = 0.7  # above, the machine is not ours
+LOAD_MAX = 0.7  # above, other programs use the machine
 
 FULL_PACE = Pace(rounds=9, seconds=0.03)
 LATENCY_PACE = Pace(rounds=25, seconds=0.03)
@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def through_torch(self) -> bool:
-        """Whether the view through PyTorch is wanted too: a choice is one of contestants' cases."""
+        """True if PyTorch's view is measured too: a choice is one of contestants' cases."""
         return "gloo" in self.peers and not self.chosen
 
 
@@ -101,7 +101,7 @@ def hold(bench: str, collectives: list[str], plan: Plan) -> None:
     """Prints a row for each case and path; a contestant that fails or is wrong ends the program."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # contestants and files go then too
     names = peers.available(plan.peers, BUILD, say)
-    look_around()
+    warn_if_loaded()
     try:
         for ranks in plan.ranks:
             with tempfile.TemporaryDirectory(prefix="lockstep-contest-") as folder:
@@ -132,7 +132,7 @@ def _hold(
                 probe.look(f"after {work}", say)
 
 
-def look_around() -> None:
+def warn_if_loaded() -> None:
     """Ranks that spin for each other lose a time slice for each message when others compute too."""
     if (load := os.getloadavg()[0]) > LOAD_MAX:
         say(f"the load is {load:.1f}: other programs compute, which slows those most that spin")
@@ -154,5 +154,5 @@ def _ours(path: str, ranks: int) -> Entry:
 
 
 def say(words: str) -> None:
-    """For people: standard output is for rows."""
+    """Prints to standard error: standard output is for rows."""
     print(words, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""A contestant: ranks that communicate in one way, started once and told line by line what to do.
+"""A contestant: ranks that communicate in one way, started once and controlled line by line.
 
 A rank connects to its contestant's socket and says "rank N"; then each line that it reads is
 answered by one (rank.h has them). A rank that waits for a line is blocked in read(), so that only
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from .closing import Closing
+from .closeable import Closeable
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 120.0
 END_SECONDS = 10.0
-LAST_WORDS_SECONDS = 0.5
+EXIT_SECONDS = 0.5
 
 
 class Failed(Exception):
@@ -51,11 +51,12 @@ class Entry:
     answer_seconds: float = ANSWER_SECONDS
 
 
-class Contestant(Closing):
+class Contestant(Closeable):
     def __init__(self, entry: Entry, ranks: int, folder: Path) -> None:
         self.name = entry.name
         self._entry = entry
-        # Of the last turn, what each rank sent to other hosts in a call; empty: they do not count.
+        # The bytes that each rank sent to other hosts per call in the last turn; empty: not
+        # counted.
         self.payloads: list[float] = []
         path = folder / f"{entry.name}-{ranks}"
         self._log = path.with_suffix(".log")
@@ -88,7 +89,7 @@ class Contestant(Closing):
                 raise Failed(f"{self.name} is wrong in {work} on rank {rank}: {answer}")
 
     def take(self, way: str) -> None:
-        """Has all ranks carry calls out that way from now on (rank.h)."""
+        """Makes all ranks use that algorithm from now on (rank.h)."""
         for rank, answer in enumerate(self.ask(f"take {way}")):
             if answer != "taken":
                 raise Failed(f"{self.name} cannot take the way {way} on rank {rank}: {answer}")
@@ -107,7 +108,7 @@ class Contestant(Closing):
             raise Failed(f"{self.name} answers no times to {work}: {answers}") from None
 
     def ask(self, line: str) -> list[str]:
-        """What each rank, in their order, answers to it."""
+        """The answer of each rank to the line, in rank order."""
         try:
             for stream in self._streams:
                 print(line, file=stream, flush=True)
@@ -116,9 +117,9 @@ class Contestant(Closing):
         return [self._answer(stream) for stream in self._streams]
 
     def close(self) -> None:
-        """Hangs up, at which the ranks end; kills those that do not."""
+        """Closes the connections, at which the ranks end; kills those that do not end."""
         for stream in self._streams:
-            with contextlib.suppress(OSError):  # what a lost rank was told last is still buffered
+            with contextlib.suppress(OSError):  # a lost rank's last command is still buffered
                 stream.close()
         try:
             self._process.wait(END_SECONDS)
@@ -156,8 +157,8 @@ class Contestant(Closing):
         return line.strip()
 
     def _failed(self, what: str) -> Failed:
-        # What became of a rank is said a moment after it hung up.
+        # The log may name the reason a moment after the connection closed.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(LAST_WORDS_SECONDS)
+            self._process.wait(EXIT_SECONDS)
         said = self._log.read_text(errors="replace").strip().splitlines()[-15:]
         return Failed("\n".join([f"{self.name} {what}; it said:", *(said or ["nothing"])]))

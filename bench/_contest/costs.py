@@ -1,4 +1,4 @@
-"""What messages and calls cost between hosts, measured as users do, and what is chosen by that."""
+"""Measures message and call costs between hosts as users do, and reads the resulting choices."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .between_hosts import SETPRIV, Layout
 from .contestant import Failed
-from .wired import SETPRIV, Layout
 
 PROBE_SECONDS = 300.0
-# A file needs a host to be one; what was measured counts for all.
+# The file format needs a host; the measurements count for all.
 MAP = "pods: [{leaves: [{hosts: [{id: first, islands: [{devices: [{kind: core}]}]}]}]}]\n"
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """Of one size: seconds by each plan that fits, and the one that is chosen."""
+class Prediction:
+    """For one size: the seconds of each plan that fits, and the chosen plan."""
 
     seconds: dict[str, float]
     chosen: str
@@ -29,7 +29,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Costs:
-    """A map with what was measured, and the same as agents hand it to ranks."""
+    """A map with measurements, and the form in which agents pass it to ranks."""
 
     map: Path
     words: str
@@ -47,7 +47,7 @@ class Costs:
 
 
 def probe(layout: Layout, build: Path, folder: Path) -> Costs:
-    """By `lockstep probe --write MAP`, as the ranks of all hosts."""
+    """Measured by `lockstep probe --write MAP`, as the ranks of all hosts."""
     file = folder / "map.yaml"
     file.write_text(MAP)
     words = _as_ranks(layout, build, folder, "probe", "--words", "--write", str(file))
@@ -55,7 +55,7 @@ def probe(layout: Layout, build: Path, folder: Path) -> Costs:
 
 
 def tune(layout: Layout, costs: Costs, sizes: list[int], build: Path, folder: Path) -> Costs:
-    """These, and what `lockstep tune --write MAP` finds for all-reduces of these sizes."""
+    """These costs, with the results of `lockstep tune --write MAP` for these all-reduce sizes."""
     file = folder / "tuned.yaml"
     shutil.copy(costs.map, file)
     sizes_in_words = ",".join(map(str, sizes))
@@ -67,7 +67,7 @@ def tune(layout: Layout, costs: Costs, sizes: list[int], build: Path, folder: Pa
 
 
 def _as_ranks(layout: Layout, build: Path, folder: Path, *words: str, **settings: str) -> str:
-    """What rank 0 of a command of ours prints that the ranks of all hosts are."""
+    """The output of rank 0 when all hosts' ranks run a command of ours."""
     command = [*SETPRIV, str(build / "bin" / "lockstep"), *words]
     ranks = [
         subprocess.Popen(
@@ -92,8 +92,8 @@ def _as_ranks(layout: Layout, build: Path, folder: Path, *words: str, **settings
     return said[0][0].strip()
 
 
-def predicted(layout: Layout, costs: Costs, sizes: list[int], build: Path) -> list[Predicted]:
-    """By `lockstep tune`, of each size of an all-reduce."""
+def predicted(layout: Layout, costs: Costs, sizes: list[int], build: Path) -> list[Prediction]:
+    """The predictions of `lockstep tune` for each size of an all-reduce."""
     shape = ["--hosts", str(layout.hosts), "--ranks", str(layout.ranks_a_host)]
     words = ["--bytes", ",".join(map(str, sizes)), "--map", str(costs.map), "--json"]
     shown = subprocess.run(
@@ -108,9 +108,9 @@ def predicted(layout: Layout, costs: Costs, sizes: list[int], build: Path) -> li
     return [_predicted(size["plans"]) for size in json.loads(shown.stdout)["sizes"]]
 
 
-def _predicted(plans: list[dict[str, Any]]) -> Predicted:
+def _predicted(plans: list[dict[str, Any]]) -> Prediction:
     [chosen] = (plan["plan"] for plan in plans if plan["chosen"])
-    return Predicted({plan["plan"]: plan["predicted_us"] / 1e6 for plan in plans}, chosen)
+    return Prediction({plan["plan"]: plan["predicted_us"] / 1e6 for plan in plans}, chosen)
 
 
 def _host(layout: Layout, rank: int) -> Any:
@@ -118,7 +118,7 @@ def _host(layout: Layout, rank: int) -> Any:
 
 
 def _environment(layout: Layout, rank: int, folder: Path) -> dict[str, str]:
-    """As a launcher has it, on a host that is told apart by its id."""
+    """The environment of a rank as a launcher sets it, with a host id of its own."""
     return {
         "PATH": os.environ["PATH"],
         "RANK": str(rank),

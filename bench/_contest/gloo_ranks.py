@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
-from .forked import fork_ranks, obey
+from .fork_ranks import fork_ranks, obey
 
 
 @dataclass
 class Work:
-    """One collective on memory that is laid out for it."""
+    """One collective with its buffers."""
 
     everything: list[torch.Tensor]
     input: torch.Tensor

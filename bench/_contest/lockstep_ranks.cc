@@ -5,8 +5,8 @@
 // HOST is ADDRESS=NAMESPACE: a network namespace, as a file, with an address of it. Each has
 // equally many ranks, which share memory with each other only; without, all ranks are on this one.
 // PATH says whose memory is communicated: zero-copy (Communicator::allocate) or staged (malloc).
-// With memory, nobody communicates: each rank reads and writes of its own memory as much as a rank
-// must read and write in all for that collective, which is the time that no algorithm can beat.
+// With `memory` no rank communicates: each rank reads and writes in its own memory as much as a
+// rank must read and write in all for that collective. No algorithm can be faster than that.
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -35,57 +35,56 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The one way in which the contest waits for a call of ours.
-void finish(const Pending& call) {
-  if (const auto result = call.wait(); !result) die(result.error().message);
+// Waits for one of our calls, in the same way for all of the contest.
+void finish(const OperationFuture& call) {
+  if (const auto result = call.wait(); !result) exit_with_error(result.error().message);
 }
 
-// Of one rank: a group for each way to carry calls out, all of all ranks, made when it is asked
-// for.
-class Groups {
+// One rank's groups: one for each algorithm, over all ranks, created when it is first requested.
+class GroupsByAlgorithm {
  public:
-  Groups(CommunicatorOptions options, Rendezvous& meeting_place)
-      : options_(std::move(options)), meeting_place_(meeting_place) {
-    take("");
+  GroupsByAlgorithm(CommunicatorOptions options, Rendezvous& meeting_place)
+      : options_(std::move(options)), rendezvous_(meeting_place) {
+    select("");
   }
 
-  Communicator& taken() const { return *taken_; }
-  void take(const std::string& way) {
+  Communicator& selected() const { return *selected_; }
+  void select(const std::string& way) {
     auto& group = groups_[way];
     if (!group) {
       options_.group = "world" + way;
       options_.algorithm = way.substr(0, way.find('#'));
-      auto created = Communicator::create(options_, meeting_place_);
-      if (!created) die(created.error().message);
+      auto created = Communicator::create(options_, rendezvous_);
+      if (!created) exit_with_error(created.error().message);
       group = std::move(*created);
     }
-    taken_ = group.get();
+    selected_ = group.get();
   }
 
  private:
   CommunicatorOptions options_;
-  Rendezvous& meeting_place_;
+  Rendezvous& rendezvous_;
   std::map<std::string, std::unique_ptr<Communicator>> groups_;
-  Communicator* taken_ = nullptr;
+  Communicator* selected_ = nullptr;
 };
 
 class Member : public Contestant {
  public:
-  explicit Member(Groups& groups) : groups_(groups) {}
+  explicit Member(GroupsByAlgorithm& groups) : groups_(groups) {}
   int rank() const override { return communicator().rank(); }
   int ranks() const override { return communicator().size(); }
-  void take(const std::string& way) override { groups_.take(way); }
+  void select_algorithm(const std::string& way) override { groups_.select(way); }
   void barrier() override { finish(communicator().barrier(CallMode::blocking)); }
   std::optional<std::uint64_t> wire_bytes() const override { return communicator().wire_bytes(); }
 
  protected:
-  Communicator& communicator() const { return groups_.taken(); }
+  Communicator& communicator() const { return groups_.selected(); }
 
  private:
-  Groups& groups_;
+  GroupsByAlgorithm& groups_;
 };
 
-// Plain memory.
+// Ordinary memory.
 class Staged : public Member {
  public:
   using Member::Member;
@@ -118,7 +117,7 @@ class ZeroCopy : public Staged {
   std::span<float> allocate(std::size_t floats) override {
     const auto size = Bytes(static_cast<std::int64_t>(floats * sizeof(float)));
     auto allocated = communicator().allocate(size);
-    if (!allocated) die(allocated.error().message);
+    if (!allocated) exit_with_error(allocated.error().message);
     memory_ = std::move(*allocated);
     return {reinterpret_cast<float*>(memory_.data()), floats};
   }
@@ -127,28 +126,28 @@ class ZeroCopy : public Staged {
   Buffer memory_;
 };
 
-// Every input is read once by somebody and every result written once: here each rank does its share
-// of that with the kernel of our reductions, as n blocks of memory that nobody else touches; past
-// the cache, as we do with so much, where results do not replace what was read.
+// Every input is read once and every result written once by some rank. Here each rank does its
+// share of that with our reduction kernel, on n memory blocks of its own. It bypasses the cache, as
+// we do for so many bytes, where results do not replace operands.
 class Memory final : public ZeroCopy {
  public:
   using ZeroCopy::ZeroCopy;
-  // n blocks read and n written: a slice of everybody's buffer, and the sum into the same places.
+  // n blocks read and n written: a slice of every rank's buffer, and the sum to the same blocks.
   void all_reduce(std::span<float> buffer) override {
     const auto blocks = blocks_of(buffer);
-    move(blocks, {blocks.begin(), blocks.end()}, buffer.size(), Stores::cached);
+    move(blocks, {blocks.begin(), blocks.end()}, buffer.size(), StoreMode::cached);
   }
   // n blocks read, one written.
   void reduce_scatter(std::span<float> input, std::span<float> output) override {
     const auto blocks = blocks_of(input);
-    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size(), Stores::past_cache);
+    move({as_bytes(output)}, {blocks.begin(), blocks.end()}, input.size(), StoreMode::non_temporal);
   }
   // One block read, n - 1 written.
   void all_gather(std::span<float> output) override {
     auto blocks = blocks_of(output);
     const std::byte* const source = blocks.back();
     blocks.pop_back();
-    if (!blocks.empty()) move(blocks, {source}, output.size(), Stores::past_cache);
+    if (!blocks.empty()) move(blocks, {source}, output.size(), StoreMode::non_temporal);
   }
 
  private:
@@ -163,27 +162,27 @@ class Memory final : public ZeroCopy {
     return blocks;
   }
   void move(const std::vector<std::byte*>& to, const std::vector<const std::byte*>& from,
-            std::size_t floats, Stores stores) const {
+            std::size_t floats, StoreMode stores) const {
     reduce(to, from, floats / static_cast<std::size_t>(ranks()),
            {DataType::float32, ReduceOp::sum, 1, stores});
   }
 };
 
-struct Place {
+struct HostNamespace {
   std::string address;
   std::string network;  // the namespace; empty: where we are
 };
 
-Place parse_place(const std::string& words) {
+HostNamespace parse_host(const std::string& words) {
   const auto equals = words.find('=');
-  if (equals == std::string::npos) die("'" + words + "' is not ADDRESS=NAMESPACE");
+  if (equals == std::string::npos) exit_with_error("'" + words + "' is not ADDRESS=NAMESPACE");
   return {words.substr(0, equals), words.substr(equals + 1)};
 }
 
 struct Group {
   int ranks;
   std::string path, socket;
-  std::vector<Place> hosts;
+  std::vector<HostNamespace> hosts;
   Secret secret = Secret::random();
 
   std::size_t host_of(int rank) const {
@@ -191,57 +190,57 @@ struct Group {
   }
 };
 
-void enter(const Place& host) {
+void enter_network(const HostNamespace& host) {
   if (host.network.empty()) return;
   const Fd network(::open(host.network.c_str(), O_RDONLY | O_CLOEXEC));
   if (!network || ::setns(network.get(), CLONE_NEWNET) != 0)
-    die("entering the network " + host.network + ": " + errno_text(errno));
+    exit_with_error("entering the network " + host.network + ": " + errno_text(errno));
 }
 
-std::unique_ptr<Contestant> contestant_on(const std::string& path, Groups& groups) {
+std::unique_ptr<Contestant> contestant_on(const std::string& path, GroupsByAlgorithm& groups) {
   if (path == "zero-copy") return std::make_unique<ZeroCopy>(groups);
   if (path == "staged") return std::make_unique<Staged>(groups);
   if (path == "memory") return std::make_unique<Memory>(groups);
-  die("there is no path '" + path + "'; there are zero-copy, staged and memory");
+  exit_with_error("there is no path '" + path + "'; there are zero-copy, staged and memory");
 }
 
-// As the environment says, for who tries another provider.
+// The options of the environment, so that a user can try another provider.
 NetworkOptions network_of(const std::string& meeting_host) {
-  auto network = network_options_of(own_environment());
-  if (!network) die(network.error().message);
-  network->meeting_host = meeting_host;
+  auto network = network_options_from_environment(own_environment());
+  if (!network) exit_with_error(network.error().message);
+  network->rendezvous_host = meeting_host;
   return *network;
 }
 
-[[noreturn]] void live(const Group& group, int rank, int ports) {
+[[noreturn]] void run_rank(const Group& group, int rank, int ports) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::uint16_t port = 0;
-  if (::read(ports, &port, sizeof port) != sizeof port) die("no meeting place");
+  if (::read(ports, &port, sizeof port) != sizeof port) exit_with_error("no meeting place");
   const auto& meeting_host = group.hosts.front().address;
-  enter(group.hosts[group.host_of(rank)]);
+  enter_network(group.hosts[group.host_of(rank)]);
   auto meeting_place =
       RendezvousClient::connect(meeting_host, port, group.secret, Deadline::after(10s));
-  if (!meeting_place) die(meeting_place.error().message);
+  if (!meeting_place) exit_with_error(meeting_place.error().message);
   {
-    Groups groups({.rank = rank,
-                   .size = group.ranks,
-                   .host_id = std::to_string(group.host_of(rank)),
-                   .secret = group.secret,
-                   .timeout = 30s,
-                   .network = network_of(meeting_host)},
-                  **meeting_place);
+    GroupsByAlgorithm groups({.rank = rank,
+                              .size = group.ranks,
+                              .host_id = std::to_string(group.host_of(rank)),
+                              .secret = group.secret,
+                              .timeout = 30s,
+                              .network = network_of(meeting_host)},
+                             **meeting_place);
     serve(*contestant_on(group.path, groups), group.socket);
   }
   ::_exit(0);
 }
 
-// Forks before this process has threads; so the meeting place starts after.
+// Forks before this process has threads, so the rendezvous starts after that.
 int run(const Group& group) {
   const Pipe ports = make_pipe().value();
   for (int rank = 0; rank < group.ranks; ++rank)
-    if (::fork() == 0) live(group, rank, ports.read.get());
+    if (::fork() == 0) run_rank(group, rank, ports.read.get());
   const auto& meeting_host = group.hosts.front();
-  enter(meeting_host);
+  enter_network(meeting_host);
   const auto server = RendezvousServer::start(meeting_host.address, 0, group.secret).value();
   const std::uint16_t port = server->port();
   for (int rank = 0; rank < group.ranks; ++rank)
@@ -259,9 +258,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const int ranks = words.empty() ? 0 : std::atoi(words[0].c_str());
   if (words.size() < 3 || ranks < 1)
-    die("bench_contest RANKS zero-copy|staged|memory [ADDRESS=NAMESPACE...] SOCKET");
-  std::vector<Place> hosts;
-  for (std::size_t i = 2; i + 1 < words.size(); ++i) hosts.push_back(parse_place(words[i]));
+    exit_with_error("bench_contest RANKS zero-copy|staged|memory [ADDRESS=NAMESPACE...] SOCKET");
+  std::vector<HostNamespace> hosts;
+  for (std::size_t i = 2; i + 1 < words.size(); ++i) hosts.push_back(parse_host(words[i]));
   if (hosts.empty()) hosts.push_back({"127.0.0.1", ""});
   return run({ranks, words[1], words.back(), hosts});
 }

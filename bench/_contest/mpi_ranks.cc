@@ -2,7 +2,7 @@
 //
 //   mpirun ... PROGRAM SOCKET
 //
-// An error in a call ends all ranks: that is what MPI does unless it is told otherwise.
+// An error in a call ends all ranks, which is MPI's default.
 #include <algorithm>
 #include <cstdint>
 

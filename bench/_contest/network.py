@@ -6,7 +6,7 @@
 Each host has one interface, eth0 with 10.77.0.(1 + number), whose wire to the bridge carries the
 rate in each direction. The namespaces have no names: each lives as long as a process that holds it,
 which ends with this one however that ends. So nothing is left behind, and two networks at once do
-not meet. Memory is not divided: who must not share it is told so by host ids.
+not conflict. Memory is not divided: ranks that must not share it have different host ids.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from .closing import Closing
+from .closeable import Closeable
 
 INTERFACE = "eth0"
 WAIT_SECONDS = 20.0
-# The bridge learns which host is where; without the tree protocol it forwards at once.
+# The bridge learns the hosts' ports; without spanning tree it forwards at once.
 BRIDGE = ("ip", "link", "add", "bridge0", "type", "bridge", "stp_state", "0")
 
 
 class Unavailable(Exception):
-    """This machine cannot have such a network: why, and what would help."""
+    """This machine cannot have such a network; the message has the reason and a remedy."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ RATES = {
 }
 
 
-class Namespace(Closing):
-    """A network namespace, alive as long as its holder, which ends when it hears end of file."""
+class Namespace(Closeable):
+    """A network namespace; it lives as long as its process, which ends at end of file."""
 
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
@@ -66,7 +66,7 @@ class Namespace(Closing):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us, who may still need it
+            start_new_session=True,  # Ctrl-C goes to this process, which may still need it
             text=True,
         )
         assert self._holder.stdout is not None and self._holder.stderr is not None
@@ -85,7 +85,7 @@ class Namespace(Closing):
         return f"/proc/{self.pid}/ns/net"
 
     def within(self, *command: str) -> list[str]:
-        """The command that does this one in here."""
+        """The command that runs this command in the namespace."""
         return ["nsenter", f"--net={self.path}", "--", *command]
 
     def run(self, *command: str) -> str:
@@ -102,7 +102,7 @@ class Namespace(Closing):
         return ended.stdout
 
     def await_link(self, device: str) -> None:
-        """The kernel tells of a link a moment after both of its ends are up."""
+        """The kernel reports a link a moment after both of its ends are up."""
         deadline = time.monotonic() + WAIT_SECONDS
         while json.loads(self.run("ip", "-json", "link", "show", device))[0]["operstate"] != "UP":
             if time.monotonic() > deadline:
@@ -122,12 +122,12 @@ class Host(Namespace):
         self.address = f"10.77.0.{number + 1}"
 
     def sent_bytes(self) -> int:
-        """What its interface has sent so far, with all headers."""
+        """The bytes that its interface has sent so far, with all headers."""
         shown = json.loads(self.run("ip", "-json", "-stats", "link", "show", INTERFACE))
         return int(shown[0]["stats64"]["tx"]["bytes"])
 
 
-class Network(Closing):
+class Network(Closeable):
     def __init__(self, hosts: int, rate: Rate | None) -> None:
         check_machine()
         self.rate = rate
@@ -181,7 +181,7 @@ class Network(Closing):
 
 
 def check_machine() -> None:
-    """Unavailable, with the remedy, where networks cannot be made."""
+    """Raises Unavailable, with the remedy, where networks cannot be created."""
     if os.geteuid() != 0:
         raise Unavailable("network namespaces need root: run it by sudo, or in a container of root")
     for program in ("ip", "tc", "nsenter", "unshare"):

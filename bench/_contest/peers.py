@@ -1,6 +1,6 @@
 """The peers: Open MPI and MPICH as Debian has them, and Gloo as PyTorch brings it along.
 
-What is missing is installed (bench/apt-packages.txt), since only benchmarks need it. Both MPIs
+Missing packages are installed (bench/apt-packages.txt), since only benchmarks need them. Both MPIs
 claim the names mpirun and mpicc, so everything is called by its full name.
 """
 
@@ -30,13 +30,13 @@ class Mpi:
 
 
 MPIS = {
-    # Bound to cores, it would put the ranks of two worlds on the same core.
+    # Bound to cores, it would put the ranks of two hosts on the same core.
     "open_mpi": Mpi(
         "mpicxx.openmpi",
         ("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np"),
         ("mpirun.openmpi", "--version"),
     ),
-    # Without `fork` it would log in at this machine over ssh.
+    # Without `fork` it would use ssh to this machine.
     "mpich": Mpi(
         "mpicxx.mpich",
         ("mpiexec.mpich", "-launcher", "fork", "-n"),
@@ -51,7 +51,7 @@ def entries(names: list[str], ranks: int, build: Path) -> list[Entry]:
 
 
 def available(names: list[str], build: Path, say: Callable[[str], None]) -> list[str]:
-    """Those of the names that can take part, installed and compiled; says who cannot, and why."""
+    """The names that can take part, installed and compiled; reports the others with a reason."""
     if any(shutil.which(MPIS[name].compiler) is None for name in names if name in MPIS):
         install(say)
     return [name for name in names if _ready(name, build, say)]
@@ -90,7 +90,7 @@ def _compile(name: str, build: Path) -> str:
     newest = max(path.stat().st_mtime for path in SOURCES + HEADERS)
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
-        # Neither brings its old C++ interface along, which warns and is not used.
+        # The old C++ interface of both is left out, because it warns and is not used.
         settings = ["-std=c++20", "-O2", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
         _output([mpi.compiler, *settings, *map(str, SOURCES), "-o", str(program)])
     return " ".join(_output([*mpi.version]).splitlines()[0].split())
@@ -107,11 +107,11 @@ def _output(command: list[str]) -> str:
 
 
 def install(say: Callable[[str], None]) -> None:
-    """What benchmarks need and this machine lacks."""
+    """Installs the packages that benchmarks need and this machine lacks."""
     lines = (ROOT / "bench" / "apt-packages.txt").read_text().splitlines()
     packages = [word for line in lines for word in line.partition("#")[0].split()]
     say(f"installing {', '.join(packages)}")
-    # As ./dev installs: as root or by sudo without a password, waiting for dpkg's lock.
+    # As ./dev installs: as root or with sudo without a password, waiting for dpkg's lock.
     script = 'source tools/dev/packages.sh; may_be_root && apt_install "$@"'
     command = ["bash", "-c", script, "bash", *packages]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""How much memory traffic one process gets, and all ranks together: whether this is a good moment.
+"""The memory bandwidth of one process, and of all ranks together: is the machine quiet enough?
 
 A virtual machine may get twice the bandwidth of one process for two, or no more than for one, and
 flip between that for seconds or minutes. Ratios survive it, since contestants take turns; times and
@@ -28,14 +28,14 @@ class Memory:
 
 
 class Probe:
-    """Asks the contestant `memory`, alone and with as many ranks as the others have."""
+    """Runs the contestant `memory`, alone and with as many ranks as the others have."""
 
     def __init__(self, alone: Contestant, together: Contestant, ranks: int) -> None:
         self._alone, self._together, self._ranks = alone, together, ranks
         self._last: Memory | None = None
 
     def look(self, when: str, say: Callable[[str], None]) -> None:
-        """Says what there is, if it is the first look or if it has changed."""
+        """Reports the bandwidth, if it is the first measurement or if it has changed."""
         work = Work("all_reduce", BYTES)
         now = Memory(
             2 * BYTES / self._alone.run(work, CALLS) / 1e9,

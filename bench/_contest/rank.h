@@ -1,5 +1,5 @@
-// A rank in the contest: does what the coordinator (contestant.py) says, line by line, and is the
-// same for all who communicate in C or C++, so that all are timed and verified alike.
+// A rank in the contest executes the commands of the coordinator (contestant.py), line by line. All
+// contestants in C or C++ share it, so that all are timed and verified in the same way.
 //
 //   check COLLECTIVE BYTES        answered by "right", or by how the result of a call was wrong
 //   run COLLECTIVE BYTES CALLS    by when so many calls began and ended here, after one untimed:
@@ -24,20 +24,22 @@
 
 namespace lockstep::contest {
 
-[[noreturn]] void die(const std::string& reason);
+[[noreturn]] void exit_with_error(const std::string& reason);
 
-// Who communicates, as one of ranks() processes. What fails ends the process, by die().
+// A contestant as one of ranks() processes. A failure ends the process, by exit_with_error().
 class Contestant {
  public:
   virtual ~Contestant() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // Page-aligned memory of the kind that this contestant communicates best. It replaces what the
-  // last call gave.
+  // Page-aligned memory of the kind with which this contestant is fastest. It replaces the memory
+  // of the last call.
   virtual std::span<float> allocate(std::size_t floats) = 0;
 
-  // Whose calls can be carried out in several ways.
-  virtual void take(const std::string& way) { die("there is no other way, such as " + way); }
+  // For contestants with several algorithms.
+  virtual void select_algorithm(const std::string& way) {
+    exit_with_error("there is no other way, such as " + way);
+  }
 
   // Sums; every call returns when its result is there.
   virtual void barrier() = 0;
@@ -46,20 +48,20 @@ class Contestant {
   // The rank()-th block of output is this rank's input.
   virtual void all_gather(std::span<float> output) = 0;
 
-  // Of data that calls have sent from this rank to other hosts so far; nothing: it is not counted.
+  // The data bytes that calls have sent from this rank to other hosts so far; nothing: not counted.
   virtual std::optional<std::uint64_t> wire_bytes() const { return std::nullopt; }
 };
 
-// Until the coordinator hangs up.
+// Serves until the coordinator closes the connection.
 void serve(Contestant& contestant, const std::string& socket_path);
 
 inline constexpr std::size_t kPage = 4096;
 
-// Memory as any program has it.
-struct Free {
+// Ordinary memory.
+struct FreeDeleter {
   void operator()(float* memory) const { std::free(memory); }
 };
-using PlainMemory = std::unique_ptr<float[], Free>;
+using PlainMemory = std::unique_ptr<float[], FreeDeleter>;
 PlainMemory plain_memory(std::size_t floats);
 
 }  // namespace lockstep::contest

@@ -13,7 +13,7 @@ MEMORY = "memory"  # the contestant that only moves what must be moved
 
 
 def bar(path: str, ranks: int, size: int) -> float:
-    """How many times as fast as the fastest peer we want to be, at least."""
+    """The bar: how many times as fast as the fastest peer we should be."""
     if size <= 4 * KIB:
         return 1.0
     if path == "staged":
@@ -24,7 +24,7 @@ def bar(path: str, ranks: int, size: int) -> float:
 
 
 def row(bench: str, work: Work, ranks: int, path: str, times: dict[str, float]) -> dict[str, Any]:
-    """times are seconds of a call, by contestant; who was not measured is not in it."""
+    """times are seconds of a call, by contestant, without those that were not measured."""
     ours = times[path]
     made: dict[str, Any] = {
         "bench": bench,

@@ -17,7 +17,7 @@ TOKEN = "LOCKSTEP_NODE_TOKEN"
 
 @dataclass(frozen=True)
 class Process:
-    """A living process; `born` tells it from a later one of the same number."""
+    """A living process; `born` distinguishes it from a later one with the same id."""
 
     pid: int
     parent: int
@@ -30,7 +30,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Member:
+class LockstepProcess:
     """A daemon, an agent or a rank; what does not apply is -1."""
 
     kind: str
@@ -49,7 +49,7 @@ class Member:
 
 
 def read_process(pid: int) -> Process | None:
-    """None for one that is gone, has ended without being collected, or is not ours to read."""
+    """None for a process that is gone, is a zombie, or may not be read."""
     folder = Path(f"/proc/{pid}")
     try:
         stat = (folder / "stat").read_text().rpartition(")")[2].split()
@@ -68,7 +68,7 @@ def pids() -> list[int]:
 
 
 def processes_of(home: Path) -> list[Process]:
-    """All that the home's daemons started, directly or not, and commands that use it."""
+    """All processes that the home's daemons started, directly or not, and its commands."""
     try:
         mark = f"{(home / 'installation').read_text().strip()}:"
     except FileNotFoundError:
@@ -84,27 +84,27 @@ def processes_of(home: Path) -> list[Process]:
     return found
 
 
-def members(home: Path) -> list[Member]:
-    """The daemon, the agents and the ranks that live now."""
+def members(home: Path) -> list[LockstepProcess]:
+    """The living daemon, agents and ranks."""
     found = processes_of(home)
     marked = {process.pid for process in found if process.variable(TOKEN)}
     named = (_member(process, process.parent in marked) for process in found)
     return [member for member in named if member]
 
 
-def _member(process: Process, below_another: bool) -> Member | None:
+def _member(process: Process, below_another: bool) -> LockstepProcess | None:
     token = process.variable(TOKEN)
     if token is None:
         serves = process.words[1:2] == ("serve",) and "--detach" not in process.words
-        return Member("daemon", process.pid, process.born) if serves else None
+        return LockstepProcess("daemon", process.pid, process.born) if serves else None
     attempt, _, node = token.rpartition(":")[2].rpartition("/")
     run, _, epoch = attempt.rpartition(".")
     rank = process.variable("RANK")
     if not below_another and process.words[1:2] == ("agent",):
-        return Member("agent", process.pid, process.born, run, int(epoch), int(node))
+        return LockstepProcess("agent", process.pid, process.born, run, int(epoch), int(node))
     if rank is None:
         return None  # an agent's child that has not become a rank yet
-    return Member("rank", process.pid, process.born, run, int(epoch), int(node), int(rank))
+    return LockstepProcess("rank", process.pid, process.born, run, int(epoch), int(node), int(rank))
 
 
 def is_alive(pid: int, born: str) -> bool:
@@ -120,8 +120,8 @@ def is_there(pid: int, born: str) -> bool:
         return False
 
 
-def kill(member: Member) -> bool:
-    """SIGKILL, to this very process; false when it is gone already."""
+def kill(member: LockstepProcess) -> bool:
+    """SIGKILL to this process only; false if it is gone already."""
     with contextlib.suppress(OSError):
         process = os.pidfd_open(member.pid)
         try:

@@ -1,13 +1,13 @@
-"""What the ranks of a survival round run: steps of 20 ms in lockstep, with a diary of their own.
+"""The program of the ranks of a survival round: steps of 20 ms in lockstep, with a log of its own.
 
 usage: program.py DIARY_FOLDER STEPS EXIT_CODE
 
 Every rank reports each step (a metric, a line with a counter; rank 0 the progress too) and writes
-into its diary before and after it did so. Rank 0 keeps a checkpoint, from which the next attempt
+into its log before and after it did so. Rank 0 keeps a checkpoint, from which the next attempt
 goes on. Ranks wait for each other after every step, over rank 0's port MASTER_PORT; one whose peer
 is gone exits with code 1, as a training does whose collective failed.
 
-The diary is the truth with which the bench compares the store: a line that was written survives
+The log is the truth with which the bench compares the store: a line that was written survives
 SIGKILL, because the kernel has it. One JSON object a line; times are of the monotonic clock, which
 all processes of the machine share.
 """
@@ -25,7 +25,7 @@ import lockstep
 
 STEP_SECONDS = 0.02
 CHECKPOINT_EVERY = 5
-MEETING_SECONDS = 60.0
+RENDEZVOUS_SECONDS = 60.0
 PEER_LOST = 1
 
 RANK = int(os.environ["RANK"])
@@ -44,7 +44,7 @@ def born(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-class Diary:
+class RankLogWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         path = folder / f"{RUN}.{EPOCH}.{RANK}"
@@ -73,7 +73,7 @@ class Diary:
         return int(os.environ["LOCKSTEP_RENDEZVOUS"].rpartition(":")[2])
 
     def _ranks_of_other_attempts(self) -> list[str]:
-        """Diaries of living ranks of this run's other attempts. There must be none."""
+        """Logs of living ranks of this run's other attempts. There must be none."""
         living = []
         for path in self._folder.glob(f"{RUN}.*"):
             if path.name.split(".")[1] == str(EPOCH):
@@ -108,18 +108,18 @@ def _accept(address: tuple[str, int]) -> list[socket.socket]:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(address)
     listener.listen(WORLD_SIZE)
-    listener.settimeout(MEETING_SECONDS)
+    listener.settimeout(RENDEZVOUS_SECONDS)
     connections = [listener.accept()[0] for _ in range(WORLD_SIZE - 1)]
     for connection in connections:
-        connection.settimeout(MEETING_SECONDS)
+        connection.settimeout(RENDEZVOUS_SECONDS)
     return connections
 
 
 def _connect(address: tuple[str, int]) -> socket.socket:
-    deadline = time.monotonic() + MEETING_SECONDS
+    deadline = time.monotonic() + RENDEZVOUS_SECONDS
     while True:
         try:
-            return socket.create_connection(address, MEETING_SECONDS)
+            return socket.create_connection(address, RENDEZVOUS_SECONDS)
         except ConnectionRefusedError:
             if time.monotonic() > deadline:
                 raise
@@ -144,42 +144,42 @@ def last_checkpoint() -> int:
 
 
 def write_checkpoint(step: int) -> None:
-    """Whole or not there: written beside its place, then renamed."""
+    """Written beside its path, then renamed, so that it is complete or missing."""
     fresh = CHECKPOINT.with_suffix(f".{EPOCH}.tmp")
     fresh.write_text(json.dumps({"step": step, "epoch": EPOCH}))
     fresh.rename(CHECKPOINT)
     lockstep.checkpoint(step, CHECKPOINT)
 
 
-def do_step(diary: Diary, step: int, steps: int) -> None:
+def do_step(log: RankLogWriter, step: int, steps: int) -> None:
     time.sleep(STEP_SECONDS)
-    diary.write("begin", step=step)
+    log.write("begin", step=step)
     lockstep.log({"value": step + EPOCH / 1000}, step=step)
     if RANK == 0:
         lockstep.progress(step, steps)
     print(f"counted {EPOCH} {RANK} {step}", flush=True)
-    diary.write("done", step=step)
+    log.write("done", step=step)
 
 
-def train(diary: Diary, steps: int) -> None:
+def train(log: RankLogWriter, steps: int) -> None:
     peers = Peers()
     first = peers.agree(last_checkpoint()) + 1
     for step in range(first, steps + 1):
-        do_step(diary, step, steps)
+        do_step(log, step, steps)
         peers.agree(step)
         if RANK == 0 and step % CHECKPOINT_EVERY == 0:
             write_checkpoint(step)
 
 
 def main() -> int:
-    diary = Diary(Path(sys.argv[1]))
-    diary.start()
+    log = RankLogWriter(Path(sys.argv[1]))
+    log.start()
     try:
-        train(diary, int(sys.argv[2]))
+        train(log, int(sys.argv[2]))
     except OSError as error:
         print(f"rank {RANK}: {error}", flush=True)
         return PEER_LOST
-    diary.write("end")
+    log.write("end")
     return int(sys.argv[3])
 
 

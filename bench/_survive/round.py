@@ -10,33 +10,41 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from _survive import remains
-from _survive.blows import Blows
-from _survive.checks import Evidence, check
-from _survive.diaries import read
+from _survive import leftovers
+from _survive.checks import RoundRecord, check
+from _survive.kill_runner import KillRunner
+from _survive.local_cluster import (
+    BUILD,
+    PROGRAM,
+    LocalCluster,
+    Violation,
+    local_cluster_in,
+    remove,
+    wait_until,
+)
 from _survive.plan import GANG, QUEUED, SINGLE, STEPS, Plan
-from _survive.world import BUILD, PROGRAM, Violation, World, remove, wait_until, world_in
+from _survive.rank_logs import read
 
-BLOWS_SECONDS = 120.0
+KILLS_SECONDS = 120.0
 END_SECONDS = 90.0
 SHAPES = {GANG: ("-n", "2", "-g", "2"), SINGLE: (), QUEUED: ("-n", "2")}
 
 
 @dataclass
 class Result:
-    """What a round that kept every promise measured, in seconds, and what its checks looked at."""
+    """The measurements of a round without a broken promise, in seconds, and its evidence."""
 
-    evidence: Evidence
+    evidence: RoundRecord
     seconds: float
     seconds_to_answer: list[float]
     seconds_to_state: list[float]
 
 
 def play(plan: Plan) -> Result:
-    """Raises Violation, which tells what happened and where the round's folder is kept."""
+    """Raises Violation, with the violations and the path of the round's folder."""
     folder = Path(tempfile.mkdtemp(prefix="survive-"))
     try:
-        return play_in(folder, plan)
+        return run_round_in(folder, plan)
     except Violation as violation:
         timeline = (folder / "timeline").read_text()
         raise Violation(
@@ -56,36 +64,36 @@ def keep(folder: Path, plan: Plan) -> Path:
     return place
 
 
-def play_in(folder: Path, plan: Plan) -> Result:
+def run_round_in(folder: Path, plan: Plan) -> Result:
     began = time.monotonic()
-    with world_in(folder) as world:
-        before = remains.shared_memory()
+    with local_cluster_in(folder) as world:
+        before = leftovers.shared_memory()
         world.serve()
-        with Blows(world, plan) as blows:
+        with KillRunner(world, plan) as kills:
             submit_all(world, plan)
-            blows.finish(BLOWS_SECONDS)
+            kills.finish(KILLS_SECONDS)
         await_ends(world)
-        remains.await_clean(world, before)
-        evidence = collect(world, plan, blows)
+        leftovers.await_clean(world, before)
+        evidence = collect(world, plan, kills)
         world.ok("serve", "--stop")
-        remains.check_stopped(world, evidence)
+        leftovers.check_stopped(world, evidence)
     check(evidence)
     return Result(
         evidence=evidence,
         seconds=time.monotonic() - began,
-        seconds_to_answer=blows.seconds_to_answer,
-        seconds_to_state=blows.seconds_to_state,
+        seconds_to_answer=kills.seconds_to_answer,
+        seconds_to_state=kills.seconds_to_state,
     )
 
 
-def submit_all(world: World, plan: Plan) -> None:
+def submit_all(world: LocalCluster, plan: Plan) -> None:
     for name in (GANG, SINGLE, QUEUED):
         submit(world, name, plan.queued_exit if name == QUEUED else 0)
 
 
-def submit(world: World, name: str, exit_code: int) -> None:
-    """As a careful user: when the command failed, looks first whether the run is there."""
-    program = [sys.executable, str(PROGRAM), str(world.diaries), str(STEPS[name]), str(exit_code)]
+def submit(world: LocalCluster, name: str, exit_code: int) -> None:
+    """Like a careful user: if the command failed, checks first whether the run exists."""
+    program = [sys.executable, str(PROGRAM), str(world.rank_logs), str(STEPS[name]), str(exit_code)]
     words = ["run", "--detach", "--project", name, *SHAPES[name], "--", *program]
     for _ in range(3):
         done = world.command(*words)
@@ -95,7 +103,7 @@ def submit(world: World, name: str, exit_code: int) -> None:
     raise Violation(f"the run '{name}' could not be submitted: {done.stderr.strip()}")
 
 
-def is_there(world: World, name: str) -> bool:
+def is_there(world: LocalCluster, name: str) -> bool:
     def listed() -> list[str]:
         done = world.command("ps", "--json")
         return [done.stdout] if done.returncode == 0 else []
@@ -104,7 +112,7 @@ def is_there(world: World, name: str) -> bool:
     return any(run["spec"]["project"] == name for run in json.loads(runs)["runs"])
 
 
-def await_ends(world: World) -> None:
+def await_ends(world: LocalCluster) -> None:
     states: dict[str, str] = {}
 
     def all_ended() -> bool:
@@ -115,27 +123,27 @@ def await_ends(world: World) -> None:
     try:
         wait_until("", END_SECONDS, all_ended)
     except Violation:
-        told = ", ".join(f"{run} is {state}" for run, state in states.items())
-        raise Violation(f"after {END_SECONDS:g} s runs have not ended: {told}") from None
+        unfinished = ", ".join(f"{run} is {state}" for run, state in states.items())
+        raise Violation(f"after {END_SECONDS:g} s runs have not ended: {unfinished}") from None
     for run, state in states.items():
         world.timeline.add(f"{run} {state}")
 
 
-def collect(world: World, plan: Plan, blows: Blows) -> Evidence:
+def collect(world: LocalCluster, plan: Plan, kills: KillRunner) -> RoundRecord:
     views = [world.show(run["id"]) for run in world.runs()]
-    return Evidence(
+    return RoundRecord(
         plan=plan,
-        hits=blows.hits,
-        absences=blows.absences,
+        done_kills=kills.done_kills,
+        downtimes=kills.downtimes,
         views={view["id"]: view for view in views},
-        diaries=read(world.diaries),
+        rank_logs=read(world.rank_logs),
         points={view["id"]: points(world, view["id"]) for view in views},
         lines={view["id"]: lines(world, view["id"]) for view in views},
         agent_logs={str(path): path.read_text() for path in world.home.rglob("agent.log")},
     )
 
 
-def points(world: World, run: str) -> dict[tuple[int, int], list[float]]:
+def points(world: LocalCluster, run: str) -> dict[tuple[int, int], list[float]]:
     """The metric's values by rank and step: there should be one each."""
     found: dict[tuple[int, int], list[float]] = {}
     for series in json.loads(world.ok("metrics", run, "--json"))["series"]:
@@ -144,6 +152,6 @@ def points(world: World, run: str) -> dict[tuple[int, int], list[float]]:
     return found
 
 
-def lines(world: World, run: str) -> list[str]:
+def lines(world: LocalCluster, run: str) -> list[str]:
     printed = world.ok("logs", run, "--json").splitlines()
     return [str(json.loads(line)["text"]) for line in printed]

@@ -1,1 +1,1 @@
-"""The field of training steps: one model, trained by everybody between hosts with shaped wires."""
+"""The benchmark of training steps: one model, trained by all contestants on shaped wires."""

@@ -1,4 +1,4 @@
-"""Who trains what: the model's sizes, the policies, and the contestants that contestants/ holds.
+"""The contestants and their tasks: model sizes, policies, and the modules in contestants/.
 
 A contestant is one file there. It has PARTS, each a policy and the backends over which it takes
 part, and
@@ -24,7 +24,7 @@ ROWS = 4  # of a micro-batch, on each rank
 
 @dataclass(frozen=True)
 class Size:
-    """So many blocks Linear(width, inner), GELU, Linear(inner, width), of float32."""
+    """A model of blocks Linear(width, inner), GELU, Linear(inner, width), of float32."""
 
     blocks: int
     width: int
@@ -42,7 +42,7 @@ SIZES = {
     "tiny": Size(2, 64, 256),
 }
 
-# What a policy divides among whom, after the engine's names.
+# The sharding of each policy, by the engine's names.
 POLICIES = {
     "mics": "everything is divided within a host, and each host has everything",
     "ddp": "every rank has everything",
@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Job:
-    """What one contestant does, as its ranks are told."""
+    """The task of one contestant, as sent to its ranks."""
 
     contestant: str  # the file's name
     part: Part
@@ -89,7 +89,7 @@ class Job:
 
     @property
     def shard_ranks(self) -> int:
-        """Among so many ranks the model is divided."""
+        """The number of ranks that share one copy of the model."""
         return {"ddp": 1, "zero3": self.ranks, "mics": self.ranks_a_host}[self.policy]
 
 
@@ -103,11 +103,11 @@ class Trainer(Protocol):
         """
 
 
-# Where the ranks of a job find its pad.
+# The variable with the pad of a job.
 PAD_SECONDS = "LOCKSTEP_BENCH_PAD_SECONDS"
-# Our own, which is to beat all of them.
+# Our own engine, which should be faster than all others.
 ENGINE = "engine"
-# What everybody computes when nothing is communicated.
+# The computation of all contestants without communication.
 ALONE = "alone"
 
 
@@ -125,7 +125,7 @@ def contestants() -> list[str]:
 def jobs(
     policy: str, micro_steps: int, size: str, hosts: int, ranks_a_host: int, rows: Sequence[str]
 ) -> list[Job]:
-    """All who train so and match one of the patterns, such as `mics/*/lockstep/1`."""
+    """All jobs of the policy that match one of the patterns, such as `mics/*/lockstep/1`."""
     found = [
         Job(name, part, backend, micro_steps, size, hosts, ranks_a_host)
         for name in contestants()
@@ -137,7 +137,7 @@ def jobs(
 
 
 def matches(job: Job, rows: Sequence[str]) -> bool:
-    """Whether it is one of the rows, and none of those with a minus."""
+    """True if it matches one of the rows, and none of those with a minus."""
     if any(fnmatch(job.name, pattern[1:]) for pattern in rows if pattern.startswith("-")):
         return False
     return any(fnmatch(job.name, pattern) for pattern in rows)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 from _contest.contestant import Contestant, Failed
-from _contest.forked import fork_ranks, obey
+from _contest.fork_ranks import fork_ranks, obey
 
 from .field import SIZES
 
@@ -22,7 +22,7 @@ ROUNDS = 15
 
 
 def rate(gathering: Contestant, size: str, ranks_a_host: int) -> float:
-    """Bits a second that a rank gets from the others of its host while all hosts gather."""
+    """Bits a second that a rank gets from its host's other ranks while all hosts gather."""
     seconds = []
     for _ in range(ROUNDS):
         answers = gathering.ask("gather")
@@ -37,7 +37,7 @@ def rate(gathering: Contestant, size: str, ranks_a_host: int) -> float:
 
 
 def _elements(size: str, ranks_a_host: int) -> int:
-    """Of a block, so many that they divide."""
+    """The elements of a block, rounded down to a multiple of the ranks."""
     of_block = SIZES[size].bytes // 4 // SIZES[size].blocks
     return of_block // ranks_a_host * ranks_a_host
 

@@ -1,4 +1,4 @@
-"""The model that everybody trains, its data and its optimizer: the same in any process."""
+"""The model of all contestants, its data and its optimizer: the same in any process."""
 
 from __future__ import annotations
 

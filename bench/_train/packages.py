@@ -1,4 +1,4 @@
-"""What only contestants need, in a folder of its own: build/venv is the product's."""
+"""Packages that only contestants need, in their own folder: build/venv is the product's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOW = ("--no-deps", "--no-build-isolation", "--use-pep517")
 
 
 def install(build: Path, say: Callable[[str], None]) -> Path | None:
-    """The folder with the packages; None, and a word, if they cannot be installed."""
+    """The folder with the packages; None, with a message, if they cannot be installed."""
     folder = build / "bench" / "train-packages"
     stamp = folder / ".made-from"
     made_from = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a step shows of its communication where computing can cover it, and what memory it takes.
+"""Measures visible communication where computing can cover it, and the memory that it takes.
 
 Blocks are padded: each sleeps in backward, for half as long again as its share of the gradients is
 on the wire, and in forward for half of that. So there is enough to hide behind, and a processor to
@@ -14,7 +14,8 @@ from .race import Row, Runner, least_bytes
 
 POLICIES = ("mics", "ddp")
 COVER = 1.5  # a block's backward, of its share of the wire's time
-# What may show, in units' shares of the wire's time: nothing hides the last one's.
+# The visible part that is allowed, in units' shares of the wire's time: nothing hides the last
+# unit.
 UNITS_SHOWN = 1.25
 # Where parameters are divided: units that are gathered at once, and whole gradients of units.
 GATHERED, REDUCED = 3, 2
@@ -23,7 +24,7 @@ GATHERED, REDUCED = 3, 2
 def jobs(
     size: str, hosts: int, ranks_a_host: int, payload: float, rows: Sequence[str]
 ) -> list[Job]:
-    """Each is raced alone. payload: bits a second."""
+    """Each job is raced alone. payload: bits a second."""
     parts = {part.policy: part for part in contestant(ENGINE).PARTS}
     made = []
     for policy in POLICIES:

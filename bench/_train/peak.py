@@ -1,23 +1,23 @@
-"""How much memory a process has at its most while something runs."""
+"""The peak memory of a process while a block of code runs."""
 
 from __future__ import annotations
 
 import threading
 from typing import Self
 
-from _contest.closing import Closing
+from _contest.closeable import Closeable
 
 EVERY_SECONDS = 0.02  # a look takes the kernel milliseconds
 
 
 def held_bytes() -> int:
-    """What this process has now; of what several share, its part."""
-    with open("/proc/self/smaps_rollup") as told:
-        return next(int(line.split()[1]) << 10 for line in told if line.startswith("Pss:"))
+    """The memory of this process now, with its part of shared pages."""
+    with open("/proc/self/smaps_rollup") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
 
 
-class Peak(Closing):
-    """While it is entered, a thread looks."""
+class Peak(Closeable):
+    """A thread samples the memory while it is entered."""
 
     def __init__(self) -> None:
         self.bytes = 0

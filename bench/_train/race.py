@@ -1,4 +1,4 @@
-"""Those who train by one policy take turns, a step each; a row for each of them."""
+"""The contestants of one policy take turns, one step each; a row for each of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from _contest.between_hosts import SETPRIV
 from _contest.contestant import Contestant, Entry, Failed
 from _contest.network import Host, Network
 from _contest.peers import python
 from _contest.rounds import turns
-from _contest.wired import SETPRIV
 
 from .field import ALONE, ENGINE, PAD_SECONDS, SIZES, Job, alone
 
@@ -25,7 +25,7 @@ SAME_LOSS = 1e-5
 
 
 def entry(job: Job, network: Network, build: Path, packages: Path | None) -> Entry:
-    """How the job's ranks are started. They end with us, whatever ends us."""
+    """The start of the job's ranks. They end with this process, however it ends."""
     folders = [build / "python", *([packages] if packages and job.part.packages else [])]
     if job.part.program:
         command = [str(build / "bin" / job.part.program)]
@@ -33,8 +33,8 @@ def entry(job: Job, network: Network, build: Path, packages: Path | None) -> Ent
         command = [*python("_train.ranks", *folders), job.contestant]
     words = [job.policy, job.backend, str(job.micro_steps), job.size, str(job.ranks)]
     places = [f"{host.address}={host.path}" for host in network.hosts]
-    # A namespace of processes would hide them from psutil, which DeepSpeed asks about itself; and
-    # every rank would compile for half a minute what it does to its gradients.
+    # In a process namespace psutil, which DeepSpeed uses on itself, would not find them; and every
+    # rank would compile its gradient kernels for half a minute.
     dies_with_us = [*SETPRIV, "env", "DS_ACCELERATOR=cpu", "TORCH_COMPILE_DISABLE=1"]
     dies_with_us.append(f"{PAD_SECONDS}={job.pad}")
     return Entry(
@@ -46,14 +46,14 @@ def entry(job: Job, network: Network, build: Path, packages: Path | None) -> Ent
 
 
 class Runner:
-    """A contestant, with what was seen of each of its steps."""
+    """A contestant, with the measurements of each of its steps."""
 
     def __init__(self, job: Job, contestant: Contestant, host: Host) -> None:
         self.job = job
         self._contestant, self._host = contestant, host
         self._seconds: list[float] = []
         self._sent: list[int] = []
-        self._parts: list[tuple[float, ...]] = []  # of who tells them: a forward, the update
+        self._parts: list[tuple[float, ...]] = []  # if reported: a forward, the update
         self.losses: list[float] = []
         self.memory = math.nan  # not looked at
 
@@ -81,7 +81,7 @@ class Runner:
             raise Failed(f"{self.job.name} answers no bytes: {answers}") from None
 
     def add(self, other: Runner) -> None:
-        """Takes over what was seen of the same job, started once more."""
+        """Adds the measurements of the same job, started once more."""
         self._seconds += other._seconds[1:]
         self._sent += other._sent[1:]
         self._parts += other._parts[1:]
@@ -103,7 +103,7 @@ class Runner:
 def race(
     jobs: Sequence[Job], rounds: int, network: Network, start: Callable[[Job], Contestant], say: Say
 ) -> list[Runner]:
-    """All jobs have as many micro-steps; who computes alone runs too, as the last."""
+    """All jobs have as many micro-steps; the one without communication runs too, as the last."""
     runners = []
     for job in (*jobs, alone(jobs[0])):
         say(f"{job.name}: starting")
@@ -119,26 +119,26 @@ def race(
     return runners
 
 
-# What a rank is reckoned to need at its most: parameters, gradients and what is under way, in
-# models, and the rest of its process.
+# The estimated peak memory of a rank: parameters, gradients and buffers in flight, in models, and
+# the rest of its process.
 MODELS_A_RANK, REST_OF_A_RANK = 2.5, 150 << 20
 
 
 def groups(jobs: Sequence[Job], available: int) -> list[list[Job]]:
-    """Those who are held at a time, so that they and who computes alone fit into so many bytes.
+    """Groups of jobs that fit into so many bytes, together with the one without communication.
 
-    Our engine, if it takes part, is in each group, so that everybody takes turns with it.
+    Our engine, if it takes part, is in each group, so that all contestants take turns with it.
     """
     rank = int(MODELS_A_RANK * SIZES[jobs[0].size].bytes) + REST_OF_A_RANK
     anchors = [job for job in jobs if job.contestant == ENGINE]
     others = [job for job in jobs if job.contestant != ENGINE]
-    room = max(1, available // (rank * jobs[0].ranks) - 1 - len(anchors))
-    parts = [others[first : first + room] for first in range(0, len(others), room)]
+    group_size = max(1, available // (rank * jobs[0].ranks) - 1 - len(anchors))
+    parts = [others[first : first + group_size] for first in range(0, len(others), group_size)]
     return [[*anchors, *part] for part in parts or [[]]]
 
 
 def together(raced: Iterable[Sequence[Runner]]) -> list[Runner]:
-    """One for each job, in which all is that was seen of it."""
+    """One runner for each job, with all measurements of it."""
     by_job: dict[Job, Runner] = {}
     for runner in (each for runners in raced for each in runners):
         if runner.job in by_job:
@@ -149,7 +149,7 @@ def together(raced: Iterable[Sequence[Runner]]) -> list[Runner]:
 
 
 def check_losses(runners: Sequence[Runner]) -> None:
-    """Whoever trains something else takes no part in a comparison."""
+    """A contestant with another loss takes no part in the comparison."""
     first = runners[0]
     for runner in runners:
         # Without communication only the first step is that of one model.
@@ -164,7 +164,7 @@ def check_losses(runners: Sequence[Runner]) -> None:
 
 
 def least_bytes(job: Job) -> float:
-    """What each host must send in a step: its ranks first add up, or share, what they have."""
+    """The bytes that a host must send in a step: its ranks first reduce or share locally."""
     size, hosts = SIZES[job.size].bytes, job.hosts
     once_around = (hosts - 1) / hosts * size  # a gather of the model, or a scatter of its gradient
     if job.policy == "zero3":
@@ -230,7 +230,7 @@ def _against(runner: Runner, over_gloo: dict[str, Runner]) -> Row:
 
 
 def bar(job: Job) -> float:
-    """How many times as fast as the fastest over Gloo it should be; others over us: not slower."""
+    """The bar against the fastest over Gloo; others over our backend: not slower."""
     if job.contestant != ENGINE:
         return 1.0
     if job.policy == "mics":
@@ -255,7 +255,7 @@ BOUND_BAR = 1 / 1.15
 
 
 def against_the_bound(made: Sequence[Row]) -> Iterator[Row]:
-    """Our policies that communicate gradients once, against what such a step cannot do without.
+    """Our policies that communicate gradients once, against the least time of such a step.
 
     Nothing is sent before the last micro-step's forward; then the wire carries the gradients while
     backward computes others, and the update follows.
@@ -309,7 +309,7 @@ def between_policies(made: Sequence[Row]) -> Iterator[Row]:
 
 
 def _bound(step: float, compute: float, wire: float) -> Row:
-    limit = max(compute, wire)  # of who computes while he communicates
+    limit = max(compute, wire)  # with computation and communication overlapped
     return {
         "limit": limit,
         "of_limit": limit / step,

@@ -1,10 +1,10 @@
-"""A contestant's ranks in Python, and what they are told.
+"""A contestant's ranks in Python, and their commands.
 
     python -m _train.ranks NAME POLICY BACKEND MICRO_STEPS SIZE RANKS HOST... SOCKET
 
 Each answers "step" with when the step began and ended here, in seconds of CLOCK_MONOTONIC, and with
-its mean loss; who computes alone also with the seconds of a forward and of the update. "memory" is
-a step, too: the bytes that it has at its most, beside what it had when torch was there.
+its mean loss; the contestant without communication adds the seconds of a forward and of the
+update. "memory" is a step, too: its peak bytes, without those that it had when torch was loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 # torch imports this late, for a second: once here is better than once in every rank.
 import torch._dynamo
 import torch.distributed as dist
-from _contest.forked import fork_ranks, obey
+from _contest.fork_ranks import fork_ranks, obey
 
 from .contestants.alone import Alone
 from .field import ALONE, Job, Trainer, contestant

@@ -15,7 +15,7 @@ from .race import Row, Runner
 
 MICRO_STEPS = (1, 4, 8)
 MODEL = "medium"
-# Of all points the best, and each of them.
+# The bar of the best point, and of each.
 BEST_BAR, EACH_BAR = 2.8, 1.2
 
 
@@ -28,7 +28,7 @@ def jobs(slower: int, micro_steps: int, size: str, hosts: int, ranks_a_host: int
 
 
 def wanted(slower: Sequence[int], rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Which wires, and how many micro-steps with each."""
+    """The wires, and the micro-steps with each."""
     return [
         (times, micro_steps)
         for times in slower
@@ -68,7 +68,7 @@ def row(runners: Sequence[Runner], rate: Rate, gathers: float) -> Row:
 
 
 def best(made: Sequence[Row]) -> Iterator[Row]:
-    """Of all points the one where MiCS gains most."""
+    """The point where MiCS gains most."""
     if made:
         most = max(made, key=lambda each: float(each["ratio"]))
         yield most | {"case": "mics over zero3 at its best point", "bar": BEST_BAR}

@@ -1,4 +1,4 @@
-// Adds up over all ranks, without the platform: comm alone, in a program of its own.
+// Sums over all ranks with comm alone, without the platform.
 //
 //   mpirun -np 4 build/bin/sum          also by mpiexec, srun, torchrun --no-python, lockstep run
 #include <cstdio>
@@ -12,7 +12,7 @@ Result<void> run() {
   const auto joined = TRY(join({.timeout = std::chrono::seconds(60)}));
   auto& world = *joined.world;
 
-  // From the communicator's memory nothing is copied within a host.
+  // Buffers in the communicator's memory need no copy within a host.
   const auto buffer = TRY(world.allocate(4_MiB));
   const std::span values(reinterpret_cast<float*>(buffer.data()), (4 << 20) / sizeof(float));
   for (auto& value : values) value = static_cast<float>(world.rank() + 1);

@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 4 examples/ddp/train.py --backend lockstep
     torchrun --nproc-per-node 4 examples/ddp/train.py --backend gloo
 
-It learns a made-up function, and prints the loss over all ranks at every step. The data and the
-first weights follow from --seed, so two backends print the same losses up to rounding.
+It learns a synthetic function, and prints the loss over all ranks at every step. The data and the
+initial weights depend only on --seed, so two backends print the same losses up to rounding.
 """
 
 import argparse

@@ -7,7 +7,7 @@
 
 #include "base/environment.h"
 #include "base/log.h"
-#include "notes.h"
+#include "checkpoint_notes.h"
 #include "report/fault/fault.h"
 #include "train/checkpoint/resume.h"
 
@@ -27,22 +27,23 @@ Result<Checkpoints> Checkpoints::open(const TrainOptions& options, Comm group,
   checkpoints.folder_ = options.checkpoints;
   checkpoints.model_ = options.model;
   checkpoints.every_ = options.checkpoint_every;
-  checkpoints.speaks_ = group.rank() == 0;
+  checkpoints.prints_ = group.rank() == 0;
   if (options.checkpoints.empty()) return checkpoints;
   CheckpointOptions saving;
   saving.folder = options.checkpoints;
   saving.writer = writer_from_environment(own_environment(), recoveries);
-  saving.claiming = Claiming::at_opening;
-  saving.saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
+  saving.claim_time = ClaimTime::at_open;
+  saving.on_saved = [&reporter](std::int64_t step, const std::filesystem::path& path) {
     reporter.checkpoint(step, path);
   };
-  saving.kept_out = [&reporter](Fault fault, const std::string& why) {
+  saving.on_rejected = [&reporter](Fault fault, const std::string& why) {
     reporter.fault(fault, -1, why);
   };
   const int ranks = group.size();
   checkpoints.writer_ = TRY(Checkpointer::open(std::move(saving), std::move(group)));
-  if (checkpoints.speaks_)
-    checkpoints.cadence_.emplace(failure_time(ranks), std::chrono::steady_clock::now());
+  if (checkpoints.prints_)
+    checkpoints.cadence_.emplace(mean_time_between_failures(ranks),
+                                 std::chrono::steady_clock::now());
   return checkpoints;
 }
 
@@ -50,7 +51,7 @@ Result<std::int64_t> Checkpoints::resume(ShardedModel& model, Optimizer& optimiz
                                          Sampler& sampler) {
   if (folder_.empty()) return std::int64_t{0};
   const auto step = TRY(lockstep::resume(folder_, model, optimizer, sampler));
-  if (speaks_ && step > 0) {
+  if (prints_ && step > 0) {
     std::printf("resuming from step %ld\n", static_cast<long>(step));
     std::fflush(stdout);
   }
@@ -70,20 +71,21 @@ Result<void> Checkpoints::save(std::int64_t step, const ShardedModel& model,
   state.notes = notes_of(model_);
   const auto stalled = writer_->save(state);
   if (stalled) {
-    count(*stalled);
+    record_stall(*stalled);
     return {};
   }
   if (is_refused(stalled.error())) return stalled.error();
   // Every rank has the same error.
-  if (speaks_) LS_LOG(error, "{}; training goes on without it", stalled.error().message);
+  if (prints_) LS_LOG(error, "{}; training goes on without it", stalled.error().message);
   return {};
 }
 
-// Says how often it will save from the second save on: the first also finds out who writes what.
-void Checkpoints::count(Duration stall) {
+// Prints the save interval from the second save on: the first save also computes the write
+// assignment.
+void Checkpoints::record_stall(Duration stall) {
   if (!cadence_) return;
   const bool first = !cadence_->stall();
-  cadence_->saved(stall, std::chrono::steady_clock::now());
+  cadence_->record_save(stall, std::chrono::steady_clock::now());
   if (!first || every_ > 0) return;
   std::printf("saving held up the training for %s; checkpoints will be %s apart\n",
               text(stall).c_str(), text(cadence_->interval()).c_str());

@@ -16,7 +16,7 @@
 namespace lockstep::gpt {
 namespace {
 
-constexpr Duration kBound = std::chrono::minutes(10);
+constexpr Duration kConnectTimeout = std::chrono::minutes(10);
 
 Result<std::string> variable(const char* name) {
   if (const char* value = std::getenv(name)) return std::string(value);
@@ -34,7 +34,7 @@ Result<int> number(const char* name, int least, int most) {
   return value;
 }
 
-// A store in which nothing that an earlier call of this program put is found.
+// A new store, without entries of earlier calls of this program.
 c10::intrusive_ptr<c10d::Store> open_store(const std::string& host, int port, int rank,
                                            std::chrono::milliseconds bound) {
   c10d::TCPStoreOptions where;
@@ -85,18 +85,18 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_gloo(Duration bound) {
 Result<Ranks> Ranks::start(const std::string& backend, RecoveryOptions options) {
   Ranks ranks;
   ranks.gloo_ = backend == "gloo";
-  if (ranks.gloo_) options.on_failure = OnDeath::restart;
+  if (ranks.gloo_) options.on_failure = RecoveryMode::restart;
   ranks.recovery_ = TRY(Recovery::start(options));
   return ranks;
 }
 
 Result<Mesh> Ranks::mesh() {
   if (!gloo_) return recovery_->mesh();
-  return Mesh::replicas(TRY(connect_gloo(kBound)), kBound);
+  return Mesh::replicas(TRY(connect_gloo(kConnectTimeout)), kConnectTimeout);
 }
 
-Result<Comm> Ranks::apart(Duration bound) {
-  if (!gloo_) return recovery_->apart(bound);
+Result<Comm> Ranks::new_group(Duration bound) {
+  if (!gloo_) return recovery_->new_group(bound);
   return Comm(TRY(connect_gloo(bound)), bound);
 }
 

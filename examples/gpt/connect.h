@@ -12,16 +12,16 @@
 namespace lockstep::gpt {
 
 // `backend` is "lockstep", or "gloo": PyTorch's Gloo through a TCPStore at MASTER_ADDR:MASTER_PORT,
-// for RANK of WORLD_SIZE, which runs everywhere and is there to compare with.
+// for RANK of WORLD_SIZE, which runs everywhere and serves as a reference.
 class Ranks {
  public:
-  // Over Gloo no death is recovered from.
+  // Gloo does not support recovery.
   static Result<Ranks> start(const std::string& backend, RecoveryOptions options);
 
-  // Each call makes connections of its own; all ranks call them equally often.
+  // Each call makes new connections; all ranks call them equally often.
   Result<Mesh> mesh();
-  // For what is said beside the training. bound: of the call and every transfer.
-  Result<Comm> apart(Duration bound);
+  // For communication outside of the training. bound: of the call and every transfer.
+  Result<Comm> new_group(Duration bound);
 
   Recovery& recovery() { return *recovery_; }
 

@@ -23,7 +23,7 @@ Text text_of(std::string_view words) {
 }
 
 Result<std::vector<fs::path>> text_files(const fs::path& path) {
-  std::error_code unknown;  // then it is read as a file, whose error says what is wrong
+  std::error_code unknown;  // then it is read as a file, whose error gives the reason
   if (!fs::is_directory(path, unknown)) return std::vector{path};
   auto files = TRY(list_folder(path));
   std::erase_if(files, [](const fs::path& file) { return file.extension() != ".txt"; });

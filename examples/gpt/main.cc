@@ -13,7 +13,7 @@ namespace lockstep::gpt {
 namespace {
 
 constexpr int kFailed = 1;
-// As a shell tells the end by SIGTERM: the training is not complete, but it was asked to stop.
+// The exit code of a shell for SIGTERM: the training is not complete, but it got a stop request.
 constexpr int kTerminated = 128 + 15;
 
 int failed(const Error& error) {

@@ -41,7 +41,7 @@ at::Tensor Norm::forward(const at::Tensor& x) const {
 
 Block::Block(const ModelOptions& options, at::Generator& random) : heads_(options.heads) {
   const auto width = options.width;
-  // Every block adds two branches to the stream, whose variance shall not grow with depth.
+  // Every block adds two branches to the stream, whose variance must not grow with depth.
   const double branch = kSpread / std::sqrt(2.0 * static_cast<double>(options.layers));
   const auto linear = [&](std::int64_t from, std::int64_t to, double spread) {
     return std::make_shared<Linear>(from, to, spread, random);

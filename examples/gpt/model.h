@@ -1,6 +1,6 @@
-// A decoder-only transformer over bytes, in the manner of GPT-2: learned positions, pre-norm
-// blocks of attention and a four times wider MLP, and an output layer that is the transposed
-// embedding. It knows nothing of ranks: `shard` makes it train on many.
+// A decoder-only transformer over bytes, like GPT-2: learned positions, pre-norm blocks of
+// attention and a four times wider MLP, and an output layer that is the transposed embedding. It
+// does not depend on ranks: `shard` makes it train on many.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ModelOptions {
   std::int64_t layers = 4;
   std::int64_t heads = 4;
   std::int64_t width = 128;
-  std::int64_t context = 64;  // bytes that a prediction may look back on
+  std::int64_t context = 64;  // bytes that a prediction can attend to
   std::uint64_t seed = 1;     // of the initial weights
 };
 
@@ -52,7 +52,7 @@ class Block : public torch::nn::Module {
   std::shared_ptr<Linear> qkv_, project_, widen_, narrow_;
 };
 
-// Runs a block: who divides its parameters over many ranks has something to do before and after.
+// Runs a block: a caller that divides its parameters over many ranks acts before and after it.
 using RunBlock = std::function<at::Tensor(const Block& block, const at::Tensor& x)>;
 
 at::Tensor run_block(const Block& block, const at::Tensor& x);
@@ -66,7 +66,7 @@ class Gpt : public torch::nn::Module {
   // Mean cross-entropy in nats a byte.
   at::Tensor loss(const at::Tensor& bytes, const at::Tensor& next,
                   const RunBlock& run = run_block) const;
-  // Where nearly all parameters are.
+  // The modules with nearly all parameters.
   std::vector<torch::nn::Module*> blocks() const;
 
   const ModelOptions& options() const { return options_; }

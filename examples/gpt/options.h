@@ -24,11 +24,11 @@ struct TrainOptions {
   std::uint64_t seed = 1;  // of the data's order and the initial weights
   ModelOptions model;
   std::int64_t evaluate_every = 100;
-  std::int64_t checkpoint_every = 0;  // steps; 0: by time, as the stall and the ranks have it
+  std::int64_t checkpoint_every = 0;  // steps; 0: by time, from the stall and the number of ranks
   std::filesystem::path checkpoints;  // LOCKSTEP_CHECKPOINT_DIR if not given; empty: none
   std::string backend = "lockstep";
   std::string policy = "ddp";
-  bool rescale_batch = false;  // when ranks die and the others go on
+  bool rescale_batch = false;  // when ranks are lost and the others continue
 };
 
 struct SampleOptions {
@@ -41,7 +41,7 @@ struct SampleOptions {
 
 using Options = std::variant<TrainOptions, SampleOptions>;
 
-// Prints help or what is wrong itself; then the exit code.
+// Prints help or the error itself; then returns the exit code.
 std::variant<Options, int> parse_options(int argc, char** argv);
 
 }  // namespace lockstep::gpt

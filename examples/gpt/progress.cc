@@ -19,17 +19,18 @@ void say(const std::string& line) {
 
 }  // namespace
 
-Progress::Progress(Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
-                   std::int64_t bytes_a_step)
+ProgressPrinter::ProgressPrinter(Reporter& reporter, int rank, std::int64_t first,
+                                 std::int64_t steps, std::int64_t bytes_a_step)
     : reporter_(reporter),
-      speaks_(rank == 0),
+      prints_(rank == 0),
       first_(first),
       steps_(steps),
       bytes_a_step_(bytes_a_step) {}
 
-void Progress::step(std::int64_t step, double loss, double learning_rate, double gradient_norm) {
+void ProgressPrinter::step(std::int64_t step, double loss, double learning_rate,
+                           double gradient_norm) {
   bytes_ += bytes_a_step_;
-  if (!speaks_) return;
+  if (!prints_) return;
   const auto now = Clock::now();
   const double speed = static_cast<double>(bytes_a_step_) / seconds(now - last_);
   last_ = now;
@@ -44,18 +45,18 @@ void Progress::step(std::int64_t step, double loss, double learning_rate, double
                steps_, loss, speed, learning_rate));
 }
 
-void Progress::held_out(std::int64_t step, double loss) {
+void ProgressPrinter::held_out(std::int64_t step, double loss) {
   held_out_ = loss;
-  if (!speaks_) return;
+  if (!prints_) return;
   reporter_.metrics(step, {{"held_out_loss", loss}});
   say(format("step {:>5} of {}  held-out loss {:.3f} nats a byte", step, steps_, loss));
   last_ = Clock::now();
 }
 
-void Progress::news(const std::string& story) { say(story); }
+void ProgressPrinter::print_event(const std::string& description) { say(description); }
 
-void Progress::summary(std::int64_t step) const {
-  if (!speaks_) return;
+void ProgressPrinter::summary(std::int64_t step) const {
+  if (!prints_) return;
   const double took = seconds(Clock::now() - begun_);
   const double speed = static_cast<double>(bytes_) / took;
   say(format("{} at step {} of {}: {} steps in {:.1f} s, {:.0f} tokens/s, loss {:.3f}{}",

@@ -1,4 +1,4 @@
-// What a training says on its way: metrics to the agent, a line every ten steps to the user.
+// Reports of a training: metrics to the agent, a line every ten steps to the user.
 #pragma once
 
 #include <chrono>
@@ -10,30 +10,30 @@
 
 namespace lockstep::gpt {
 
-class Progress {
+class ProgressPrinter {
  public:
-  // Only rank 0 speaks: what it says is of all ranks. first: the step that training begins after.
-  Progress(Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
-           std::int64_t bytes_a_step);
+  // Only rank 0 reports, for all ranks. first: the step after which the training begins.
+  ProgressPrinter(Reporter& reporter, int rank, std::int64_t first, std::int64_t steps,
+                  std::int64_t bytes_a_step);
 
   // loss and held_out: means over all ranks.
   void step(std::int64_t step, double loss, double learning_rate, double gradient_norm);
   void held_out(std::int64_t step, double loss);
-  // What has happened, told by whichever rank is to tell it.
-  void news(const std::string& story);
-  // Of the ranks that are left another may speak from now on, and the batch may be another.
-  void go_on(bool speaks, std::int64_t bytes_a_step) {
-    speaks_ = speaks;
+  // An event of the training, from the rank that reports it.
+  void print_event(const std::string& description);
+  // Among the remaining ranks another may report from now on, and the batch may differ.
+  void continue_with(bool speaks, std::int64_t bytes_a_step) {
+    prints_ = speaks;
     bytes_a_step_ = bytes_a_step;
   }
-  // A last line. Says so if the training was stopped before its end.
+  // A last line. Mentions if the training was stopped before its end.
   void summary(std::int64_t step) const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
   Reporter& reporter_;
-  bool speaks_;
+  bool prints_;
   std::int64_t first_;
   std::int64_t steps_;
   std::int64_t bytes_a_step_;

@@ -8,9 +8,9 @@
 #include <ATen/ops/multinomial.h>
 #include <ATen/ops/tensor.h>
 
+#include "checkpoint_notes.h"
 #include "model.h"
-#include "notes.h"
-#include "train/checkpoint/format/saved.h"
+#include "train/checkpoint/format/saved_checkpoint.h"
 #include "train/checkpoint/load.h"
 #include "train/checkpoint/state.h"
 

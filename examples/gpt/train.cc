@@ -36,14 +36,14 @@ constexpr std::int64_t kHeldOutBytes = 32 << 10;
 // Set by SIGTERM. The ranks get it at different moments; see StepNews.
 std::atomic<bool> told_to_stop = false;
 
-// What the ranks tell each other once a step, in one small transfer that hides behind backward: the
-// loss, and whether somebody was told to stop or wants a checkpoint, so that all do it after the
-// same step.
+// The values that the ranks exchange once a step, in one small transfer that overlaps with
+// backward: the loss, and whether a rank got a stop request or wants a checkpoint, so that all act
+// after the same step.
 class StepNews {
  public:
   StepNews(Comm& world, double loss, bool save) : ranks_(world.size()) {
     sums_ = at::tensor({loss, told_to_stop ? 1.0 : 0.0, save ? 1.0 : 0.0}, at::kDouble);
-    transfer_ = world.reduce(sums_, Reduction::sum, "the step's news");
+    transfer_ = world.all_reduce(sums_, Reduction::sum, "the step's news");
   }
   Result<void> wait() { return transfer_.wait(); }
   double loss() const { return sums_[0].item<double>() / ranks_; }
@@ -67,14 +67,14 @@ double learning_rate(const TrainOptions& options, std::int64_t step) {
   return options.learning_rate * (0.05 + 0.95 * cosine);
 }
 
-// With each block's parameters there while it runs.
+// Gathers each block's parameters while it runs.
 at::Tensor loss_of(const Gpt& model, ShardedModel& sharded, const at::Tensor& bytes,
                    const at::Tensor& next) {
   return model.loss(bytes, next,
                     [&](const Block& block, const at::Tensor& x) { return sharded(block, x); });
 }
 
-// The mean over windows that lie evenly over the held-out text, shared out to the ranks.
+// The mean over windows that are evenly spaced over the held-out text, divided among the ranks.
 Result<double> held_out_loss(const Gpt& model, ShardedModel& sharded, const Text& text) {
   const at::NoGradGuard no_grad;
   auto& world = sharded.mesh().world();
@@ -86,14 +86,14 @@ Result<double> held_out_loss(const Gpt& model, ShardedModel& sharded, const Text
                      (share * world.size()));
   const auto batch = text.batch(starts, context);
   const double sum =
-      TRY(world.reduce(loss_of(model, sharded, batch.bytes, batch.next).item<double>(),
-                       Reduction::sum, "the held-out loss"));
+      TRY(world.all_reduce(loss_of(model, sharded, batch.bytes, batch.next).item<double>(),
+                           Reduction::sum, "the held-out loss"));
   return sum / world.size();
 }
 
-// Forward and backward of one rank's share in parts; the step's news go with the last. The gradient
-// is the mean over all ranks' samples, however many each of them has. save: whether this rank wants
-// a checkpoint of the step.
+// Forward and backward of one rank's share in parts; the exchange of StepNews overlaps with the
+// last. The gradient is the mean over all ranks' samples, for any distribution of samples. save:
+// true if this rank wants a checkpoint of the step.
 Result<StepNews> compute_gradients(const Gpt& model, ShardedModel& sharded, const Text& text,
                                    const Sampler& sampler, const std::vector<MicroBatch>& parts,
                                    bool save) {
@@ -125,13 +125,13 @@ OptimizerOptions optimizer_options(const TrainOptions& options) {
           .clip_norm = options.clip_norm};
 }
 
-// A training with all that it needs. Ranks may die in it: what is made of their groups is made
-// anew.
+// A training with all its objects. Ranks may be lost in it: objects that depend on their groups are
+// then recreated.
 class Run {
  public:
   static Result<std::unique_ptr<Run>> start(const TrainOptions& options);
 
-  // Steps until the end, or until somebody is told to stop.
+  // Steps until the end, or until any rank gets a stop request.
   Result<Outcome> train();
 
  private:
@@ -140,7 +140,7 @@ class Run {
   Result<void> turn();
   Result<void> step();
   Result<bool> recover(const Error& cause);
-  Training training() {
+  RecoverableTraining training() {
     return {*sharded_, *optimizer_, *sampler_, [this] { return open_checkpoints(); }};
   }
   std::int64_t bytes_a_step() const { return sampler_->global_batch() * options_.model.context; }
@@ -154,7 +154,7 @@ class Run {
   std::unique_ptr<ShardedModel> sharded_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Checkpoints> checkpoints_;
-  std::optional<Progress> progress_;
+  std::optional<ProgressPrinter> progress_;
   std::int64_t at_once_ = 1;  // windows that a rank computes at once
   std::int64_t step_ = 0;     // steps that are done
   bool stop_ = false;
@@ -165,8 +165,8 @@ class Run {
 Result<std::unique_ptr<Run>> Run::start(const TrainOptions& options) {
   std::unique_ptr<Run> run(new Run(options));
   auto recovery = TRY(recovery_options_from_environment());
-  recovery.checkpoints = options.checkpoints;
-  recovery.batch = options.rescale_batch ? BatchOfFewer::rescaled : BatchOfFewer::kept;
+  recovery.checkpoint_folder = options.checkpoints;
+  recovery.batch_scaling = options.rescale_batch ? BatchScaling::rescaled : BatchScaling::fixed;
   run->ranks_ = TRY(Ranks::start(options.backend, recovery));
   auto mesh = TRY(run->ranks_->mesh());
   TRY(check_batch(options, mesh.world_size()));
@@ -175,17 +175,17 @@ Result<std::unique_ptr<Run>> Run::start(const TrainOptions& options) {
   run->sampler_ = TRY(Sampler::create(run->corpus_->train.windows(options.model.context),
                                       options.batch, options.seed));
   const auto policy = TRY(parse_policy(options.policy, mesh.world_size()));
-  run->sharded_ =
-      TRY(shard(run->model_, mesh, policy, run->model_.blocks(), run->ranks_->recovery().values()));
+  run->sharded_ = TRY(shard(run->model_, mesh, policy, run->model_.blocks(),
+                            run->ranks_->recovery().initial_values()));
   run->optimizer_ = TRY(Optimizer::create(*run->sharded_, optimizer_options(options)));
   run->reporter_ = Reporter::from_environment(WithoutAgent::discard);
   return run;
 }
 
 Result<void> Run::open_checkpoints() {
-  checkpoints_.reset();  // waits for what is in flight
+  checkpoints_.reset();  // waits for the save in flight
   const bool none = options_.checkpoints.empty();
-  auto group = none ? Comm() : TRY(ranks_->apart(Checkpoints::kSavingBound));
+  auto group = none ? Comm() : TRY(ranks_->new_group(Checkpoints::kSaveTimeout));
   const auto recoveries = ranks_->recovery().generation();
   checkpoints_ = TRY(Checkpoints::open(options_, std::move(group), recoveries, *reporter_));
   return {};
@@ -193,17 +193,18 @@ Result<void> Run::open_checkpoints() {
 
 Result<Outcome> Run::train() {
   auto& recovery = ranks_->recovery();
-  const bool joins = recovery.joining();
+  const bool joins = recovery.is_replacement();
   if (joins) {
-    step_ = TRY(recovery.complete(training())).step;
+    step_ = TRY(recovery.complete_replacement(training())).step;
   } else {
     TRY(open_checkpoints());
     step_ = TRY(checkpoints_->resume(*sharded_, *optimizer_, *sampler_));
   }
   progress_.emplace(*reporter_, sharded_->mesh().rank(), step_, options_.steps, bytes_a_step());
-  // Not before: only a step looks, and a program that has nothing to save may end at once.
+  // Not before: only a step checks it, and a program that has nothing to save may end at once.
   std::signal(SIGTERM, [](int) { told_to_stop = true; });
-  // After the last step the others may still measure and save it: so does a rank that joins them.
+  // After the last step the other ranks may still evaluate and save: a rank that joins them takes
+  // part.
   over_ = !joins && step_ >= options_.steps;
   while (!over_) {
     const auto done = turn();
@@ -230,7 +231,7 @@ Result<void> Run::turn() {
 Result<void> Run::step() {
   auto& mesh = sharded_->mesh();
   const auto parts =
-      TRY(share_of_batch({sampler_->global_batch(), at_once_}, mesh.rank(), mesh.world_size()));
+      TRY(micro_batches_of({sampler_->global_batch(), at_once_}, mesh.rank(), mesh.world_size()));
   auto news = TRY(compute_gradients(model_, *sharded_, corpus_->train, *sampler_, parts,
                                     checkpoints_->due(step_ + 1)));
   optimizer_->set_learning_rate(learning_rate(options_, step_));
@@ -240,28 +241,29 @@ Result<void> Run::step() {
   stop_ = news.stop();
   save_ = news.save();
   ++step_;
-  if (taken.not_finite && mesh.rank() == 0) {
-    const auto story = format("step {} is not taken: {}", step_, taken.not_finite->words());
-    progress_->news(story);
-    reporter_->event(step_, story);
+  if (taken.non_finite && mesh.rank() == 0) {
+    const auto description =
+        format("step {} is not taken: {}", step_, taken.non_finite->describe());
+    progress_->print_event(description);
+    reporter_->event(step_, description);
   }
   progress_->step(step_, news.loss(), optimizer_->learning_rate(), taken.gradient_norm);
   return {};
 }
 
-// With its checkpoints open again; false if no replica needs this rank any more.
+// Reopens the checkpoints; false if no replica needs this rank any more.
 Result<bool> Run::recover(const Error& cause) {
   const auto recovered = TRY(ranks_->recovery().recover(cause, training()));
   step_ = recovered.step;
   save_ = false;
   if (recovered.leaves) {
-    progress_->news(recovered.story);
+    progress_->print_event(recovered.description);
     return false;
   }
-  progress_->go_on(sharded_->mesh().rank() == 0, bytes_a_step());
-  if (recovered.tells) {
-    progress_->news(recovered.story);
-    reporter_->event(step_, recovered.story);
+  progress_->continue_with(sharded_->mesh().rank() == 0, bytes_a_step());
+  if (recovered.reports) {
+    progress_->print_event(recovered.description);
+    reporter_->event(step_, recovered.description);
   }
   return true;
 }

@@ -1,6 +1,6 @@
-"""A decoder-only transformer over bytes, in the manner of GPT-2. It knows nothing of ranks.
+"""A decoder-only transformer over bytes, like GPT-2. It does not depend on ranks.
 
-Its parameters have the names of those of examples/gpt, so that either goes on from the other's
+Its parameters have the names of those of examples/gpt, so that either resumes from the other's
 checkpoints.
 """
 
@@ -22,10 +22,10 @@ class Sizes:
     layers: int = 4
     heads: int = 4
     width: int = 128
-    context: int = 64  # bytes that a prediction may look back on
+    context: int = 64  # bytes that a prediction can attend to
 
     def notes(self) -> dict[str, str]:
-        """As a checkpoint keeps them."""
+        """The values that a checkpoint keeps."""
         return {name: str(size) for name, size in asdict(self).items()}
 
 
@@ -39,7 +39,7 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(sizes.width)
         self.widen = nn.Linear(sizes.width, 4 * sizes.width)
         self.narrow = nn.Linear(4 * sizes.width, sizes.width)
-        # Every block adds two branches to the stream, whose variance shall not grow with depth.
+        # Every block adds two branches to the stream, whose variance must not grow with depth.
         self.branch_spread = SPREAD / math.sqrt(2 * sizes.layers)
 
     def forward(self, x: Tensor) -> Tensor:  # [batch, time, width]
@@ -66,7 +66,7 @@ class Gpt(nn.Module):
         self.norm = nn.LayerNorm(sizes.width)
 
     def blocks(self) -> list[Block]:
-        """Where nearly all parameters are."""
+        """The modules with nearly all parameters."""
         return [each for each in self.children() if isinstance(each, Block)]
 
     def forward(self, bytes_: Tensor) -> Tensor:
@@ -87,6 +87,6 @@ def fill(module: nn.Module) -> None:
     elif isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=SPREAD)
         nn.init.zeros_(module.bias)
-    elif isinstance(module, Block):  # after its parts
+    elif isinstance(module, Block):  # after its children
         nn.init.normal_(module.project.weight, std=module.branch_spread)
         nn.init.normal_(module.narrow.weight, std=module.branch_spread)

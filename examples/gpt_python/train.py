@@ -3,9 +3,9 @@
     lockstep run -n 2 -g 2 -- python examples/gpt_python/train.py --data FILE --policy mics:2
     torchrun --nproc-per-node 4 examples/gpt_python/train.py --data FILE --policy zero3
 
-With `lockstep run --on-failure shrink` or `wait` it goes on when one of its ranks is killed. The
-model is made on the meta device: no rank ever has memory for all of it. Its checkpoints
-are like those of examples/gpt: `gpt sample` writes text with them, `gpt train` goes on from them.
+With `lockstep run --on-failure shrink` or `wait` it continues when one of its ranks is killed. The
+model is made on the meta device: no rank ever has memory for all of it. Its checkpoints are like
+those of examples/gpt: `gpt sample` generates text from them, `gpt train` resumes from them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def learning_rate(arguments: argparse.Namespace, step: int) -> float:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """By the step's number, not by a scheduler: after a death the number may be a former one."""
+    """By the step's number, not by a scheduler: after a rank failure steps may be repeated."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
@@ -146,7 +146,7 @@ def train(arguments: argparse.Namespace) -> None:
 def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)  # ranks share cores
-    if arguments.backend != "lockstep":  # which lockstep.shard connects by itself
+    if arguments.backend != "lockstep":  # otherwise lockstep.shard connects
         dist.init_process_group(arguments.backend)
     train(arguments)
     if dist.is_initialized():

@@ -1,11 +1,11 @@
-"""A GPT-2 of the transformers library, which knows nothing of Lockstep, trained on many ranks.
+"""A GPT-2 of the transformers library, which does not depend on Lockstep, trained on many ranks.
 
     lockstep run -n 2 -g 2 -- python examples/hugging_face/train.py --data FILE --policy mics:2
     torchrun --nproc-per-node 4 examples/hugging_face/train.py --data FILE --policy zero3
 
-It learns bytes, so that no tokenizer is needed; `pip install transformers` is. With --weights it
-begins with what such a model's save_pretrained() wrote. No rank ever has memory for more than a
-block besides its part of the model.
+It learns bytes, so that it needs no tokenizer; it needs `pip install transformers`. With --weights
+it starts from the output of such a model's save_pretrained(). No rank ever has memory for more than
+a block besides its part of the model.
 """
 
 from __future__ import annotations

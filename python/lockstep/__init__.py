@@ -8,11 +8,10 @@
     with lockstep.label("layers.7"):
         torch.distributed.all_reduce(gradient)
 
-Importing this package imports no torch, so that ``log`` costs nothing in programs without it; what
-needs torch imports it when it is first named. The
-backend is registered by whichever comes second: ``import torch`` finds it through the entry point
-``torch.backends``, ``import lockstep`` finds torch already there. ``import lockstep.backend`` is
-the sure way: it imports torch and registers, whatever came before.
+Importing this package does not import torch, so that ``log`` costs nothing in programs without it.
+Names that need torch import it at their first use. The backend is registered by the second import:
+``import torch`` finds it through the entry point ``torch.backends``, ``import lockstep`` registers
+it if torch is loaded. ``import lockstep.backend`` always works: it imports torch and registers.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Checkpoints in the engine's own format, and the order of the data that goes with them."""
+"""Checkpoints in the engine's own format, and the order of the data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._shard import rank_of_ranks, sharded_of
+from lockstep._shard import rank_and_world_size, sharded_of
 from lockstep.backend import compiled
 
-# What the checkpoint calls an optimizer's state, by what torch calls it: as the C++ optimizer does.
-SLOTS = {
+# The checkpoint's names of an optimizer's state, by torch's names: the C++ optimizer uses the same.
+STATE_NAMES = {
     "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
     "sgd": {"momentum_buffer": "momentum"},
 }
@@ -28,10 +28,10 @@ SAVING_BOUND = timedelta(minutes=30)
 
 
 class Sampler:
-    """Which samples each step trains on: all once an epoch, in a random order.
+    """The samples of each step: all once an epoch, in a random order.
 
     Iterating gives, step by step and without end, this rank's share of the global batch. The same
-    seed gives the same batches at any number of ranks; a checkpoint knows where it stands.
+    seed gives the same batches at any number of ranks; a checkpoint keeps the position.
     """
 
     def __init__(self, samples: int, global_batch: int, seed: int = 0) -> None:
@@ -39,7 +39,7 @@ class Sampler:
 
     def next(self) -> list[int]:
         """This rank's share of the next global batch."""
-        return list(self._core.next(*rank_of_ranks()))
+        return list(self._core.next(*rank_and_world_size()))
 
     def __iter__(self) -> Iterator[list[int]]:
         while True:
@@ -63,7 +63,7 @@ class Sampler:
 class Checkpoints:
     """A run's checkpoints, which all ranks save and resume together.
 
-    Any number of ranks and any policy reads what any other saved, from C++ or from Python.
+    Any number of ranks with any policy reads the checkpoints of any other, from C++ or from Python.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class Checkpoints:
         group: dist.ProcessGroup | None = None,
         write: bool | None = None,
     ) -> None:
-        """Collective. One training at a time writes to a folder; any number read.
+        """Collective. One training at a time writes to a folder; any number may read.
 
         Args:
-            keep: so many are kept, the newest.
-            group: for these ranks' words while the training goes on; by default one is made.
+            keep: the number of newest checkpoints that are kept.
+            group: for messages of these ranks while the training goes on; by default one is made.
             write: True claims the folder now, False never, and save() raises. By default the first
                 save claims it; in a run with LOCKSTEP_CHECKPOINT_DIR as the folder this call does.
 
@@ -90,56 +90,57 @@ class Checkpoints:
         """
         self._folder = str(folder)
         self._sharded = sharded_of(model)
-        self._slots = Slots(self._sharded, optimizer)
+        self._optimizer_state = OptimizerState(self._sharded, optimizer)
         self._sampler = sampler or Sampler(1, self._sharded.core.world_size)
         self._keep, self._group, self._write = keep, group, write
         self._core: Any = None
         self.reopen()
-        # The thread that saves needs Python to be whole.
+        # The thread that saves needs a complete interpreter.
         atexit.register(_finish, weakref.ref(self))
 
     def reopen(self) -> None:
-        """With the ranks as they are now; a save in flight that a death broke is given up."""
-        self._core = None  # waits for what is in flight
-        self._slots.measure()
-        own = self._sharded.own_ranks
+        """Uses the current ranks; gives up a save in flight that a rank failure interrupted."""
+        self._core = None  # waits for the save in flight
+        self._optimizer_state.update_sizes()
+        own = self._sharded.recovery
         self._core = compiled().open_checkpointer(
             self._folder,
-            self._claiming(),
+            self._claim_time(),
             own.generation if own is not None else 0,
             self._keep,
             self._ranks(),
             _report_saved,
-            _report_kept_out,
+            _report_rejected,
         )
 
-    def _claiming(self) -> Any:
-        claiming = compiled().Claiming
+    def _claim_time(self) -> Any:
+        claiming = compiled().ClaimTime
         if self._write is None:
-            return claiming.at_opening if self._is_own_folder() else claiming.at_save
-        return claiming.at_opening if self._write else claiming.never
+            return claiming.at_open if self._is_own_folder() else claiming.at_save
+        return claiming.at_open if self._write else claiming.never
 
     def _is_own_folder(self) -> bool:
-        """Of the run of which this process is a rank."""
+        """True if it is the folder of the run of which this process is a rank."""
         own = os.environ.get("LOCKSTEP_CHECKPOINT_DIR")
         if not own or "LOCKSTEP_ATTEMPT" not in os.environ:
             return False
         return os.path.realpath(own) == os.path.realpath(self._folder)
 
     def give_up(self) -> None:
-        """Of a rank that leaves: what is in flight is the others'."""
+        """For a rank that leaves: the other ranks complete the save in flight."""
         self._core = None
 
     def _ranks(self) -> Any:
-        """A group of its own, since a save goes on beside the training."""
-        if self._sharded.own_ranks is not None:
-            return self._sharded.own_ranks.apart(SAVING_BOUND.total_seconds())
+        """A separate group, because a save runs in parallel with the training."""
+        if self._sharded.recovery is not None:
+            return self._sharded.recovery.new_group(SAVING_BOUND.total_seconds())
         if self._group is None and self._sharded.core.world_size > 1:
             self._group = dist.new_group(timeout=SAVING_BOUND)
         return self._group
 
     def resume(self) -> int:
-        """Goes on from the newest whole checkpoint; the step after which it was taken, 0 if none.
+        """Resumes from the newest intact checkpoint; returns the step after which it was taken, 0
+        if none.
 
         Raises:
             ValueError: it is of another model or optimizer; the message names what differs.
@@ -148,40 +149,41 @@ class Checkpoints:
             compiled().resume(
                 self._folder,
                 self._sharded.core,
-                self._slots.method,
-                self._slots.made_for,
-                self._slots.set_steps,
+                self._optimizer_state.method,
+                self._optimizer_state.make_state,
+                self._optimizer_state.set_steps,
                 self._sampler._core,
             )
         )
 
     def save(self, step: int, notes: Mapping[str, str] | None = None) -> float:
-        """Copies this rank's share and writes it in the background; the seconds that it took.
+        """Copies this rank's share and writes it in the background; returns the seconds that it
+        took.
 
-        The first claims the folder where the constructor has not, and raises ValueError where
+        The first call claims the folder if the constructor has not, and raises ValueError if
         another run writes there.
 
-        Waits for the save before. If that failed, raises its error on every rank and begins
-        nothing; the training may go on, and the next call tries again.
+        Waits for the save before. If that failed, raises its error on every rank and starts no
+        save; the training may go on, and the next call tries again.
         """
         return float(
             self._core.save(
                 self._sharded.core,
                 step,
-                self._slots.method,
-                self._slots.steps(),
-                self._slots.tensors(),
+                self._optimizer_state.method,
+                self._optimizer_state.steps(),
+                self._optimizer_state.tensors(),
                 self._sampler._core,
                 dict(notes or {}),
             )
         )
 
     def finish(self) -> None:
-        """Waits for the save in flight; raises what went wrong."""
+        """Waits for the save in flight; raises its error."""
         self._core.finish()
 
 
-class Slots:
+class OptimizerState:
     """An optimizer's state, by the names of checkpoints."""
 
     def __init__(self, sharded: Any, optimizer: Optimizer) -> None:
@@ -201,7 +203,7 @@ class Slots:
         return max(steps, default=0)
 
     def tensors(self) -> list[tuple[str, int, Tensor]]:
-        """This rank's state. Of what nothing is this rank's, torch keeps none."""
+        """This rank's state. Torch keeps none for parameters of which this rank has no elements."""
         kinds = self._kinds()
         found = []
         for number, parameter in enumerate(self._sharded.parameters):
@@ -213,13 +215,13 @@ class Slots:
                 found.append((f"{name}/{self._sharded.names[number]}", number, value))
         return found
 
-    def made_for(self, names: list[str]) -> list[tuple[str, int, Tensor]]:
+    def make_state(self, names: list[str]) -> list[tuple[str, int, Tensor]]:
         """New state of the kinds that these names have, to be written to."""
-        # In the order of the names, which is that of tensors() wherever they come from.
+        # In the order of the names, which is the order of tensors().
         kinds = dict.fromkeys(name.split("/", 1)[0] for name in names)
         for other in ("parameter", "buffer", "random"):
             kinds.pop(other, None)
-        keys = {name: key for key, name in SLOTS.get(self.method, {}).items()}
+        keys = {name: key for key, name in STATE_NAMES.get(self.method, {}).items()}
         self._optimizer.state.clear()
         made = []
         for number, parameter in enumerate(self._sharded.parameters):
@@ -233,13 +235,13 @@ class Slots:
     def step(self) -> None:
         self._optimizer.step()
 
-    def remake(self) -> None:
-        """For other slices than before, whose state is to come."""
-        self.measure()
+    def rebuild(self) -> None:
+        """For changed slices, whose state is restored later."""
+        self.update_sizes()
         self._optimizer.state.clear()
 
-    def measure(self) -> None:
-        """The ranks may have become others, and their slices."""
+    def update_sizes(self) -> None:
+        """The ranks and their slices may have changed."""
         self._sizes = self._sharded.core.owned_sizes()
 
     def scale_learning_rate(self, factor: float) -> None:
@@ -252,8 +254,8 @@ class Slots:
             state["step"] = torch.tensor(float(steps))
 
     def _kinds(self) -> dict[str, tuple[str, torch.dtype | None]]:
-        """By torch's name: the checkpoint's, and the type where a rank has some of it."""
-        known = SLOTS.get(self.method, {})
+        """By torch's name: the checkpoint's name, and the type if a rank has some of it."""
+        known = STATE_NAMES.get(self.method, {})
         kinds: dict[str, tuple[str, torch.dtype | None]] = {}
         if self.method == "adamw" or (self.method == "sgd" and self._has_momentum()):
             kinds = {key: (name, None) for key, name in known.items()}
@@ -285,7 +287,7 @@ def _report_saved(step: int, path: str) -> None:
     _report.checkpoint(step, path)
 
 
-def _report_kept_out(fault: str, why: str) -> None:
+def _report_rejected(fault: str, why: str) -> None:
     _report.fault(fault, why)
 
 
@@ -295,4 +297,4 @@ def _finish(checkpoints: weakref.ref[Checkpoints]) -> None:
         try:
             found._core.finish()
         finally:
-            found._core = None  # the folder is another's to write from now on
+            found._core = None  # from now on another writer owns the folder

@@ -1,4 +1,4 @@
-"""What collectives are for, in the words of the program."""
+"""Labels that the program gives to its collectives."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def label(name: str) -> Iterator[None]:
-    """Says what the communication of this thread is for meanwhile, such as ``label("layers.7")``.
+    """Labels the communication of this thread meanwhile, such as ``label("layers.7")``.
 
-    The name, cut to 24 bytes, stands in the flight record, in what ``lockstep flight`` shows and in
-    the errors of all ranks: "rank 1 has not entered #811 all_gather(layers.7, 4.0 MiB)". Inside
-    another it stands for that one. FSDP2's units and ``torch.profiler.record_function`` name theirs
-    without it, and it may stand inside them.
+    The name, cut to 24 bytes, is in the flight record, in the output of ``lockstep flight`` and in
+    the errors of all ranks: "rank 1 has not entered #811 all_gather(layers.7, 4.0 MiB)". An inner
+    label replaces an outer one. FSDP2's units and ``torch.profiler.record_function`` name theirs
+    without it, and it may be used inside them.
 
     The first use imports torch.
     """

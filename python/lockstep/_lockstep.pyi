@@ -8,7 +8,7 @@ def create_backend(
     """Connects this rank to the others; a torch.distributed C++ Backend."""
 
 def set_label(label: bytes) -> bytes:
-    """Makes it this thread's flight label, cut to 24 bytes; returns what it was before."""
+    """Sets this thread's flight label, cut to 24 bytes; returns the label before."""
 
 def shutdown_all() -> None:
     """Ends every backend of this process and joins its threads."""
@@ -22,35 +22,35 @@ class ShardedModel:
     world_size: int
 
     def parameter_names(self) -> list[str]:
-        """Of those that require a gradient; methods take their places here."""
+        """Those that require a gradient; methods use their index here."""
 
     def owned_sizes(self) -> list[int]:
-        """How many elements of each are this rank's."""
+        """The number of elements of each that this rank owns."""
 
     def slices_are_whole(self) -> bool:
-        """Whether this rank's optimizer steps all elements."""
+        """True if this rank's optimizer steps all elements."""
 
     def state(self) -> list[tuple[str, list[int], int, int, Any]]:
         """Name, shape, first and last element, and those elements: to be written to."""
 
     def check(self) -> None: ...
-    def enter(self, block: int, inputs: list[Any]) -> None: ...
-    def leave(self, block: int, outputs: list[Any]) -> None: ...
+    def pre_forward(self, block: int, inputs: list[Any]) -> None: ...
+    def post_forward(self, block: int, outputs: list[Any]) -> None: ...
     def set_sync(self, sync: bool) -> bool: ...
-    def take_waited(self) -> float: ...
+    def take_wait_time(self) -> float: ...
     def begin_step(self, clip_norm: float | None = None) -> tuple[bool, float]: ...
-    def not_finite(self) -> str: ...
-    def lend(self, parameter: int) -> None: ...
+    def non_finite(self) -> str: ...
+    def swap_in_slice(self, parameter: int) -> None: ...
     def drop_gradients(self) -> None: ...
     def end_step(self) -> None: ...
-    def spread(self) -> None: ...
-    def settle(self) -> None: ...
+    def sync_parameters(self) -> None: ...
+    def wait_parameter_sync(self) -> None: ...
     def average_buffers(self) -> None: ...
-    def broken(self) -> bool:
-        """Whether a transfer has failed, from which nobody has recovered."""
+    def has_failed(self) -> bool:
+        """True if a transfer has failed and no recovery followed."""
 
     def mean(self, value: float) -> float: ...
-    def of_rank_0(self, value: int) -> int: ...
+    def broadcast_from_rank_0(self, value: int) -> int: ...
 
 def shard(
     module: Any,
@@ -62,34 +62,36 @@ def shard(
 ) -> ShardedModel: ...
 
 class Comm:
-    """A group of the ranks, for what is said beside the training."""
+    """A group of the ranks, for communication outside of the training."""
 
-class Recovered:
+class RecoveryOutcome:
     leaves: bool
     step: int
-    story: str
-    tells: bool
+    description: str
+    reports: bool
 
 class Recovery:
-    """The ranks' own connections. slots: lockstep._checkpoints.Slots of the optimizer."""
+    """The ranks' own connections. slots: lockstep._checkpoints.OptimizerState of the optimizer."""
 
-    joining: bool
+    is_replacement: bool
     generation: int
-    def set_up(self, checkpoints: str, rescale: bool) -> None: ...
-    def apart(self, seconds: float) -> Comm: ...
+    def configure(self, checkpoints: str, rescale: bool) -> None: ...
+    def new_group(self, seconds: float) -> Comm: ...
     def begin_step(self, step: int, model: ShardedModel, sampler: Sampler, slots: Any) -> None: ...
-    def complete(self, model: ShardedModel, sampler: Sampler, slots: Any) -> Recovered: ...
+    def complete_replacement(
+        self, model: ShardedModel, sampler: Sampler, slots: Any
+    ) -> RecoveryOutcome: ...
     def recover(
         self, model: ShardedModel, sampler: Sampler, slots: Any, message: str
-    ) -> Recovered: ...
+    ) -> RecoveryOutcome: ...
 
-class MeetingPlace:
-    """Where ranks meet, as an agent holds it for its attempt; secret: 64 hexadecimal digits."""
+class RendezvousServer:
+    """The rendezvous server that an agent runs for its attempt; secret: 64 hexadecimal digits."""
 
     port: int
     def __init__(self, host: str, secret: str) -> None: ...
 
-def share_of_batch(
+def micro_batches_of(
     sampler: Sampler, at_once: int, model: ShardedModel
 ) -> list[tuple[list[int], float]]: ...
 
@@ -114,14 +116,14 @@ class Checkpointer:
     ) -> float: ...
     def finish(self) -> None: ...
 
-class Claiming:
-    at_save: Claiming
-    at_opening: Claiming
-    never: Claiming
+class ClaimTime:
+    at_save: ClaimTime
+    at_open: ClaimTime
+    never: ClaimTime
 
 def open_checkpointer(
     folder: str,
-    claiming: Claiming,
+    claiming: ClaimTime,
     recoveries: int,
     keep: int,
     group: Any | None,

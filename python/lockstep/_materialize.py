@@ -16,14 +16,14 @@ Init = Callable[[nn.Module], Any]
 
 
 @dataclass
-class FromMeta:
-    """A model that was on the meta device."""
+class MetaModel:
+    """A model from the meta device."""
 
-    passing: dict[str, nn.Module]  # its buffers there that it does not save, and whose they are
+    passing: dict[str, nn.Module]  # its buffers there that it does not save, and their modules
 
 
-def take_from_meta(model: nn.Module, device: torch.device) -> FromMeta | None:
-    """Gives a model from the meta device parameters that live elsewhere, but have no memory yet.
+def allocate_from_meta(model: nn.Module, device: torch.device) -> MetaModel | None:
+    """Gives a model from the meta device parameters on another device, which have no memory yet.
 
     Frozen parameters and buffers have memory, of undefined values. None for another model.
     """
@@ -44,7 +44,7 @@ def take_from_meta(model: nn.Module, device: torch.device) -> FromMeta | None:
                 module._buffers[name] = torch.empty_like(buffer, device=device)
                 if name in module._non_persistent_buffers_set:
                     passing[f"{path}.{name}"] = module
-    return FromMeta(passing)
+    return MetaModel(passing)
 
 
 def draw(
@@ -54,34 +54,35 @@ def draw(
     init: Init | None,
     alone: bool,
 ) -> None:
-    """Draws the values of all parameters, which every rank does alike, and keeps its own.
+    """Draws the values of all parameters, the same on every rank, and keeps its own.
 
-    Alone, while the others do something else, for what is no state: the rest is overwritten.
+    On one rank alone, while the others do something else, for buffers that are no state: the rest
+    is overwritten.
     """
     fill = init or _reset_parameters
-    writer = _state.Writer(model, core)
+    writer = _state.ParameterWriter(model, core)
     inside = {id(module) for block in blocks for module in block.modules()}
     outside = [module for module in _children_first(model) if id(module) not in inside]
     devices = {each.device for each in model.parameters() if each.is_cuda}
     with torch.random.fork_rng(devices=list(devices)), torch.no_grad():
         seed = int(torch.randint(2**62, (1,)).item())
-        torch.manual_seed(seed if alone else core.of_rank_0(seed))
+        torch.manual_seed(seed if alone else core.broadcast_from_rank_0(seed))
         for modules in (*(list(_children_first(block)) for block in blocks), outside):
-            _draw_together(modules, fill, writer)
+            _initialize_together(modules, fill, writer)
     if not alone:
-        core.spread()
+        core.sync_parameters()
 
 
 def read(
     model: nn.Module,
     core: Any,
     weights: str | Path | Sequence[str | Path],
-    from_meta: FromMeta | None,
+    from_meta: MetaModel | None,
     init: Init | None,
 ) -> None:
-    """Reads what this rank owns of all parameters and buffers."""
+    """Reads this rank's part of all parameters and buffers."""
     if from_meta:
-        _fill_passing(from_meta.passing, init)
+        _initialize_non_persistent(from_meta.passing, init)
     files = _safetensors.SafetensorsFiles(weights)
     aliases = _state.aliases_of(model)
     missing = []
@@ -100,14 +101,14 @@ def read(
             tensor.copy_(files.read(found, begin, end))
     if missing:
         raise ValueError(
-            f"the weights lack {_state.names_in_words(missing)}; they have "
-            f"{_state.names_in_words(list(files))}: are they of this model?"
+            f"the weights lack {_state.format_names(missing)}; they have "
+            f"{_state.format_names(list(files))}: are they of this model?"
         )
-    core.spread()
+    core.sync_parameters()
 
 
-def _fill_passing(passing: dict[str, nn.Module], init: Init | None) -> None:
-    """Buffers that no file has, such as the frequencies of rotary embeddings."""
+def _initialize_non_persistent(passing: dict[str, nn.Module], init: Init | None) -> None:
+    """Buffers that are in no file, such as the frequencies of rotary embeddings."""
     unfilled = [
         name
         for name, module in passing.items()
@@ -115,7 +116,7 @@ def _fill_passing(passing: dict[str, nn.Module], init: Init | None) -> None:
     ]
     if unfilled:
         raise ValueError(
-            f"no weights file has {_state.names_in_words(unfilled)}, which the module does not "
+            f"no weights file has {_state.format_names(unfilled)}, which the module does not "
             "save: make such buffers with device='cpu', give init= if it fills them and they are "
             "of a module without parameters, or leave weights= away"
         )
@@ -137,29 +138,31 @@ def _replaced(
     return made[id(parameter)]
 
 
-def _draw_together(modules: list[nn.Module], fill: Init, writer: _state.Writer) -> None:
-    """With memory for all parameters of these modules at once."""
-    lent: dict[int, nn.Parameter] = {}
-    places = [
+def _initialize_together(
+    modules: list[nn.Module], fill: Init, writer: _state.ParameterWriter
+) -> None:
+    """Attaches memory for all parameters of these modules at once."""
+    temporary: dict[int, nn.Parameter] = {}
+    slots = [
         (module, name, parameter)
         for module in modules
         for name, parameter in module._parameters.items()
         if parameter is not None
     ]
-    for module, name, parameter in places:
-        if id(parameter) not in lent:
+    for module, name, parameter in slots:
+        if id(parameter) not in temporary:
             values = torch.empty(parameter.shape, dtype=parameter.dtype, device=parameter.device)
-            lent[id(parameter)] = nn.Parameter(values, requires_grad=parameter.requires_grad)
-        module._parameters[name] = lent[id(parameter)]
+            temporary[id(parameter)] = nn.Parameter(values, requires_grad=parameter.requires_grad)
+        module._parameters[name] = temporary[id(parameter)]
     try:
         for module in modules:
             if module._parameters or module._buffers or fill is not _reset_parameters:
                 fill(module)
     finally:
-        for module, name, parameter in places:
+        for module, name, parameter in slots:
             module._parameters[name] = parameter
-    for _, _, parameter in places:
-        values = lent.pop(id(parameter), None)
+    for _, _, parameter in slots:
+        values = temporary.pop(id(parameter), None)
         if values is not None:
             writer.write(parameter, values)
 

@@ -1,18 +1,19 @@
-"""The one call of DeepSpeed's MiCS that torch lacks.
+"""The one function that DeepSpeed's MiCS needs and torch lacks.
 
 MiCS gathers the shards of many parameters at once, by ``_all_gather_base_coalesced`` of
-``torch.distributed.distributed_c10d`` if that is there, which it was in its authors' build only.
-Else it uses torch's coalescing manager, and takes its handle from the wrong place: torch refuses to
-wait for that, which MiCS tells as a warning (or fails of, when it gathers hierarchically) before it
-computes with parameters that may not have come. So it is, over any backend, from torch 2.1 on.
+``torch.distributed.distributed_c10d`` if that exists, which it did in its authors' build only.
+Otherwise it uses torch's coalescing manager, and takes its handle from the wrong object: torch
+refuses to wait for that. MiCS reports it as a warning (or fails, when it gathers hierarchically)
+before it computes with parameters that may not have arrived. This affects any backend, from torch
+2.1 on.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 
-def complete_torch() -> None:
-    """Brings the call along, unless this build of torch has it."""
+def patch_torch() -> None:
+    """Adds the function, unless this build of torch has it."""
     from torch.distributed import distributed_c10d
 
     if not hasattr(distributed_c10d, "_all_gather_base_coalesced"):
@@ -22,7 +23,7 @@ def complete_torch() -> None:
 def _all_gather_base_coalesced(
     outputs: Sequence[Any], inputs: Sequence[Any], group: Any = None, async_op: bool = False
 ) -> Any:
-    """Gathers inputs[i] of all ranks into outputs[i], for each i; one handle stands for all."""
+    """Gathers inputs[i] of all ranks into outputs[i], for each i; returns one handle for all."""
     from torch.distributed.distributed_c10d import _coalescing_manager, all_gather_single
 
     with _coalescing_manager(group, async_ops=async_op) as gathers:

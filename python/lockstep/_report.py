@@ -1,9 +1,9 @@
 """Reports from a rank to its agent: metrics, progress, checkpoints, events.
 
 The agent listens on the Unix socket LOCKSTEP_REPORT and takes one JSON object a line. Training must
-never stand still for it: a call waits one second at most, and after such a failure the reports of
-the next five seconds are dropped at once. What is dropped is counted, said once when it begins and
-in total when the program ends. Without an agent, metrics are printed.
+not stop for it: a call waits one second at most, and after such a failure the reports of the next
+five seconds are dropped at once. Dropped reports are counted: a warning comes with the first one,
+and the total when the program ends. Without an agent, metrics are printed.
 """
 
 import atexit
@@ -20,8 +20,8 @@ from typing import SupportsFloat, SupportsIndex
 
 _WAIT_MAX = 1.0  # seconds that a call may wait for the agent
 _NAME_BYTES_MAX = 256  # of a metric's name
-_REFUSED_NAMES_MAX = 20  # that are told
-_RETRY_AFTER = 5.0  # seconds without a try after one that failed
+_REFUSED_NAMES_MAX = 20  # that are listed
+_RETRY_AFTER = 5.0  # seconds without a retry after a failure
 
 
 class _Agent:
@@ -52,12 +52,12 @@ class _Agent:
         finally:
             self._lock.release()
 
-    def say_what_was_dropped(self) -> None:
+    def warn_of_dropped(self) -> None:
         if self._dropped:
             _warn(f"{self._dropped} reports did not reach the agent at {self._path}")
 
-    def forget_connection(self) -> None:
-        """In a forked child: the connection is the parent's, and so may be the lock."""
+    def reset_after_fork(self) -> None:
+        """In a forked child: the connection belongs to the parent, and the lock may be held."""
         self._lock = threading.Lock()
         self._close()
         self._dropped = 0
@@ -67,7 +67,7 @@ class _Agent:
             try:
                 return self._send_on(self._connection, line, deadline)
             except (BrokenPipeError, ConnectionResetError):
-                self._close()  # the agent was started anew: connect once more
+                self._close()  # the agent was restarted: connect again
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._connection.settimeout(_left(deadline))
@@ -82,7 +82,7 @@ class _Agent:
         try:
             connection.sendall(line)
         except TimeoutError:
-            self._close()  # half a line may be out: the next one must not be glued to it
+            self._close()  # half a line may be sent: the next one must not continue it
             raise
 
     def _close(self) -> None:
@@ -100,7 +100,7 @@ class _Agent:
 
 
 def _left(deadline: float) -> float:
-    # Zero would mean "do not block", which reports another error than a time-out.
+    # Zero would mean "do not block", which reports another error than a timeout.
     return max(deadline - time.monotonic(), 0.001)
 
 
@@ -113,8 +113,8 @@ def _start() -> _Agent | None:
     if not path:
         return None
     agent = _Agent(path)
-    atexit.register(agent.say_what_was_dropped)
-    os.register_at_fork(after_in_child=agent.forget_connection)
+    atexit.register(agent.warn_of_dropped)
+    os.register_at_fork(after_in_child=agent.reset_after_fork)
     return agent
 
 
@@ -129,15 +129,14 @@ def log(values: Mapping[str, SupportsFloat], step: int | None = None) -> None:
     Args:
         values: numbers by name: floats, ints, or tensors and arrays of one element. NaN and
             infinities are allowed, and shown as such.
-        step: the optimizer step they belong to, counted from 0; the latest one reported if left
-            out.
+        step: the optimizer step they belong to, counted from 0; by default the latest one reported.
 
     Raises:
         TypeError: it is no mapping, a value is not a number, or the step not an integer.
         ValueError: the step is negative.
 
-    A metric whose name is empty, has control characters or more than 256 bytes is left out, and a
-    warning says so. It never waits longer than a second and never fails because the agent does.
+    A metric whose name is empty, has control characters or more than 256 bytes is dropped with a
+    warning. It never waits longer than a second and never fails because the agent does.
     """
     if not isinstance(values, Mapping):
         raise TypeError(f'metrics have names, as in log({{"loss": 2.1}}), got {values!r}')
@@ -170,7 +169,7 @@ def progress(step: int, steps: int) -> None:
 def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
     """Reports that the checkpoint of ``step`` is complete, in the file or folder ``path``.
 
-    A path that does not exist is not reported: a warning says so, and training goes on.
+    A path that does not exist is not reported: there is a warning, and training goes on.
 
     Raises:
         TypeError: the step is not an integer, or the path not a path.
@@ -188,9 +187,9 @@ def checkpoint(step: int, path: str | os.PathLike[str]) -> None:
 
 
 def event(what: str, step: int | None = None) -> None:
-    """Reports what has happened to the training, in one line: `lockstep show` lists it.
+    """Reports an event of the training, in one line: `lockstep show` lists it.
 
-    To be told by one rank, and rarely: the newest 200 of a run are kept, 1,000 bytes of each.
+    One rank calls it, and rarely: the newest 200 of a run are kept, 1,000 bytes of each.
 
     Raises:
         TypeError: ``what`` is not a string, or the step not an integer.
@@ -208,16 +207,16 @@ def event(what: str, step: int | None = None) -> None:
 
 
 def fault(kind: str, text: str, rank: int = -1) -> None:
-    """Tells the agent why this process is about to fail, and which rank is at fault (-1: unknown).
+    """Reports why this process is about to fail, and the rank at fault (-1: unknown).
 
-    Nothing without an agent: the exception says it.
+    Does nothing without an agent: the exception has the message.
     """
     if _agent is not None:
         _agent.deliver({"kind": "fault", "fault": kind, "rank": rank, "text": text})
 
 
-def warn_of(what: str) -> None:
-    """On standard error, and among the run's events if there is an agent."""
+def warn_and_report(what: str) -> None:
+    """Writes to standard error, and to the run's events if there is an agent."""
     _warn(what)
     if _agent is not None:
         event(what)
@@ -234,7 +233,7 @@ def _step(step: SupportsIndex | None) -> int:
 
 
 def _is_metric_name(name: object) -> bool:
-    """The daemon's rule. A name that breaks it is said once."""
+    """The daemon's rule. A name that breaks it is reported once."""
     if not isinstance(name, str):
         raise TypeError(f"a metric's name must be a string, got {name!r}")
     is_plain = all(each >= " " and each != "\x7f" for each in name)

@@ -1,4 +1,4 @@
-"""Reads parts of tensors out of safetensors files (https://github.com/huggingface/safetensors)."""
+"""Reads parts of tensors from safetensors files (https://github.com/huggingface/safetensors)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 
 from lockstep.backend import compiled
 
-PREFIX = 8  # bytes that say how long the header is
+PREFIX = 8  # bytes with the length of the header
 INDEX = "model.safetensors.index.json"
 
 
 @dataclass(frozen=True)
-class Place:
+class TensorLocation:
     path: Path
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -28,36 +28,36 @@ class SafetensorsFiles:
     """The tensors of one file, of several, or of a folder of them."""
 
     def __init__(self, where: str | Path | Sequence[str | Path]) -> None:
-        self._places: dict[str, Place] = {}
+        self._locations: dict[str, TensorLocation] = {}
         for path in _files(where):
-            for name, place in _tensors_of(path):
-                if name in self._places:
-                    raise ValueError(f"{name} is in {self._places[name].path} and in {path}")
-                self._places[name] = place
+            for name, location in _tensors_of(path):
+                if name in self._locations:
+                    raise ValueError(f"{name} is in {self._locations[name].path} and in {path}")
+                self._locations[name] = location
 
     def __contains__(self, name: str) -> bool:
-        return name in self._places
+        return name in self._locations
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._locations)
 
     def path(self, name: str) -> Path:
-        return self._places[name].path
+        return self._locations[name].path
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._places[name].shape
+        return self._locations[name].shape
 
     def read(self, name: str, begin: int, end: int) -> Tensor:
         """Elements begin to end of the flattened tensor; no others are read."""
-        place = self._places[name]
-        values = torch.empty(end - begin, dtype=place.dtype)
+        location = self._locations[name]
+        values = torch.empty(end - begin, dtype=location.dtype)
         if end == begin:
             return values
-        with place.path.open("rb") as file:
-            file.seek(place.offset + begin * place.dtype.itemsize)
+        with location.path.open("rb") as file:
+            file.seek(location.offset + begin * location.dtype.itemsize)
             into = memoryview(values.view(torch.uint8).numpy())
             if file.readinto(into) != len(into):
-                raise ValueError(f"{place.path} ends within {name}: it is not whole")
+                raise ValueError(f"{location.path} ends within {name}: it is not whole")
         return values
 
 
@@ -77,7 +77,7 @@ def _files(where: str | Path | Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def _tensors_of(path: Path) -> Iterator[tuple[str, Place]]:
+def _tensors_of(path: Path) -> Iterator[tuple[str, TensorLocation]]:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(PREFIX), "little")
@@ -91,4 +91,4 @@ def _tensors_of(path: Path) -> Iterator[tuple[str, Place]]:
         raise ValueError(f"{path}: {error}") from None
     for name, type_name, shape, begin, _ in tensors:
         dtype = torch.bool if type_name == "boolean" else getattr(torch, type_name)
-        yield name, Place(path, dtype, tuple(shape), first + begin)
+        yield name, TensorLocation(path, dtype, tuple(shape), first + begin)

@@ -1,4 +1,4 @@
-"""shard(): a torch.nn.Module that many ranks train as one; docs/design/train-python.md."""
+"""shard(): a torch.nn.Module that many ranks train together; docs/design/train-python.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lockstep.backend import compiled
 Model = TypeVar("Model", bound=nn.Module)
 Blocks = Sequence[nn.Module] | Callable[[nn.Module], bool]
 
-# The attribute by which a module and its parameters know what they are part of.
+# The attribute that links a module and its parameters to their sharded model.
 MARK = "_lockstep"
 
 
@@ -38,33 +38,34 @@ def shard(
 ) -> Model:
     """Makes the replicas of a module train as one; returns the same module.
 
-    Every rank calls it alike. Rank 0's parameters and buffers become everybody's. Without
-    torch.distributed.init_process_group it connects the ranks that lockstep run or torchrun has
-    started, for one model of a process: as lockstep.Training needs it to outlive a rank's death.
+    Every rank calls it with the same arguments. Rank 0's parameters and buffers are broadcast.
+    Without torch.distributed.init_process_group it connects the ranks that lockstep run or torchrun
+    has started, for one model of a process: lockstep.Training needs that to recover from the loss
+    of a rank.
 
     Args:
         policy: what is divided among ranks: "ddp", "zero1", "zero2", "zero3", "mics:P",
-            "mics:P+opt", or "auto"; behind it "+keep" where gathered parameters may stay for
-            backward, and "+recompute" where blocks keep their inputs alone until then.
-        blocks: the modules whose parameters are gathered one at a time, or which says yes to them.
-            By default the children of every ModuleList and Sequential.
+            "mics:P+opt", or "auto"; followed by "+keep" to keep gathered parameters for backward,
+            and "+recompute" to keep only the inputs of blocks until then.
+        blocks: the modules whose parameters are gathered one at a time, or a predicate that selects
+            them. By default the children of every ModuleList and Sequential.
         group: the ranks; by default all.
-        device: where a model from the meta device is to live; by default the CPU.
+        device: the device of a model that comes from the meta device; by default the CPU.
         init: fills a module's own parameters, for a model from the meta device; by default the
-            module's reset_parameters(). Of a model of the transformers library, its _init_weights.
-            With weights it fills only what no file has: buffers that are not saved.
-        weights: safetensors files, or a folder of them, to begin with.
+            module's reset_parameters(), or _init_weights of a model of the transformers library.
+            With weights it fills only tensors that no file has: buffers that are not saved.
+        weights: safetensors files, or a folder of them, with the initial values.
 
     Raises:
-        ValueError: something does not fit; the message says what to do.
+        ValueError: an argument is wrong; the message says what to do.
     """
     if hasattr(model, MARK):
         raise ValueError("the module is sharded already: call lockstep.shard once")
     units = find_blocks(model, blocks)
     group = _group(group)
     own = _connect() if group is None else None
-    joining = own is not None and own.joining  # then another rank's values come later
-    from_meta = _materialize.take_from_meta(model, torch.device(device or "cpu"))
+    joining = own is not None and own.is_replacement  # then another rank's values come later
+    from_meta = _materialize.allocate_from_meta(model, torch.device(device or "cpu"))
     core = compiled().shard(
         model,
         group,
@@ -73,7 +74,7 @@ def shard(
         units,
         values_to_come=from_meta is not None or weights is not None or joining,
     )
-    sharded = Sharded(model, core, units, own)
+    sharded = ShardedState(model, core, units, own)
     setattr(model, MARK, sharded)
     if own is not None:
         _connected.append(core)
@@ -96,14 +97,14 @@ def no_sync(model: nn.Module) -> Iterator[None]:
         core.set_sync(before)
 
 
-class Sharded:
-    """What shard() leaves at a module."""
+class ShardedState:
+    """The state that shard() attaches to a module."""
 
     def __init__(
-        self, model: nn.Module, core: Any, blocks: Sequence[nn.Module], own_ranks: Any
+        self, model: nn.Module, core: Any, blocks: Sequence[nn.Module], recovery: Any
     ) -> None:
         self.core = core
-        self.own_ranks = own_ranks  # connections of our own, which a death may change; or None
+        self.recovery = recovery  # our own connections, which a rank failure may change; or None
         self.learning_rate_scale = 1.0
         self.blocks = list(blocks)
         self._form = _form_of(model)
@@ -112,7 +113,7 @@ class Sharded:
         self.names: list[str] = core.parameter_names()
         for number, parameter in enumerate(self.parameters):
             setattr(parameter, MARK, (self, number))
-        model.register_forward_pre_hook(self._before_forward)
+        model.register_forward_pre_hook(self._pre_forward)
         for number, block in enumerate(self.blocks):
             self._wrap(number, block)
 
@@ -126,7 +127,7 @@ class Sharded:
         return self.__reduce__()
 
     def _wrap(self, number: int, block: nn.Module) -> None:
-        """Not by hooks, which block.forward(x) would not run."""
+        """Not by hooks, because block.forward(x) would not run them."""
         core, forward = self.core, block.forward
         run = forward
         if core.recomputes:
@@ -134,14 +135,14 @@ class Sharded:
 
         @functools.wraps(forward)
         def gathered(*arguments: Any, **named: Any) -> Any:
-            core.enter(number, [*tensors_in(arguments), *tensors_in(named)])
+            core.pre_forward(number, [*tensors_in(arguments), *tensors_in(named)])
             output = run(*arguments, **named)
-            core.leave(number, list(tensors_in(output)))
+            core.post_forward(number, list(tensors_in(output)))
             return output
 
         block.forward = gathered
 
-    def _before_forward(self, module: nn.Module, arguments: Any) -> None:
+    def _pre_forward(self, module: nn.Module, arguments: Any) -> None:
         for part, parameters, children in self._form:
             if not _same(part._parameters, parameters) or not _same(part._modules, children):
                 raise ValueError(
@@ -151,9 +152,9 @@ class Sharded:
         self.core.check()
 
 
-def sharded_of(model: nn.Module) -> Sharded:
+def sharded_of(model: nn.Module) -> ShardedState:
     found = getattr(model, MARK, None)
-    if not isinstance(found, Sharded):
+    if not isinstance(found, ShardedState):
         raise ValueError("the module is not sharded: call lockstep.shard first")
     return found
 
@@ -168,24 +169,26 @@ def find_blocks(model: nn.Module, blocks: Blocks | None) -> list[nn.Module]:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """The tensors in what a forward takes or gives."""
+    """The tensors in the arguments or the result of a forward."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
-        yield from _in_all(value.values())
+        yield from _tensors_in_all(value.values())
     elif isinstance(value, list | tuple):
-        yield from _in_all(value)
+        yield from _tensors_in_all(value)
     elif dataclasses.is_dataclass(value):
-        yield from _in_all(getattr(value, field.name) for field in dataclasses.fields(value))
+        yield from _tensors_in_all(
+            getattr(value, field.name) for field in dataclasses.fields(value)
+        )
 
 
-def _in_all(values: Iterable[Any]) -> Iterator[Tensor]:
+def _tensors_in_all(values: Iterable[Any]) -> Iterator[Tensor]:
     for value in values:
         yield from tensors_in(value)
 
 
 def _children_of_lists(module: nn.Module) -> Iterator[nn.Module]:
-    """Those of the outermost lists; of lists of lists those of the inner ones."""
+    """The children of the outermost lists; for lists of lists the children of the inner ones."""
     for child in module.children():
         is_block = isinstance(module, nn.ModuleList | nn.Sequential)
         is_list = isinstance(child, nn.ModuleList | nn.ModuleDict | nn.ParameterList)
@@ -204,12 +207,12 @@ def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
     return None
 
 
-# The model whose ranks we have connected, if there is one.
+# The model whose ranks this process has connected, if there is one.
 _connected: list[Any] = []
 
 
 def _connect() -> Any | None:
-    """Connects the ranks of the run by what their environment says; None: there is one only."""
+    """Connects the ranks of the run according to their environment; None: there is one only."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return None
     if _connected:
@@ -222,8 +225,8 @@ def _connect() -> Any | None:
     return compiled().Recovery()
 
 
-def rank_of_ranks() -> tuple[int, int]:
-    """This rank's number, and of how many."""
+def rank_and_world_size() -> tuple[int, int]:
+    """This rank, and the world size."""
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     if _connected:

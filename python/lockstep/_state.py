@@ -1,4 +1,4 @@
-"""Whole tensors of a sharded model, in and out."""
+"""Reads and writes whole tensors of a sharded model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def state_dict(model: nn.Module) -> dict[str, Tensor]:
-    """What model.state_dict() would be without sharding, on rank 0 and the CPU; elsewhere empty.
+    """The model.state_dict() of the unsharded model, on rank 0 and the CPU; elsewhere empty.
 
     Every rank calls it; one block at a time is gathered. For whole runs use Checkpoints.
     """
@@ -19,15 +19,15 @@ def state_dict(model: nn.Module) -> dict[str, Tensor]:
 
     sharded = sharded_of(model)
     core = sharded.core
-    core.settle()
+    core.wait_parameter_sync()
     wanted = core.rank == 0
     inside: dict[int, Tensor] = {}
     with torch.no_grad():
         for number, block in enumerate(sharded.blocks):
-            core.enter(number, [])
+            core.pre_forward(number, [])
             if wanted:
                 inside |= {id(each): _copy(each) for each in block.parameters()}
-            core.leave(number, [])
+            core.post_forward(number, [])
         if not wanted:
             return {}
         return {
@@ -37,10 +37,10 @@ def state_dict(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
-    """Load what state_dict() or an unsharded model gave.
+    """Load a state_dict() of this function's counterpart or of an unsharded model.
 
-    Every rank calls it with all of the values, and takes what it owns of them: torch.load(...,
-    mmap=True) reads no more than that.
+    Every rank calls it with all of the values, and reads only the part that it owns: with
+    torch.load(..., mmap=True) it reads no more than that from the file.
     """
     from lockstep._shard import sharded_of
 
@@ -65,11 +65,11 @@ def load_state_dict(model: nn.Module, values: Mapping[str, Any]) -> None:
     with torch.no_grad():
         for tensor, found, begin, end in taken:
             tensor.copy_(found.reshape(-1)[begin:end])
-    core.spread()
+    core.sync_parameters()
 
 
 def average_buffers(model: nn.Module) -> None:
-    """Makes buffers that follow each rank's data, such as running statistics, equal: their mean.
+    """Makes buffers that depend on each rank's data, such as running statistics, equal: their mean.
 
     Every rank calls it, before it evaluates or saves.
     """
@@ -79,7 +79,7 @@ def average_buffers(model: nn.Module) -> None:
 
 
 def aliases_of(model: nn.Module) -> dict[str, list[str]]:
-    """All names of each parameter and buffer, by the first, which is that of checkpoints."""
+    """All names of each parameter and buffer, by the first, which checkpoints use."""
     first: dict[int, str] = {}
     names: dict[str, list[str]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -89,8 +89,8 @@ def aliases_of(model: nn.Module) -> dict[str, list[str]]:
     return names
 
 
-class Writer:
-    """Sets parameters from whole values, of which this rank keeps what it owns."""
+class ParameterWriter:
+    """Sets parameters from whole values, of which this rank keeps its part."""
 
     def __init__(self, model: nn.Module, core: Any) -> None:
         self._state = {name: entry for name, *entry in core.state()}
@@ -105,7 +105,7 @@ def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-def names_in_words(names: Sequence[str], most: int = 5) -> str:
+def format_names(names: Sequence[str], most: int = 5) -> str:
     """The first few of them."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

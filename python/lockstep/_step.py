@@ -1,4 +1,4 @@
-"""torch's optimizers as the engine's: agreed steps on this rank's slices."""
+"""torch's optimizers for the engine: agreed steps on this rank's slices."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from lockstep._report import warn_of
+from lockstep._report import warn_and_report
 
 MARK = "_lockstep"
 
-# They look at shapes, or at more than one element at once; a slice is elements in a row.
-NOT_BY_ELEMENT = ("Adafactor", "LBFGS", "Muon", "SparseAdam")
+# They use shapes, or more than one element at once; a slice is a row of elements.
+NOT_ELEMENTWISE = ("Adafactor", "LBFGS", "Muon", "SparseAdam")
 
 _checked: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-# Learning rates as the program has set them, for the time of a step that takes others.
+# Learning rates as the program has set them, during a step with scaled ones.
 _unscaled: weakref.WeakKeyDictionary[Optimizer, list[Any]] = weakref.WeakKeyDictionary()
 _watching = False
 
 
 def watch_optimizers() -> None:
-    """From now on the step of every optimizer is asked whether it steps a sharded model."""
+    """From now on every optimizer's step checks whether its parameters belong to a sharded
+    model."""
     global _watching
     if not _watching:
         register_optimizer_step_pre_hook(_before_step)
@@ -45,7 +46,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
         parameters: all of one sharded model.
 
     Returns:
-        The norm before; infinity where a gradient is not finite, and then no optimizer steps.
+        The norm before; infinity if a gradient is not finite, and then no optimizer steps.
     """
     given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     cores = list(_cores_of(given))
@@ -86,7 +87,7 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
     cores = list(_cores_of(_parameters_of(optimizer)))
     if not cores:
         return
-    # Torch's wrapper gives the optimizer first.
+    # Torch's wrapper passes the optimizer first.
     if any(callable(each) for each in (*arguments[1:], *named.values())):
         raise ValueError("optimizer.step(closure) is not for sharded models: call backward before")
     if optimizer not in _checked:
@@ -97,17 +98,17 @@ def _before_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
             taken, _ = core.begin_step()
             if not taken:
                 if core.rank == 0:
-                    warn_of(f"a step is not taken: {core.not_finite()}")
+                    warn_and_report(f"a step is not taken: {core.non_finite()}")
                 core.drop_gradients()  # so no optimizer steps them
-        _lend(optimizer)
+        _swap_in_slices(optimizer)
     _scale_learning_rates(optimizer)
 
 
-def _lend(optimizer: Optimizer) -> None:
+def _swap_in_slices(optimizer: Optimizer) -> None:
     for parameter in _parameters_of(optimizer):
         mark = getattr(parameter, MARK, None)
         if mark is not None and parameter.grad is not None:
-            mark[0].core.lend(mark[1])
+            mark[0].core.swap_in_slice(mark[1])
 
 
 def _after_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
@@ -118,7 +119,7 @@ def _after_step(optimizer: Optimizer, arguments: Any, named: Any) -> None:
 
 
 def _scale_learning_rates(optimizer: Optimizer) -> None:
-    """Of a batch that was rescaled; Goyal et al., "Accurate, Large Minibatch SGD", 2017."""
+    """For a rescaled batch; Goyal et al., "Accurate, Large Minibatch SGD", 2017."""
     marks = (getattr(parameter, MARK, None) for parameter in _parameters_of(optimizer))
     scale = next((mark[0].learning_rate_scale for mark in marks if mark is not None), 1.0)
     if scale == 1.0:
@@ -129,7 +130,7 @@ def _scale_learning_rates(optimizer: Optimizer) -> None:
 
 
 def _check(optimizer: Optimizer) -> None:
-    """Refuses what cannot step slices, at the first step."""
+    """Refuses an optimizer that cannot step slices, at its first step."""
     for parameter in _parameters_of(optimizer):
         mark = getattr(parameter, MARK, None)
         if mark is None:
@@ -138,7 +139,7 @@ def _check(optimizer: Optimizer) -> None:
         if sharded.core.slices_are_whole():
             continue
         name = type(optimizer).__name__
-        if name in NOT_BY_ELEMENT:
+        if name in NOT_ELEMENTWISE:
             raise ValueError(
                 f"{name} does not step each element by itself, and the policy "
                 f"{sharded.core.policy} divides parameters anywhere: use policy ddp, or AdamW"

@@ -1,4 +1,4 @@
-"""Training: a loop that goes on when ranks die; docs/guide/train.md."""
+"""Training: a loop that continues when ranks are lost; docs/guide/train.md."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from torch import nn
 from torch.optim import Optimizer
 
 from lockstep import _report
-from lockstep._checkpoints import Checkpoints, Sampler, Slots
+from lockstep._checkpoints import Checkpoints, OptimizerState, Sampler
 from lockstep._shard import sharded_of
 from lockstep.backend import compiled
 
 
 class Part(NamedTuple):
-    """What a rank computes at once."""
+    """The samples that a rank computes at once."""
 
     samples: list[int]
-    # Of the mean loss over them in the step's loss. All ranks' parts have equally large weights if
-    # they have equally many samples.
+    # The weight of their mean loss in the step's loss. All ranks' parts have equal weights if they
+    # have equally many samples.
     weight: float
 
 
 class Training:
-    """A model, its optimizer and its data, step by step, whoever dies meanwhile.
+    """A model, its optimizer and its data, step by step, across rank failures.
 
-    In a run with ``--on-failure shrink`` or ``wait`` the others go on when a rank dies: with the
-    replicas that are left, or with another rank in its place; from memory where a living rank holds
-    what the dead one held, else from the newest checkpoint. The global batch stays as it was, and
-    no step is counted twice::
+    In a run with ``--on-failure shrink`` or ``wait`` the others continue when a rank is lost: with
+    the remaining replicas, or with a replacement. The state comes from memory if a living rank
+    holds the lost part, else from the newest checkpoint. The global batch does not change, and no
+    step is counted twice::
 
         training = lockstep.Training(model, optimizer, sampler, checkpoints=folder)
         for step in training.steps(1000):
@@ -57,41 +57,42 @@ class Training:
         parts: int = 1,
         rescale: bool = False,
     ) -> None:
-        """Nothing is communicated yet.
+        """Communicates nothing yet.
 
         Args:
             model: one that lockstep.shard has connected, without
                 torch.distributed.init_process_group, whose groups end when a rank dies.
-            checkpoints: the folder to go on from, and of Step.save; None: there are none. One
+            checkpoints: the folder to resume from, and of Step.save; None: there are none. One
                 training at a time writes there: steps() raises ValueError and names the other.
-            keep: so many checkpoints are kept, the newest.
-            notes: the program's own words, kept with each of them.
-            parts: in so many each rank computes its share of the global batch, as long as there are
-                as many ranks as now; fewer take more parts, of no more samples at once.
-            rescale: when fewer ranks go on the global batch shrinks as they do, and the learning
-                rate as the batch; by default each of them computes more samples.
+            keep: the number of newest checkpoints that are kept.
+            notes: the program's own notes, kept with each of them.
+            parts: the number of parts in which each rank computes its share of the global batch,
+                for the current number of ranks; fewer ranks take more parts, of no more samples
+                at once.
+            rescale: when fewer ranks continue, the global batch shrinks with their number, and the
+                learning rate with the batch; by default each of them computes more samples.
         """
         self._model, self._optimizer, self._sampler = model, optimizer, sampler
         self._sharded = sharded_of(model)
         self._core = self._sharded.core
-        self._slots = Slots(self._sharded, optimizer)
+        self._optimizer_state = OptimizerState(self._sharded, optimizer)
         self._folder, self._keep, self._notes = checkpoints, keep, dict(notes or {})
         self._checkpoints: Checkpoints | None = None
-        self._at_once = -(-sampler.global_batch // (self._core.world_size * parts))
-        self._recovery = self._sharded.own_ranks
+        self._micro_batch_max = -(-sampler.global_batch // (self._core.world_size * parts))
+        self._recovery = self._sharded.recovery
         if self._recovery is not None:
-            self._recovery.set_up(str(checkpoints or ""), rescale)
+            self._recovery.configure(str(checkpoints or ""), rescale)
         elif os.environ.get("LOCKSTEP_ON_FAILURE") in ("shrink", "wait") and dist.is_initialized():
             raise ValueError(
                 "torch.distributed's groups end when a rank dies, and nobody goes on: leave "
                 "init_process_group out, lockstep.shard connects the ranks"
             )
         self._done = self._last = 0
-        self._asked = 0  # after which step a checkpoint was asked for last
+        self._save_requested_at = 0  # after which step a checkpoint was last requested
 
     @property
     def rank(self) -> int:
-        """Of those that are left, which are numbered anew."""
+        """Among the remaining ranks, which are renumbered."""
         return int(self._core.rank)
 
     @property
@@ -99,13 +100,13 @@ class Training:
         return int(self._core.world_size)
 
     def mean(self, value: float) -> float:
-        """The mean over the ranks; every rank calls it. Within a step: `with` it."""
+        """The mean over the ranks; every rank calls it. Within a step, use it inside its `with`."""
         return float(self._core.mean(float(value)))
 
     def steps(self, last: int) -> Iterator[Step]:
-        """The steps that are left up to `last`, counted from 1: from the newest checkpoint on.
+        """The remaining steps up to `last`, counted from 1: from the newest checkpoint on.
 
-        What stands in a step's `with` may run again, from where it began.
+        The body of a step's `with` may run again, from its start.
         """
         self._last = last
         self._begin()
@@ -116,10 +117,12 @@ class Training:
                 raise RuntimeError("a step was not taken: compute it within `with step:`")
 
     def _begin(self) -> None:
-        if self._recovery is not None and self._recovery.joining:
-            recovered = self._recovery.complete(self._core, self._sampler._core, self._slots)
+        if self._recovery is not None and self._recovery.is_replacement:
+            recovered = self._recovery.complete_replacement(
+                self._core, self._sampler._core, self._optimizer_state
+            )
             self._done = recovered.step
-            self._recover_from(self._attempt(self._go_on))
+            self._recover_until_done(self._catch_rank_failure(self._resume_after_recovery))
             return
         self._open_checkpoints()
         if self._checkpoints is not None:
@@ -142,11 +145,13 @@ class Training:
 
     def _begin_step(self) -> None:
         if self._recovery is not None:
-            self._recovery.begin_step(self._done, self._core, self._sampler._core, self._slots)
+            self._recovery.begin_step(
+                self._done, self._core, self._sampler._core, self._optimizer_state
+            )
 
     def _parts(self) -> Iterator[Part]:
         core, sampler = self._core, self._sampler._core
-        parts = compiled().share_of_batch(sampler, self._at_once, core)
+        parts = compiled().micro_batches_of(sampler, self._micro_batch_max, core)
         for number, (samples, weight) in enumerate(parts, start=1):
             core.set_sync(number == len(parts))  # the last exchanges the gradients
             yield Part(samples, weight)
@@ -155,7 +160,7 @@ class Training:
     def _save(self, step: int) -> None:
         if self._checkpoints is None:
             raise ValueError("this training has no checkpoints: give lockstep.Training a folder")
-        self._asked = step
+        self._save_requested_at = step
         self._checkpoints.save(step, self._notes)
 
     def _end_step(self, step: int) -> None:
@@ -163,45 +168,48 @@ class Training:
         if step == self._last and self._checkpoints is not None:
             self._checkpoints.finish()
 
-    def _may_be_a_death(self, error: BaseException) -> bool:
+    def _may_be_rank_failure(self, error: BaseException) -> bool:
         if self._recovery is None:
             return False
         is_ours = isinstance(error, dist.DistBackendError)
-        return is_ours or (isinstance(error, Exception) and self._core.broken())
+        return is_ours or (isinstance(error, Exception) and self._core.has_failed())
 
-    def _attempt(self, act: Callable[[], None]) -> BaseException | None:
-        """The error that may be another death; others are raised."""
+    def _catch_rank_failure(self, act: Callable[[], None]) -> BaseException | None:
+        """The error that may be another rank failure; raises any other."""
         try:
             act()
         except Exception as error:
-            if not self._may_be_a_death(error):
+            if not self._may_be_rank_failure(error):
                 raise
             return error
         return None
 
-    def _recover_from(self, error: BaseException | None) -> None:
-        while error is not None:  # others may die at once; each time there are fewer, or nobody
+    def _recover_until_done(self, error: BaseException | None) -> None:
+        while error is not None:  # other ranks may fail at once; each time fewer are left, or none
             self._recover(error)
-            error = self._attempt(self._go_on)
+            error = self._catch_rank_failure(self._resume_after_recovery)
 
     def _recover(self, error: BaseException) -> None:
-        """Returns when the others do; raises if no death was to blame, or nobody can go on."""
-        recovered = self._recovery.recover(self._core, self._sampler._core, self._slots, str(error))
+        """Returns when the others do; raises if no rank failure was the cause, or no rank can
+        continue."""
+        recovered = self._recovery.recover(
+            self._core, self._sampler._core, self._optimizer_state, str(error)
+        )
         if recovered.leaves:
-            print(f"lockstep: {recovered.story}", file=sys.stderr, flush=True)
+            print(f"lockstep: {recovered.description}", file=sys.stderr, flush=True)
             if self._checkpoints is not None:
                 self._checkpoints.give_up()
             raise SystemExit(0)
         self._done = recovered.step
-        if recovered.tells:
-            _report.warn_of(recovered.story)
+        if recovered.reports:
+            _report.warn_and_report(recovered.description)
 
-    def _go_on(self) -> None:
+    def _resume_after_recovery(self) -> None:
         self._open_checkpoints()
         if self._checkpoints is None or self._done < self._last:
             return
-        # No step follows, and of the last one's checkpoint the death may have been the end.
-        if self._core.mean(float(self._asked == self._done)) > 0:
+        # No step follows, and the failure may have destroyed the last step's checkpoint.
+        if self._core.mean(float(self._save_requested_at == self._done)) > 0:
             self._save(self._done)
             self._checkpoints.finish()
 
@@ -217,12 +225,12 @@ class Step:
         self._is_computed = False
 
     def __iter__(self) -> Iterator[Part]:
-        """The gradients of the parts add up to those of the mean over the global batch."""
+        """The sum of the parts' gradients is the gradient of the mean over the global batch."""
         yield from self._training._parts()
         self._is_computed = True
 
     def save(self) -> None:
-        """After optimizer.step(): a checkpoint, written while the training goes on."""
+        """Call it after optimizer.step(): saves a checkpoint in the background."""
         self._training._save(self.number)
 
     def __enter__(self) -> Step:
@@ -237,10 +245,10 @@ class Step:
     ) -> bool:
         self.is_closed = True
         if error is None:
-            error = self._training._attempt(self._end)
-        elif not self._training._may_be_a_death(error):
+            error = self._training._catch_rank_failure(self._end)
+        elif not self._training._may_be_rank_failure(error):
             return False
-        self._training._recover_from(error)
+        self._training._recover_until_done(error)
         return True
 
     def _end(self) -> None:

@@ -1,7 +1,7 @@
 """The backend "lockstep" of torch.distributed, for CPU tensors.
 
-Imported by torch itself through the entry point ``torch.backends``, so it must stay cheap: the
-compiled part, ``lockstep._lockstep``, is loaded when the first group is made.
+Torch imports it through the entry point ``torch.backends``, so it must stay cheap: the compiled
+part, ``lockstep._lockstep``, is loaded when the first group is made.
 """
 
 import atexit
@@ -18,23 +18,23 @@ from typing import Any
 def register() -> None:
     """Makes ``init_process_group("lockstep")`` and ``new_group(backend="lockstep")`` work.
 
-    Calling it again does no harm.
+    Further calls do nothing.
     """
-    # Not at the top: importing torch comes back here, through the entry point, and must then find
+    # Not at the top: importing torch imports this module, through the entry point, which then needs
     # this function.
     import torch.distributed
     from torch.distributed.distributed_c10d import Backend
 
     if torch.distributed.is_available() and "LOCKSTEP" not in Backend._plugins:
         Backend.register_backend("lockstep", _create, extended_api=True, devices=["cpu"])
-        _say_how_to_start()
-        _keep_store_private()
+        _explain_missing_launcher()
+        _bind_store_to_loopback()
 
 
-def _say_how_to_start() -> None:
-    """Of a process that no launcher has started torch says which variable is not set; from now on
-    the error says first what to type. Torch has no public place for that: where its own is not as
-    expected, its words stay."""
+def _explain_missing_launcher() -> None:
+    """In a process without a launcher, torch names the variable that is not set; from now on the
+    error first says which command to use. Torch has no public hook for that: if its own code is
+    not as expected, its message stays."""
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     handlers = getattr(rendezvous, "_rendezvous_handlers", {})
     if "env" not in handlers:
@@ -56,11 +56,11 @@ def _say_how_to_start() -> None:
     handlers["env"] = explained
 
 
-def _keep_store_private() -> None:
-    """Under ``lockstep run`` rank 0's TCPStore listens on loopback: it takes no secret. Ranks on
-    other hosts call their agent, which forwards to it over a connection that proved the secret. For
-    every backend, since torch imports this module. Torch has no public place for that: where its
-    own is not as expected, it listens as it always does."""
+def _bind_store_to_loopback() -> None:
+    """Under ``lockstep run`` rank 0's TCPStore listens on loopback, because it has no
+    authentication. Ranks on other hosts call their agent, which forwards to it over an
+    authenticated connection. For every backend, because torch imports this module. Torch has no
+    public hook for that: if its own code is not as expected, it listens as usual."""
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     create = getattr(rendezvous, "_create_c10d_store", None)
     if create is None or getattr(create, "of_lockstep", False):
@@ -95,15 +95,15 @@ def _keep_store_private() -> None:
 
 
 def _on_loopback(host: str, port: int) -> tuple[str, int]:
-    """Where this host's loopback leads to the store that MASTER_ADDR and MASTER_PORT name. A store
-    at another address stays there: it is the script's own."""
+    """The loopback address of the store at MASTER_ADDR and MASTER_PORT, if this host forwards to
+    it. A store at another address is the script's own and is not changed."""
     ours = os.environ.get("LOCKSTEP_TORCH_STORE", "").split()
     return ("127.0.0.1", int(ours[2])) if ours[:2] == [host, str(port)] else (host, port)
 
 
 def _listener(host: str, port: int) -> socket.socket | None:
-    """Nothing where the port is taken: this process's store of an earlier group is used again, or
-    torch says what is wrong."""
+    """Nothing if the port is in use: this process's store of an earlier group is used again, or
+    torch reports the error."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -117,7 +117,7 @@ def _listener(host: str, port: int) -> socket.socket | None:
 
 
 def compiled() -> Any:
-    """The module ``lockstep._lockstep``, loaded when it is first asked for."""
+    """The module ``lockstep._lockstep``, loaded at its first use."""
     from lockstep import _lockstep
 
     return _lockstep
@@ -134,9 +134,9 @@ def _create(options: Any, backend_options: Any) -> Any:
     _lockstep = compiled()
     if backend_options is not None:
         raise ValueError("the backend lockstep takes no pg_options: leave them out")
-    _mics.complete_torch()
+    _mics.patch_torch()
     # A rank that ends without destroy_process_group still has our threads; they end before Python
-    # does. Registered at the first group only, as _lockstep is imported: once is enough.
+    # does. Registered at the first group only, when _lockstep is imported: once is enough.
     atexit.unregister(_lockstep.shutdown_all)
     atexit.register(_lockstep.shutdown_all)
     return _lockstep.create_backend(

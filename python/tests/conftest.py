@@ -1,4 +1,4 @@
-"""What the tests have in common: which layouts of ranks, and over which backend."""
+"""Shared by the tests: the layouts of ranks, and the backend."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from ranks import Crew
 
-SIZE = 4  # ranks of the crew
+SIZE = 4  # ranks of the group
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # the transformers library is to fetch nothing
 

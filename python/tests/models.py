@@ -1,4 +1,4 @@
-"""A model with all that makes sharding hard, and its training by one process alone."""
+"""A model with all features that make sharding hard, and its training by one process alone."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -11,21 +11,21 @@ BATCH = 12  # rows of a micro-step, over all ranks
 
 
 def wave(*shape: int, phase: float) -> Tensor:
-    """Numbers that look random and are the same everywhere."""
+    """Pseudo-random numbers that are the same everywhere."""
     count = torch.Size(shape).numel()
     return torch.sin(torch.arange(count, dtype=torch.float64) * 1.7 + phase).view(shape)
 
 
 @dataclasses.dataclass
 class Carried:
-    """What goes from block to block: the engine must find the tensors in it."""
+    """The value passed from block to block: the engine must find the tensors in it."""
 
     hidden: Tensor
     residual: tuple[Tensor, ...]
 
 
 class Layer(nn.Module):
-    """Odd sizes, so that nothing divides; one parameter of no use, one that needs no gradient."""
+    """Odd sizes, so that nothing divides; one unused parameter, one that needs no gradient."""
 
     def __init__(self, shared: nn.Parameter) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def train_alone(
             (loss_of(model, step, part) / parts).backward()
         trainable = [each for each in model.parameters() if each.requires_grad]
         for parameter in trainable:
-            if parameter.grad is None:  # what nobody used has a gradient of zero
+            if parameter.grad is None:  # an unused parameter has a gradient of zero
                 parameter.grad = torch.zeros_like(parameter)
         norm = torch.cat([each.grad.flatten() for each in trainable]).norm().item()
         norms.append(norm)

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
-# torch imports this late, for a second: once here is better than once in every rank.
+# torch imports this late, which takes a second: once here is better than once in every rank.
 import torch._dynamo
 import torch.distributed as dist
 
-# A parent that used threads cannot be forked safely: it computes nothing, and with one thread.
+# A parent that used threads cannot be forked safely: it computes nothing, with one thread.
 torch.set_num_threads(1)
 
 _fork = multiprocessing.get_context("fork")
@@ -31,7 +31,7 @@ NOTHING_SAID = "it died"
 
 @dataclass
 class Outcome:
-    """What a rank came to: its value or its traceback; neither if it died."""
+    """The outcome of a rank: its value or its traceback; neither if it died."""
 
     value: Any = None
     error: str | None = None
@@ -49,8 +49,8 @@ def run_ranks(
     """Calls body(rank, *arguments) on every rank of a group; the values by rank.
 
     Args:
-        hosts: so many equal hosts are pretended; ranks on different ones share no memory.
-        timeout: seconds that a collective may take, and the ranks to meet once all have begun.
+        hosts: the number of equal hosts to simulate; ranks on different ones share no memory.
+        timeout: seconds for a collective, and for the rendezvous once all ranks have begun.
     """
     outcomes = run_ranks_to_the_end(
         size, body, *arguments, hosts=hosts, backend=backend, timeout=timeout
@@ -82,9 +82,9 @@ def run_ranks_to_the_end(
 
 
 class Crew:
-    """Ranks that stay: one group on which many functions run, one after the other.
+    """Ranks that persist: one group on which many functions run, one after the other.
 
-    After a failure the ranks are replaced, since they may have parted ways.
+    After a failure the ranks are replaced, because they may be out of step.
     """
 
     def __init__(self, size: int, hosts: int, backend: str) -> None:
@@ -92,7 +92,7 @@ class Crew:
         self._members: list[tuple[Any, Connection]] = []
 
     def run(self, body: Callable[[int], None]) -> None:
-        """Calls body, a function of a module, with the rank on every rank; fails as it does."""
+        """Calls body, a function of a module, with the rank on every rank; raises its error."""
         if not self._members:
             self._members = self._start()
         for _, pipe in self._members:
@@ -116,7 +116,7 @@ class Crew:
         with _listening_socket() as listener:
             for rank in range(self._size):
                 ours, theirs = _fork.Pipe()
-                # The others' ends are closed in the child, or it would not see them end.
+                # The others' ends are closed in the child, or it would not see their end of file.
                 inherited = [pipe for _, pipe in members] + [ours]
                 arguments = (rank, listener, theirs, inherited)
                 process = _fork.Process(target=self._serve, args=arguments)
@@ -140,7 +140,7 @@ class Crew:
 
 
 def fork_all(bodies: list[Callable[[], Any]]) -> list[Outcome]:
-    """Runs each body in a process of its own, all at once; kills what is left after a while."""
+    """Runs each body in a separate process, all at once; kills those left after the timeout."""
     children = [_start(body) for body in bodies]
     deadline = time.monotonic() + OVERALL_TIMEOUT
     return [_finish(process, pipe, deadline) for process, pipe in children]

@@ -1,4 +1,4 @@
-"""Writes safetensors files as the format says, by other code than what is tested."""
+"""Writes safetensors files according to the format, with other code than the tested one."""
 
 import json
 from pathlib import Path

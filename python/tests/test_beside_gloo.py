@@ -1,4 +1,4 @@
-"""Calls whose answers Gloo gives, too: both are asked, and must say the same."""
+"""Calls that Gloo supports, too: both backends must give the same results."""
 
 from collections.abc import Callable
 
@@ -48,7 +48,7 @@ def bits_of_integers(rank: int) -> None:
 
 
 def receives_from_any(rank: int, group: dist.ProcessGroup | None) -> dict[int, list[float]]:
-    """What came at rank 0, by who sent it."""
+    """The messages that rank 0 received, by sender."""
     came: dict[int, list[float]] = {}
     for tag, count in ((4, 3), (5, 50_000)):
         if rank > 0:
@@ -90,7 +90,7 @@ def test_it_equals_gloo(body: Callable[[int], None], crew: Crew) -> None:
 
 
 def sums_of_what_is_multiplied_first(rank: int) -> None:
-    # Gloo has none of it.
+    # Gloo does not support it.
     factor = dist._make_nccl_premul_sum(0.5)
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         tensor = torch.full((1000,), float(rank), dtype=dtype)

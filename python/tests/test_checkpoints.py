@@ -1,4 +1,4 @@
-"""Checkpoints from Python: every number of ranks and policy goes on from every other."""
+"""Checkpoints from Python: every number of ranks and policy resumes from every other."""
 
 import functools
 import json
@@ -41,7 +41,7 @@ def rmsprop(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
 
 
 class Training:
-    """A run as users write it, with its checkpoints in a folder."""
+    """A run as in a user's script, with its checkpoints in a folder."""
 
     def __init__(self, folder: str, policy: str, make: Make = adamw) -> None:
         self.model: nn.Module = lockstep.shard(net(), policy)
@@ -78,7 +78,7 @@ def run(rank: int, ranks: int, folder: str, policy: str, make: Make, to: int) ->
 def test_every_number_of_ranks_and_policy_goes_on_from_every_other(
     make: Make, backend: str, tmp_path: Path
 ) -> None:
-    """A chain through the layouts ends where one process alone does that never stopped."""
+    """A chain through the layouts ends with the result of one process that never stopped."""
     (alone,) = run_ranks(1, run, 1, str(tmp_path / "alone"), "ddp", make, 6, backend=backend)
     chain = [(4, "zero3"), (2, "mics:2"), (4, "mics:2+opt"), (1, "ddp"), (3, "zero1"), (4, "ddp")]
     seen: list[int] = []
@@ -163,7 +163,7 @@ def test_evaluating_beside_a_training_takes_nothing_from_it(crew: Crew, tmp_path
     crew.run(functools.partial(evaluate_beside_a_training, folder=str(tmp_path)))
 
 
-# A program that a run starts, and what it says in the end.
+# A program that a run starts, with its output.
 PROGRAM = """
 import os, sys, torch, lockstep
 run, attempt, act = sys.argv[1:4]
@@ -188,7 +188,7 @@ for line in sys.stdin:
 
 
 class Program:
-    """A process of PROGRAM, which saves whenever it is told to."""
+    """A process of PROGRAM, which saves at each request."""
 
     def __init__(self, run: str, attempt: int, act: str, folder: Path, report: str = "") -> None:
         environment = {
@@ -211,7 +211,7 @@ class Program:
         self.process.communicate()
 
     def line(self) -> str:
-        """The next of its own; without an agent each checkpoint is a line, too."""
+        """The next line of the program; without an agent each checkpoint is a line, too."""
         assert self.process.stdout is not None
         lines = (line.strip() for line in self.process.stdout)
         return next((line for line in lines if not line.startswith("step ")), "")

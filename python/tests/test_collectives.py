@@ -14,7 +14,7 @@ REDUCIBLE = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.
 
 
 def values(rank: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float64) -> Tensor:
-    """What a rank brings along: small whole numbers, whose sums are exact in every type."""
+    """A rank's input: small whole numbers, whose sums are exact in every type."""
     generator = torch.Generator().manual_seed(1000 + rank)
     return torch.randint(-8, 9, shape, generator=generator).to(dtype)
 

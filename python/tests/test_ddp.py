@@ -17,7 +17,7 @@ STEPS = 8
 
 
 def run_script(rank: int, port: int, hosts: int, arguments: list[str], output: Path) -> None:
-    """Becomes a rank as torchrun would start it, with what it prints in a file."""
+    """Becomes a rank as torchrun starts it, with its output in a file."""
     os.environ |= {
         "RANK": str(rank),
         "WORLD_SIZE": str(SIZE),
@@ -83,7 +83,7 @@ dist.all_reduce(total)
 assert total.tolist() == [1, 1, 1]
 print(dist.get_backend(), end="")
 """
-    # The group is not destroyed: a program that just ends must still end well.
+    # The group is not destroyed: a program that just ends must still succeed.
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=False
     )

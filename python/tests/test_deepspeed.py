@@ -18,7 +18,7 @@ def expect_equal(actual: Tensor, expected: Tensor) -> None:
 
 
 def groups_of(rank: int, *divisions: list[list[int]]) -> list[dist.ProcessGroup]:
-    """This rank's group of each division; all ranks make all groups, as torch wants it."""
+    """This rank's group of each division; all ranks make all groups, as torch requires."""
     found = []
     for division in divisions:
         made = [dist.new_group(members) for members in division]
@@ -63,7 +63,7 @@ def shards_live_twice_as_mics_has_them(rank: int) -> None:
     distributed_c10d._all_gather_base_coalesced(wholes, shards, group=half, async_op=True).wait()
     for whole, size in zip(wholes, SHARDS, strict=True):
         expect_equal(whole, torch.tensor([0.0, 1.0]).repeat_interleave(size))
-    # Gradients: added up and divided within the half, then added up over the halves.
+    # Gradients: summed and divided within the half, then summed over the halves.
     parts = [torch.empty(size) for size in SHARDS]
     for part, size in zip(parts, SHARDS, strict=True):
         dist.reduce_scatter_tensor(part, torch.full((2 * size,), float(rank)), group=half)
@@ -73,7 +73,7 @@ def shards_live_twice_as_mics_has_them(rank: int) -> None:
 
 
 def mics_gathers_across_hosts_then_within(rank: int) -> None:
-    """Ranks 0 and 1 are a host, 2 and 3 another; the result lies in order of ranks, as it must."""
+    """Ranks 0 and 1 are a host, 2 and 3 another; the result is in order of ranks, as required."""
     within, across = groups_of(rank, [[0, 1], [2, 3]], [[0, 2], [1, 3]])
     local, gather = rank % 2, distributed_c10d._all_gather_base_coalesced
     wholes = [torch.full((SIZE * size,), -1.0) for size in SHARDS]

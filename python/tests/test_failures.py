@@ -1,4 +1,4 @@
-"""What a rank is told when something is wrong: with a peer, or with its own call."""
+"""The errors that a rank gets when a peer fails or its own call is wrong."""
 
 import datetime
 import json
@@ -61,7 +61,7 @@ def test_a_wait_ends_with_the_groups_time_out(hosts: int) -> None:
 
 
 def wait_in_a_group_of_two(rank: int, socket_path: str) -> tuple[str, str]:
-    """What rank 1 is told when rank 3 does not come, and what its agent is told."""
+    """The error that rank 1 gets when rank 3 does not come, and the report that its agent gets."""
     pair = dist.new_group([1, 3], timeout=datetime.timedelta(seconds=1))
     other = dist.new_group(backend="gloo")
     error = told = ""
@@ -90,7 +90,8 @@ def test_ranks_of_a_sub_group_have_their_numbers_in_the_run(tmp_path: Path) -> N
 
 def call_what_the_others_do_not(rank: int) -> str:
     with pytest.raises(dist.DistBackendError, match="do not match"):
-        dist.barrier()  # all have met; who is slow to leave it hears of the others' calls here
+        # all have arrived; a rank that is slow to leave gets the error of the others' calls here
+        dist.barrier()
         dist.all_reduce(torch.ones(3 + rank // 3))
     with pytest.raises(dist.DistBackendError) as later:
         dist.barrier()
@@ -99,7 +100,7 @@ def call_what_the_others_do_not(rank: int) -> str:
 
 def test_all_ranks_raise_the_same_when_calls_do_not_match(hosts: int) -> None:
     said = run_ranks(4, call_what_the_others_do_not, hosts=hosts)
-    # Of those who call it in time the first one is named.
+    # The first of the ranks that call it in time is named.
     words = r"rank [012] called all_reduce\(float32 sum, 12 bytes\), rank 3 called all_reduce"
     assert re.search(words, said[0])
     assert said == said[:1] * 4
@@ -133,7 +134,7 @@ def calls_that_are_refused(rank: int) -> None:
     for call, word in wrong:
         with pytest.raises((RuntimeError, ValueError, TypeError, NotImplementedError), match=word):
             call()
-    # None of them left the group in disorder.
+    # None of them left the group in an inconsistent state.
     total = torch.ones(1)
     dist.all_reduce(total)
     assert total.item() == 2

@@ -1,4 +1,4 @@
-"""What the flight record says that calls were for."""
+"""The labels of calls in the flight record."""
 
 import struct
 from pathlib import Path
@@ -12,14 +12,14 @@ from torch.distributed.fsdp import fully_shard
 
 import lockstep
 
-SLOTS = 4096  # bytes to the first slot
+STATE_NAMES = 4096  # bytes to the first slot
 SLOT = struct.Struct("<11Q24s4Q")  # src/comm/flight/format.h
 
 
 def labels(record: Path) -> list[str]:
-    """Of the calls, in the order in which they were made."""
+    """The labels of the calls, in the order in which they were made."""
     content = record.read_bytes()
-    slots = [SLOT.unpack_from(content, at) for at in range(SLOTS, len(content), SLOT.size)]
+    slots = [SLOT.unpack_from(content, at) for at in range(STATE_NAMES, len(content), SLOT.size)]
     called = sorted((slot[1], slot[11]) for slot in slots if slot[1] > 0)
     return [label.rstrip(b"\0").decode() for _, label in called]
 
@@ -81,7 +81,7 @@ def test_the_units_of_fsdp_name_their_calls(records: Path) -> None:
 
 
 def wait_in_vain(rank: int) -> str:
-    # Over Gloo the ranks wait for each other without our help.
+    # Over Gloo the ranks wait for each other without our code.
     other = dist.new_group(backend="gloo")
     if rank == 0:
         with lockstep.label("layers.3"), pytest.raises(dist.DistBackendError):

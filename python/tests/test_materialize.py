@@ -1,4 +1,5 @@
-"""Models from the meta device: drawn or read block by block, alike at any N and by any policy."""
+"""Models from the meta device: drawn or read block by block, the same at any N and by any
+policy."""
 
 import functools
 import json
@@ -65,7 +66,7 @@ def values(rank: int, policy: str) -> dict[str, Any]:
 def draw(rank: int, expected: dict[str, Any]) -> None:
     for policy in ("ddp", "zero2", "zero3", "mics:2+opt"):
         if rank != 1:
-            torch.manual_seed(99)  # rank 0's own seed counts, whatever the others have
+            torch.manual_seed(99)  # only rank 0's own seed has an effect
         found = values(rank, policy)
         assert rank != 0 or found == expected, policy
         model = tower(policy=policy)
@@ -80,7 +81,7 @@ def test_drawn_values_depend_neither_on_ranks_nor_on_the_policy(crew: Crew, back
 
 
 class Watch(TorchDispatchMode):
-    """The largest sum of what factories make at a time: of all that lives until the end."""
+    """The largest size of live tensors that factories have made, at any time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +109,7 @@ def test_no_rank_has_memory_for_more_than_its_part_and_a_block(crew: Crew) -> No
 
 
 def wave_state() -> dict[str, Tensor]:
-    """Values for a Tower; another state dict than any that is drawn."""
+    """Values for a Tower; they differ from all drawn ones."""
     state = {}
     with torch.device("meta"):
         shapes = dict(Tower().state_dict())
@@ -125,7 +126,7 @@ def read(rank: int, folder: str) -> None:
         whole = lockstep.state_dict(tower(policy=policy, weights=folder))
         for name, tensor in whole.items():
             assert torch.equal(tensor, expected[name]), (policy, name)
-    # Of a model that has values, too.
+    # Also for a model that has values.
     model = lockstep.shard(Tower(), "mics:2", weights=[f"{folder}/{part}" for part in PARTS])
     whole = lockstep.state_dict(model)
     for name, tensor in whole.items():

@@ -1,4 +1,4 @@
-"""lockstep.log, progress, checkpoint and event: with an agent, without one, and with a sick one."""
+"""lockstep.log, progress, checkpoint and event: with an agent, without one, with a failing one."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def run_program(program: str, report: Path | None) -> subprocess.CompletedProces
 
 
 class FakeAgent:
-    """Listens as an agent does, and keeps the lines of every connection."""
+    """Listens like an agent, and keeps the lines of every connection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -179,7 +179,7 @@ for step in range(2000):
 print(time.monotonic() - started)
 """
     ended = run_program(program, agent.path)
-    # A second for each report would be half an hour; a busy machine takes its time for them, too.
+    # A second for each report would be half an hour; a busy machine also needs time for them.
     assert 0.9 < float(ended.stdout) < 20
     assert "training goes on" in ended.stderr
 

@@ -41,7 +41,7 @@ def train(
     clip: float | None = None,
     steps: range = STEPS,
 ) -> None:
-    """The loop as a user writes it."""
+    """The loop of a user's script."""
     for step in steps:
         with lockstep.no_sync(model):
             for part in range(parts - 1):
@@ -109,12 +109,12 @@ def overflow_on_one_rank(rank: int) -> None:
         optimizer.step()
         core = next(model.parameters())._lockstep[0].core
         where = "rank 2" if policy in ("ddp", "zero1") else "the replica of rank"
-        assert core.not_finite().startswith(where), policy
+        assert core.non_finite().startswith(where), policy
         optimizer.zero_grad()
         after = lockstep.state_dict(model)
         for name, tensor in before.items():
             assert torch.equal(after[name], tensor), (policy, name)
-        # And goes on.
+        # And continues.
         alone = net()
         train_alone(alone, adamw(alone.parameters()), range(2))
         train(model, optimizer, rank, steps=range(2))
@@ -126,13 +126,13 @@ def test_a_step_that_is_not_finite_anywhere_is_taken_by_nobody(crew: Crew) -> No
 
 
 class Recomputing(Net):
-    """As models written for torch recompute: each block is called within checkpoint()."""
+    """Recomputes as models written for torch do: each block is called within checkpoint()."""
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = torch.tanh(self.first(x))
         carried = Carried(hidden, (hidden + self.back(x),))
         for layer in self.layers:
-            # As some code does, past the module's hooks.
+            # As some code does, without the module's hooks.
             carried = checkpoint(layer.forward, carried, use_reentrant=False)
         return self.head(carried.hidden)
 
@@ -224,7 +224,7 @@ def test_a_state_dict_is_loaded(crew: Crew) -> None:
 
 
 def step_in_sixteen_bits(rank: int) -> None:
-    """A step moves parameters by less than bfloat16 can tell: only masters keep that."""
+    """A step moves parameters by less than bfloat16 resolves: only masters keep that."""
     exact = net()
     optimizer = torch.optim.SGD(exact.parameters(), lr=1e-4)
     train_alone(exact, optimizer, range(8))

@@ -1,4 +1,4 @@
-"""What users of lockstep.shard do wrong is told in one line that says what to do."""
+"""A wrong use of lockstep.shard raises an error of one line that says what to do."""
 
 import copy
 import functools
@@ -226,7 +226,7 @@ def part_ways(rank: int) -> None:
     model = lockstep.shard(net(), "zero3")
     if rank == 1:
         model.layers = nn.ModuleList([model.layers[0], model.layers[2], model.layers[1]])
-        model._lockstep._form = []  # nobody notices but the engine
+        model._lockstep._form = []  # only the engine notices
     raises(
         "do not run the same units in the same order: rank 0 gathers unit 1 .layers.1., "
         "rank 1 gathers unit 0 .layers.2.",

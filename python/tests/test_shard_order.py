@@ -1,4 +1,4 @@
-"""Ranks that part ways in a later step, in which nobody is asked before each transfer."""
+"""Ranks that diverge in a later step, in which no check precedes each transfer."""
 
 import re
 import time
@@ -13,12 +13,12 @@ import lockstep
 
 RANKS = 4
 TIMEOUT = 8.0
-# Ends that follow from others' errors, and a machine that does other things.
+# For errors that follow from other ranks' errors, and for a busy machine.
 ALLOWANCE = 6.0
 
 
 def part_ways_later(rank: int, policy: str, order: list[int]) -> tuple[str, float]:
-    """What this rank is told when rank 1 runs its layers in another order, and after how long."""
+    """The error that this rank gets when rank 1 runs its layers in another order, and the delay."""
     model = lockstep.shard(net(), policy)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
@@ -31,7 +31,7 @@ def part_ways_later(rank: int, policy: str, order: list[int]) -> tuple[str, floa
     step(1)
     if rank == 1:
         model.layers = nn.ModuleList([model.layers[number] for number in order])
-        model._lockstep._form = []  # nobody notices but the engine
+        model._lockstep._form = []  # only the engine notices
     begin = time.monotonic()
     with pytest.raises(RuntimeError) as caught:
         step(2)

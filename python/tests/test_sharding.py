@@ -184,11 +184,12 @@ def a_checkpoint_moves_to_another_layout(rank: int) -> None:
 
 def a_checkpoint_is_saved_in_the_background(rank: int) -> None:
     def save(module: nn.Module, optimizer: torch.optim.Optimizer, folder: str) -> None:
-        # Its thread agrees with the other ranks' over a group that nobody else uses meanwhile.
+        # Its thread communicates with the other ranks' over a group that has no other use
+        # meanwhile.
         saved = dcp.async_save(
             state_of(module, optimizer), checkpoint_id=folder, process_group=dist.new_group()
         )
-        # What comes meanwhile is not in it.
+        # The save does not contain later changes.
         train(module, optimizer, [rank], range(5, 6))
         saved.result()
 

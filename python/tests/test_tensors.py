@@ -1,4 +1,4 @@
-"""Tensors of each type and of each place in memory, and what a group tells of itself."""
+"""Tensors of each type and memory layout, and the properties of a group."""
 
 import datetime
 from collections.abc import Callable
@@ -200,7 +200,7 @@ def what_a_group_tells(rank: int) -> None:
 def calls_that_torch_has_and_we_do_not(rank: int) -> None:
     group = dist.group.WORLD
     assert group is not None
-    with pytest.raises(ValueError, match="GLOO"):  # torch's own words
+    with pytest.raises(ValueError, match="GLOO"):  # torch's own message
         dist.monitored_barrier()
     with pytest.raises(TypeError, match="dense"):
         dist.all_reduce(torch.ones(3).to_sparse())

@@ -1,4 +1,4 @@
-"""lockstep.Training: a rank is killed, the others go on and learn what one process alone learns."""
+"""lockstep.Training: a rank is killed, the others continue and get one process's result."""
 
 import contextlib
 import fcntl
@@ -38,7 +38,7 @@ def adamw(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
 
 
 def rmsprop(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
-    """One that makes its state in the first step, under names that nobody knows before."""
+    """An optimizer that makes its state in the first step, under names that are unknown before."""
     return torch.optim.RMSprop(parameters, lr=RATE, momentum=0.5)
 
 
@@ -47,16 +47,17 @@ class Case:
     policy: str
     on_failure: str = "shrink"
     victim: int = 1
-    point: str = "backward"  # what it has done of the deadly step
-    more: dict[int, str] = field(default_factory=dict)  # others that die, by rank, and where
-    doomed: int = -1  # the one of these whose first replacement dies when it has come in
-    saves: int = STEPS  # so many steps are saved
+    point: str = "backward"  # its position in the step when it is killed
+    # others that are killed, by rank, and where
+    more: dict[int, str] = field(default_factory=dict)
+    doomed: int = -1  # the one of these whose first replacement is killed after it has joined
+    saves: int = STEPS  # the number of steps that are saved
     make: Make = adamw
     rescale: bool = False
 
     @property
     def mortals(self) -> dict[int, str]:
-        """By rank, where it dies."""
+        """By rank, the point at which it is killed."""
         return {self.victim: self.point} | self.more
 
 
@@ -66,7 +67,7 @@ class Told:
     stories: list[str]
     values: dict[str, Any]  # on rank 0
     is_whole: bool  # to the end; or it left, because no replica needed it
-    longest: float = 0  # seconds of a step, with all that befell it
+    longest: float = 0  # seconds of a step, including its recoveries
 
 
 def mean_loss(model: nn.Module, samples: list[int]) -> Tensor:
@@ -79,22 +80,22 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# Where recovery is when a rank dies: it is about to read the state from storage; it has; all have;
-# before that, all have met, and nobody has opened the checkpoints.
+# The point of recovery at which a rank is killed: it is about to read the state from storage; it
+# has read it; all have; before that, all have met, and no rank has opened the checkpoints.
 DURING_RECOVERY = {
-    "reading": (_checkpoints.Slots, "made_for"),
-    "read": (_checkpoints.Slots, "set_steps"),
+    "reading": (_checkpoints.OptimizerState, "make_state"),
+    "read": (_checkpoints.OptimizerState, "set_steps"),
     "recovered": (_checkpoints.Checkpoints, "_ranks"),
     "reopening": (_checkpoints.Checkpoints, "reopen"),
 }
 
 
 def die_at(owner: Any, name: str, *, is_done: bool) -> None:
-    """In the place of the act, or behind it."""
+    """Instead of the function, or after it."""
     act = getattr(owner, name)
 
     def last_act(*arguments: Any) -> None:
-        kept = act(*arguments) if is_done else None  # until the end: a connection, say
+        kept = act(*arguments) if is_done else None  # kept until the end, for example a connection
         die()
         del kept
 
@@ -107,7 +108,7 @@ def train(case: Case, folder: Path, dies_at: str) -> Told:
             die()
 
     told = Told({}, [], {}, is_whole=False)
-    pytest.MonkeyPatch().setattr(_report, "warn_of", told.stories.append)
+    pytest.MonkeyPatch().setattr(_report, "warn_and_report", told.stories.append)
     model = lockstep.shard(net(), case.policy)
     optimizer = case.make(model.parameters())
     sampler = lockstep.Sampler(SAMPLES, BATCH, seed=3)
@@ -144,7 +145,7 @@ def train(case: Case, folder: Path, dies_at: str) -> Told:
 
 
 def train_alone(case: Case) -> Told:
-    """What the ranks are to come to: a sample after the other, as the sampler has them."""
+    """The result that the ranks must reach: one sample after the other, in the sampler's order."""
     told = Told({}, [], {}, is_whole=True)
     model = lockstep.shard(net())
     optimizer = case.make(model.parameters())
@@ -165,7 +166,7 @@ def train_alone(case: Case) -> Told:
 
 
 class Death:
-    """One process waits for another's end, whose lock the kernel frees."""
+    """One process waits for another's end, at which the kernel frees its lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -185,13 +186,13 @@ class Death:
 
 @contextlib.contextmanager
 def meeting_place(secret: str) -> Iterator[int]:
-    """The port of one, in a process of its own: ranks are forked, and must not inherit locks that
-    its thread, or OpenSSL in it, holds at that moment."""
+    """The port of a rendezvous server in a separate process: ranks are forked, and must not
+    inherit locks that its thread, or OpenSSL in it, holds at that moment."""
 
     def hold(pipe: Connection) -> None:
-        place = compiled().MeetingPlace("127.0.0.1", secret)
+        place = compiled().RendezvousServer("127.0.0.1", secret)
         pipe.send(place.port)
-        pipe.poll(OVERALL_TIMEOUT * 2)  # until it is killed, or nobody is left to do so
+        pipe.poll(OVERALL_TIMEOUT * 2)  # until it is killed, or its parent has died
 
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe()
@@ -206,7 +207,7 @@ def meeting_place(secret: str) -> Iterator[int]:
 
 
 def run(case: Case, folder: Path) -> list[Told]:
-    """What those who were not killed tell, by rank; last who came in place of the dead."""
+    """The reports of the ranks that were not killed, by rank; last those of replacements."""
     secret = secrets.token_hex(32)
     (folder / "secret").write_text(secret)
     with meeting_place(secret) as port:
@@ -267,7 +268,7 @@ def run_ranks_at(port: int, case: Case, folder: Path) -> list[Told]:
 
 
 def expect_the_same(told: list[Told], case: Case) -> str:
-    """The story that one of them tells."""
+    """The description that one of them reports."""
     (alone,) = fork_all([functools.partial(train_alone, case)])
     assert alone.error is None, alone.error
     right: Told = alone.value
@@ -276,7 +277,7 @@ def expect_the_same(told: list[Told], case: Case) -> str:
         for step, loss in one.losses.items():
             assert loss == pytest.approx(right.losses[step], rel=1e-9), f"step {step}"
         seen |= one.losses.keys()
-    # Of the step in which a rank died nobody may have told.
+    # The step in which a rank died may be missing from all reports.
     assert seen | {DEADLY} == right.losses.keys()
     (values,) = [one.values for one in told if one.values]
     for name, value in right.values.items():
@@ -362,7 +363,7 @@ def test_if_another_dies_while_the_state_is_read_it_is_read_again(
 
 
 def test_a_death_behind_what_was_read_goes_back_to_the_checkpoint_too(tmp_path: Path) -> None:
-    # Shard 1 is gone; when all have read, the copy of shard 0 that is left holds a step before.
+    # Shard 1 is gone; when all have read, the remaining copy of shard 0 is a step behind.
     case = Case("mics:2", on_failure="wait", more={3: "backward", 0: "recovered"}, saves=2)
     told = run(case, tmp_path)
     story = expect_the_same(told, case)
@@ -382,7 +383,7 @@ def test_a_death_before_the_checkpoints_are_open_again_holds_nobody_up(
         "rank 0 died and was" if on_failure == "wait" else "rank 0 was lost; ranks 2 and 3"
     ) in story
     assert all(one.is_whole for one in told)
-    # Nobody waits for the dead until the meeting's time is over, which is 20 s.
+    # No rank waits for the dead one until the rendezvous times out, which takes 20 s.
     assert max(one.longest for one in told) < 10
 
 

@@ -1,4 +1,4 @@
-"""lockstep.shard with models of the transformers library, whose code knows nothing of it."""
+"""lockstep.shard with models of the transformers library, whose code does not depend on it."""
 
 import functools
 import json
@@ -59,7 +59,7 @@ def llama() -> Any:
 
 
 def rows(step: int, rank: int = 0, ranks: int = 1) -> Tensor:
-    """A rank's part of a batch of tokens that look random."""
+    """A rank's part of a batch of pseudo-random tokens."""
     tokens = (torch.arange(BATCH * CONTEXT) * 7 + step * 5) ** 2 % 31
     return tokens.view(BATCH, CONTEXT)[rank * BATCH // ranks : (rank + 1) * BATCH // ranks]
 
@@ -173,7 +173,7 @@ def draw(rank: int) -> None:
     block = "transformer.h.1."
     assert whole[block + "ln_1.weight"].tolist() == [1.0] * WIDTH
     assert whole[block + "attn.c_attn.bias"].abs().max() == 0
-    # The library's own spread, which is less for what is added to the residual.
+    # The library's own deviation, which is smaller for weights that are added to the residual.
     assert whole[block + "attn.c_attn.weight"].std().item() == pytest.approx(0.02, rel=0.2)
     narrow = 0.02 / (2 * LAYERS) ** 0.5
     assert whole[block + "mlp.c_proj.weight"].std().item() == pytest.approx(narrow, rel=0.2)

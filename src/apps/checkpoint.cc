@@ -16,43 +16,43 @@
 #include "text/convert.h"
 #include "text/json.h"
 #include "text/table.h"
-#include "train/checkpoint/format/list.h"
-#include "train/checkpoint/format/saved.h"
-#include "train/checkpoint/format/transfer.h"
+#include "train/checkpoint/format/import_export.h"
+#include "train/checkpoint/format/list_checkpoints.h"
+#include "train/checkpoint/format/saved_checkpoint.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kActNames = "ls|show|verify|export|import";
+constexpr auto kActionNames = "ls|show|verify|export|import";
 
 struct CheckpointFlags {
-  std::string act;
+  std::string action;
   std::string where;
   std::string to;
   bool json = false;
   bool force = false;
 };
 
-// Else a folder that is not there would pass for one without checkpoints.
-Result<void> must_exist(const fs::path& folder) {
+// A missing folder must not look like one without checkpoints.
+Result<void> check_exists(const fs::path& folder) {
   std::error_code failed;
   if (fs::exists(folder, failed) || failed) return {};
   return Error{Code::not_found, format("there is no folder {}", folder.string())};
 }
 
-// A checkpoint by itself, or the newest whole one of a folder.
+// The checkpoint at this path, or the newest complete one of a folder.
 Result<SavedCheckpoint> checkpoint_at(const fs::path& where) {
-  TRY(must_exist(where));
+  TRY(check_exists(where));
   const auto path = (where / "").parent_path();  // without a '/' at its end
   if (!step_of(path.filename().string())) return newest_checkpoint(path);
   auto checkpoint = SavedCheckpoint::open(path);
-  if (!checkpoint) return std::move(checkpoint).error().within(path.string());
+  if (!checkpoint) return std::move(checkpoint).error().with_context(path.string());
   return checkpoint;
 }
 
-// Of one that cannot be read, only its step and why.
+// A report that cannot be read has only its step and the error.
 struct ListedReport {
   std::int64_t step = 0;
   std::string path;
@@ -97,7 +97,7 @@ std::string table_of(const std::vector<ListedReport>& reports) {
 }
 
 Result<int> list(const CheckpointFlags& flags) {
-  TRY(must_exist(flags.where));
+  TRY(check_exists(flags.where));
   std::vector<ListedReport> reports;
   for (const auto& listed : TRY(list_checkpoints(flags.where)))
     reports.push_back(report_of(listed));
@@ -106,7 +106,7 @@ Result<int> list(const CheckpointFlags& flags) {
   } else {
     if (reports.empty())
       return Error{Code::not_found, format("{} holds no checkpoints", flags.where)};
-    put(table_of(reports));
+    print_buffered(table_of(reports));
     flush();
   }
   return kDone;
@@ -119,7 +119,7 @@ Result<int> show(const CheckpointFlags& flags) {
     print(dump_json(to_json(manifest), Indent::two));
     return kDone;
   }
-  put(format(
+  print_buffered(format(
       "{}: step {} by {} rank{}, attempt {}, {} in {} files\n"
       "optimizer {} after {} steps, {} samples given out\n",
       checkpoint.path().string(), manifest.step, manifest.ranks, manifest.ranks == 1 ? "" : "s",
@@ -130,38 +130,38 @@ Result<int> show(const CheckpointFlags& flags) {
     table.add({tensor.name, std::string(name_of(tensor.type)),
                format("[{}]", joined(tensor.shape, ", ")), text(Bytes(tensor.bytes())),
                format("{}", tensor.slices.size())});
-  put(table.text(0));
+  print_buffered(table.text(0));
   flush();
   return kDone;
 }
 
-// Shows on terminals that a long work goes on.
-class Shown {
+// Shows the progress of long work on terminals.
+class ProgressReport {
  public:
-  explicit Shown(std::string_view act) : act_(act) {}
-  Watch watch() {
-    return [this](Bytes done) { line_.show(format("{}, {} so far", act_, text(done))); };
+  explicit ProgressReport(std::string_view act) : action_(act) {}
+  ProgressCallback progress_callback() {
+    return [this](Bytes done) { line_.show(format("{}, {} so far", action_, text(done))); };
   }
 
  private:
-  std::string_view act_;
+  std::string_view action_;
   WaitingLine line_;
 };
 
 Result<int> verify(const CheckpointFlags& flags) {
   const auto checkpoint = TRY(checkpoint_at(flags.where));
   const auto path = checkpoint.path().string();
-  auto whole = checkpoint.verify(Shown("reading").watch());
-  if (!whole) return std::move(whole).error().within(path);
+  auto whole = checkpoint.verify(ProgressReport("reading").progress_callback());
+  if (!whole) return std::move(whole).error().with_context(path);
   print(format("{} is whole: {} in {} files", path, text(Bytes(checkpoint.manifest().bytes())),
                checkpoint.manifest().files.size()));
   return kDone;
 }
 
-using Export = std::function<Result<Transferred>(const SavedCheckpoint& checkpoint,
-                                                 const fs::path& file, const Watch& watch)>;
+using Export = std::function<Result<ImportExportSummary>(
+    const SavedCheckpoint& checkpoint, const fs::path& file, const ProgressCallback& watch)>;
 
-// By the end of the file's name, as programs that read it do.
+// The format follows from the suffix of the file, as in programs that read it.
 Result<Export> export_to(const fs::path& file) {
   const auto end = file.extension();
   if (end == ".safetensors") return Export(export_safetensors);
@@ -172,7 +172,7 @@ Result<Export> export_to(const fs::path& file) {
                       file.string())};
 }
 
-Result<void> must_not_replace(const CheckpointFlags& flags) {
+Result<void> check_not_replaced(const CheckpointFlags& flags) {
   std::error_code failed;
   if (flags.force || !fs::exists(flags.to, failed)) return {};
   return Error{Code::already_exists,
@@ -183,16 +183,18 @@ Result<void> must_not_replace(const CheckpointFlags& flags) {
 
 Result<int> export_model(const CheckpointFlags& flags) {
   const auto write = TRY(export_to(flags.to));
-  TRY(must_not_replace(flags));
+  TRY(check_not_replaced(flags));
   const auto checkpoint = TRY(checkpoint_at(flags.where));
-  const auto done = TRY(write(checkpoint, flags.to, Shown("exporting").watch()));
+  const auto done =
+      TRY(write(checkpoint, flags.to, ProgressReport("exporting").progress_callback()));
   print(format("{} tensors of {}, {}, are in {}", done.tensors, checkpoint.path().string(),
                text(done.bytes), flags.to));
   return kDone;
 }
 
 Result<int> import_model(const CheckpointFlags& flags) {
-  const auto done = TRY(import_safetensors(flags.where, flags.to, Shown("importing").watch()));
+  const auto done = TRY(
+      import_safetensors(flags.where, flags.to, ProgressReport("importing").progress_callback()));
   print(
       format("{} tensors of {}, {}, are in {}: a training with that checkpoint folder begins "
              "with them",
@@ -200,23 +202,23 @@ Result<int> import_model(const CheckpointFlags& flags) {
   return kDone;
 }
 
-struct Act {
+struct CheckpointAction {
   std::string_view name;
   Result<int> (*carry_out)(const CheckpointFlags& flags);
-  bool writes;  // to what --to names
+  bool writes;  // the export writes the file of --to
 };
 
-constexpr std::array<Act, 5> kActs = {{{"ls", list, false},
-                                       {"show", show, false},
-                                       {"verify", verify, false},
-                                       {"export", export_model, true},
-                                       {"import", import_model, true}}};
+constexpr std::array<CheckpointAction, 5> kActs = {{{"ls", list, false},
+                                                    {"show", show, false},
+                                                    {"verify", verify, false},
+                                                    {"export", export_model, true},
+                                                    {"import", import_model, true}}};
 
 Result<int> act_on(const CheckpointFlags& flags) {
-  const auto* const act = std::ranges::find(kActs, flags.act, &Act::name);
+  const auto* const act = std::ranges::find(kActs, flags.action, &CheckpointAction::name);
   if (act == kActs.end())
     return Error{Code::invalid, format("checkpoint: there is no action '{}': write one of {}",
-                                       flags.act, kActNames)};
+                                       flags.action, kActionNames)};
   if (act->writes && flags.to.empty())
     return Error{Code::invalid, format("checkpoint {}: say with --to where to write", act->name)};
   if (!act->writes && !flags.to.empty())
@@ -233,7 +235,7 @@ Result<int> act_on(const CheckpointFlags& flags) {
 void add_checkpoint(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("checkpoint", "List, check, export or import checkpoints");
   auto flags = std::make_shared<CheckpointFlags>();
-  command->add_option("action", flags->act, "what to do")->required()->type_name(kActNames);
+  command->add_option("action", flags->action, "what to do")->required()->type_name(kActionNames);
   command
       ->add_option("where", flags->where,
                    "a folder of checkpoints, or one of them (import: a safetensors file); of a "

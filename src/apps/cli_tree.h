@@ -1,4 +1,4 @@
-// The commands as a plain tree, read from what CLI11 was told: what shell completion is made from.
+// The commands as a plain tree, read from CLI11. Shell completion is made from it.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct CommandNode {
   std::vector<OptionNode> arguments;  // the last stands for all that follow
 };
 
-// Those that people use, in the order of the help.
+// The visible commands, in the order of the help.
 std::vector<CommandNode> cli_tree(const CLI::App& app);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kRunsMax = 200;
-constexpr unsigned kPatienceSeconds = 2;  // a shell waits for it between two keys
+constexpr unsigned kTimeoutSeconds = 2;  // a shell waits for it between two keys
 
 Result<int> print_script(const CLI::App& app, const std::string& shell) {
   const auto commands = cli_tree(app);
@@ -33,9 +33,9 @@ bool is_number(const std::string& words) {
   return !words.empty() && words.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Never starts a daemon, says nothing of errors and does not outlast its time.
+// Never starts a daemon, prints no errors and stops after the timeout.
 Result<int> print_runs(const std::string& beginning) {
-  ::alarm(kPatienceSeconds);
+  ::alarm(kTimeoutSeconds);
   auto home = find_home();
   if (!home) return kDone;
   auto client = Client::open(*home);
@@ -45,21 +45,21 @@ Result<int> print_runs(const std::string& beginning) {
   for (const api::RunView& run : list->runs) {
     constexpr std::string_view kDefault = "default/";
     const bool short_form = is_number(beginning) && run.id.starts_with(kDefault);
-    put(short_form ? run.id.substr(kDefault.size()) : run.id);
+    print_buffered(short_form ? run.id.substr(kDefault.size()) : run.id);
   }
   flush();
   return kDone;
 }
 
 Result<int> print_hosts() {
-  ::alarm(kPatienceSeconds);
+  ::alarm(kTimeoutSeconds);
   auto home = find_home();
   if (!home) return kDone;
   auto client = Client::open(*home);
   if (!client) return kDone;
   auto list = client->hosts();
   if (!list) return kDone;
-  for (const api::HostView& host : list->hosts) put(host.id);
+  for (const api::HostView& host : list->hosts) print_buffered(host.id);
   flush();
   return kDone;
 }

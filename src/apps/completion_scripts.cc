@@ -17,7 +17,7 @@ std::vector<std::string> topics(const std::vector<CommandNode>& commands) {
   return names;
 }
 
-// For a word between single quotes.
+// Quotes text for single quotes.
 std::string single_quoted(std::string_view words, std::string_view quote) {
   std::string result;
   for (char c : words) result += c == '\'' ? std::string(quote) : std::string(1, c);
@@ -47,7 +47,7 @@ std::string bash_action(const OptionNode& value, const std::vector<CommandNode>&
   }
 }
 
-// By how many words that are no options stand before it.
+// By the number of words before it that are no options.
 std::string bash_arguments(const std::vector<OptionNode>& arguments,
                            const std::vector<CommandNode>& commands) {
   if (arguments.empty()) return ":";

@@ -1,4 +1,4 @@
-// Shell completion as scripts of the shells' own, made from the tree of commands.
+// Shell completion as scripts for each shell, made from the tree of commands.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// Hidden: `lockstep complete-runs BEGINNING` prints the runs that it may stand for.
+// Hidden: `lockstep complete-runs BEGINNING` prints the runs that begin so.
 inline constexpr auto kCompleteRuns = "complete-runs";
-// Likewise: prints the hosts of the map.
+// Hidden: prints the hosts of the map.
 inline constexpr auto kCompleteHosts = "complete-hosts";
 
 std::string bash_completion(const std::vector<CommandNode>& commands);

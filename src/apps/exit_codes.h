@@ -1,4 +1,4 @@
-// With what every command ends, in one table: `lockstep help exit-codes` prints it, and
+// The exit codes of all commands in one table: `lockstep help exit-codes` prints it, and
 // docs/guide/commands.md repeats it.
 #pragma once
 
@@ -15,9 +15,9 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kWrongUsage = 2;
 inline constexpr int kNoDaemon = 3;
-inline constexpr int kTimedOut = 124;     // as timeout(1) says it
-inline constexpr int kCancelled = 130;    // as a shell says it of Ctrl-C
-inline constexpr int kNobodyReads = 141;  // as a shell says it of a broken pipe
+inline constexpr int kTimedOut = 124;    // as timeout(1) returns
+inline constexpr int kCancelled = 130;   // as a shell returns after Ctrl-C
+inline constexpr int kBrokenPipe = 141;  // as a shell returns after a broken pipe
 
 struct ExitCode {
   int code;
@@ -31,7 +31,7 @@ inline constexpr std::array<ExitCode, 7> kExitCodes = {{
     {kNoDaemon, "the daemon cannot be reached, or did not answer in time"},
     {kTimedOut, "the run used up its time-out"},
     {kCancelled, "the run was stopped"},
-    {kNobodyReads, "nobody reads the output any more, as in `lockstep logs 1 | head`"},
+    {kBrokenPipe, "nobody reads the output any more, as in `lockstep logs 1 | head`"},
 }};
 
 int exit_code_for(const Error& error);

@@ -16,10 +16,10 @@
 #include "comm/flight/report/report.h"
 #include "comm/flight/report/table.h"
 #include "comm/flight/report/trace.h"
-#include "comm/flight/verdict/across.h"
+#include "comm/flight/verdict/across_groups.h"
+#include "comm/flight/verdict/diagnosis.h"
 #include "comm/flight/verdict/slow_link.h"
 #include "comm/flight/verdict/straggler.h"
-#include "comm/flight/verdict/verdict.h"
 #include "net/base64.h"
 #include "platform/api/messages.h"
 #include "platform/client/client.h"
@@ -42,9 +42,9 @@ std::string as_text(const FlightGroup& group, std::size_t newest, FlightTime now
       group.name.starts_with("world")
           ? format("group {}, {} {}", group.name, group.size, group.size == 1 ? "rank" : "ranks")
           : group.name;
-  heading += format(": {}\n", verdict_of(group, now));
-  for (const Straggler& one : stragglers_of(group)) heading += words_of(one) + "\n";
-  for (const SlowLink& one : slow_links_of(group)) heading += words_of(one) + "\n";
+  heading += format(": {}\n", diagnose(group, now));
+  for (const Straggler& one : find_stragglers(group)) heading += text(one) + "\n";
+  for (const SlowLink& one : find_slow_links(group)) heading += text(one) + "\n";
   const Table table = flight_table(group, newest, now);
   return table.empty() ? heading : format("{}\n{}", heading, table.text(0));
 }
@@ -53,7 +53,7 @@ std::string as_json(const std::vector<FlightGroup>& groups, const std::vector<Er
                     std::size_t newest, FlightTime now) {
   FlightReport report;
   report.viewed_at = std::chrono::time_point_cast<Duration>(now);
-  report.held_up_by = ranks_to_blame(groups);
+  report.held_up_by = root_cause_ranks(groups);
   for (const FlightGroup& group : groups)
     report.groups.push_back(flight_report(group, newest, now));
   for (const Error& error : refused) report.refused.push_back(error.message);
@@ -74,20 +74,20 @@ Result<FlightLog> log_of(const api::FlightRecord& record, const api::NodeView& n
   return log;
 }
 
-// What nodes on other machines recorded, as their agents deliver it to the daemon.
-class Deliveries {
+// The records of nodes on other machines, as their agents deliver them to the daemon.
+class FlightDeliveries {
  public:
-  Deliveries(Client& client, const RunId& id) : client_(client), id_(id) {}
+  FlightDeliveries(Client& client, const RunId& id) : client_(client), id_(id) {}
 
   FlightFolder of_node(const api::NodeView& node) {
     const auto where = format("node {} on {}", node.index, node.host);
     FlightFolder folder;
-    auto came = client_.flight(id_, {node.index, asked_, in_seconds(deadline_.left())});
+    auto came = client_.flight(id_, {node.index, asked_, in_seconds(deadline_.remaining())});
     if (!came) {
-      folder.refused.push_back(std::move(came).error().within(where));
+      folder.refused.push_back(std::move(came).error().with_context(where));
       return folder;
     }
-    asked_ = came->asked;  // all its nodes were asked with the first
+    asked_ = came->asked;  // the first call asks all its nodes
     if (came->records.empty())
       missing_.push_back({Code::not_found, format("{} has delivered no records", where)});
     for (const auto& record : came->records) {
@@ -95,7 +95,7 @@ class Deliveries {
       if (log)
         folder.logs.push_back(*std::move(log));
       else
-        folder.refused.push_back(std::move(log).error().within(where));
+        folder.refused.push_back(std::move(log).error().with_context(where));
     }
     if (came->left_out > 0)
       folder.refused.push_back({Code::exhausted, format("{}: {} records more than its agent "
@@ -104,29 +104,29 @@ class Deliveries {
     return folder;
   }
 
-  // Nodes of which nothing came.
+  // Nodes that delivered nothing.
   const std::vector<Error>& missing() const { return missing_; }
 
  private:
-  static constexpr Duration kPatience = std::chrono::seconds(5);  // in all
+  static constexpr Duration kTimeout = std::chrono::seconds(5);  // in all
 
   Client& client_;
   const RunId id_;
-  const Deadline deadline_ = Deadline::after(kPatience);
+  const Deadline deadline_ = Deadline::after(kTimeout);
   std::optional<Time> asked_;
   std::vector<Error> missing_;
 };
 
-// Of the newest attempt: the records themselves of nodes whose files are on this machine, of others
-// what their agents deliver.
+// The records of the newest attempt: files of nodes on this machine, and deliveries of the agents
+// of other nodes.
 Result<FlightFolder> records_of(const RunId& id) {
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   const api::RunView run = TRY(client.run(id));
   if (run.attempts.empty())
     return Error{Code::not_found, format("{} has not started yet", text(id))};
   const auto& attempt = run.attempts.back();
   const auto home = TRY(Home::find()).folder;
-  Deliveries deliveries(client, id);
+  FlightDeliveries deliveries(client, id);
   FlightFolder all;
   for (const auto& node : attempt.nodes) {
     const NodeFiles files{
@@ -158,7 +158,8 @@ Result<FlightFolder> records_in(const std::string& where) {
 Result<int> show_flight(const FlightFlags& flags) {
   FlightFolder folder = TRY(records_in(flags.where));
   if (folder.logs.empty()) return folder.refused.front();
-  for (const Error& error : folder.refused) say(format("lockstep: left out: {}", error.message));
+  for (const Error& error : folder.refused)
+    print_to_stderr(format("lockstep: left out: {}", error.message));
   const FlightTime now = viewed_at(folder.logs, std::chrono::system_clock::now());
   const auto groups = flight_groups(std::move(folder.logs));
   const auto newest = static_cast<std::size_t>(flags.last);
@@ -168,15 +169,16 @@ Result<int> show_flight(const FlightFlags& flags) {
     print(as_json(groups, folder.refused, newest, now));
     return kDone;
   }
-  if (const auto holdup = holdup_across(groups); !holdup.empty()) print(holdup + "\n");
+  if (const auto holdup = describe_stall_across_groups(groups); !holdup.empty())
+    print(holdup + "\n");
   for (const FlightGroup& group : groups) print(as_text(group, newest, now));
   return kDone;
 }
 
 }  // namespace
 
-// `lockstep flight RUN|FOLDER`: what the ranks of a training recorded of their collectives, and
-// which rank holds up the others.
+// `lockstep flight RUN|FOLDER`: the recorded collectives of the ranks of a training, and the rank
+// that holds up the others.
 void add_flight(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "flight", "Tell which rank holds up the others in a training's collectives");

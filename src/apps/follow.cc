@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/terminal.h"
 
 namespace lockstep {
@@ -15,78 +15,82 @@ namespace {
 
 volatile sig_atomic_t interrupted = 0;
 
-// What the handler says and returns; set while no handler is.
-std::string_view last_words;
+// The message and exit code of the signal handler; set while no handler is installed.
+std::string_view exit_message;
 int last_code = kDone;
 
-// Only calls that a signal handler may make.
+// Uses only functions that are safe in a signal handler.
 void on_interrupt(int) {
   if (interrupted != 0) {
-    [[maybe_unused]] auto written = ::write(STDERR_FILENO, last_words.data(), last_words.size());
+    [[maybe_unused]] auto written =
+        ::write(STDERR_FILENO, exit_message.data(), exit_message.size());
     ::_exit(last_code);
   }
   interrupted = 1;
 }
 
-// A second at most passes between Ctrl-C and the answer to it.
+// Limits the time between Ctrl-C and the reaction to it.
 constexpr auto kWait = std::chrono::seconds(1);
 
-// Says each turn of the run's state once, and while it waits for its ranks for how long already.
-class States {
+// Prints each state of the run once, and the time in that state while the run waits for its ranks.
+class StateReporter {
  public:
-  explicit States(bool wanted) : wanted_(wanted) {}
+  explicit StateReporter(bool wanted) : enabled_(wanted) {}
 
-  // Whether tell() would say something new.
-  bool differ(const api::RunView& run) const { return wanted_ && state_line(run) != said_; }
-  void tell(const api::RunView& run) {
-    if (!wanted_) return;
-    if (std::string line = state_line(run); line != said_) {
-      make_room();
+  // True if report() would print something new.
+  bool would_report(const api::RunView& run) const {
+    return enabled_ && state_line(run) != last_reported_;
+  }
+  void report(const api::RunView& run) {
+    if (!enabled_) return;
+    if (std::string line = state_line(run); line != last_reported_) {
+      clear_line();
       waiting_.emplace();
-      say(line);
-      said_ = std::move(line);
+      print_to_stderr(line);
+      last_reported_ = std::move(line);
     }
     if (run.state == RunState::queued || run.state == RunState::starting)
       waiting_->show(format("still {}", text(run.state)));
   }
-  // Before other lines are printed.
-  void make_room() {
+  // Call before other lines are printed.
+  void clear_line() {
     if (waiting_) waiting_->wipe();
   }
 
  private:
-  bool wanted_;
-  std::string said_;
-  std::optional<WaitingLine> waiting_;  // since the last turn
+  bool enabled_;
+  std::string last_reported_;
+  std::optional<WaitingLine> waiting_;  // since the last state change
 };
 
 }  // namespace
 
-Interrupt::Interrupt(std::string words, int code) : last_words_(std::move(words) + "\n") {
+InterruptHandler::InterruptHandler(std::string words, int code)
+    : message_(std::move(words) + "\n") {
   interrupted = 0;
-  last_words = last_words_;
+  exit_message = message_;
   last_code = code;
   struct sigaction action{};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
 }
-Interrupt::~Interrupt() { ::signal(SIGINT, SIG_DFL); }
+InterruptHandler::~InterruptHandler() { ::signal(SIGINT, SIG_DFL); }
 
-// The handler must not come between the words and where it finds them.
-void Interrupt::change(std::string words, int code) {
+// The handler must not run while the message changes.
+void InterruptHandler::set_message(std::string words, int code) {
   sigset_t interrupt, before;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
   ::sigprocmask(SIG_BLOCK, &interrupt, &before);
-  last_words_ = std::move(words) + "\n";
-  last_words = last_words_;
+  message_ = std::move(words) + "\n";
+  exit_message = message_;
   last_code = code;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-bool Interrupt::requested() { return interrupted != 0; }
+bool InterruptHandler::requested() { return interrupted != 0; }
 
-void find_daemon_again(Client& client) {
+void reconnect(Client& client) {
   ::usleep(200'000);
   auto home = Home::find();
   if (!home) return;
@@ -97,7 +101,7 @@ std::string log_text(const api::LogLine& line, bool with_rank) {
   return with_rank ? format("[{}] {}", line.rank, line.text) : line.text;
 }
 
-std::string how_to_come_back(const std::string& run) {
+std::string reattach_hint(const std::string& run) {
   return format(
       "{0} goes on. `lockstep logs -f {0}` or `lockstep watch {0}` comes back to it, "
       "`lockstep stop {0}` ends it.",
@@ -107,7 +111,8 @@ std::string how_to_come_back(const std::string& run) {
 std::string state_line(const api::RunView& run) { return format("{} {}", run.id, state_text(run)); }
 
 void print_lines(const std::vector<api::LogLine>& lines, bool with_rank) {
-  for (const api::LogLine& line : lines) put(shown_on(STDOUT_FILENO, log_text(line, with_rank)));
+  for (const api::LogLine& line : lines)
+    print_buffered(escaped_for(STDOUT_FILENO, log_text(line, with_rank)));
   flush();
 }
 
@@ -118,11 +123,12 @@ std::string unfinished_text(const api::LogPage& page, bool with_rank) {
   return format("[{}, {} more] {}", first.rank, page.unfinished.size() - 1, first.text);
 }
 
-Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
+Result<std::optional<api::RunView>> wait_for_end(Client& client, const RunId& id) {
   WaitingLine waiting;
   std::int64_t version = -1;
-  while (!Interrupt::requested()) {
-    api::RunView run = TRY(patiently(client, [&] { return client.run(id, version, kWait); }));
+  while (!InterruptHandler::requested()) {
+    api::RunView run =
+        TRY(retry_while_away(client, [&] { return client.run(id, version, kWait); }));
     if (run.ended) return std::optional(std::move(run));
     version = run.version;
     waiting.show(state_line(run));
@@ -132,21 +138,21 @@ Result<std::optional<api::RunView>> await_end(Client& client, const RunId& id) {
 
 Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
                                            const FollowOptions& options) {
-  States states(options.states);
+  StateReporter states(options.show_states);
   LiveLine live;
   api::LogsQuery query{.after = options.after,
                        .rank = options.rank,
                        .tail = {},
                        .wait_seconds = in_seconds(kWait),
                        .unfinished = 0};
-  while (!Interrupt::requested()) {
-    api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
-    if (states.differ(run)) live.wipe();
-    states.tell(run);
-    api::LogPage page = TRY(patiently(client, [&] { return client.logs(id, query); }));
+  while (!InterruptHandler::requested()) {
+    api::RunView run = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    if (states.would_report(run)) live.wipe();
+    states.report(run);
+    api::LogPage page = TRY(retry_while_away(client, [&] { return client.logs(id, query); }));
     bool with_rank = rank_count(run.spec) > 1 && !options.rank;
     if (!page.lines.empty()) {
-      states.make_room();
+      states.clear_line();
       live.wipe();
     }
     print_lines(page.lines, with_rank);
@@ -155,8 +161,8 @@ Result<std::optional<api::RunView>> follow(Client& client, const RunId& id,
     live.show(unfinished_text(page, with_rank));
     if (!page.ended) continue;
     live.wipe();
-    api::RunView end = TRY(patiently(client, [&] { return client.run(id); }));
-    states.tell(end);
+    api::RunView end = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    states.report(end);
     return std::optional(std::move(end));
   }
   return std::optional<api::RunView>();

@@ -17,7 +17,7 @@ Result<int> show_help(const CLI::App& app, const std::string& topic) {
     return kDone;
   }
   if (topic == kExitCodesTopic) {
-    put("With what every command ends:\n");
+    print_buffered("With what every command ends:\n");
     print(exit_codes_text());
     return kDone;
   }

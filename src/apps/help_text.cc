@@ -25,10 +25,10 @@ constexpr std::string_view kFurther =
     "  lockstep help exit-codes    what the exit codes mean\n"
     "  docs/guide/start.md         from nothing to a trained model, and a script of your own";
 
-// A term and what it means.
+// A term and its explanation.
 using Entry = std::pair<std::string, std::string>;
 
-// Words between blanks, each line no longer than the width allows behind the indent.
+// Wraps text at blanks, so that each line with its indent fits the width.
 std::string wrapped(std::string_view words, std::size_t indent) {
   std::string lines;
   std::size_t column = indent;

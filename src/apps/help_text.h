@@ -1,4 +1,4 @@
-// How help looks: the overview of all commands by what they are for, and a command's own page.
+// The text of help: the overview of all commands by topic, and the page of each command.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ std::string overview(const CLI::App& app);
 // `lockstep help COMMAND`, and COMMAND --help.
 std::string command_page(const CLI::App& command);
 
-// Makes CLI11 print these.
+// Makes CLI11 print these pages.
 class HelpText : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,

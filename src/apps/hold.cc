@@ -19,7 +19,7 @@ struct HoldFlags {
 
 Result<int> hold(const HoldFlags& flags) {
   const std::vector<RunId> runs = TRY(run_arguments(flags.runs));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   for (const RunId& id : runs) {
     const auto run = TRY(client.hold(id, {.by = user_name(), .reason = flags.reason}));
     print(flags.json ? dump_json(to_json(run), Indent::two) : state_line(run));
@@ -29,7 +29,7 @@ Result<int> hold(const HoldFlags& flags) {
 
 }  // namespace
 
-// `lockstep hold RUN...`: what waits does not start until it is released.
+// `lockstep hold RUN...`: a waiting run does not start until it is released.
 void add_hold(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("hold", "Keep runs that wait from starting");
   auto flags = std::make_shared<HoldFlags>();

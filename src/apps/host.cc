@@ -5,7 +5,7 @@
 #include "apps/exit_codes.h"
 #include "apps/origin.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
@@ -35,11 +35,11 @@ std::string hosts_table(const api::HostList& list) {
   Table table({"HOST", "POD", "STATE", "FREE", "DEVICES", "RUNS", "SINCE", "REASON"});
   const Time now = SystemClock().now();
   for (const api::HostView& host : list.hosts)
-    table.add({host.id, host.pod.empty() ? "-" : host.pod, std::string(state_in_words(host.state)),
-               format("{}", host.free), format("{}", host.devices),
-               host.runs.empty() ? "-" : joined(host.runs, " "),
+    table.add({host.id, host.pod.empty() ? "-" : host.pod,
+               std::string(displayed_host_state(host.state)), format("{}", host.free),
+               format("{}", host.devices), host.runs.empty() ? "-" : joined(host.runs, " "),
                host.since ? age(*host.since, now) : "-", host.reason});
-  return in_terminal(table);
+  return fit_to_terminal(table);
 }
 
 void show(const api::HostList& list, bool json) {
@@ -49,7 +49,7 @@ void show(const api::HostList& list, bool json) {
 Result<int> list_hosts(const HostFlags& flags) {
   if (!flags.reason.empty())
     return Error{Code::invalid, "host ls changes nothing: leave out --reason"};
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   api::HostList list = TRY(client.hosts());
   for (const std::string& name : flags.hosts)
     if (std::ranges::find(list.hosts, name, &api::HostView::id) == list.hosts.end())
@@ -67,7 +67,7 @@ Result<int> change_hosts(const HostFlags& flags, HostState state) {
   if (flags.hosts.empty())
     return Error{Code::invalid,
                  format("host {}: name a host; `lockstep host ls` lists them", flags.verb)};
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   api::HostList list;
   for (const std::string& host : flags.hosts)
     list = TRY(
@@ -90,7 +90,7 @@ Result<int> act_on(const HostFlags& flags) {
 
 }  // namespace
 
-// `lockstep host ls|cordon|drain|release [HOST...]`: which hosts are given to runs.
+// `lockstep host ls|cordon|drain|release [HOST...]`: shows and sets which hosts accept runs.
 void add_host(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("host", "List hosts, or keep runs from them");
   auto flags = std::make_shared<HostFlags>();

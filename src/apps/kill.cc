@@ -30,10 +30,10 @@ Result<RankProcess> find_rank(const api::RunView& run, int rank) {
                format("{0} has no running rank {1}; see `lockstep show {0}`", run.id, rank)};
 }
 
-// The rank may be on another machine, or have ended and left its number to a stranger: its
-// environment tells (the token is INSTALLATION:NODE).
+// The rank may be on another machine, or may have ended so that another process has its id. The
+// process environment shows this (the token is INSTALLATION:NODE).
 Result<void> check_is_here(const RankProcess& target) {
-  auto token = environment_of(target.process, kNodeToken);
+  auto token = environment_variable_of(target.process, kNodeToken);
   if (token && token->ends_with(":" + target.node)) return {};
   return Error{Code::not_found, format("process {} of {} does not run on this machine (any more)",
                                        target.process, target.node)};
@@ -48,8 +48,8 @@ Result<int> signal_number(const std::string& name) {
 
 }  // namespace
 
-// `lockstep kill RUN --rank R`: a signal to one rank's process on this machine: to see a fault
-// happen, or to ask a program for a dump.
+// `lockstep kill RUN --rank R` sends a signal to one rank's process on this machine, to test a
+// fault or to request a dump.
 void add_kill(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("kill", "Send a signal to one rank on this machine");
   auto run = std::make_shared<std::string>();
@@ -70,7 +70,7 @@ void add_kill(CLI::App& app, Action& action) {
     action = [run, rank, signal]() -> Result<int> {
       int number = TRY(signal_number(*signal));
       const RunId id = TRY(run_argument(*run));
-      Client client = TRY(connect());
+      Client client = TRY(connect_to_daemon());
       api::RunView view = TRY(client.run(id));
       TRY(check_rank(view, *rank));
       RankProcess target = TRY(find_rank(view, *rank));

@@ -3,7 +3,7 @@
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kDevicesMost = 100'000'000;
+constexpr int kLimitDevicesMax = 100'000'000;
 
 struct LimitFlags {
   std::optional<std::string> project, user;
@@ -30,11 +30,11 @@ std::string limits_text(const api::LimitList& list) {
     table.add({std::string(text(limit.scope)), limit.name,
                limit.devices ? format("{}", *limit.devices) : "-", format("{}", limit.held),
                limit.scope == LimitScope::project ? format("{}", limit.weight) : "-"});
-  return in_terminal(table);
+  return fit_to_terminal(table);
 }
 
-// Nothing: the limits are only to be shown.
-Result<std::optional<api::LimitRequest>> wish_of(const LimitFlags& flags) {
+// Nothing if the limits are only shown.
+Result<std::optional<api::LimitRequest>> limit_request_of(const LimitFlags& flags) {
   const bool names = flags.project || flags.user;
   const bool changes = flags.devices || flags.lift || flags.weight;
   if (!names && !changes) return std::optional<api::LimitRequest>();
@@ -51,7 +51,7 @@ Result<std::optional<api::LimitRequest>> wish_of(const LimitFlags& flags) {
   return std::optional(std::move(request));
 }
 
-// A slip in the name would lift nothing, and go unnoticed.
+// A mistyped name would lift no limit without a message.
 Result<void> check_has_limit(Client& client, const api::LimitRequest& wish) {
   const api::LimitList list = TRY(client.limits());
   const auto is_meant = [&](const api::LimitView& limit) {
@@ -64,13 +64,13 @@ Result<void> check_has_limit(Client& client, const api::LimitRequest& wish) {
 }
 
 Result<int> limits(const LimitFlags& flags) {
-  const auto wish = TRY(wish_of(flags));
+  const auto wish = TRY(limit_request_of(flags));
   if (wish && wish->devices == 0 && !flags.yes)
     return Error{Code::invalid,
                  format("limits: with 0 devices no run of the {} '{}' starts any more until the "
                         "limit is lifted; add --yes if that is meant",
                         text(wish->scope), wish->name)};
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   if (flags.lift && wish) TRY(check_has_limit(client, *wish));
   const api::LimitList list = wish ? TRY(client.set_limit(*wish)) : TRY(client.limits());
   print(flags.json ? dump_json(to_json(list), Indent::two) : limits_text(list));
@@ -93,14 +93,14 @@ void add_limits(CLI::App& app, Action& action) {
   auto* devices =
       command->add_option("--devices", flags->devices, "devices that it may hold at once")
           ->type_name("N")
-          ->check(whole_number(0, kDevicesMost));
+          ->check(whole_number(0, kLimitDevicesMax));
   auto* lift = command->add_flag("--lift", flags->lift, "it may hold as many as there are again")
                    ->excludes(devices);
   command
       ->add_option("--weight", flags->weight,
                    "the project has a right to W times as much as others (1)")
       ->type_name("W")
-      ->check(whole_number(1, kWeightMost))
+      ->check(whole_number(1, kWeightMax))
       ->excludes(user)
       ->excludes(lift);
   command->add_flag("--yes", flags->yes, "with --devices 0: no run of it is to start any more");

@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kRankMost = std::numeric_limits<int>::max();
-constexpr std::int64_t kTailMost = 10'000;  // what the daemon gives at once
+constexpr std::int64_t kRankMax = std::numeric_limits<int>::max();
+constexpr std::int64_t kTailMax = 10'000;  // the daemon's maximum for one answer
 
 struct LogsFlags {
   std::string run;
@@ -25,19 +25,19 @@ struct LogsFlags {
 
 void print_page(const api::LogPage& page, bool with_rank, bool json) {
   if (!json) return print_lines(page.lines, with_rank);
-  for (const api::LogLine& line : page.lines) put(dump_json(to_json(line)));
+  for (const api::LogLine& line : page.lines) print_buffered(dump_json(to_json(line)));
   flush();
 }
 
-// Beside the lines: what has no end may still change.
-void say_unfinished(const api::LogPage& page, bool with_rank) {
+// Goes to standard error, because an unfinished line may still change.
+void print_unfinished(const api::LogPage& page, bool with_rank) {
   for (const api::LogLine& line : page.unfinished)
-    say(format("{} (unfinished)", visible(log_text(line, with_rank))));
+    print_to_stderr(format("{} (unfinished)", escape_controls(log_text(line, with_rank))));
 }
 
 Result<int> show_logs(const LogsFlags& flags) {
   RunId id = TRY(run_argument(flags.run));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   api::RunView run = TRY(client.run(id));
   TRY(check_rank(run, flags.rank));
   bool with_rank = rank_count(run.spec) > 1 && !flags.rank;
@@ -46,22 +46,22 @@ Result<int> show_logs(const LogsFlags& flags) {
     api::LogPage page = TRY(client.logs(id, query));
     print_page(page, with_rank, flags.json);
     bool all = page.lines.empty() || query.tail;
-    if (all && !flags.follow && !flags.json) say_unfinished(page, with_rank);
+    if (all && !flags.follow && !flags.json) print_unfinished(page, with_rank);
     query.after = page.next;
     query.tail.reset();
     if (all) break;
   }
   if (!flags.follow) return kDone;
-  const auto farewell = "\n" + how_to_come_back(run.id);
-  Interrupt interrupt(farewell);
+  const auto farewell = "\n" + reattach_hint(run.id);
+  InterruptHandler interrupt(farewell);
   auto end = TRY(follow(client, id, {.rank = flags.rank, .after = query.after}));
-  if (!end) say(farewell);
+  if (!end) print_to_stderr(farewell);
   return kDone;
 }
 
 }  // namespace
 
-// `lockstep logs RUN [-f] [--rank R] [--tail N]`: what the ranks wrote.
+// `lockstep logs RUN [-f] [--rank R] [--tail N]`: the output of the ranks.
 void add_logs(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("logs", "Print what the ranks of a run wrote");
   auto flags = std::make_shared<LogsFlags>();
@@ -69,9 +69,9 @@ void add_logs(CLI::App& app, Action& action) {
   auto* follow =
       command->add_flag("-f,--follow", flags->follow, "stay until the run ends; Ctrl-C leaves");
   command->add_option("--rank", flags->rank, "only this rank's lines")
-      ->check(whole_number(0, kRankMost));
+      ->check(whole_number(0, kRankMax));
   command->add_option("--tail", flags->tail, "only the last lines, at most 10000")
-      ->check(whole_number(1, kTailMost));
+      ->check(whole_number(1, kTailMax));
   command->add_flag("--json", flags->json, "one JSON object a line")->excludes(follow);
   command->footer(
       "All that is kept is printed, page by page, oldest first. A line of a run with several "

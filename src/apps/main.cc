@@ -1,5 +1,5 @@
-// lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent). A
-// file a subcommand.
+// lockstep: one program for users (run, ps, logs, ...), the daemon (serve) and the nodes (agent).
+// Each subcommand has its own file.
 #include <csignal>
 #include <span>
 #include <string_view>
@@ -18,11 +18,11 @@ namespace {
 using Add = void (*)(CLI::App&, Action&);
 
 void add_group(CLI::App& app, Action& action, const char* title, std::initializer_list<Add> adds) {
-  app.group(title);  // which those that are added take over
+  app.group(title);  // inherited by the commands that are added next
   for (Add add : adds) add(app, action);
 }
 
-// CLI11 would only say that a subcommand is required.
+// CLI11's message would only say that a subcommand is required.
 bool refuse_unknown(const CLI::App& app, const std::string& name) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -32,22 +32,22 @@ bool refuse_unknown(const CLI::App& app, const std::string& name) {
   if (name.starts_with('-')) return false;
   std::vector<std::string_view> known(names.begin(), names.end());
   std::string hint = did_you_mean(name, known);
-  say(format("lockstep: there is no command '{}'{} `lockstep help` lists them", name,
-             hint.empty() ? ";" : hint));
+  print_to_stderr(format("lockstep: there is no command '{}'{} `lockstep help` lists them", name,
+                         hint.empty() ? ";" : hint));
   return true;
 }
 
 int act(const Action& action) {
   Result<int> code = action();
   if (code) return *code;
-  say(format("lockstep: {}", code.error().message));
+  print_to_stderr(format("lockstep: {}", code.error().message));
   return exit_code_for(code.error());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // `lockstep ps | head` ends by an error of write, not by death
+  std::signal(SIGPIPE, SIG_IGN);  // `lockstep ps | head` ends with a write error, not by a signal
 
   CLI::App app{"Lockstep trains deep-learning models on many nodes, and runs the cluster for it."};
   app.name("lockstep");
@@ -73,9 +73,10 @@ int main(int argc, char** argv) {
   }
   if (refuse_unknown(app, argv[1])) return kWrongUsage;
   const std::span<char* const> words(argv + 1, argv + argc);
-  // An agent's words are Lockstep's own, and its folder may have any name.
-  if (auto checked = check_words(words); !checked && words[0] != std::string_view("agent")) {
-    say(format("lockstep: {}", checked.error().message));
+  // An agent's arguments come from Lockstep, and its folder may have any name.
+  if (auto checked = check_utf8_arguments(words);
+      !checked && words[0] != std::string_view("agent")) {
+    print_to_stderr(format("lockstep: {}", checked.error().message));
     return kWrongUsage;
   }
   try {
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    say(usage_error(app, error, words));
+    print_to_stderr(usage_error(app, error, words));
     return kWrongUsage;
   }
   return act(action);

@@ -8,7 +8,7 @@
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/files.h"
-#include "map/file.h"
+#include "map/map_file.h"
 #include "map/query.h"
 #include "map/tree.h"
 #include "text/json.h"
@@ -24,9 +24,9 @@ struct MapFlags {
   bool yaml = false;
 };
 
-Result<Map> wanted_map(const MapFlags& flags) {
+Result<ClusterMap> cluster_map(const MapFlags& flags) {
   if (!flags.file.empty()) return parse_map(TRY(read_file(flags.file)), flags.file);
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   return map_from_json(TRY(client.map()));
 }
 
@@ -35,7 +35,7 @@ std::string without_end(std::string lines) {
   return lines;
 }
 
-// HOST:DEVICE; a host alone stands for its first device.
+// HOST:DEVICE; a host alone means its first device.
 Result<DeviceRef> device_argument(const std::string& words) {
   const std::size_t colon = words.find(':');
   DeviceRef device{words.substr(0, colon)};
@@ -47,14 +47,14 @@ Result<DeviceRef> device_argument(const std::string& words) {
                format("--between {}: write HOST or HOST:DEVICE, such as node-1:0", words)};
 }
 
-Result<std::string> way_between(const Map& map, const std::vector<std::string>& ends) {
+Result<std::string> way_between(const ClusterMap& map, const std::vector<std::string>& ends) {
   const DeviceRef from = TRY(device_argument(ends.at(0))), to = TRY(device_argument(ends.at(1)));
   const Level level = TRY(common_level(map, from, to));
   return format("nearest in common: {}\nlink: {}", name_of(level),
                 text(TRY(link_between(map, from, to))));
 }
 
-Result<std::string> shown(const Map& map, const MapFlags& flags) {
+Result<std::string> shown(const ClusterMap& map, const MapFlags& flags) {
   if (!flags.between.empty()) return way_between(map, flags.between);
   if (flags.json) return dump_json(map_to_json(map), Indent::two);
   return without_end(flags.yaml ? dump_map(map) : text(map));
@@ -84,7 +84,7 @@ void add_map(CLI::App& app, Action& action) {
       "  lockstep map --file cluster.yaml --between node-1 node-2:3");
   command->callback([&action, flags] {
     action = [flags]() -> Result<int> {
-      print(TRY(shown(TRY(wanted_map(*flags)), *flags)));
+      print(TRY(shown(TRY(cluster_map(*flags)), *flags)));
       return kDone;
     };
   });

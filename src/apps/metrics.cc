@@ -3,7 +3,7 @@
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -24,7 +24,7 @@ std::string nothing_logged(const RunId& id, const api::MetricsQuery& query) {
 
 }  // namespace
 
-// `lockstep metrics RUN [--name M]`: every metric's course in one line, or all points as JSON.
+// `lockstep metrics RUN [--name M]`: every metric in one line, or all points as JSON.
 void add_metrics(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("metrics", "Print the metrics that a run logged");
   auto run = std::make_shared<std::string>();
@@ -42,7 +42,7 @@ void add_metrics(CLI::App& app, Action& action) {
   command->callback([&action, run, query, json] {
     action = [run, query, json]() -> Result<int> {
       const RunId id = TRY(run_argument(*run));
-      Client client = TRY(connect());
+      Client client = TRY(connect_to_daemon());
       TRY(check_rank(TRY(client.run(id)), query->rank));
       api::SeriesList list = TRY(client.metrics(id, *query));
       if (*json)
@@ -50,8 +50,8 @@ void add_metrics(CLI::App& app, Action& action) {
       else
         print(list.series.empty() ? nothing_logged(id, *query) : metrics_table(list.series));
       if (list.left_out > 0)
-        say(format("{} further series are left out; ask for them by --name or --rank",
-                   list.left_out));
+        print_to_stderr(format("{} further series are left out; ask for them by --name or --rank",
+                               list.left_out));
       return kDone;
     };
   });

@@ -1,4 +1,4 @@
-// Who submits a run, and from which commit of the code.
+// The origin of a run: the user that submits it and the commit of the code.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-// Of this process.
+// The user of this process.
 std::string user_name();
 
-// Asks git about the run's working folder, for at most two seconds a question; a tree whose changes
-// are not known by then counts as changed.
+// Asks git about the run's working folder, for at most two seconds a call. If the changes of the
+// tree are not known by then, it counts as changed.
 Origin origin_of(const std::filesystem::path& working_folder);
 
 }  // namespace lockstep

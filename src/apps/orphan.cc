@@ -2,9 +2,9 @@
 
 #include "apps/exit_codes.h"
 #include "apps/origin.h"
-#include "apps/outlook.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
+#include "apps/start_estimate.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
@@ -32,7 +32,7 @@ std::string orphans_text(const api::OrphanList& list) {
                orphan.hosts.empty() ? "-" : joined(orphan.hosts, " "), format("{}", orphan.devices),
                orphan.ends ? when_text(orphan.ends, now) : std::string("-"),
                joined(orphan.command, " ")});
-  return in_terminal(table);
+  return fit_to_terminal(table);
 }
 
 void show(const api::OrphanList& list, bool json) {
@@ -42,7 +42,7 @@ void show(const api::OrphanList& list, bool json) {
 Result<int> list_orphans(const OrphanFlags& flags) {
   if (!flags.runs.empty())
     return Error{Code::invalid, "orphan ls: lists all of them: leave out the run"};
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   show(TRY(client.orphans()), flags.json);
   return kDone;
 }
@@ -57,7 +57,7 @@ Result<std::vector<RunId>> named_runs(const OrphanFlags& flags) {
 
 Result<int> adopt(const OrphanFlags& flags) {
   const auto runs = TRY(named_runs(flags));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   for (const RunId& run : runs) {
     const api::RunView view = TRY(client.adopt_orphan(run, {.by = user_name()}));
     print(flags.json ? dump_json(to_json(view), Indent::two)
@@ -68,7 +68,7 @@ Result<int> adopt(const OrphanFlags& flags) {
 
 Result<int> stop(const OrphanFlags& flags) {
   const auto runs = TRY(named_runs(flags));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   api::OrphanList list;
   for (const RunId& run : runs) list = TRY(client.stop_orphan(run, {.by = user_name()}));
   if (flags.json)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "apps/exit_codes.h"
-#include "apps/served.h"
+#include "apps/serve_config.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
 #include "base/environment.h"
@@ -27,8 +27,8 @@ namespace {
 
 constexpr auto kDaemonStart = std::chrono::seconds(15);
 
-// What a program said last in its log, for an error message: the last line that is not blank.
-std::string last_words(const std::filesystem::path& path) {
+// The last log message of a program, for an error message: the last line that is not blank.
+std::string last_log_line(const std::filesystem::path& path) {
   constexpr std::string_view kOwnName = "lockstep: ";
   std::string content = read_file(path).value_or(std::string());
   while (!content.empty() && content.back() == '\n') content.pop_back();
@@ -37,29 +37,29 @@ std::string last_words(const std::filesystem::path& path) {
   return line.starts_with(kOwnName) ? line.substr(kOwnName.size()) : line;
 }
 
-// It outlives this terminal, and its output goes to the home's log.
+// The daemon outlives this terminal, and its output goes to the home's log.
 Result<pid_t> spawn_daemon(const std::vector<std::string>& words, const Home& home) {
   Fd log = TRY(open_file(home.log_file(), O_WRONLY | O_CREAT | O_APPEND));
-  Program program{.command = words,
-                  .environment = own_environment(),
-                  .folder = home.folder,
-                  .output = log.get()};
-  // It may have been relative.
+  ProcessSpec program{.command = words,
+                      .environment = own_environment(),
+                      .folder = home.folder,
+                      .output = log.get()};
+  // The path may have been relative.
   if (home.pointer)
     program.environment["XDG_STATE_HOME"] = home.pointer->parent_path().parent_path().string();
   else
     program.environment["LOCKSTEP_HOME"] = home.folder.string();
-  return spawn(program, Bond::session);
+  return spawn(program, ProcessLifetime::own_session);
 }
 
-// The kind of failure that makes this program end as the daemon did.
-Code code_of_end(int status) {
+// The error code with which this program reports the daemon's exit status.
+Code exit_error_code(int status) {
   return WIFEXITED(status) && WEXITSTATUS(status) == kWrongUsage ? Code::invalid : Code::internal;
 }
 
-// While an answer is late, standard error says so.
+// Prints a message to standard error while an answer is late.
 Result<Client> open_client(const Home& home) {
-  const auto waiting = std::make_shared<WaitingLine>(OffTerminal::once);
+  const auto waiting = std::make_shared<WaitingLine>(NonTerminalOutput::once);
   return Client::open(home, [waiting](const std::optional<LateAnswer>& late) {
     if (late)
       waiting->show(format("waiting for the daemon at {} to answer", late->url), late->waited);
@@ -68,8 +68,8 @@ Result<Client> open_client(const Home& home) {
   });
 }
 
-// The daemon's answer while one holds the folder: it may have just begun, or lost its file, which
-// it writes again in a moment. Nothing once none holds it.
+// Waits for the daemon's answer while a process holds the folder: it may have just started, or may
+// rewrite its lost file in a moment. Nothing if no process holds it.
 Result<std::optional<Client>> await_daemon(const Home& home) {
   WaitingLine waiting;
   for (Deadline deadline = Deadline::after(kDaemonStart); is_served(home); ::usleep(20'000)) {
@@ -77,7 +77,7 @@ Result<std::optional<Client>> await_daemon(const Home& home) {
     if (client) return std::optional(*std::move(client));
     if (client.error().code == Code::timeout) return std::move(client).error();
     if (deadline.passed()) {
-      const auto pid = holder(home);
+      const auto pid = daemon_pid_of(home);
       return Error{Code::unavailable,
                    format("a daemon{} holds {}, but cannot be reached: {}; see {}, or end it by "
                           "`lockstep serve --stop`",
@@ -89,8 +89,8 @@ Result<std::optional<Client>> await_daemon(const Home& home) {
   return std::optional<Client>();
 }
 
-// Not in a rank: the daemon would be one of its processes, and end with it.
-Result<void> check_no_rank(const Home& home) {
+// A rank must not start a daemon: it would be a process of the rank, and end with it.
+Result<void> check_outside_rank(const Home& home) {
   const char* run = std::getenv("LOCKSTEP_RUN");
   if (run == nullptr) return {};
   return Error{Code::unavailable,
@@ -99,14 +99,15 @@ Result<void> check_no_rank(const Home& home) {
                       home.folder.string(), run)};
 }
 
-// A daemon that a command starts serves as the last one did, but to this machine alone.
-Result<std::vector<std::string>> served_again(const Home& home) {
-  const Served last = TRY(served_before(home));
+// A daemon that a command starts serves the same cluster as the last one, but listens to this
+// machine alone.
+Result<std::vector<std::string>> restart_arguments(const Home& home) {
+  const ServeConfig last = TRY(last_serve_config(home));
   if (is_loopback(last.listen)) return std::vector<std::string>{"--again"};
-  return std::vector<std::string>{"--again", "--listen", Served{}.listen};
+  return std::vector<std::string>{"--again", "--listen", ServeConfig{}.listen};
 }
 
-std::string words_about_start(const Home& home, const Client& started, bool narrower) {
+std::string start_message(const Home& home, const Client& started, bool narrower) {
   std::string words =
       format("started the daemon on this machine ({}, {}); `lockstep serve --stop` ends it",
              started.url(), home.folder.string());
@@ -117,22 +118,23 @@ std::string words_about_start(const Home& home, const Client& started, bool narr
   return words;
 }
 
-// Where the last daemon was killed, or its file is damaged while none runs.
-void clear_damaged(const Home& home, const Error& error) {
+// The last daemon was killed, or its file is damaged while none runs.
+void remove_damaged_file(const Home& home, const Error& error) {
   if (error.code != Code::corrupt) return;
-  say(format("lockstep: {}; no daemon runs, so it is removed and one is started", error.message));
+  print_to_stderr(
+      format("lockstep: {}; no daemon runs, so it is removed and one is started", error.message));
   ::unlink(home.daemon_file().c_str());
 }
 
-// The daemon writes its pointer when it begins, and looks at the shared file system no more, since
-// that may hang.
-void keep_pointer(const Home& home) {
+// The daemon writes its pointer at its start and does not access the shared file system later,
+// since that may hang.
+void restore_pointer(const Home& home) {
   if (!home.pointer || read_daemon_file(*home.pointer) || daemon_elsewhere(home)) return;
   const auto file = read_daemon_file(home.daemon_file());
   if (!file || !is_served(home)) return;
   const auto written = write_pointer(home, *file);
-  say(format("lockstep: {} was missing or damaged; {}", home.pointer->string(),
-             written ? "it is made again" : written.error().message));
+  print_to_stderr(format("lockstep: {} was missing or damaged; {}", home.pointer->string(),
+                         written ? "it is made again" : written.error().message));
 }
 
 }  // namespace
@@ -155,13 +157,13 @@ Result<Home> find_home() {
                  format("{} cannot be the daemon's folder ({}); choose another by LOCKSTEP_HOME",
                         home.folder.string(), failure ? failure.message() : "it is not a folder")};
   TRY(check_private(home));
-  keep_pointer(home);
+  restore_pointer(home);
   return home;
 }
 
-Result<void> prepare(const Home& home) {
-  if (const auto there = daemon_elsewhere(home)) return runs_elsewhere(home, *there);
-  auto made = make_folder(home);
+Result<void> prepare_home(const Home& home) {
+  if (const auto there = daemon_elsewhere(home)) return daemon_elsewhere_error(home, *there);
+  auto made = make_home_folder(home);
   if (made && ::access(home.folder.c_str(), W_OK | X_OK) != 0)
     made = os_error("writing to " + home.folder.string(), errno);
   if (made || made.error().code == Code::exhausted) return made;
@@ -172,26 +174,26 @@ Result<void> prepare(const Home& home) {
 }
 
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments) {
-  TRY(prepare(home));
+  TRY(prepare_home(home));
   std::vector<std::string> words = {TRY(own_program()), "serve"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   pid_t child = TRY(spawn_daemon(words, home));
   WaitingLine waiting;
   for (Deadline deadline = Deadline::after(kDaemonStart); !deadline.passed(); ::usleep(20'000)) {
-    auto file = read_daemon_file(home.daemon_file());  // it may be that of another daemon
+    auto file = read_daemon_file(home.daemon_file());  // may be another daemon's
     if (auto client = Client::open(home); client && file && file->pid == child) return client;
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child)
-      return Error{code_of_end(status),
+      return Error{exit_error_code(status),
                    format("the daemon did not start: {} (all of it: {})",
-                          last_words(home.log_file()), home.log_file().string())};
+                          last_log_line(home.log_file()), home.log_file().string())};
     waiting.show("waiting for the daemon to answer");
   }
   return Error{Code::timeout, format("the daemon did not answer within {}; see {}",
                                      text(Duration(kDaemonStart)), home.log_file().string())};
 }
 
-Result<std::optional<Client>> find_running(const Home& home) {
+Result<std::optional<Client>> find_running_daemon(const Home& home) {
   auto client = open_client(home);
   if (client) return std::optional(*std::move(client));
   if (client.error().code == Code::timeout) return std::move(client).error();
@@ -199,22 +201,22 @@ Result<std::optional<Client>> find_running(const Home& home) {
   return await_daemon(home);
 }
 
-Result<Client> connect() {
+Result<Client> connect_to_daemon() {
   Home home = TRY(find_home());
   auto client = open_client(home);
   const bool may_start =
       !client && (client.error().code == Code::unavailable || client.error().code == Code::corrupt);
   if (!may_start || daemon_elsewhere(home)) return client;
   if (auto found = TRY(await_daemon(home))) return *std::move(found);
-  TRY(check_no_rank(home));
-  clear_damaged(home, client.error());
-  const auto again = TRY(served_again(home));
+  TRY(check_outside_rank(home));
+  remove_damaged_file(home, client.error());
+  const auto again = TRY(restart_arguments(home));
   auto begun = start_daemon(home, again);
-  // Another command started one at the same moment: ours found the folder taken and went.
+  // Another command started a daemon at the same moment: ours found the folder locked and exited.
   if (!begun && is_served(home))
     if (auto found = TRY(await_daemon(home))) return *std::move(found);
   Client started = TRY(std::move(begun));
-  say(words_about_start(home, started, again.size() > 1));
+  print_to_stderr(start_message(home, started, again.size() > 1));
   return started;
 }
 

@@ -1,5 +1,4 @@
-// The user's own daemon as commands see it: its folder, whether it runs, how it is started and
-// reached.
+// The user's own daemon for commands: its folder, its state, its start and its client.
 #pragma once
 
 #include <optional>
@@ -12,23 +11,23 @@
 
 namespace lockstep {
 
-// The daemon's folder, whether it is there already or not. What can never become one, or is not
-// this user's alone to write to, is refused. Makes a missing or damaged pointer to it again while
-// its daemon runs.
+// The daemon's folder, which may not exist yet. Refuses a path that cannot become one, and a folder
+// that other users may write to. Writes a missing or damaged pointer to it again while its daemon
+// runs.
 Result<Home> find_home();
-// The daemon's client. With none running, starts the user's own on this machine and says so on
-// standard error; never from a rank, nor where a daemon of another machine serves the home.
-Result<Client> connect();
-// The client of a daemon that runs, and nothing where none does: none is started. Waits for one
-// that begins, or writes its file again; standard error says so where its answer is late.
-Result<std::optional<Client>> find_running(const Home& home);
-// Makes the daemon's folder, if it is not there; an error when a daemon could not write to it, or
-// when one of another machine serves this home.
-Result<void> prepare(const Home& home);
-// Starts `lockstep serve` with these further arguments, detached; returns when it answers, or says
-// what its log says.
+// The daemon's client. If no daemon runs, starts the user's own on this machine and reports that on
+// standard error. Never starts one from a rank, nor if a daemon of another machine serves the home.
+Result<Client> connect_to_daemon();
+// The client of a running daemon, and nothing if none runs: starts none. Waits for a daemon that is
+// starting or rewrites its file; prints a message to standard error if its answer is late.
+Result<std::optional<Client>> find_running_daemon(const Home& home);
+// Creates the daemon's folder if it is missing. Fails if a daemon could not write to it, or if a
+// daemon of another machine serves this home.
+Result<void> prepare_home(const Home& home);
+// Starts `lockstep serve` with these further arguments, detached. Returns when it answers; an error
+// contains its last log line.
 Result<Client> start_daemon(const Home& home, const std::vector<std::string>& arguments);
-// The running program's own path.
+// The path of the running program.
 Result<std::string> own_program();
 
 }  // namespace lockstep

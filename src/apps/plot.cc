@@ -22,8 +22,8 @@ struct PlotFlags {
   int height = 16;
 };
 
-// Only the lowest rank that logged a metric is drawn, unless one is asked for: four equal curves
-// hide each other.
+// Draws only the lowest rank that logged a metric, unless one is chosen: four equal curves hide
+// each other.
 Result<std::vector<PlotSeries>> fetch(Client& client, const RunId& id, const PlotFlags& flags) {
   std::vector<PlotSeries> plots;
   for (const std::string& name : flags.names) {
@@ -61,13 +61,13 @@ void add_plot(CLI::App& app, Action& action) {
     action = [flags]() -> Result<int> {
       if (flags->names.empty()) flags->names = {"loss"};
       const RunId id = TRY(run_argument(flags->run));
-      Client client = TRY(connect());
+      Client client = TRY(connect_to_daemon());
       TRY(check_rank(TRY(client.run(id)), flags->rank));
       auto series = TRY(fetch(client, id, *flags));
       print(plot(series, {.width = std::min(terminal_width(), 100),
                           .height = flags->height,
                           .log_y = flags->log,
-                          .colour = style_for(STDOUT_FILENO) == Style::colour,
+                          .colour = style_for(STDOUT_FILENO) == TableStyle::colour,
                           .x_label = "step"}));
       return kDone;
     };

@@ -19,7 +19,7 @@ struct PriorityFlags {
 
 Result<int> set_priority(const PriorityFlags& flags) {
   const RunId id = TRY(run_argument(flags.run));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   const auto run = TRY(client.priority(id, {.by = user_name(), .priority = flags.priority}));
   print(flags.json ? dump_json(to_json(run), Indent::two)
                    : format("{} has priority {}", run.id, run.priority));
@@ -28,7 +28,7 @@ Result<int> set_priority(const PriorityFlags& flags) {
 
 }  // namespace
 
-// `lockstep priority RUN N`: forward among the runs of its project, or back.
+// `lockstep priority RUN N`: moves the run up or down among the runs of its project.
 void add_priority(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("priority", "Bring a run forward among those of its project, or back");
@@ -37,7 +37,7 @@ void add_priority(CLI::App& app, Action& action) {
   command->add_option("priority", flags->priority, "from -100 to 100; 0 unless set")
       ->required()
       ->type_name("N")
-      ->check(whole_number(-kPriorityMost, kPriorityMost));
+      ->check(whole_number(-kPriorityMax, kPriorityMax));
   command->add_flag("--json", flags->json, "print JSON");
   command->footer("Example:\n  lockstep priority demo/42 10");
   command->callback([&action, flags] { action = [flags] { return set_priority(*flags); }; });

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "apps/exit_codes.h"
-#include "apps/measured.h"
-#include "apps/ranks.h"
+#include "apps/launched_ranks.h"
+#include "apps/map_measurements.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/format.h"
@@ -22,7 +22,7 @@ struct ProbeFlags {
   bool json = false;
 };
 
-// What `--json` prints.
+// The output of `--json`.
 struct ProbeReport {
   int hosts = 1;
   int ranks = 1;
@@ -43,7 +43,7 @@ void add_level(Table& table, std::string_view name, const std::optional<Measured
              format("{:.2f} Gbit/s", level->gbit_per_second)});
 }
 
-std::string as_text(const Probed& probed) {
+std::string as_text(const ProbeResult& probed) {
   const Measured& measured = probed.measured;
   Table table({"messages", "latency", "overhead", "bandwidth"});
   add_level(table, "within a host", measured.within_host);
@@ -63,12 +63,12 @@ std::string as_text(const Probed& probed) {
 }
 
 Costs costs_of(const Measured& measured) {
-  Map map;
+  ClusterMap map;
   map.measured = measured;
   return costs_of(map);
 }
 
-// What this probe could not measure stays as the file has it, as does what was tuned.
+// Values that this probe could not measure keep their value in the file, and so do tuned values.
 void take(const Measured& found, Measured& measured) {
   if (found.within_host) measured.within_host = found.within_host;
   if (found.between_hosts) {
@@ -83,11 +83,11 @@ Result<int> show_probe(const ProbeFlags& flags) {
   WaitingLine line;
   const auto progress = [&](std::string_view what) { line.show(what); };
   const auto joined = TRY(join_launched_ranks());
-  const Probed probed = TRY(joined ? probe(*joined, progress) : probe_alone(progress));
+  const ProbeResult probed = TRY(joined ? probe(*joined, progress) : probe_this_host(progress));
   line.wipe();
   if (joined && joined->world->rank() != 0) return kDone;
   if (flags.words)
-    print(to_words(costs_of(probed.measured)));
+    print(encode_costs(costs_of(probed.measured)));
   else if (flags.json)
     print(
         dump_json(to_json(ProbeReport{probed.hosts, probed.ranks, probed.measured}), Indent::two));
@@ -100,8 +100,7 @@ Result<int> show_probe(const ProbeFlags& flags) {
 
 }  // namespace
 
-// `lockstep probe`: what messages and additions cost here, for the choice of
-// algorithms.
+// `lockstep probe`: measures the costs of messages and additions, for the choice of algorithms.
 void add_probe(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("probe", "Measure how fast ranks reach one another and add");
   auto flags = std::make_shared<ProbeFlags>();

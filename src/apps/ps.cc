@@ -2,7 +2,7 @@
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -38,7 +38,7 @@ void add_ps(CLI::App& app, Action& action) {
   command->callback([&action, query, state, json] {
     action = [query, state, json]() -> Result<int> {
       if (*state) query->state = TRY(parse_name<RunState>(**state));
-      Client client = TRY(connect());
+      Client client = TRY(connect_to_daemon());
       api::RunList list = TRY(client.runs(*query));
       if (*json)
         print(dump_json(to_json(list), Indent::two));

@@ -1,9 +1,9 @@
 #include <memory>
 
 #include "apps/exit_codes.h"
-#include "apps/outlook.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
+#include "apps/start_estimate.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -14,22 +14,22 @@ namespace {
 std::string queue_table(const api::QueueView& queue) {
   Table table({"", "RUN", "NAME", "USER", "NODES", "DEVICES", "TIMEOUT", "CAME", "STARTS",
                "BLOCKER", "REASON"});
-  int place = 0;
+  int position = 0;
   for (const api::WaitingView& run : queue.waiting)
-    table.add({format("{}", ++place), run.run, run.name, run.user, format("{}", run.nodes),
+    table.add({format("{}", ++position), run.run, run.name, run.user, format("{}", run.nodes),
                format("{}", run.devices), text(run.timeout), age(run.since, queue.time),
                run.expected_start ? start_text(*run.expected_start, std::nullopt, queue.time) : "-",
                run.blocker.value_or("-"), run.reason});
-  return in_terminal(table);
+  return fit_to_terminal(table);
 }
 
 std::string queue_text(const api::QueueView& queue) {
   if (queue.waiting.empty())
     return format("no run waits; {} hold{} devices",
-                  queue.holding.empty() ? std::string("no runs")
-                                        : format("{} run{}", queue.holding.size(),
-                                                 queue.holding.size() == 1 ? "" : "s"),
-                  queue.holding.size() == 1 ? "s" : "");
+                  queue.allocations.empty() ? std::string("no runs")
+                                            : format("{} run{}", queue.allocations.size(),
+                                                     queue.allocations.size() == 1 ? "" : "s"),
+                  queue.allocations.size() == 1 ? "s" : "");
   std::string lines = queue_table(queue);
   if (queue.left_out > 0) lines += format("\nand {} more; --limit shows more", queue.left_out);
   return lines;
@@ -37,7 +37,7 @@ std::string queue_text(const api::QueueView& queue) {
 
 }  // namespace
 
-// `lockstep queue`: who waits, in order, why, for whom and until when.
+// `lockstep queue`: the waiting runs in order, why each waits, for which runs, and until when.
 void add_queue(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "queue", "Show the runs that wait, in order, why each waits, and when it starts");
@@ -54,7 +54,7 @@ void add_queue(CLI::App& app, Action& action) {
       "Example:\n  lockstep queue\n  lockstep queue --json");
   command->callback([&action, query, json] {
     action = [query, json]() -> Result<int> {
-      Client client = TRY(connect());
+      Client client = TRY(connect_to_daemon());
       const api::QueueView queue = TRY(client.queue(*query));
       print(*json ? dump_json(to_json(queue), Indent::two)
                   : trouble_lines(queue.troubles) + queue_text(queue));

@@ -13,7 +13,7 @@ namespace {
 
 Result<int> release(const std::vector<std::string>& words, bool json) {
   const std::vector<RunId> runs = TRY(run_arguments(words));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   for (const RunId& id : runs) {
     const auto run = TRY(client.release(id, {.by = user_name()}));
     print(json ? dump_json(to_json(run), Indent::two) : state_line(run));
@@ -23,7 +23,7 @@ Result<int> release(const std::vector<std::string>& words, bool json) {
 
 }  // namespace
 
-// `lockstep release RUN...`: what was held may start.
+// `lockstep release RUN...`: a held run may start.
 void add_release(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("release", "Let runs start that were held");
   auto runs = std::make_shared<std::vector<std::string>>();

@@ -14,23 +14,23 @@ struct ResumeFlags {
   bool follow = false;
 };
 
-// Behind the lines of the attempts before: they were seen, or are a matter of `lockstep logs`.
+// The last line of the earlier attempts: these were shown before, or `lockstep logs` shows them.
 Result<std::int64_t> last_line(Client& client, const RunId& id) {
   return TRY(client.logs(id, {.after = 0, .rank = {}, .tail = 1})).next;
 }
 
 Result<int> resume_and_follow(const RunId& id) {
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   const std::int64_t after = TRY(last_line(client, id));
-  Interrupt interrupt(
+  InterruptHandler interrupt(
       format("\nlockstep: interrupted; `lockstep show {}` tells how it stands", text(id)),
       kCancelled);
   const api::RunView run = TRY(client.resume(id));
-  const auto detached = "\ndetached: " + how_to_come_back(run.id);
-  interrupt.change(detached);
+  const auto detached = "\ndetached: " + reattach_hint(run.id);
+  interrupt.set_message(detached);
   auto end = TRY(follow(client, id, {.rank = {}, .after = after}));
   if (end) return exit_code_for(*end);
-  say(detached);
+  print_to_stderr(detached);
   return kDone;
 }
 
@@ -39,14 +39,14 @@ Result<int> resume(const ResumeFlags& flags) {
   if (flags.follow && runs.size() > 1)
     return Error{Code::invalid, "--follow follows one run; leave it out, or name one run"};
   if (flags.follow) return resume_and_follow(runs.front());
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   for (const RunId& id : runs) print(state_line(TRY(client.resume(id))));
   return kDone;
 }
 
 }  // namespace
 
-// `lockstep resume RUN... [--follow]`: what failed, timed out or was stopped goes on.
+// `lockstep resume RUN... [--follow]`: continues runs that failed, timed out or were stopped.
 void add_resume(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("resume", "Let runs that ended early go on from their last checkpoint");

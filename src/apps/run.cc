@@ -4,10 +4,10 @@
 #include "apps/exit_codes.h"
 #include "apps/follow.h"
 #include "apps/origin.h"
-#include "apps/outlook.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/spec.h"
+#include "apps/start_estimate.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
@@ -16,12 +16,12 @@
 namespace lockstep {
 namespace {
 
-// What counts too many is refused by the model, which says how many there may be.
+// The model refuses values that are too large and reports the limit.
 constexpr std::int64_t kMost = std::numeric_limits<int>::max();
 
 constexpr auto kInterrupted = "interrupted; `lockstep ps` shows whether the run was submitted";
 
-struct Choice {
+struct RunCommandOptions {
   RunFlags flags;
   std::string request_id;
   bool detach = false;
@@ -29,20 +29,20 @@ struct Choice {
   bool json = false;
 };
 
-// As often as need be: under its id the run is made once.
+// Repeats the call as often as needed: the request id makes sure that the run is made once.
 Result<api::RunView> submit(Client& client, const RunSpec& spec, const std::string& request_id) {
   const api::SubmitRequest request{
       .spec = spec,
       .origin = origin_of(spec.working_folder),
       .request_id = request_id.empty() ? new_request_id() : request_id};
   bool sent = false;
-  auto run = patiently(client, [&] {
+  auto run = retry_while_away(client, [&] {
     auto submitted = client.submit(request);
     sent |= client.was_sent();
     return submitted;
   });
   if (run) return run;
-  if (Interrupt::requested()) return Error{Code::cancelled, kInterrupted};
+  if (InterruptHandler::requested()) return Error{Code::cancelled, kInterrupted};
   const Error& error = run.error();
   if (error.code != Code::unavailable && error.code != Code::timeout) return run;
   return Error{error.code,
@@ -54,17 +54,17 @@ Result<api::RunView> submit(Client& client, const RunSpec& spec, const std::stri
 }
 
 std::string places_text(const api::PlanView& plan) {
-  std::vector<std::string> places;
-  for (const api::PlaceView& place : plan.places)
-    places.push_back(format("{} ({})", place.host, joined(place.devices, ", ")));
-  return joined(places, ", ");
+  std::vector<std::string> placements;
+  for (const api::PlacementView& placement : plan.places)
+    placements.push_back(format("{} ({})", placement.host, joined(placement.devices, ", ")));
+  return joined(placements, ", ");
 }
 
-std::string displaced_text(const api::DisplacedView& one) {
+std::string preempted_text(const api::PreemptedView& one) {
   std::vector<std::string> hosts;
-  for (const api::PlaceView& place : one.to) hosts.push_back(place.host);
+  for (const api::PlacementView& placement : one.to) hosts.push_back(placement.host);
   const std::string where = hosts.empty() ? "" : " to " + joined(hosts, ", ");
-  // Of those that are evicted some have none.
+  // An evicted run may have no checkpoint.
   const bool saved = one.cause != Cause::evicted;
   return format(
       "\n{} would be {} from {}{}, and go on {}", one.run, name_of(one.cause), one.from, where,
@@ -79,25 +79,25 @@ std::string plan_text(const api::PlanView& plan, const RunSpec& spec) {
   if (!plan.starts && plan.expected_start)
     lines +=
         format("\nIt would start {}; {}", start_text(*plan.expected_start, plan.latest_start, now),
-               ahead_text(plan.ahead));
-  for (const api::DisplacedView& one : plan.displaced) lines += displaced_text(one);
+               runs_ahead_text(plan.ahead));
+  for (const api::PreemptedView& one : plan.preempted) lines += preempted_text(one);
   return lines + "\nNothing was submitted";
 }
 
-Result<int> show_plan(const Choice& choice) {
+Result<int> show_plan(const RunCommandOptions& choice) {
   const RunSpec spec = TRY(spec_of(choice.flags));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   const auto plan =
       TRY(client.plan({.spec = spec, .origin = origin_of(spec.working_folder), .request_id = {}}));
   print(choice.json ? dump_json(to_json(plan), Indent::two) : plan_text(plan, spec));
   return kDone;
 }
 
-Result<int> submit_and_follow(const Choice& choice) {
+Result<int> submit_and_follow(const RunCommandOptions& choice) {
   RunSpec spec = TRY(spec_of(choice.flags));
-  Client client = TRY(connect());
-  // From here on the run may be there before its name is known here.
-  Interrupt interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
+  Client client = TRY(connect_to_daemon());
+  // From here on the run may exist before this command knows its name.
+  InterruptHandler interrupt(format("\nlockstep: {}", kInterrupted), kCancelled);
   const api::RunView run = TRY(submit(client, spec, choice.request_id));
   if (choice.json) {
     print(dump_json(to_json(run), Indent::two));
@@ -105,16 +105,16 @@ Result<int> submit_and_follow(const Choice& choice) {
   }
   if (choice.detach) {
     print(run.id);
-    say(how_to_come_back(run.id));
+    print_to_stderr(reattach_hint(run.id));
     return kDone;
   }
-  say(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id, run.name,
-             size_text(spec)));
-  const auto detached = "\ndetached: " + how_to_come_back(run.id);
-  interrupt.change(detached);
+  print_to_stderr(format("submitted {} ({}) on {}; Ctrl-C detaches, the run goes on", run.id,
+                         run.name, size_text(spec)));
+  const auto detached = "\ndetached: " + reattach_hint(run.id);
+  interrupt.set_message(detached);
   auto end = TRY(follow(client, TRY(parse_run_id(run.id)), {}));
   if (end) return exit_code_for(*end);
-  say(detached);
+  print_to_stderr(detached);
   return kDone;
 }
 
@@ -123,9 +123,9 @@ Result<int> submit_and_follow(const Choice& choice) {
 // `lockstep run [options] -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`.
 void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Run a program on one or more nodes and follow it");
-  auto choice = std::make_shared<Choice>();
+  auto choice = std::make_shared<RunCommandOptions>();
   RunFlags& flags = choice->flags;
-  command->add_option("command", flags.words, "after --: program and arguments; or run.yaml")
+  command->add_option("command", flags.arguments, "after --: program and arguments; or run.yaml")
       ->type_name(kProgramValue);
   command->add_option("-n,--nodes", flags.nodes, "hosts to run on (default 1)")
       ->check(whole_number(1, kMost));
@@ -181,7 +181,7 @@ void add_run(CLI::App& app, Action& action) {
   command
       ->add_option("--priority", flags.priority,
                    "from -100 to 100: a higher one starts first in its project (default 0)")
-      ->check(whole_number(-kPriorityMost, kPriorityMost));
+      ->check(whole_number(-kPriorityMax, kPriorityMax));
   command->add_option("--after", flags.after, "start once this run has succeeded; repeatable")
       ->type_name(kRunValue)
       ->allow_extra_args(false);

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "apps/announcement.h"
+#include "apps/discovery_files.h"
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
 #include "base/clock.h"
@@ -24,13 +24,13 @@
 #include "platform/client/client.h"
 #include "platform/controller/controller.h"
 #include "platform/engine/local/local_engine.h"
+#include "platform/host/home_identity.h"
 #include "platform/host/keys.h"
-#include "platform/host/own_log.h"
-#include "platform/host/place.h"
+#include "platform/host/log_rotation.h"
 #include "platform/insight/insight.h"
 #include "platform/janitor/janitor.h"
 #include "platform/server/server.h"
-#include "platform/store/history_keeper.h"
+#include "platform/store/history_store.h"
 #include "platform/store/sql_store.h"
 
 namespace lockstep {
@@ -38,21 +38,22 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(200);
 
-// What the parts stand on: the folder's store and keys, the cluster, and what starts agents there.
-struct Ground {
+// The resources of the daemon: the store and keys of its folder, the cluster, and the engine that
+// starts agents.
+struct DaemonContext {
   std::unique_ptr<Database> database;
   Keys keys;
-  Map map;
+  ClusterMap map;
   LocalEngine engine;
   SystemClock clock{};
-  MachineClock steady{};
+  MonotonicClock steady{};
   SqlStore store{*database};
   HistoryFile history;
-  HomePlace place;
+  HomeIdentity home_place;
   insight::Insight insight{*database};
 };
 
-// The daemon of a copy's original, though that is nowhere to be found.
+// True if the daemon of the original home answers, although its folder cannot be found.
 bool original_answers(const Home& home) {
   const auto file = read_daemon_file(home.daemon_file());
   auto token = read_file(home.token_file(), 4096);
@@ -61,40 +62,39 @@ bool original_answers(const Home& home) {
   return Client(file->url, *std::move(token)).version().has_value();
 }
 
-// A copy has the names and keys of the original: its daemon would take the original's nodes for its
-// own.
-Result<HomePlace> check_place(const Home& home) {
-  const HomePlace place = TRY(place_of(home));
-  if (place == HomePlace::same) return place;
+// A copy has the names and keys of the original: its daemon would take over the original's nodes.
+Result<HomeIdentity> check_home_is_original(const Home& home) {
+  const HomeIdentity identity = TRY(home_identity_of(home));
+  if (identity == HomeIdentity::same) return identity;
   const auto copy_of = [&](const std::string& original) {
     return Error{Code::denied,
                  format("{} is a copy of {}, to which the runs belong; set LOCKSTEP_HOME to that, "
                         "or end its daemon and remove it if the copy is to take its place",
                         home.folder.string(), original)};
   };
-  if (const auto original = TRY(original_of(home))) return copy_of(original->string());
+  if (const auto original = TRY(original_home_of(home))) return copy_of(original->string());
   if (original_answers(home)) return copy_of("a folder whose daemon runs");
-  return place;
+  return identity;
 }
 
-// The database first, since it locks the folder: of two daemons that start at once one makes the
-// keys.
-Result<Ground> take(const Home& home, const Served& served) {
+// Opens the database first, since it locks the folder: if two daemons start at once, one of them
+// makes the keys.
+Result<DaemonContext> open_context(const Home& home, const ServeConfig& served) {
   auto database = TRY(Database::open(home.store()));
-  const HomePlace place = TRY(check_place(home));
-  ::unlink(home.daemon_file().c_str());  // of one that was killed; its process id may be another's
+  const HomeIdentity identity = TRY(check_home_is_original(home));
+  ::unlink(home.daemon_file().c_str());  // of a killed daemon; its process id may be in use again
   Keys keys = TRY(Keys::open(home.folder));
-  Map map = TRY(wanted_map(served));
+  ClusterMap map = TRY(cluster_map(served));
   LocalEngine engine = TRY(LocalEngine::open(TRY(own_program()), home.folder));
-  return Ground{.database = std::move(database),
-                .keys = std::move(keys),
-                .map = std::move(map),
-                .engine = std::move(engine),
-                .history = HistoryFile(home.stores_file()),
-                .place = place};
+  return DaemonContext{.database = std::move(database),
+                       .keys = std::move(keys),
+                       .map = std::move(map),
+                       .engine = std::move(engine),
+                       .history = HistoryFile(home.stores_file()),
+                       .home_place = identity};
 }
 
-ControllerSetup controller_setup(Ground& ground, const Home& home) {
+ControllerSetup controller_setup(DaemonContext& ground, const Home& home) {
   return {.store = ground.store,
           .history = ground.history,
           .engine = ground.engine,
@@ -103,11 +103,11 @@ ControllerSetup controller_setup(Ground& ground, const Home& home) {
           .keys = ground.keys,
           .map = ground.map,
           .home = home.folder,
-          .home_is_copy = ground.place == HomePlace::copied};
+          .home_is_copy = ground.home_place == HomeIdentity::copied};
 }
 
-JanitorSetup janitor_setup(Ground& ground, const Controller& controller, const Home& home,
-                           const Served& served) {
+JanitorSetup janitor_setup(DaemonContext& ground, const Controller& controller, const Home& home,
+                           const ServeConfig& served) {
   return {.state = controller.state(),
           .insight = ground.insight,
           .database = *ground.database,
@@ -118,8 +118,8 @@ JanitorSetup janitor_setup(Ground& ground, const Controller& controller, const H
           .keep_logs = served.keep_logs};
 }
 
-ServerSetup server_setup(Ground& ground, Controller& controller, const Janitor& janitor,
-                         const Home& home, const Served& served) {
+ServerSetup server_setup(DaemonContext& ground, Controller& controller, const Janitor& janitor,
+                         const Home& home, const ServeConfig& served) {
   return {.controller = controller,
           .insight = ground.insight,
           .keys = ground.keys,
@@ -132,98 +132,98 @@ ServerSetup server_setup(Ground& ground, Controller& controller, const Janitor& 
           .troubles = [&] {
             auto all = controller.troubles();
             std::ranges::move(janitor.troubles(), std::back_inserter(all));
-            if (auto placed = ground.database->check_place(); !placed)
+            if (auto placed = ground.database->check_file_status(); !placed)
               all.push_back(placed.error().message);
             return all;
           }};
 }
 
-// What the daemon does again and again: time passes for its runs, then a little tidying.
-struct Ticking {
+// The periodic work of the daemon: a tick for its runs, then a small part of the cleanup.
+struct MaintenanceLoop {
   Loop& loop;
   Controller& controller;
   Janitor& janitor;
   const Database& database;
-  Announcement& announcement;
+  DiscoveryFiles& announcement;
   std::filesystem::path log;
-  std::function<void()> end;
+  std::function<void()> stop;
   bool misplaced = false;
-  Timer timer{}, acting{};
+  Timer tick_timer{}, act_timer{};
 };
 
-// What is decided for a large gang takes a while: others have their turns in between.
-void act_in_turns(Ticking& ticking) {
-  if (ticking.controller.act())
-    ticking.acting = ticking.loop.after(Duration(0), [&] { act_in_turns(ticking); });
+// The effects for a large gang take a while: the loop serves other events in between.
+void act_in_slices(MaintenanceLoop& ticking) {
+  if (ticking.controller.execute_effects())
+    ticking.act_timer = ticking.loop.after(Duration(0), [&] { act_in_slices(ticking); });
 }
 
-// Another database has the name of ours: a daemon that takes it up writes the same files.
-bool is_displaced(const Ticking& ticking) {
-  return ticking.database.place() == Database::Place::taken;
+// Another database has the name of ours: a daemon that opens it writes the same files.
+bool database_was_replaced(const MaintenanceLoop& ticking) {
+  return ticking.database.file_status() == Database::FileStatus::replaced;
 }
 
-// Said at once, though nothing may be stored for a long time.
-void tell_of_place(Ticking& ticking) {
-  const auto placed = ticking.database.check_place();
+// Logs this at once, since no commit may come for a long time.
+void log_database_place(MaintenanceLoop& ticking) {
+  const auto placed = ticking.database.check_file_status();
   if (!placed && !ticking.misplaced) LS_LOG(error, "{}", placed.error().message);
   if (placed && ticking.misplaced) LS_LOG(info, "the database is back in its place");
   ticking.misplaced = !placed;
 }
 
-void tick_for_ever(Ticking& ticking) {
-  if (is_displaced(ticking)) return ticking.end();
-  // First, so that an exception, which the loop logs, does not end time-outs for good.
-  ticking.timer = ticking.loop.after(kTick, [&] { tick_for_ever(ticking); });
-  tell_of_place(ticking);
-  ticking.announcement.keep();
+void run_ticks(MaintenanceLoop& ticking) {
+  if (database_was_replaced(ticking)) return ticking.stop();
+  // First, so that an exception, which the loop logs, does not stop the ticks.
+  ticking.tick_timer = ticking.loop.after(kTick, [&] { run_ticks(ticking); });
+  log_database_place(ticking);
+  ticking.announcement.restore();
   ticking.controller.tick();
-  act_in_turns(ticking);
-  ticking.janitor.slice();
-  if (auto bounded = bound_own_log(ticking.log, kDaemonLogMax); !bounded)
+  act_in_slices(ticking);
+  ticking.janitor.run_slice();
+  if (auto bounded = rotate_own_log(ticking.log, kDaemonLogMax); !bounded)
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
 }  // namespace
 
-Result<int> run_daemon(const Home& home, const Served& served) {
+Result<int> run_daemon(const Home& home, const ServeConfig& served) {
   set_log_name("daemon");
   if (auto raised = raise_file_limit(); !raised) {
     if (raised.error().code == Code::exhausted) return std::move(raised).error();
     LS_LOG(warning, "{}", raised.error().message);
   }
 
-  Ground ground = TRY(take(home, served));
+  DaemonContext ground = TRY(open_context(home, served));
   const auto controller = TRY(Controller::open(controller_setup(ground, home)));
-  TRY(note_place(home));  // a copy's store has another generation by now
+  TRY(record_home_identity(home));  // by now, a copy's store has another generation
   Janitor janitor(janitor_setup(ground, *controller, home, served));
-  controller->subscribe([&](const RunId& run, std::int64_t) { janitor.look_at(run); });
+  controller->subscribe([&](const RunId& run, std::int64_t) { janitor.queue_ended_nodes(run); });
 
   Loop loop;
   const auto started =
       Server::start(loop, server_setup(ground, *controller, janitor, home, served));
-  if (!started) return not_listening(started.error(), served);
+  if (!started) return listen_error(started.error(), served);
   Server& server = **started;
-  Announcement announcement = TRY(Announcement::make(home, served, server.port()));
-  if (auto warning = warning_about(served)) LS_LOG(warning, "{}", *warning);
+  DiscoveryFiles announcement = TRY(DiscoveryFiles::write(home, served, server.port()));
+  if (auto warning = listen_warning(served)) LS_LOG(warning, "{}", *warning);
 
   const auto end = [&] { server.stop([&] { loop.stop(); }); };
-  Ticking ticking{.loop = loop,
-                  .controller = *controller,
-                  .janitor = janitor,
-                  .database = *ground.database,
-                  .announcement = announcement,
-                  .log = home.log_file(),
-                  .end = end};
-  tick_for_ever(ticking);
+  MaintenanceLoop ticking{.loop = loop,
+                          .controller = *controller,
+                          .janitor = janitor,
+                          .database = *ground.database,
+                          .announcement = announcement,
+                          .log = home.log_file(),
+                          .stop = end};
+  run_ticks(ticking);
   loop.on_signals({SIGTERM, SIGINT}, [&](int) { end(); });
   loop.run();
 
-  if (is_displaced(ticking))
+  if (database_was_replaced(ticking))
     return Error{Code::internal,
                  format("{} was replaced by another file: the daemon ends, agents and ranks go on; "
                         "the next command starts a daemon that takes up what is there now",
                         home.store().string())};
-  announcement.withdraw();
+  announcement.remove();
   LS_LOG(info, "stopped; agents and ranks go on");
   return kDone;
 }

@@ -6,9 +6,9 @@
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
 #include "apps/run_daemon.h"
-#include "apps/served.h"
+#include "apps/run_display.h"
+#include "apps/serve_config.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
@@ -19,12 +19,12 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kPortMost = 65535;
-constexpr auto kStopPatience = std::chrono::seconds(15);
-constexpr auto kSignPatience = std::chrono::seconds(2);
+constexpr std::int64_t kPortMax = 65535;
+constexpr auto kStopTimeout = std::chrono::seconds(15);
+constexpr auto kSignTimeout = std::chrono::seconds(2);
 
 struct ServeFlags {
-  Served served;
+  ServeConfig config;
   std::string keep_logs;
   bool again = false;
   bool listen_given = false;
@@ -32,7 +32,8 @@ struct ServeFlags {
   bool stop = false;
 };
 
-// Said before a detached start, where the user reads it; the daemon's own store refuses too.
+// Checked before a detached start, so that the user sees the error; the daemon's own store checks
+// it too.
 Result<void> check_free(const Home& home) {
   if (!is_served(home)) return {};
   auto daemon = read_daemon_file(home.daemon_file());
@@ -42,21 +43,21 @@ Result<void> check_free(const Home& home) {
                       home.folder.string(), daemon ? " at " + daemon->url : "")};
 }
 
-Result<Served> wanted(const ServeFlags& flags, const Home& home) {
-  if (!flags.again) return flags.served;
-  Served served = TRY(served_before(home));
-  if (flags.listen_given) served.listen = flags.served.listen;
+Result<ServeConfig> serve_config_of(const ServeFlags& flags, const Home& home) {
+  if (!flags.again) return flags.config;
+  ServeConfig served = TRY(last_serve_config(home));
+  if (flags.listen_given) served.listen = flags.config.listen;
   return served;
 }
 
 Result<int> serve(const ServeFlags& flags) {
   Home home = TRY(find_home());
-  TRY(prepare(home));
+  TRY(prepare_home(home));
   TRY(check_free(home));
-  return run_daemon(home, TRY(wanted(flags, home)));
+  return run_daemon(home, TRY(serve_config_of(flags, home)));
 }
 
-std::string words_about_start(const Home& home, const Client& client) {
+std::string start_message(const Home& home, const Client& client) {
   const auto file = read_daemon_file(home.daemon_file());
   const bool for_others = file && !file->network_url.empty() && file->network_url != client.url();
   return format("the daemon serves at {}{}; its folder is {}; `lockstep serve --stop` ends it",
@@ -66,9 +67,9 @@ std::string words_about_start(const Home& home, const Client& client) {
 
 Result<int> serve_detached(const ServeFlags& flags) {
   Home home = TRY(find_home());
-  TRY(prepare(home));
+  TRY(prepare_home(home));
   TRY(check_free(home));
-  const Served served = TRY(wanted(flags, home));
+  const ServeConfig served = TRY(serve_config_of(flags, home));
   TRY(check_map(served));
   std::vector<std::string> words = {"--listen", served.listen, "--port", format("{}", served.port)};
   words.insert(words.end(), {"--keep-logs", exact_text(served.keep_logs)});
@@ -76,35 +77,35 @@ Result<int> serve_detached(const ServeFlags& flags) {
   if (!served.map_file.empty()) words.insert(words.end(), {"--map", served.map_file});
   for (const std::string& name : served.names) words.insert(words.end(), {"--name", name});
   Client client = TRY(start_daemon(home, words));
-  if (auto warning = warning_about(served)) say("lockstep: " + *warning);
-  print(words_about_start(home, client));
+  if (auto warning = listen_warning(served)) print_to_stderr("lockstep: " + *warning);
+  print(start_message(home, client));
   print_notices(TRY(client.version()).notices);
   return kDone;
 }
 
 Result<Duration> keep_logs_of(const ServeFlags& flags) {
   auto kept = parse_duration(flags.keep_logs);
-  if (!kept) return std::move(kept).error().within("--keep-logs");
+  if (!kept) return std::move(kept).error().with_context("--keep-logs");
   return kept;
 }
 
 // The process that holds the folder's locks, whatever the daemon's file says. A daemon that has
-// just begun signs them in a moment.
+// just started writes its id there in a moment.
 Result<std::int64_t> daemon_process(const Home& home) {
-  for (Deadline deadline = Deadline::after(kSignPatience); is_served(home); ::usleep(20'000)) {
-    if (const auto pid = holder(home)) return *pid;
+  for (Deadline deadline = Deadline::after(kSignTimeout); is_served(home); ::usleep(20'000)) {
+    if (const auto pid = daemon_pid_of(home)) return *pid;
     if (deadline.passed())
       return Error{Code::unavailable,
                    format("a daemon holds {}, but is no process of this machine; end it where it "
                           "runs",
                           home.folder.string())};
   }
-  if (const auto there = daemon_elsewhere(home)) return runs_elsewhere(home, *there);
+  if (const auto there = daemon_elsewhere(home)) return daemon_elsewhere_error(home, *there);
   return Error{Code::not_found, "no daemon is running with the home " + home.folder.string()};
 }
 
-// Other machines then know that none runs, and where its state is.
-void note_stopped(const Home& home) {
+// Tells other machines that no daemon runs, and where its state is.
+void mark_daemon_stopped(const Home& home) {
   if (!home.pointer) return;
   auto file = read_daemon_file(*home.pointer);
   if (!file) return;
@@ -112,25 +113,26 @@ void note_stopped(const Home& home) {
   file->network_url.clear();
   file->token.clear();
   if (auto written = write_pointer(home, *file); !written)
-    say("lockstep: other machines are not told that the daemon ended: " + written.error().message);
+    print_to_stderr("lockstep: other machines are not told that the daemon ended: " +
+                    written.error().message);
 }
 
-// Ends the daemon, not the runs: their agents go on and wait for the next one.
+// Stops the daemon, not the runs: their agents go on and wait for the next daemon.
 Result<int> stop_daemon() {
   Home home = TRY(find_home());
   const std::int64_t daemon = TRY(daemon_process(home));
   if (::kill(static_cast<pid_t>(daemon), SIGTERM) != 0 && errno != ESRCH)
     return os_error(format("stopping the daemon (process {})", daemon), errno);
   WaitingLine waiting;
-  for (Deadline deadline = Deadline::after(kStopPatience); holder(home) == daemon;
+  for (Deadline deadline = Deadline::after(kStopTimeout); daemon_pid_of(home) == daemon;
        ::usleep(20'000)) {
     if (deadline.passed())
       return Error{Code::timeout,
                    format("the daemon (process {}) did not end within {}; see {}", daemon,
-                          text(Duration(kStopPatience)), home.log_file().string())};
+                          text(Duration(kStopTimeout)), home.log_file().string())};
     waiting.show("waiting for the daemon to end");
   }
-  note_stopped(home);
+  mark_daemon_stopped(home);
   print(format("stopped the daemon (process {})", daemon));
   return kDone;
 }
@@ -143,24 +145,24 @@ void add_serve(CLI::App& app, Action& action) {
       app.add_subcommand("serve", "Run the daemon, or start or stop it in the background");
   auto flags = std::make_shared<ServeFlags>();
   auto* hosts = command
-                    ->add_option("--hosts", flags->served.hosts,
+                    ->add_option("--hosts", flags->config.hosts,
                                  "present this machine as H hosts of D devices each, such as 2x2")
                     ->type_name("HxD");
   auto* map = command
-                  ->add_option("--map", flags->served.map_file,
+                  ->add_option("--map", flags->config.map_file,
                                "the cluster as a file (default: this machine, discovered)")
                   ->type_name(kFileValue)
                   ->excludes(hosts);
-  auto* listen = command->add_option("--listen", flags->served.listen, "address to listen on")
+  auto* listen = command->add_option("--listen", flags->config.listen, "address to listen on")
                      ->type_name("ADDRESS")
                      ->capture_default_str();
   auto* names = command
-                    ->add_option("--name", flags->served.names,
+                    ->add_option("--name", flags->config.names,
                                  "a name by which callers reach that address; may be repeated")
                     ->type_name("NAME");
-  auto* port = command->add_option("--port", flags->served.port, "port; 0: any free one")
+  auto* port = command->add_option("--port", flags->config.port, "port; 0: any free one")
                    ->capture_default_str()
-                   ->check(whole_number(0, kPortMost));
+                   ->check(whole_number(0, kPortMax));
   auto* keep_logs =
       command
           ->add_option(
@@ -185,9 +187,9 @@ void add_serve(CLI::App& app, Action& action) {
     action = [flags, listen]() -> Result<int> {
       if (flags->stop) return stop_daemon();
       flags->listen_given = listen->count() > 0;
-      if (!flags->keep_logs.empty()) flags->served.keep_logs = TRY(keep_logs_of(*flags));
+      if (!flags->keep_logs.empty()) flags->config.keep_logs = TRY(keep_logs_of(*flags));
       // The daemon may be started again from another folder.
-      auto& file = flags->served.map_file;
+      auto& file = flags->config.map_file;
       if (!file.empty()) file = std::filesystem::absolute(file);
       return flags->detach ? serve_detached(*flags) : serve(*flags);
     };

@@ -2,14 +2,14 @@
 
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
 
 namespace lockstep {
 
-// `lockstep show RUN`: what was asked for, how it stands, every attempt with its nodes and ranks.
+// `lockstep show RUN`: the spec, the state, and every attempt with its nodes and ranks.
 void add_show(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("show", "Show a run: attempts, nodes, ranks, metrics, checkpoints");
@@ -21,7 +21,7 @@ void add_show(CLI::App& app, Action& action) {
   command->callback([&action, run, json] {
     action = [run, json]() -> Result<int> {
       const RunId id = TRY(run_argument(*run));
-      Client client = TRY(connect());
+      Client client = TRY(connect_to_daemon());
       api::RunView view = TRY(client.run(id));
       print(*json ? dump_json(to_json(view), Indent::two) : run_details(view));
       return kDone;

@@ -22,10 +22,10 @@
 namespace lockstep::sim {
 namespace {
 
-constexpr std::size_t kTraceBytesMost = 1u << 30;
+constexpr std::size_t kTraceBytesMax = 1u << 30;
 constexpr std::string_view kThroughPass = "pass", kThroughStep = "step";
 constexpr std::string_view kFirstHalf = "first", kSecondHalf = "second";
-constexpr int kHostsMost = 65'536, kDevicesMost = 1'000'000;
+constexpr int kHostsMax = 65'536, kDevicesMax = 1'000'000;
 
 struct SimFlags {
   std::string trace;
@@ -40,7 +40,7 @@ struct SimFlags {
   bool json = false;
 };
 
-// What `--json` prints.
+// The output of `--json`.
 struct SimReport {
   std::string trace;
   std::string policy;
@@ -73,7 +73,7 @@ struct SimReport {
 };
 
 SimReport report_of(const SimFlags& flags, const ReplayCluster& cluster, const JobTrace& trace,
-                    const Replayed& replayed) {
+                    const ReplayResult& replayed) {
   SimReport report;
   report.trace = flags.trace;
   report.policy = flags.policy;
@@ -102,7 +102,7 @@ std::string percent(std::optional<double> share) {
   return share ? format("{:.1f} %", 100 * *share) : "-";
 }
 
-// A row of the table: what is said of each part.
+// A row of the table, with a cell for each part.
 template <class Say>
 void add_row(Table& table, std::string name, const SimReport& report, Say say_of) {
   std::vector<std::string> row = {std::move(name)};
@@ -146,7 +146,7 @@ std::string as_text(const SimReport& report) {
 }
 
 Result<JobTrace> read_trace(const SimFlags& flags) {
-  JobTrace trace = TRY(parse_job_trace(TRY(read_file(flags.trace, kTraceBytesMost)), flags.trace));
+  JobTrace trace = TRY(parse_job_trace(TRY(read_file(flags.trace, kTraceBytesMax)), flags.trace));
   if (!flags.half.empty())
     trace = TRY(half_of(trace, flags.half == kFirstHalf ? Half::first : Half::second));
   const auto most = static_cast<std::size_t>(flags.jobs);
@@ -155,13 +155,13 @@ Result<JobTrace> read_trace(const SimFlags& flags) {
 }
 
 Result<ReplayCluster> read_cluster(const SimFlags& flags) {
-  auto grid = parse_host_grid(flags.hosts, {.each = kHostsMost, .devices = kDevicesMost});
-  if (!grid) return std::move(grid).error().within("--hosts");
+  auto grid = parse_host_grid(flags.hosts, {.each = kHostsMax, .devices = kDevicesMax});
+  if (!grid) return std::move(grid).error().with_context("--hosts");
   return ReplayCluster{grid->hosts, grid->devices, std::min(flags.pod, grid->hosts)};
 }
 
 Result<void> write_files(const SimFlags& flags, const ReplayCluster& cluster, const JobTrace& trace,
-                         const Replayed& replayed) {
+                         const ReplayResult& replayed) {
   if (!flags.schedule.empty()) TRY(write_file(flags.schedule, schedule_csv(trace, replayed), 0644));
   if (flags.svg.empty()) return {};
   const std::string title =
@@ -169,20 +169,22 @@ Result<void> write_files(const SimFlags& flags, const ReplayCluster& cluster, co
   return write_file(flags.svg, usage_svg(replayed, cluster.all_devices(), title), 0644);
 }
 
-std::unique_ptr<Backend> backend_of(const SimFlags& flags, const Map& map,
-                                    const SchedulingPolicy& policy, std::vector<Want> wants) {
+std::unique_ptr<ReplayBackend> backend_of(const SimFlags& flags, const ClusterMap& map,
+                                          const SchedulingPolicy& policy,
+                                          std::vector<PendingRun> pending_runs) {
   if (flags.through == kThroughStep)
-    return std::make_unique<StepBackend>(map, policy, std::move(wants));
-  return std::make_unique<PassBackend>(map, policy, std::move(wants));
+    return std::make_unique<StepBackend>(map, policy, std::move(pending_runs));
+  return std::make_unique<PassBackend>(map, policy, std::move(pending_runs));
 }
 
-Result<Replayed> replay_with_progress(const SimFlags& flags, const JobTrace& trace,
-                                      const ReplayPolicy& policy, const ReplayCluster& cluster) {
-  const Map map = map_of(cluster);
+Result<ReplayResult> replay_with_progress(const SimFlags& flags, const JobTrace& trace,
+                                          const ReplayPolicy& policy,
+                                          const ReplayCluster& cluster) {
+  const ClusterMap map = map_of(cluster);
   const auto limits = limits_of(trace, policy.estimates);
-  const auto wants = wants_of(trace, limits, cluster.devices);
-  TRY(check_all_fit(trace, wants, map));
-  const auto backend = backend_of(flags, map, policy.policy, wants);
+  const auto pending_runs = pending_runs_of(trace, limits, cluster.devices);
+  TRY(check_all_fit(trace, pending_runs, map));
+  const auto backend = backend_of(flags, map, policy.policy, pending_runs);
   WaitingLine line;
   return replay(trace, cluster.all_devices(), *backend, [&](std::size_t ended) {
     line.show(format("{} of {} jobs have ended", ended, trace.jobs.size()));
@@ -193,7 +195,7 @@ Result<int> simulate(const SimFlags& flags) {
   const ReplayPolicy policy = TRY(parse_policy(flags.policy));
   const ReplayCluster cluster = TRY(read_cluster(flags));
   const JobTrace trace = TRY(read_trace(flags));
-  const Replayed replayed = TRY(replay_with_progress(flags, trace, policy, cluster));
+  const ReplayResult replayed = TRY(replay_with_progress(flags, trace, policy, cluster));
   const SimReport report = report_of(flags, cluster, trace, replayed);
   print(flags.json ? dump_json(to_json(report), Indent::two) : as_text(report));
   TRY(write_files(flags, cluster, trace, replayed));
@@ -210,12 +212,12 @@ CLI::Validator either(std::string_view one, std::string_view other) {
 
 std::string footer() {
   std::string lines = "Policies, and what may stand behind their names:\n";
-  for (const PolicyWord& word : policy_words())
+  for (const PolicyNamePart& word : policy_name_parts())
     lines += format("  {:<12} {}\n", word.name, word.about);
   lines +=
       "\n"
       "A trace is CSV with a header that has one of these, other columns are ignored:\n";
-  for (const std::string& form : trace_forms()) lines += "  " + form + "\n";
+  for (const std::string& form : trace_formats()) lines += "  " + form + "\n";
   return lines +
          "\n"
          "Examples:\n"
@@ -228,7 +230,7 @@ std::string footer() {
 
 namespace lockstep {
 
-// `lockstep sim --trace FILE --policy NAME`: what another policy would have made of the same jobs.
+// `lockstep sim --trace FILE --policy NAME`: replays a job trace with a scheduling policy.
 void add_sim(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("sim", "Replay a trace of jobs under a policy of scheduling");
   auto flags = std::make_shared<sim::SimFlags>();
@@ -246,7 +248,7 @@ void add_sim(CLI::App& app, Action& action) {
   command->add_option("--pod", flags->pod, "hosts in each pod; a gang stays inside one")
       ->type_name("HOSTS")
       ->capture_default_str()
-      ->check(whole_number(1, sim::kHostsMost));
+      ->check(whole_number(1, sim::kHostsMax));
   command
       ->add_option("--through", flags->through,
                    "what decides: the pass alone, or the daemon's whole step around it")

@@ -19,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What else a program needs of the submitter's environment to find itself at home; the rest by
-// --env.
+// The other variables of the submitter's environment that a program needs. --env passes more.
 constexpr std::array<std::string_view, 3> kInherited = {"PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR"};
 constexpr std::size_t kFileMax = 4 << 20;
 constexpr std::string_view kExample =
@@ -70,21 +69,21 @@ Result<void> check_shape(const Document& document) {
   return {};
 }
 
-// What the model's check says begins with the field's name; a file's reader wants the line too.
-Error in_file(const Error& error, const Document& document) {
+// The model's message begins with the name of the field; a user of a file also needs the line.
+Error with_file_line(const Error& error, const Document& document) {
   std::string field = error.message.substr(0, error.message.find(':'));
   auto line = document.lines.find("/" + field);
   if (line == document.lines.end()) return Error{error.code, document.name + ": " + error.message};
   return Error{error.code, format("{}:{}: {}", document.name, line->second, error.message)};
 }
 
-// Relative folders in a file are meant from where the file is.
+// Relative folders in a file are relative to the file's folder.
 void make_absolute(std::string& folder, const fs::path& base) {
   if (!folder.empty()) folder = (base / folder).lexically_normal().string();
 }
 
-// Links, too: two names of one folder are told apart nowhere else, since the daemon stays away from
-// file systems that may hang.
+// Resolves links, too: two names of one folder are recognized nowhere else, since the daemon does
+// not access file systems that may hang.
 void resolve(std::string& folder, const fs::path& base) {
   make_absolute(folder, base);
   if (folder.empty()) return;
@@ -100,11 +99,11 @@ Result<RunSpec> spec_from_file(const std::string& path) {
   fs::path folder = (TRY(current_folder()) / path).parent_path();
   make_absolute(spec.working_folder, folder);
   resolve(spec.checkpoint_folder, folder);
-  if (auto checked = check(spec); !checked) return in_file(checked.error(), document);
+  if (auto checked = check(spec); !checked) return with_file_line(checked.error(), document);
   return spec;
 }
 
-Result<RunSpec> spec_from_words(const std::vector<std::string>& words) {
+Result<RunSpec> spec_from_arguments(const std::vector<std::string>& words) {
   if (words.empty())
     return invalid(
         "nothing to run; write `lockstep run -- PROGRAM ARGUMENTS` or `lockstep run run.yaml`");
@@ -122,10 +121,10 @@ Result<RunSpec> spec_from_words(const std::vector<std::string>& words) {
 
 Result<RunClass> class_option(const std::string& words) {
   auto run_class = parse_name<RunClass>(words);
-  return run_class ? run_class : std::move(run_class).error().within("--class");
+  return run_class ? run_class : std::move(run_class).error().with_context("--class");
 }
 
-// 2026-11-22T12:00:00Z, or 2h: so long from now.
+// 2026-11-22T12:00:00Z, or 2h from now.
 Result<Time> moment_option(const std::string& words) {
   if (const auto pause = parse_duration(words)) return SystemClock().now() + *pause;
   if (const auto moment = parse_time(words)) return moment;
@@ -137,7 +136,7 @@ Result<Time> moment_option(const std::string& words) {
 
 Result<Bytes> bytes_option(std::string_view option, const std::string& words) {
   auto bytes = parse_bytes(words);
-  return bytes ? bytes : std::move(bytes).error().within(option);
+  return bytes ? bytes : std::move(bytes).error().with_context(option);
 }
 
 Result<void> apply_needs(const RunFlags& flags, Needs& needs) {
@@ -147,7 +146,7 @@ Result<void> apply_needs(const RunFlags& flags, Needs& needs) {
     needs.device_memory = TRY(bytes_option("--device-memory", *flags.device_memory));
   if (!flags.device_kind) return {};
   auto kind = parse_name<DeviceKind>(*flags.device_kind);
-  if (!kind) return std::move(kind).error().within("--device-kind");
+  if (!kind) return std::move(kind).error().with_context("--device-kind");
   needs.kind = *kind;
   return {};
 }
@@ -170,7 +169,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
   if (flags.hang_after) spec.hang_after = TRY(duration_option("--hang-after", *flags.hang_after));
   if (flags.on_failure) {
     auto choice = parse_name<OnFailure>(*flags.on_failure);
-    if (!choice) return std::move(choice).error().within("--on-failure");
+    if (!choice) return std::move(choice).error().with_context("--on-failure");
     spec.on_failure = *choice;
   }
   if (flags.checkpoint_folder) {
@@ -181,7 +180,7 @@ Result<void> apply_flags(const RunFlags& flags, RunSpec& spec) {
 }
 
 // --env K=V, or --env K for the submitter's own value.
-Result<void> add_asked(const std::vector<std::string>& settings, RunSpec& spec) {
+Result<void> add_env_options(const std::vector<std::string>& settings, RunSpec& spec) {
   for (const std::string& setting : settings) {
     auto equals = setting.find('=');
     std::string name = setting.substr(0, equals);
@@ -196,18 +195,18 @@ Result<void> add_asked(const std::vector<std::string>& settings, RunSpec& spec) 
 
 void add_inherited(RunSpec& spec) {
   for (const auto& [name, value] : own_environment())
-    if (is_of_user(name) || std::ranges::find(kInherited, name) != kInherited.end())
+    if (is_user_variable(name) || std::ranges::find(kInherited, name) != kInherited.end())
       spec.env.emplace(name, value);
 }
 
 }  // namespace
 
 Result<RunSpec> spec_of(const RunFlags& flags) {
-  RunSpec spec = TRY(spec_from_words(flags.words));
+  RunSpec spec = TRY(spec_from_arguments(flags.arguments));
   TRY(apply_flags(flags, spec));
   if (spec.working_folder.empty()) spec.working_folder = TRY(current_folder()).string();
   if (spec.name.empty()) spec.name = fs::path(spec.command[0]).stem().string();
-  TRY(add_asked(flags.env, spec));
+  TRY(add_env_options(flags.env, spec));
   add_inherited(spec);
   TRY(check(spec));
   TRY(check_startable(spec));

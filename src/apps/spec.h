@@ -1,4 +1,4 @@
-// From what a user typed, or wrote in a file, to what is submitted.
+// Builds the spec of a submission from arguments or a file.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct RunFlags {
-  std::vector<std::string> words;  // the command, or one file
+  std::vector<std::string> arguments;  // the command, or one file
   std::optional<std::string> project, name, timeout, hang_after, checkpoint_folder, on_failure;
   std::optional<std::string> run_class, not_before;
   std::optional<std::string> memory, device_kind, device_memory;
@@ -21,9 +21,9 @@ struct RunFlags {
   std::vector<std::string> env;  // NAME=VALUE, or NAME
 };
 
-// The file, if one is given, with the flags' values over its own, and of the submitter's
-// environment what a program needs to find itself at home. Checked as far as it can be here:
-// errors name the file's line or the flag, and that what the command names is no program.
+// The spec of the file, if one is given, with the flags' values over its own, and with the
+// submitter's environment variables that a program needs. Checked as far as possible here: errors
+// name the file's line or the flag, or say that the command names no program.
 Result<RunSpec> spec_of(const RunFlags& flags);
 
 }  // namespace lockstep

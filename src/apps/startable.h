@@ -1,5 +1,5 @@
-// The program that a run would start, looked for as its agents will, so that a slip of the pen is
-// told before anything is queued.
+// Searches the program of a run as its agents will, so that a typing error is reported before the
+// run is queued.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// The working folder is there, and the command's first word is a program: a path below the working
-// folder, or a name in the run's PATH. For clusters whose nodes see this machine's files.
+// The working folder must exist, and the command's first word must be a program: a path below the
+// working folder, or a name in the run's PATH. For clusters whose nodes share this machine's files.
 Result<void> check_startable(const RunSpec& spec);
 
 }  // namespace lockstep

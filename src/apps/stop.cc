@@ -17,11 +17,11 @@ struct StopFlags {
   bool wait = false;
 };
 
-// Each that has ended, in the order in which they were named.
+// Reports each run once it has ended, in the order of the arguments.
 Result<int> await_all(Client& client, const std::vector<RunId>& runs) {
-  Interrupt interrupt(format("\nlockstep: {}", kNoLongerWaiting), kCancelled);
+  InterruptHandler interrupt(format("\nlockstep: {}", kNoLongerWaiting), kCancelled);
   for (const RunId& id : runs) {
-    auto end = TRY(await_end(client, id));
+    auto end = TRY(wait_for_end(client, id));
     if (!end) return Error{Code::cancelled, kNoLongerWaiting};
     print(state_line(*end));
   }
@@ -30,7 +30,7 @@ Result<int> await_all(Client& client, const std::vector<RunId>& runs) {
 
 Result<int> stop(const StopFlags& flags) {
   const std::vector<RunId> runs = TRY(run_arguments(flags.runs));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   for (const RunId& id : runs) {
     api::RunView run = TRY(client.stop(id, {.reason = flags.reason}));
     if (!flags.wait) print(run.ended ? state_line(run) : run.id + " stopping");
@@ -40,7 +40,7 @@ Result<int> stop(const StopFlags& flags) {
 
 }  // namespace
 
-// `lockstep stop RUN... [--wait]`: signal, grace period, kill; returns at once unless told to wait.
+// `lockstep stop RUN... [--wait]`: signal, grace period, kill; returns at once without --wait.
 void add_stop(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("stop", "Stop runs: SIGTERM, then SIGKILL after a grace period");

@@ -50,7 +50,7 @@ Result<void> check_rank(const api::RunView& run, std::optional<int> rank) {
 
 Result<Duration> duration_option(std::string_view option, const std::string& words) {
   auto duration = parse_duration(words);
-  return duration ? duration : std::move(duration).error().within(option);
+  return duration ? duration : std::move(duration).error().with_context(option);
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What every subcommand's file shares: how it is added, and the arguments that
-// several take.
+// Declarations that the files of all subcommands share: registration, and arguments that several
+// take.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,11 @@
 
 namespace lockstep {
 
-// Set by the chosen subcommand; gives the program's exit code.
+// Set by the chosen subcommand; returns the program's exit code.
 using Action = std::function<Result<int>()>;
 
-// What an option's or an argument's value is, as its help shows it and
-// `lockstep completion` completes it. Words with '|' between them are completed
-// as they stand.
+// The kind of an option's or an argument's value, as its help shows it and `lockstep completion`
+// completes it. Texts with '|' between them are completed as they are.
 inline constexpr auto kRunValue = "RUN";
 inline constexpr auto kHostValue = "HOST";
 inline constexpr auto kProgramValue = "PROGRAM";
@@ -58,19 +57,18 @@ void add_version(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 void add_why(CLI::App& app, Action& action);
 
-// A run as users name it: demo/42, or 42 in the project `default`.
+// A run in the notation of users: demo/42, or 42 in the project `default`.
 Result<RunId> run_argument(const std::string& words);
 // The positional argument that run_argument reads.
 CLI::Option* add_run_argument(CLI::App& command, std::string& words);
-// Several of them, and the argument for that. All are read before any is acted
-// on.
+// Several runs, and the argument for them. All are read before any action.
 Result<std::vector<RunId>> run_arguments(const std::vector<std::string>& words);
 CLI::Option* add_run_arguments(CLI::App& command, std::vector<std::string>& words);
-// For numbers, with a message that says what was expected.
+// Validates a number; the message names the expected range.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 // An error when the run has no such rank.
 Result<void> check_rank(const api::RunView& run, std::optional<int> rank);
-// As parse_duration; errors name the option.
+// Like parse_duration; errors name the option.
 Result<Duration> duration_option(std::string_view option, const std::string& words);
 
 }  // namespace lockstep

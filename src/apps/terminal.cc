@@ -32,8 +32,8 @@ bool is_dumb() {
 
 void check_written(bool written) {
   if (written) return;
-  if (errno == EPIPE) std::_Exit(kNobodyReads);
-  say("lockstep: " + os_error("writing to standard output", errno).message);
+  if (errno == EPIPE) std::_Exit(kBrokenPipe);
+  print_to_stderr("lockstep: " + os_error("writing to standard output", errno).message);
   std::_Exit(kFailed);
 }
 
@@ -49,26 +49,27 @@ int terminal_width() {
   return width > 0 ? width : 80;
 }
 
-Style style_for(int fd) {
-  return is_terminal(fd) && !is_set("NO_COLOR") && !is_dumb() ? Style::colour : Style::plain;
+TableStyle style_for(int fd) {
+  return is_terminal(fd) && !is_set("NO_COLOR") && !is_dumb() ? TableStyle::colour
+                                                              : TableStyle::plain;
 }
 
 void print(std::string_view line) {
-  put(line);
+  print_buffered(line);
   flush();
 }
 
-void put(std::string_view line) {
+void print_buffered(std::string_view line) {
   bool written = std::fwrite(line.data(), 1, line.size(), stdout) == line.size();
   check_written(written && std::fputc('\n', stdout) != EOF);
 }
 
 void flush() { check_written(std::fflush(stdout) == 0); }
 
-void say(std::string_view line) { std::fputs(format("{}\n", line).c_str(), stderr); }
+void print_to_stderr(std::string_view line) { std::fputs(format("{}\n", line).c_str(), stderr); }
 
-std::string shown_on(int fd, std::string_view line) {
-  return is_terminal(fd) ? visible(line) : std::string(line);
+std::string escaped_for(int fd, std::string_view line) {
+  return is_terminal(fd) ? escape_controls(line) : std::string(line);
 }
 
 void LiveLine::show(std::string_view what) {
@@ -79,20 +80,21 @@ void LiveLine::show(std::string_view what) {
     return draw(what);
   }
   const auto now = std::chrono::steady_clock::now();
-  if (what == shown_ || now - said_ < kLiveEvery) return;
+  if (what == shown_ || now - last_printed_ < kLiveEvery) return;
   shown_ = what;
-  said_ = now;
-  say(format("{} (unfinished)", what));
+  last_printed_ = now;
+  print_to_stderr(format("{} (unfinished)", what));
 }
 
 void LiveLine::draw(std::string_view words) {
   if (words.empty()) return;
   visible_ = true;
-  const std::string line = visible(words);
+  const std::string line = escape_controls(words);
   const auto width = static_cast<std::size_t>(terminal_width() - 1);
   std::FILE* out = is_terminal(STDOUT_FILENO) ? stdout : stderr;
-  std::fputs(format("\r\033[K{}", display_width(line) > width ? fitted(line, width) : line).c_str(),
-             out);
+  std::fputs(
+      format("\r\033[K{}", display_width(line) > width ? fit_to_width(line, width) : line).c_str(),
+      out);
   std::fflush(out);
 }
 
@@ -113,14 +115,16 @@ void WaitingLine::show(std::string_view what, Duration waited) {
   if (seconds.count() < kQuietSeconds || seconds.count() == drawn_) return;
   drawn_ = seconds.count();
   if (!is_terminal(STDERR_FILENO)) {
-    if (off_terminal_ == OffTerminal::once && !std::exchange(said_, true)) say(what);
+    if (off_terminal_ == NonTerminalOutput::once && !std::exchange(printed_, true))
+      print_to_stderr(what);
     return;
   }
   visible_ = true;
   std::string line = format("{} ({})", what, text(Duration(seconds)));
   auto width = static_cast<std::size_t>(terminal_width() - 1);
-  std::fputs(format("\r\033[K{}", display_width(line) > width ? fitted(line, width) : line).c_str(),
-             stderr);
+  std::fputs(
+      format("\r\033[K{}", display_width(line) > width ? fit_to_width(line, width) : line).c_str(),
+      stderr);
 }
 
 void WaitingLine::wipe() {

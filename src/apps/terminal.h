@@ -1,5 +1,5 @@
-// Writing for people: to the result (standard output) or beside it (standard error), in colour or
-// not, and what shows them that a long wait goes on.
+// Output for people: the result (standard output) and messages (standard error), with or without
+// colour, and the progress of a long wait.
 #pragma once
 
 #include <chrono>
@@ -14,24 +14,24 @@ namespace lockstep {
 bool is_terminal(int fd);
 // Columns of standard output's terminal; else $COLUMNS, else 80.
 int terminal_width();
-// Colour on terminals only, and not where NO_COLOR (https://no-color.org) or TERM=dumb refuse it.
-Style style_for(int fd);
+// Colour only on terminals, and not if NO_COLOR (https://no-color.org) or TERM=dumb forbids it.
+TableStyle style_for(int fd);
 
-// To standard output. A reader that went away (`| head`) ends the program by kNobodyReads; output
-// that cannot be written, by kFailed.
+// Prints to standard output. If the reader is gone (`| head`), the program ends with kBrokenPipe;
+// if the output cannot be written, with kFailed.
 void print(std::string_view line);
-// The same without showing it yet: for many lines, with flush() behind them.
-void put(std::string_view line);
+// The same without flushing: for many lines, followed by flush().
+void print_buffered(std::string_view line);
 void flush();
-// To standard error: what is not the command's result.
-void say(std::string_view line);
+// Prints to standard error: messages that are not the command's result.
+void print_to_stderr(std::string_view line);
 
-// A line as a terminal may show it: what would act on it is spelled out. Elsewhere as it is.
-std::string shown_on(int fd, std::string_view line);
+// Escapes control characters of a line for a terminal; for other files the line stays as it is.
+std::string escaped_for(int fd, std::string_view line);
 
-// What is not a whole line yet, such as a progress bar, drawn over as it changes. On standard
-// output if that is a terminal, else on standard error; where neither is, as lines of standard
-// error, at most one in two seconds. Goes away with the object.
+// A line that is not complete yet, such as a progress bar, redrawn as it changes. It is written to
+// standard output if that is a terminal, else to standard error. If neither is a terminal, it
+// becomes lines on standard error, at most one in two seconds. The destructor erases it.
 class LiveLine {
  public:
   LiveLine() = default;
@@ -39,9 +39,9 @@ class LiveLine {
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
-  // Empty: there is nothing.
+  // An empty text clears the line.
   void show(std::string_view what);
-  // Before anything else is written.
+  // Call before any other output.
   void wipe();
 
  private:
@@ -49,32 +49,32 @@ class LiveLine {
 
   std::string shown_;
   bool visible_ = false;
-  std::chrono::steady_clock::time_point said_{};
+  std::chrono::steady_clock::time_point last_printed_{};
 };
 
-// What a wait is told to where standard error is not a terminal.
-enum class OffTerminal { nothing, once };
+// The output of WaitingLine if standard error is not a terminal.
+enum class NonTerminalOutput { nothing, once };
 
-// What is being waited for and for how long, on standard error, once a second has passed. Drawn
-// over on a terminal; goes away with the object.
+// Shows on standard error what the command waits for and for how long, after the first second. It
+// is redrawn on a terminal; the destructor erases it.
 class WaitingLine {
  public:
-  explicit WaitingLine(OffTerminal off_terminal = OffTerminal::nothing)
+  explicit WaitingLine(NonTerminalOutput off_terminal = NonTerminalOutput::nothing)
       : off_terminal_(off_terminal), since_(std::chrono::steady_clock::now()) {}
   ~WaitingLine() { wipe(); }
   WaitingLine(const WaitingLine&) = delete;
   WaitingLine& operator=(const WaitingLine&) = delete;
 
-  // Call it often; draws at most once a second.
+  // Call it often; it draws at most once a second.
   void show(std::string_view what);
-  // The same, where the wait began at another moment.
+  // The same, for a wait that began at another moment.
   void show(std::string_view what, Duration waited);
-  // Before anything else is written.
+  // Call before any other output.
   void wipe();
 
  private:
-  OffTerminal off_terminal_;
-  bool said_ = false;
+  NonTerminalOutput off_terminal_;
+  bool printed_ = false;
   std::chrono::steady_clock::time_point since_;
   std::int64_t drawn_ = 0;  // the second that was last drawn
   bool visible_ = false;

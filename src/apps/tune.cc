@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "apps/exit_codes.h"
-#include "apps/measured.h"
-#include "apps/ranks.h"
+#include "apps/launched_ranks.h"
+#include "apps/map_measurements.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/files.h"
 #include "comm/choice/tuned.h"
-#include "map/file.h"
+#include "map/map_file.h"
 #include "text/convert.h"
 #include "text/table.h"
 
@@ -33,7 +33,7 @@ struct TuneFlags {
   bool json = false;
 };
 
-// What `--json` prints.
+// The output of `--json`.
 struct PlanReport {
   std::string plan;
   double predicted_us = 0;
@@ -136,7 +136,7 @@ Result<std::vector<std::size_t>> bytes_argument(const std::string& words) {
   std::istringstream parts(words);
   for (std::string part; std::getline(parts, part, ',');) {
     auto size = parse_bytes(part);
-    if (!size) return std::move(size).error().within("--bytes");
+    if (!size) return std::move(size).error().with_context("--bytes");
     if (*size > 1_GiB || size->count() % 4 != 0 || size->count() == 0)
       return Error{Code::invalid, format("--bytes {}: must be from 4 to 1 GiB, in steps of 4, as "
                                          "float32 has 4 bytes",
@@ -152,7 +152,7 @@ Result<Costs> costs_for(const TuneFlags& flags) {
   return costs_of(TRY(parse_map(TRY(read_file(flags.map)), flags.map)));
 }
 
-// Of one operation, what was asked for.
+// The requested sizes of one operation.
 Result<std::vector<std::size_t>> sizes_for(const TuneFlags& flags, Operation operation, int ranks) {
   if (!flags.bytes)
     return flags.write.empty() ? std::vector<std::size_t>{1 << 10, 64 << 10, 1 << 20, 16 << 20}
@@ -186,24 +186,25 @@ Result<int> show_predicted(const TuneFlags& flags, const std::vector<Operation>&
     reports.push_back(report_of(operation, group, predict_all(operation, sizes, group, costs)));
   }
   show(flags, reports);
-  say(
+  print_to_stderr(
       format("lockstep: only predicted, by {}; to measure: lockstep run -n 2 "
              "-- lockstep tune",
              flags.map.empty() ? "assumed costs (--map FILE has measured ones)" : flags.map));
   return kDone;
 }
 
-// Of rank 0, which alone speaks: what is to be kept of it.
-Result<void> keep(const TuneFlags& flags, Costs costs, const std::vector<TunedRange>& found) {
+// Only rank 0 calls this, because it alone prints: it saves the new measurements.
+Result<void> save_tuning(const TuneFlags& flags, Costs costs,
+                         const std::vector<TunedRange>& found) {
   costs.tuned = merge_tuned(costs.tuned, found);
-  if (flags.words) print(to_words(costs));
+  if (flags.words) print(encode_costs(costs));
   if (flags.write.empty()) return {};
   return update_measured(flags.write, [&](Measured& measured) {
     measured.tuned = merge_tuned(measured.tuned, found);
   });
 }
 
-Result<int> show_measured(const TuneFlags& flags, const Joined& joined,
+Result<int> show_measured(const TuneFlags& flags, const JoinedWorld& joined,
                           const std::vector<Operation>& operations) {
   const auto group = shape_of(joined.world->hosts());
   if (group.hosts == 1)
@@ -216,13 +217,13 @@ Result<int> show_measured(const TuneFlags& flags, const Joined& joined,
     const auto tuned =
         TRY(tune(joined, operation, sizes, [&](std::string_view what) { line.show(what); }));
     reports.push_back(report_of(operation, group, tuned));
-    const auto ranges = tuned_ranges(operation, group, worthwhile_calls(tuned));
+    const auto ranges = tuned_ranges(operation, group, select_tuned_calls(tuned));
     found.insert(found.end(), ranges.begin(), ranges.end());
   }
   line.wipe();
   if (joined.world->rank() != 0) return kDone;
   if (!flags.words) show(flags, reports);
-  TRY(keep(flags, joined.world->costs(), found));
+  TRY(save_tuning(flags, joined.world->costs(), found));
   return kDone;
 }
 
@@ -236,8 +237,7 @@ Result<int> show_tune(const TuneFlags& flags) {
 
 }  // namespace
 
-// `lockstep tune`: for sizes of a collective, what each algorithm takes and
-// which is chosen.
+// `lockstep tune`: the time of each algorithm for sizes of a collective, and the chosen one.
 void add_tune(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("tune", "Compare the algorithms for a collective between hosts");

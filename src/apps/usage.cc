@@ -14,12 +14,12 @@
 namespace lockstep {
 namespace {
 
-// Nothing: it is none of the command's options.
+// Null if the command has no such option.
 const CLI::Option* find_option(const CLI::App& command, const std::string& name) {
   return command.get_option_no_throw(name);
 }
 
-// "--nodes" of "--nodes=2", "-n" of "-n2"; nothing for what is no option.
+// "--nodes" of "--nodes=2", "-n" of "-n2"; nothing if the word is no option.
 std::optional<std::string> option_name(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return std::nullopt;
   if (word.starts_with("--")) return std::string(word.substr(0, word.find('=')));
@@ -100,14 +100,15 @@ std::string what_is_wrong(const CLI::App& app, const CLI::App& command,
 
 }  // namespace
 
-Result<void> check_words(std::span<char* const> words) {
+Result<void> check_utf8_arguments(std::span<char* const> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (is_utf8(word)) continue;
-    const std::size_t equals = word.find('=');  // behind it may stand a secret
-    return Error{Code::invalid,
-                 format("the argument {} ('{}{}') is not UTF-8; Lockstep takes UTF-8 only", i + 1,
-                        visible(word.substr(0, equals)), equals == word.npos ? "" : "=...")};
+    const std::size_t equals = word.find('=');  // the value after it may be a secret
+    return Error{
+        Code::invalid,
+        format("the argument {} ('{}{}') is not UTF-8; Lockstep takes UTF-8 only", i + 1,
+               escape_controls(word.substr(0, equals)), equals == word.npos ? "" : "=...")};
   }
   return {};
 }
@@ -117,7 +118,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
   const auto parsed = app.get_subcommands();
   const CLI::App& command = parsed.empty() ? app : *parsed.front();
   const std::string name = parsed.empty() ? "" : command.get_name();
-  // Before all else: what follows a mistyped option is taken for something that it is not.
+  // Checked first: the words after a mistyped option are misread.
   const auto unknown = unknown_option(command, words.subspan(parsed.empty() ? 0 : 1));
   std::string what = unknown ? no_option(command, *unknown) : what_is_wrong(app, command, error);
   if (!name.empty() && !what.starts_with(name + ": ")) what = name + ": " + what;

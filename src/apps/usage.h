@@ -1,4 +1,4 @@
-// What is said to a command line that cannot be read.
+// Error messages for a command line that cannot be parsed.
 #pragma once
 
 #include <span>
@@ -10,9 +10,10 @@
 
 namespace lockstep {
 
-// Words are kept and shown as UTF-8: others are refused, and named.
-Result<void> check_words(std::span<char* const> words);
-// In one line: what is wrong and what shows the right way. `words` follow the program's name.
+// Arguments are stored and shown as UTF-8: refuses and names others.
+Result<void> check_utf8_arguments(std::span<char* const> words);
+// One line with the error and the command that shows the correct usage. `words` follow the
+// program's name.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                         std::span<char* const> words);
 

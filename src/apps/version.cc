@@ -1,6 +1,6 @@
 #include "apps/exit_codes.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// `lockstep version`: of this program, and of the daemon when one runs (none is started for it),
-// with what goes wrong in that.
+// `lockstep version`: the versions of this program and of a running daemon (it starts none), with
+// errors of that call.
 void add_version(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("version", "Print the version of this program and the daemon");
   auto json = std::make_shared<bool>(false);
@@ -19,7 +19,7 @@ void add_version(CLI::App& app, Action& action) {
     action = [json]() -> Result<int> {
       Json versions = {{"version", LOCKSTEP_VERSION}};
       std::vector<std::string> troubles, notices;
-      if (auto client = TRY(find_running(TRY(find_home())))) {
+      if (auto client = TRY(find_running_daemon(TRY(find_home())))) {
         api::Version daemon = TRY(client->version());
         versions["daemon"] = to_json(daemon);
         versions["daemon"]["url"] = client->url();

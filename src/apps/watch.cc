@@ -6,7 +6,7 @@
 #include "apps/exit_codes.h"
 #include "apps/follow.h"
 #include "apps/own_daemon.h"
-#include "apps/present.h"
+#include "apps/run_display.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "base/clock.h"
@@ -15,10 +15,10 @@
 namespace lockstep {
 namespace {
 
-// Between two lines where output is no terminal and nothing can be drawn over.
+// The interval between lines if the output is no terminal and cannot be redrawn.
 constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr int kPercentWidth = 10;  // " 100% " behind the bar, and a margin
-constexpr int kBarLeast = 10;
+constexpr int kBarMin = 10;
 constexpr auto kPoll = std::chrono::milliseconds(500);
 
 std::string metric(const api::RunView& run, const std::string& name, const std::string& shown_as,
@@ -27,8 +27,8 @@ std::string metric(const api::RunView& run, const std::string& name, const std::
   return found == run.latest.end() ? "" : format("  {} {:.{}f}", shown_as, found->second, digits);
 }
 
-// Time left at the pace of the newest attempt, which is what the rest will run at.
-class Pace {
+// Estimates the time left from the pace of the newest attempt, which the remaining steps will have.
+class TimeLeftEstimator {
  public:
   std::string time_left(const api::RunView& run) {
     auto now = std::chrono::steady_clock::now();
@@ -53,13 +53,13 @@ class Pace {
   std::chrono::steady_clock::time_point since_;
 };
 
-// A line that is drawn over must not wrap.
+// A line that is redrawn must not wrap.
 std::string shortened(const std::string& line, int width) {
   const auto columns = static_cast<std::size_t>(std::max(1, width - 1));
-  return display_width(line) > columns ? fitted(line, columns) : line;
+  return display_width(line) > columns ? fit_to_width(line, columns) : line;
 }
 
-std::string status(const api::RunView& run, Pace& pace, int width) {
+std::string status(const api::RunView& run, TimeLeftEstimator& pace, int width) {
   if (!run.progress) return state_line(run);
   std::string figures = format("step {}", run.progress->step);
   if (run.progress->steps > 0) figures += format("/{}", run.progress->steps);
@@ -68,38 +68,38 @@ std::string status(const api::RunView& run, Pace& pace, int width) {
   figures += silent ? format("  no progress for {}",
                              text(std::chrono::floor<std::chrono::seconds>(*silent)))
                     : pace.time_left(run);
-  const int room = width - static_cast<int>(figures.size()) - kPercentWidth;
-  if (run.progress->steps == 0 || room < kBarLeast) return shortened(figures, width);
+  const int bar_width = width - static_cast<int>(figures.size()) - kPercentWidth;
+  if (run.progress->steps == 0 || bar_width < kBarMin) return shortened(figures, width);
   double share = static_cast<double>(run.progress->step) / static_cast<double>(run.progress->steps);
-  return progress_bar(share, room) + " " + figures;
+  return progress_bar(share, bar_width) + " " + figures;
 }
 
-// What happened since the version before: turns of state and new attempts, each said once.
-class Turns {
+// Prints the changes since the last version: state changes and new attempts, each once.
+class StateChangePrinter {
  public:
-  void tell(const api::RunView& run, bool over_bar) {
+  void report(const api::RunView& run, bool over_bar) {
     std::string line = state_line(run);
-    if (line == said_) return;
-    said_ = line;
+    if (line == last_reported_) return;
+    last_reported_ = line;
     print((over_bar ? "\r\033[K" : "") + line);
   }
 
  private:
-  std::string said_;
+  std::string last_reported_;
 };
 
 Result<int> watch(const std::string& words) {
   RunId id = TRY(run_argument(words));
-  Client client = TRY(connect());
-  const auto farewell = "\n" + how_to_come_back(words);
-  Interrupt interrupt(farewell);
+  Client client = TRY(connect_to_daemon());
+  const auto farewell = "\n" + reattach_hint(words);
+  InterruptHandler interrupt(farewell);
   bool live = is_terminal(STDOUT_FILENO);
-  Pace pace;
-  Turns turns;
+  TimeLeftEstimator pace;
+  StateChangePrinter turns;
   Deadline next_line = Deadline::after(Duration(0));
-  while (!Interrupt::requested()) {
-    api::RunView run = TRY(patiently(client, [&] { return client.run(id); }));
-    turns.tell(run, live);
+  while (!InterruptHandler::requested()) {
+    api::RunView run = TRY(retry_while_away(client, [&] { return client.run(id); }));
+    turns.report(run, live);
     if (run.ended) return exit_code_for(run);
     if (run.progress && run.state == RunState::running && (live || next_line.passed())) {
       std::string line = status(run, pace, terminal_width());
@@ -109,7 +109,7 @@ Result<int> watch(const std::string& words) {
         print(line);
       next_line = Deadline::after(kLineEvery);
     }
-    TRY(patiently(client, [&] { return client.run(id, run.version, kPoll); }));
+    TRY(retry_while_away(client, [&] { return client.run(id, run.version, kPoll); }));
   }
   print(farewell);
   return kDone;

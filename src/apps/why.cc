@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "apps/exit_codes.h"
-#include "apps/outlook.h"
 #include "apps/own_daemon.h"
+#include "apps/start_estimate.h"
 #include "apps/subcommand.h"
 #include "apps/terminal.h"
 #include "platform/api/json.h"
@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-// So many are drawn; the others are counted.
-constexpr std::size_t kHoldersMost = 12, kBeforeMost = 8;
+// The rows that are drawn; further ones are counted.
+constexpr std::size_t kAllocationsMax = 12, kBeforeMax = 8;
 
-// What `--json` prints.
+// The output of `--json`.
 struct WhyReport {
   std::string run;
   RunState state = RunState::queued;
@@ -24,7 +24,7 @@ struct WhyReport {
   std::optional<Time> latest_start;
   std::int64_t ahead = 0;
   std::vector<api::WaitingView> before;
-  std::vector<api::HolderView> holding;
+  std::vector<api::AllocationView> allocations;
 
   static constexpr auto fields() {
     return record<WhyReport>(
@@ -38,24 +38,24 @@ struct WhyReport {
               "lengthened, a run is interrupted or a host leaves"),
         field("ahead", &WhyReport::ahead, "how many stand before it"),
         field("before", &WhyReport::before, "those, in order"),
-        field("holding", &WhyReport::holding,
+        field("holding", &WhyReport::allocations,
               "the runs that hold devices, in the order of their ends"));
   }
 };
 
-std::string of_one_that_waits(const api::RunView& run, std::int64_t ahead, Time now) {
+std::string waiting_sentence(const api::RunView& run, std::int64_t ahead, Time now) {
   std::string sentence = format("{} {}", run.id, run.reason);
   if (run.held) return format("{}; `lockstep release {}` lets it start", sentence, run.id);
   if (!run.expected_start) return sentence;
   sentence += format(". It starts {}", start_text(*run.expected_start, run.latest_start, now));
   if (run.latest_start && *run.latest_start > now)
     sentence += format(" ({})", moment_text(*run.latest_start));
-  return run.blocker ? format("{}; {}", sentence, ahead_text(ahead)) : sentence;
+  return run.blocker ? format("{}; {}", sentence, runs_ahead_text(ahead)) : sentence;
 }
 
-std::string sentence_of(const api::RunView& run, const api::HolderView* holds, std::int64_t ahead,
-                        Time now) {
-  if (run.state == RunState::queued) return of_one_that_waits(run, ahead, now);
+std::string sentence_of(const api::RunView& run, const api::AllocationView* holds,
+                        std::int64_t ahead, Time now) {
+  if (run.state == RunState::queued) return waiting_sentence(run, ahead, now);
   std::string state = format("{} is {}", run.id, text(run.state));
   if (run.ended)
     return format("{} has ended: {}{}{}", run.id, text(run.state), run.reason.empty() ? "" : ", ",
@@ -73,27 +73,27 @@ WhyReport report_of(const api::RunView& run, const api::QueueView& queue) {
   report.blocker = run.blocker;
   report.expected_start = run.expected_start;
   report.latest_start = run.latest_start;
-  const auto place = std::ranges::find(queue.waiting, run.id, &api::WaitingView::run);
-  if (place != queue.waiting.end()) report.before.assign(queue.waiting.begin(), place);
+  const auto position = std::ranges::find(queue.waiting, run.id, &api::WaitingView::run);
+  if (position != queue.waiting.end()) report.before.assign(queue.waiting.begin(), position);
   report.ahead = std::ssize(report.before);
-  const auto holds = std::ranges::find(queue.holding, run.id, &api::HolderView::run);
-  report.sentence =
-      sentence_of(run, holds == queue.holding.end() ? nullptr : &*holds, report.ahead, queue.time);
-  report.holding = queue.holding;
+  const auto holds = std::ranges::find(queue.allocations, run.id, &api::AllocationView::run);
+  report.sentence = sentence_of(run, holds == queue.allocations.end() ? nullptr : &*holds,
+                                report.ahead, queue.time);
+  report.allocations = queue.allocations;
   return report;
 }
 
-TimeLineRow row_of(const api::HolderView& holder, const WhyReport& report, Time now) {
-  std::string remark = format("ends {}", when_text(holder.expected_end, now));
-  if (!holder.leaves.empty()) remark += ", " + holder.leaves;
-  if (report.blocker == holder.run) remark += ", the blocker";
-  return {.name = holder.run,
+TimelineRow row_of(const api::AllocationView& allocation, const WhyReport& report, Time now) {
+  std::string remark = format("ends {}", when_text(allocation.expected_end, now));
+  if (!allocation.leaves.empty()) remark += ", " + allocation.leaves;
+  if (report.blocker == allocation.run) remark += ", the blocker";
+  return {.name = allocation.run,
           .from = now,
-          .until = std::max(now, holder.expected_end),
+          .until = std::max(now, allocation.expected_end),
           .remark = std::move(remark)};
 }
 
-TimeLineRow row_of(const api::WaitingView& waiting, Time now) {
+TimelineRow row_of(const api::WaitingView& waiting, Time now) {
   if (!waiting.expected_start)
     return {
         .name = waiting.run, .from = {}, .until = {}, .remark = "cannot start now", .waits = true};
@@ -105,18 +105,18 @@ TimeLineRow row_of(const api::WaitingView& waiting, Time now) {
           .waits = true};
 }
 
-// The runs that end before it starts, those that wait before it, and it.
-std::string drawn(const WhyReport& report, Time now) {
-  std::vector<TimeLineRow> rows;
-  for (const api::HolderView& holder : report.holding) {
-    const bool matters = report.blocker == holder.run || !report.expected_start ||
-                         holder.expected_end <= *report.expected_start;
-    if (matters && rows.size() < kHoldersMost) rows.push_back(row_of(holder, report, now));
+// The runs that end before it starts, those that wait before it, and the run itself.
+std::string timeline_of(const WhyReport& report, Time now) {
+  std::vector<TimelineRow> rows;
+  for (const api::AllocationView& allocation : report.allocations) {
+    const bool matters = report.blocker == allocation.run || !report.expected_start ||
+                         allocation.expected_end <= *report.expected_start;
+    if (matters && rows.size() < kAllocationsMax) rows.push_back(row_of(allocation, report, now));
   }
-  for (std::size_t i = 0; i < std::min(kBeforeMost, report.before.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kBeforeMax, report.before.size()); ++i)
     rows.push_back(row_of(report.before[i], now));
-  if (report.before.size() > kBeforeMost)
-    rows.push_back({.name = format("and {} more", report.before.size() - kBeforeMost),
+  if (report.before.size() > kBeforeMax)
+    rows.push_back({.name = format("and {} more", report.before.size() - kBeforeMax),
                     .from = {},
                     .until = {},
                     .remark = {}});
@@ -129,12 +129,12 @@ std::string drawn(const WhyReport& report, Time now) {
                                 ? "starts " + start_text(*report.expected_start, std::nullopt, now)
                                 : std::string("cannot start as things are"),
                   .waits = true});
-  return time_line(rows, now, terminal_width());
+  return timeline_text(rows, now, terminal_width());
 }
 
 Result<int> why(const std::string& words, bool json) {
   const RunId id = TRY(run_argument(words));
-  Client client = TRY(connect());
+  Client client = TRY(connect_to_daemon());
   const api::RunView run = TRY(client.run(id));
   const api::QueueView queue = TRY(client.queue({.limit = 10'000}));
   const WhyReport report = report_of(run, queue);
@@ -143,14 +143,14 @@ Result<int> why(const std::string& words, bool json) {
     return kDone;
   }
   print(report.sentence);
-  if (run.state == RunState::queued && !run.held && !report.holding.empty())
-    print("\n" + drawn(report, queue.time));
+  if (run.state == RunState::queued && !run.held && !report.allocations.empty())
+    print("\n" + timeline_of(report, queue.time));
   return kDone;
 }
 
 }  // namespace
 
-// `lockstep why RUN`: a sentence, and a time line of what ends and starts when.
+// `lockstep why RUN`: the reason, and a timeline of the ends and starts of runs.
 void add_why(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("why", "Say why a run waits, for which run and until when");
   auto run = std::make_shared<std::string>();

@@ -32,12 +32,12 @@ TEST(Result, TryGivesTheValueOrReturnsTheError) {
 
 TEST(Result, AnErrorTellsWhatWasTriedFromOneLevelUp) {
   Error error = quarter(6).error();
-  EXPECT_EQ(std::move(error).within("quartering").message, "quartering: 3 is odd");
+  EXPECT_EQ(std::move(error).with_context("quartering").message, "quartering: 3 is odd");
 }
 
 TEST(ResultDeathTest, TakingTheValueOfAnErrorAborts) { EXPECT_DEATH(half(1).value(), "1 is odd"); }
 
-TEST(Units, DurationsAreReadAsUsersWriteThem) {
+TEST(UnitBuilder, DurationsAreReadAsUsersWriteThem) {
   EXPECT_EQ(*parse_duration("90s"), std::chrono::seconds(90));
   EXPECT_EQ(*parse_duration("1h30m"), std::chrono::minutes(90));
   EXPECT_EQ(*parse_duration("1h 30m"), std::chrono::minutes(90));
@@ -46,7 +46,7 @@ TEST(Units, DurationsAreReadAsUsersWriteThem) {
     EXPECT_FALSE(parse_duration(wrong)) << wrong;
 }
 
-TEST(Units, DurationsAreShownWithoutDecimalsThatSayNothing) {
+TEST(UnitBuilder, DurationsAreShownWithoutDecimalsThatSayNothing) {
   EXPECT_EQ(text(Duration(0)), "0s");
   EXPECT_EQ(text(std::chrono::seconds(46)), "46s");
   EXPECT_EQ(text(std::chrono::milliseconds(1500)), "1.5s");
@@ -56,7 +56,7 @@ TEST(Units, DurationsAreShownWithoutDecimalsThatSayNothing) {
   EXPECT_EQ(text(std::chrono::hours(24 * 365)), "365d");
 }
 
-TEST(Units, BytesAndBandwidthsRoundTripThroughText) {
+TEST(UnitBuilder, BytesAndBandwidthsRoundTripThroughText) {
   EXPECT_EQ(*parse_bytes("4 GiB"), 4_GiB);
   EXPECT_EQ(text(1536_KiB), "1.5 MiB");
   EXPECT_EQ(*parse_bandwidth("10 Gbit/s"), 10_Gbit);
@@ -64,7 +64,7 @@ TEST(Units, BytesAndBandwidthsRoundTripThroughText) {
   EXPECT_EQ(*parse_bandwidth("50 GB/s"), 400_Gbit);
 }
 
-TEST(Units, TimesRoundTripThroughText) {
+TEST(UnitBuilder, TimesRoundTripThroughText) {
   for (const char* words :
        {"2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000250Z", "0194-01-22T11:31:57Z"})
     EXPECT_EQ(text(*parse_time(words)), words);
@@ -78,7 +78,7 @@ TEST(Random, TheStreamOfASeedIsFixed) {
   for (int i = 0; i < 1000; ++i) EXPECT_LT(a.below(7), 7u);
 }
 
-// In a folder to which others may write they could put a link where the temporary file comes.
+// In a folder with other writers, another user could put a link at the temporary file's name.
 TEST(Files, WritingFollowsNoLinkOfATemporaryName) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_file(folder / "precious", "kept"));

@@ -1,5 +1,5 @@
-// LS_CHECK(condition, details...): an assertion that stays on in release. It says that *we* erred;
-// input never reaches one. The optional details are a format string and its arguments.
+// LS_CHECK(condition, details...): an assertion that stays on in release. A failure is a bug of
+// ours; input never causes one. The optional details are a format string and its arguments.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Prints condition and details with the place in the source, then aborts.
+// Prints condition and details with the source location, then aborts.
 [[noreturn]] void check_failed(std::string_view condition, std::string_view details,
                                const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

@@ -1,5 +1,5 @@
-// The clock as an argument: the real one in programs, a set one in tests and the simulator.
-// Barred from platform/core, to which time comes inside events.
+// The clock as an argument: the real one in programs, a manual one in tests and the simulator.
+// platform/core must not use it: it gets the time inside events.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class SystemClock : public Clock {
   }
 };
 
-// A moment on the steady clock by which a wait must end.
+// A time on the steady clock by which a wait must end.
 class Deadline {
  public:
   static Deadline after(Duration duration) {
@@ -29,7 +29,7 @@ class Deadline {
   }
   bool passed() const { return std::chrono::steady_clock::now() >= at_; }
   // Zero once passed; never negative.
-  Duration left() const {
+  Duration remaining() const {
     auto left = std::chrono::duration_cast<Duration>(at_ - std::chrono::steady_clock::now());
     return left.count() > 0 ? left : Duration(0);
   }

@@ -11,24 +11,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 8> kOfUser = {"PATH",  "HOME", "USER", "LOGNAME",
-                                                     "SHELL", "LANG", "TZ",   "VIRTUAL_ENV"};
+constexpr std::array<std::string_view, 8> kUserVariables = {"PATH",  "HOME", "USER", "LOGNAME",
+                                                            "SHELL", "LANG", "TZ",   "VIRTUAL_ENV"};
 
 }  // namespace
 
 Environment own_environment() {
   Environment variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view words = *entry;
-    const auto equals = words.find('=');
+    const std::string_view variable = *entry;
+    const auto equals = variable.find('=');
     if (equals != std::string_view::npos)
-      variables.emplace(words.substr(0, equals), words.substr(equals + 1));
+      variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
   }
   return variables;
 }
 
-bool is_of_user(std::string_view name) {
-  return std::ranges::find(kOfUser, name) != kOfUser.end() || name.starts_with("LC_");
+bool is_user_variable(std::string_view name) {
+  return std::ranges::find(kUserVariables, name) != kUserVariables.end() || name.starts_with("LC_");
 }
 
 std::string search_path(const Environment& environment) {

@@ -1,4 +1,4 @@
-// A process's environment: its own, what of one tells of the user, and where programs are by it.
+// A process's environment: the current one, the part that belongs to the user, and program look-up.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,16 @@ namespace lockstep {
 
 using Environment = std::map<std::string, std::string>;
 
-// This process's.
+// The environment of this process.
 Environment own_environment();
 
-// Of those that programs need to find themselves at home, whoever starts them: the user's name and
-// folder, languages and time zone, where programs are.
-bool is_of_user(std::string_view name);
+// True for variables that a program needs to work for its user, whichever program starts it: the
+// user's name and home folder, the languages and time zone, the folders of programs.
+bool is_user_variable(std::string_view name);
 
-// PATH, or where programs are without one.
+// PATH, or the default folders of programs if it is unset.
 std::string search_path(const Environment& environment);
-// What execvp would find by that path; folders in it are meant from `folder`.
+// The program that execvp would find by that path; relative folders in it are relative to `folder`.
 std::optional<std::filesystem::path> find_program(std::string_view name,
                                                   const Environment& environment,
                                                   const std::filesystem::path& folder);

@@ -42,9 +42,9 @@ TEST_F(Programs, WithoutAPathTheSystemsFoldersAreSearched) {
 }
 
 TEST(Environment, WhatTellsOfTheUserIsKnownByName) {
-  EXPECT_TRUE(is_of_user("HOME"));
-  EXPECT_TRUE(is_of_user("LC_ALL"));
-  EXPECT_FALSE(is_of_user("LD_PRELOAD"));
+  EXPECT_TRUE(is_user_variable("HOME"));
+  EXPECT_TRUE(is_user_variable("LC_ALL"));
+  EXPECT_FALSE(is_user_variable("LD_PRELOAD"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// Writes all of it, through interruptions.
+// Writes all of it, and retries after signals.
 Result<void> write_all(int fd, std::string_view content);
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
-// How many files and connections this process may have open.
+// The number of files and connections that this process may have open.
 #pragma once
 
 #include "base/result.h"
 
 namespace lockstep {
 
-// As many as the system lets it have: the soft limit becomes the hard one. Code::exhausted where
-// that is fewer than 256, with which neither daemon nor agents could work.
+// Raises the soft limit to the hard one. Code::exhausted if that is below 256, which is too few for
+// the daemon and the agents.
 Result<void> raise_file_limit();
 
 }  // namespace lockstep

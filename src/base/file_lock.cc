@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr ::useconds_t kTryAgain = 5'000;
 
-// Far behind what any file holds, so that it meets no lock of a library that works in the file.
-constexpr ::off_t kSignature = ::off_t{1} << 62;
+// Beyond the end of any file, so that it conflicts with no lock of a library that uses the file.
+constexpr ::off_t kOwnerByte = ::off_t{1} << 62;
 
-struct flock signature() {
+struct flock owner_record() {
   struct flock byte{};
   byte.l_type = F_WRLCK;
   byte.l_whence = SEEK_SET;
-  byte.l_start = kSignature;
+  byte.l_start = kOwnerByte;
   byte.l_len = 1;
   return byte;
 }
@@ -45,16 +45,16 @@ bool is_locked(const fs::path& file) {
   return lock && ::flock(lock->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-// The kernel names the holder of a record lock (fcntl), and not that of flock's.
-Result<void> sign_lock(const Fd& lock) {
-  struct flock byte = signature();
+// The kernel names the owner of a record lock (fcntl), but not the owner of a flock lock.
+Result<void> record_lock_owner(const Fd& lock) {
+  struct flock byte = owner_record();
   if (::fcntl(lock.get(), F_SETLK, &byte) == 0) return {};
   return os_error("signing a lock", errno);
 }
 
-std::optional<pid_t> holder_of_lock(const fs::path& file) {
+std::optional<pid_t> lock_owner(const fs::path& file) {
   const auto lock = open_file(file, O_RDWR);
-  struct flock byte = signature();
+  struct flock byte = owner_record();
   if (!lock || ::fcntl(lock->get(), F_GETLK, &byte) != 0) return std::nullopt;
   if (byte.l_type == F_UNLCK || byte.l_pid <= 0) return std::nullopt;
   return byte.l_pid;

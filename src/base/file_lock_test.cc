@@ -51,7 +51,7 @@ TEST_F(FileLockTest, WhoHasPatienceGetsItWhenItIsLetGo) {
   EXPECT_TRUE(taken);
 }
 
-// Takes the lock in a process of its own, which ends when the object does.
+// Takes the lock in a separate process, which ends when the object does.
 class Holder {
  public:
   Holder(const std::filesystem::path& file, bool signs) {
@@ -60,7 +60,7 @@ class Holder {
     pid_ = ::fork();
     if (pid_ == 0) {
       const auto lock = try_lock(file);
-      const bool held = lock && *lock && (!signs || sign_lock(*lock));
+      const bool held = lock && *lock && (!signs || record_lock_owner(*lock));
       char word = held ? 'y' : 'n';
       ::close(go[1]);
       if (::write(ready[1], &word, 1) == 1) (void)!::read(go[0], &word, 1);
@@ -89,23 +89,23 @@ TEST_F(FileLockTest, TheHolderIsKnownWhileItHoldsIt) {
   {
     const Holder holder(file_, true);
     EXPECT_TRUE(is_locked(file_));
-    EXPECT_EQ(holder_of_lock(file_), holder.pid());
+    EXPECT_EQ(lock_owner(file_), holder.pid());
   }
   EXPECT_FALSE(is_locked(file_));
-  EXPECT_FALSE(holder_of_lock(file_));
+  EXPECT_FALSE(lock_owner(file_));
 }
 
 TEST_F(FileLockTest, AHolderThatHasNotSignedIsNotNamed) {
   const Holder holder(file_, false);
   EXPECT_TRUE(is_locked(file_));
-  EXPECT_FALSE(holder_of_lock(file_));
+  EXPECT_FALSE(lock_owner(file_));
 }
 
 TEST_F(FileLockTest, ASignatureLeavesTheContentAsItIs) {
   ASSERT_TRUE(write_file(file_, "content"));
   const Holder holder(file_, true);
   EXPECT_EQ(read_file(file_).value(), "content");
-  EXPECT_EQ(holder_of_lock(file_), holder.pid());
+  EXPECT_EQ(lock_owner(file_), holder.pid());
 }
 
 }  // namespace

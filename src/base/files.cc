@@ -53,7 +53,7 @@ Result<void> sync_folder(const std::filesystem::path& path) {
 
 namespace {
 
-// Beside the file. Others cannot guess the name, and so cannot put a link in its place.
+// In the folder of the file. Other users cannot guess the name, and so cannot create a link there.
 std::filesystem::path temporary_name(const std::filesystem::path& path) {
   std::uint64_t number = 0;
   LS_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
@@ -76,7 +76,7 @@ Result<void> write_file(const std::filesystem::path& path, std::string_view cont
   };
   if (auto written = write(); !written) {
     ::unlink(temporary.c_str());
-    return std::move(written).error().within("writing " + path.string());
+    return std::move(written).error().with_context("writing " + path.string());
   }
   return sync_folder(path.has_parent_path() ? path.parent_path() : ".");
 }

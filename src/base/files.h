@@ -1,4 +1,4 @@
-// Files and folders as a whole: opened, read, written durably, listed.
+// Operations on whole files and folders: open, read, durable write, list.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t lim
 // Replaces the file in one step and durably: temporary file, fsync, rename, fsync of the folder.
 Result<void> write_file(const std::filesystem::path& path, std::string_view content,
                         unsigned mode = 0600);
-// All parents too, with mode 0700 for those created.
+// Creates all parents too, with mode 0700.
 Result<void> make_folders(const std::filesystem::path& path);
-// The paths of what is in it, sorted; Code::not_found when there is no such folder.
+// The paths in the folder, sorted; Code::not_found if there is no such folder.
 Result<std::vector<std::filesystem::path>> list_folder(const std::filesystem::path& path);
 // fsync of a folder, which makes renames in it durable.
 Result<void> sync_folder(const std::filesystem::path& path);

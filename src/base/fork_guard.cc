@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-// Held by fork() itself, so that the child finds it consistent. Never destroyed: a fork may happen
-// while the program ends.
+// Locked by fork() itself, so that the child finds it consistent. Never destroyed: a fork may
+// happen while the program ends.
 struct Registry {
   std::mutex mutex;
   std::multiset<int> fds;
@@ -39,7 +39,7 @@ Registry& registry() {
 
 }  // namespace
 
-ForkGuard::ForkGuard() : made_after_(fork_detail::forks.load(std::memory_order_relaxed)) {
+ForkGuard::ForkGuard() : forks_at_creation_(fork_detail::forks.load(std::memory_order_relaxed)) {
   (void)registry();
 }
 

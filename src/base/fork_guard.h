@@ -1,6 +1,7 @@
 // A forked child, such as a DataLoader worker, inherits descriptors and may outlive its rank: it
 // would keep the rank's connections open and its file locks held. A ForkGuard closes its
-// descriptors in every forked child, and tells such a child from the process that made the guard.
+// descriptors in every forked child, and distinguishes such a child from the process that made the
+// guard.
 #pragma once
 
 #include <atomic>
@@ -17,16 +18,16 @@ class ForkGuard {
   ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
-  ~ForkGuard();  // forgets them; to be destroyed before the descriptors are closed
+  ~ForkGuard();  // unregisters them; destroy it before the descriptors are closed
   void add(int fd);
-  // Whether this is a child, or a child's child, of the process that made the guard. Costs a load,
-  // where getpid() is a system call.
+  // True in a child, or a child's child, of the process that made the guard. Costs one load;
+  // getpid() is a system call.
   bool in_child() const {
-    return fork_detail::forks.load(std::memory_order_relaxed) != made_after_;
+    return fork_detail::forks.load(std::memory_order_relaxed) != forks_at_creation_;
   }
 
  private:
-  const unsigned made_after_;
+  const unsigned forks_at_creation_;
   std::vector<int> fds_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 Fd opened() { return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-// Runs it in a forked child, and says what it found.
+// Runs it in a forked child, and returns the result.
 template <typename Question>
 bool in_forked_child(const Question& question) {
   const pid_t child = ::fork();

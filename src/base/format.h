@@ -1,4 +1,4 @@
-// format("{} of {}", a, b): text from values. The one place that includes {fmt}.
+// format("{} of {}", a, b): text from values. The only file that includes {fmt}.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Id<Tag>: a number that names one kind of thing. Explicit to make, ordered, without arithmetic, so
-// that a run's number is never passed where a node's is meant.
+// Id<Tag>: a number that identifies one kind of object. Explicit construction, ordered, no
+// arithmetic, so that a run's number is never passed as a node's.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,5 @@
 // LS_LOG(info, "node {} is ready", node): one line on standard error, with time and level.
-// For programs' own diary; what a user must read is printed, not logged. Barred from platform/core.
+// For programs' logs; text for the user is printed, not logged. platform/core must not use it.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,10 @@ enum class LogLevel { debug, info, warning, error };
 
 // From info on, or from the level that LOCKSTEP_LOG (debug|info|warning|error) says.
 bool log_enabled(LogLevel level);
-// A word at the start of each line, such as "agent demo/1.1/0". Set once, at the start of a
-// program.
+// A prefix of each line, such as "agent demo/1.1/0". Set once, at the start of a program.
 void set_log_name(std::string_view name);
-// From now on lines go there instead of standard error; empty: as before. Not while other threads
-// log.
+// Redirects lines from standard error to `sink`; empty: back to standard error. Not while other
+// threads log.
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 void set_log_sink(LogSink sink);
 // Writes the line in one write(2), so that lines of several processes do not mix.

@@ -43,7 +43,8 @@ class LS_THREAD_ANNOTATION(scoped_lockable) Lock {
   Mutex& mutex_;
 };
 
-// Takes the mutex if nobody holds it, or as long as keep_trying() says so; false otherwise.
+// Takes the mutex, retrying while it is held and keep_trying() returns true; false if it was not
+// taken.
 class LS_THREAD_ANNOTATION(scoped_lockable) TryLock {
  public:
   explicit TryLock(Mutex& mutex) LS_THREAD_ANNOTATION(no_thread_safety_analysis)
@@ -70,9 +71,9 @@ class Condition {
  public:
   void notify_all() { condition_.notify_all(); }
   void notify_one() { condition_.notify_one(); }
-  // Waits for a notice or the deadline; false when the deadline came first. May wake spuriously, so
-  // call it in a loop that tests the state. Predicates are written as such loops because clang
-  // cannot see through a lambda which lock is held.
+  // Waits for a notification or the deadline; false if the deadline came first. May wake
+  // spuriously, so call it in a loop that tests the state. Predicates are written as such loops
+  // because clang cannot see which lock is held inside a lambda.
   bool wait_until(Mutex& mutex, const Deadline& deadline) LS_REQUIRES(mutex) {
     std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
     auto status = condition_.wait_until(held, deadline.at());

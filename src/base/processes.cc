@@ -30,22 +30,22 @@ std::uint64_t number_of(std::string_view word) {
 // PF_EXITING of the kernel's flags of a task.
 constexpr std::uint64_t kExiting = 0x4;
 
-// Counted as in proc(5), from the third on, which is the state.
-std::vector<std::string_view> fields_of(std::string_view words) {
+// Numbered as in proc(5), starting with the third field, the state.
+std::vector<std::string_view> fields_of(std::string_view input) {
   std::vector<std::string_view> fields;
-  while (!words.empty()) {
-    const auto end = std::min(words.find_first_of(" \n"), words.size());
-    if (end > 0) fields.push_back(words.substr(0, end));
-    words.remove_prefix(std::min(words.size(), end + 1));
+  while (!input.empty()) {
+    const auto end = std::min(input.find_first_of(" \n"), input.size());
+    if (end > 0) fields.push_back(input.substr(0, end));
+    input.remove_prefix(std::min(input.size(), end + 1));
   }
   return fields;
 }
 
 // "123 (name) S 1 123 ...": the name may hold blanks and parentheses, so read from the last one.
-std::optional<Process> parse_stat(pid_t pid, std::string_view words) {
-  const auto name_end = words.rfind(')');
+std::optional<Process> parse_stat(pid_t pid, std::string_view input) {
+  const auto name_end = input.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
-  const auto fields = fields_of(words.substr(name_end + 1));
+  const auto fields = fields_of(input.substr(name_end + 1));
   if (fields.size() < 48) return std::nullopt;
   const auto field = [&](std::size_t number) { return fields[number - 3]; };
   const Process process{.pid = pid,
@@ -62,7 +62,7 @@ std::optional<Process> parse_stat(pid_t pid, std::string_view words) {
 
 // By pid.
 template <class Counts>
-std::vector<Process> processes_that(Counts&& counts) {
+std::vector<Process> list_processes(Counts&& counts) {
   std::vector<Process> found;
   std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
   while (dirent* entry = folder ? ::readdir(folder.get()) : nullptr)
@@ -75,26 +75,26 @@ std::vector<Process> processes_that(Counts&& counts) {
 }  // namespace
 
 std::optional<Process> find_process(pid_t pid) {
-  auto words = read_file(format("/proc/{}/stat", pid));
-  return words ? parse_stat(pid, *words) : std::nullopt;
+  auto content = read_file(format("/proc/{}/stat", pid));
+  return content ? parse_stat(pid, *content) : std::nullopt;
 }
 
 std::vector<Process> processes_of_user() {
-  return processes_that([](pid_t pid) {
+  return list_processes([](pid_t pid) {
     struct stat status{};
     return ::stat(format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == ::geteuid();
   });
 }
 
 std::vector<Process> all_processes() {
-  return processes_that([](pid_t) { return true; });
+  return list_processes([](pid_t) { return true; });
 }
 
-std::string run_count_of(pid_t pid) {
+std::string schedule_stats_of(pid_t pid) {
   return read_file(format("/proc/{}/task/{}/schedstat", pid, pid)).value_or("");
 }
 
-std::optional<std::string> environment_of(pid_t pid, std::string_view variable) {
+std::optional<std::string> environment_variable_of(pid_t pid, std::string_view variable) {
   auto content = read_file(format("/proc/{}/environ", pid));
   if (!content) return std::nullopt;
   for (std::string_view rest = *content; !rest.empty();) {
@@ -109,7 +109,7 @@ std::optional<std::string> environment_of(pid_t pid, std::string_view variable) 
 
 std::vector<Process> descendants(const std::vector<Process>& all, pid_t ancestor) {
   std::set<pid_t> family = {ancestor};
-  // Pids wrap around, so a child may stand before its parent: repeat until nothing is added.
+  // Pids wrap around, so a child may be listed before its parent: repeat until nothing is added.
   for (std::size_t before = 0; before != family.size();) {
     before = family.size();
     for (const Process& process : all)

@@ -1,8 +1,8 @@
-// sort_by_prefix(): sorts by a number first, which needs no comparison, and what it leaves equal by
-// `less`. Digit by digit, from the lowest (LSD radix sort), over words of 64 bits that hold the
-// number's highest bits that differ, and below them the item's position: each pass reads and writes
-// 8 bytes an item, whatever the items are. Bits for which a word has no room, and those below three
-// digits, are left to `less`, too.
+// sort_by_prefix(): sorts by a number first, which needs no comparison, and sorts equal items by
+// `less`. It sorts digit by digit, from the lowest (LSD radix sort), over words of 64 bits. A word
+// holds the number's highest bits that differ, and below them the item's position: each pass reads
+// and writes 8 bytes an item, whatever the items are. `less` also decides by bits that do not fit
+// into a word, and by those below three digits.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace radix {
 constexpr int kDigitBits = 11;
 constexpr int kDigits = 3;
 constexpr std::uint64_t kDigitMask = (1u << kDigitBits) - 1;
-constexpr std::size_t kWorthIt = 500;    // items; fewer are sorted sooner by comparing
-constexpr std::size_t kFetchAhead = 16;  // items; while so many are copied, memory answers
+constexpr std::size_t kWorthIt = 500;    // items; for fewer a comparison sort is faster
+constexpr std::size_t kFetchAhead = 16;  // items; hides the memory latency while items are copied
 
-// Words of a prefix's bits [low, low + width), above positions of so many bits.
+// The form of a word: a prefix's bits [low, low + width), above the bits of the position.
 struct Form {
   int low = 0;
   int width = 0;
@@ -51,11 +51,11 @@ inline Form form_of(std::uint64_t differing, std::size_t items) {
 // Stable.
 inline void sort_by_digit(const std::vector<std::uint64_t>& from, std::vector<std::uint64_t>& to,
                           int shift) {
-  std::array<std::size_t, kDigitMask + 1> place{};
-  for (std::uint64_t word : from) ++place[(word >> shift) & kDigitMask];
+  std::array<std::size_t, kDigitMask + 1> offsets{};
+  for (std::uint64_t word : from) ++offsets[(word >> shift) & kDigitMask];
   std::size_t sum = 0;
-  for (std::size_t& count : place) sum += std::exchange(count, sum);
-  for (std::uint64_t word : from) to[place[(word >> shift) & kDigitMask]++] = word;
+  for (std::size_t& count : offsets) sum += std::exchange(count, sum);
+  for (std::uint64_t word : from) to[offsets[(word >> shift) & kDigitMask]++] = word;
 }
 
 inline void sort(std::vector<std::uint64_t>& words, const Form& form) {
@@ -99,7 +99,7 @@ void sort_by_prefix(std::vector<Item>& items, Prefix prefix, const Less& less) {
   items.swap(sorted);
 }
 
-// Of a signed number, in its order.
+// For a signed number: keeps its order.
 inline std::uint64_t ordered_bits(std::int64_t number) {
   return static_cast<std::uint64_t>(number) ^ (std::uint64_t{1} << 63);
 }

@@ -35,7 +35,9 @@ std::string_view text(Code code) {
   return "internal";
 }
 
-Error Error::within(std::string_view what) && { return {code, format("{}: {}", what, message)}; }
+Error Error::with_context(std::string_view what) && {
+  return {code, format("{}: {}", what, message)};
+}
 
 std::string errno_text(int errno_value) { return std::system_category().message(errno_value); }
 

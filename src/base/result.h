@@ -1,5 +1,5 @@
-// Result<T>: a value or the reason why there is none. For failures of the world (files, networks,
-// users); our own mistakes are LS_CHECK. The method names are those of std::expected (C++23).
+// Result<T>: a value or the reason why there is none. For failures of the environment (files,
+// networks, users); our own bugs are LS_CHECK. The method names are those of std::expected (C++23).
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// What kind of failure it is, for code that reacts to it; the message is for people.
+// The kind of failure, for code that reacts to it; the message is for people.
 enum class Code {
   invalid,         // the request itself is wrong; trying again does not help
   not_found,       // the thing named does not exist
@@ -25,7 +25,7 @@ enum class Code {
   peer_lost,       // another process of the run died
   corrupt,         // stored or received bytes are not what was written
   exhausted,       // no space, no port, no device left
-  cancelled,       // somebody asked for the end
+  cancelled,       // the end was requested
   internal,        // a library failed in a way we did not foresee
 };
 
@@ -36,8 +36,8 @@ struct [[nodiscard]] Error {
   Code code = Code::internal;
   std::string message;
 
-  // The same error, told from one level up: "reading run.yaml: no such file".
-  Error within(std::string_view what) &&;
+  // The same error with context from one level up: "reading run.yaml: no such file".
+  Error with_context(std::string_view what) &&;
 };
 
 // "No such file or directory" for ENOENT. Thread-safe.
@@ -46,7 +46,7 @@ std::string errno_text(int errno_value);
 // An error of the operating system: "opening /x: No such file or directory". Chooses the code.
 Error os_error(std::string_view what, int errno_value);
 
-// By hand, as std::variant takes several times longer to compile and there are hundreds of these.
+// Not std::variant, which takes several times longer to compile, and there are hundreds of these.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -54,20 +54,22 @@ class [[nodiscard]] Result {
 
   Result(T value) : has_value_(true), value_(std::move(value)) {}
   Result(Error error) : has_value_(false), error_(std::move(error)) {}
-  Result(Result&& other) noexcept : has_value_(other.has_value_) { take(std::move(other)); }
+  Result(Result&& other) noexcept : has_value_(other.has_value_) {
+    construct_from(std::move(other));
+  }
   Result(const Result& other)
     requires std::copy_constructible<T>
       : has_value_(other.has_value_) {
-    take(other);
+    construct_from(other);
   }
   Result& operator=(Result&& other) noexcept {
-    if (this != &other) take_instead(std::move(other));
+    if (this != &other) assign_from(std::move(other));
     return *this;
   }
   Result& operator=(const Result& other)
     requires std::copy_constructible<T>
   {
-    if (this != &other) take_instead(other);
+    if (this != &other) assign_from(other);
     return *this;
   }
   ~Result() { destroy(); }
@@ -100,17 +102,17 @@ class [[nodiscard]] Result {
     if (has_value()) check_failed("result has an error", "");
   }
   template <class Other>
-  void take(Other&& other) {
+  void construct_from(Other&& other) {
     if (has_value_)
       std::construct_at(&value_, std::forward<Other>(other).value_);
     else
       std::construct_at(&error_, std::forward<Other>(other).error_);
   }
   template <class Other>
-  void take_instead(Other&& other) {
+  void assign_from(Other&& other) {
     destroy();
     has_value_ = other.has_value_;
-    take(std::forward<Other>(other));
+    construct_from(std::forward<Other>(other));
   }
   void destroy() {
     if (has_value_)
@@ -147,9 +149,9 @@ class [[nodiscard]] Result<void> {
 };
 
 // TRY(expression): the value, or return its error from this function. Not around co_await, on which
-// g++ 12 dies: await into a variable first, then TRY(std::move(variable)).
+// g++ 12 crashes: await into a variable first, then TRY(std::move(variable)).
 #define TRY(...) LS_TRY_AS_(LS_TRY_NAME_(try_result_, __COUNTER__), __VA_ARGS__)
-// A name of its own for each use, so that one TRY may stand inside another.
+// Each use gets a unique name, so that one TRY may be nested in another.
 #define LS_TRY_NAME_(prefix, number) LS_TRY_JOIN_(prefix, number)
 #define LS_TRY_JOIN_(prefix, number) prefix##number
 #define LS_TRY_AS_(result, ...)                                                   \

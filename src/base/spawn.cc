@@ -1,7 +1,7 @@
 // By hand, because posix_spawn has no parent-death signal. Between fork and exec only
 // async-signal-safe calls are allowed (other threads may hold malloc's lock at the moment of the
-// fork), so everything is laid out before. What fails in the child comes back over a close-on-exec
-// pipe: its end without a word means that exec succeeded.
+// fork), so all arguments are prepared before the fork. The child reports a failure over a
+// close-on-exec pipe: an end of file without data means that exec succeeded.
 #include "base/spawn.h"
 
 #include <cerrno>
@@ -21,13 +21,13 @@
 namespace lockstep {
 namespace {
 
-enum class Stage : int { folder, files, processors, fork, program };
+enum class SpawnStep : int { folder, files, processors, fork, program };
 struct Failure {
-  Stage stage;
+  SpawnStep stage;
   int error;
 };
 
-Result<std::filesystem::path> path_of(const Program& program) {
+Result<std::filesystem::path> path_of(const ProcessSpec& program) {
   const std::string& name = program.command.front();
   if (name.find('/') != std::string::npos) return program.folder / name;
   if (auto found = find_program(name, program.environment, program.folder)) return *found;
@@ -36,8 +36,8 @@ Result<std::filesystem::path> path_of(const Program& program) {
                                        name, search_path(program.environment))};
 }
 
-// A copy that stands clear of 0, 1 and 2, which the child replaces.
-Result<Fd> clear_copy(int fd) {
+// A copy with a number above 0, 1 and 2, which the child replaces.
+Result<Fd> duplicate_above_stdio(int fd) {
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!copy) return os_error("copying a file descriptor", errno);
   return copy;
@@ -50,7 +50,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-// What the child needs, laid out for it before the fork.
+// The child's arguments, prepared before the fork.
 struct Layout {
   std::string program, folder;
   std::vector<std::string> command, environment;
@@ -60,7 +60,7 @@ struct Layout {
   pid_t parent = ::getpid();
 };
 
-Result<Layout> lay_out(const Program& program, int failure) {
+Result<Layout> prepare_child(const ProcessSpec& program, int failure) {
   Layout layout;
   layout.program = TRY(path_of(program)).string();
   layout.folder = program.folder.string();
@@ -69,9 +69,9 @@ Result<Layout> lay_out(const Program& program, int failure) {
     layout.environment.push_back(name + "=" + value);
   layout.argv = pointers(layout.command);
   layout.envp = pointers(layout.environment);
-  layout.input = TRY(clear_copy(TRY(open_file("/dev/null", O_RDONLY)).get()));
-  layout.output = TRY(clear_copy(program.output));
-  layout.failure = TRY(clear_copy(failure));
+  layout.input = TRY(duplicate_above_stdio(TRY(open_file("/dev/null", O_RDONLY)).get()));
+  layout.output = TRY(duplicate_above_stdio(program.output));
+  layout.failure = TRY(duplicate_above_stdio(failure));
   if (program.processors.empty()) return layout;
   CPU_ZERO(&layout.processors.emplace());
   for (const int processor : program.processors) {
@@ -84,7 +84,7 @@ Result<Layout> lay_out(const Program& program, int failure) {
 
 // --- In the child ---
 
-[[noreturn]] void give_up(const Layout& layout, Stage stage) {
+[[noreturn]] void exit_with_failure(const Layout& layout, SpawnStep stage) {
   const Failure failure{stage, errno};
   [[maybe_unused]] auto n = ::write(layout.failure.get(), &failure, sizeof failure);
   ::_exit(127);
@@ -97,36 +97,36 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void become(const Layout& layout) {
+[[noreturn]] void exec_program(const Layout& layout) {
   reset_signals();
   if (::dup2(layout.input.get(), 0) < 0 || ::dup2(layout.output.get(), 1) < 0 ||
       ::dup2(layout.output.get(), 2) < 0)
-    give_up(layout, Stage::files);
+    exit_with_failure(layout, SpawnStep::files);
   if (layout.processors &&
       ::sched_setaffinity(0, sizeof *layout.processors, &*layout.processors) != 0)
-    give_up(layout, Stage::processors);
-  if (::chdir(layout.folder.c_str()) != 0) give_up(layout, Stage::folder);
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files, which are not so by themselves
+    exit_with_failure(layout, SpawnStep::processors);
+  if (::chdir(layout.folder.c_str()) != 0) exit_with_failure(layout, SpawnStep::folder);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // libraries' files may lack the flag
   ::execve(layout.program.c_str(), layout.argv.data(), layout.envp.data());
-  give_up(layout, Stage::program);
+  exit_with_failure(layout, SpawnStep::program);
 }
 
-[[noreturn]] void become_bound(const Layout& layout, Bond bond) {
-  if (bond == Bond::session) {
+[[noreturn]] void exec_child(const Layout& layout, ProcessLifetime lifetime) {
+  if (lifetime == ProcessLifetime::own_session) {
     ::setsid();
   } else {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != layout.parent) ::_exit(127);  // it died before the line above
+    if (::getppid() != layout.parent) ::_exit(127);  // the parent died before the prctl call
     ::setpgid(0, 0);
   }
-  become(layout);
+  exec_program(layout);
 }
 
-[[noreturn]] void become_detached(const Layout& layout) {
+[[noreturn]] void exec_detached(const Layout& layout) {
   ::setsid();
   const pid_t pid = ::fork();
-  if (pid < 0) give_up(layout, Stage::fork);
-  if (pid == 0) become(layout);
+  if (pid < 0) exit_with_failure(layout, SpawnStep::fork);
+  if (pid == 0) exec_program(layout);
   ::_exit(0);
 }
 
@@ -134,11 +134,11 @@ void reset_signals() {
 
 Error explain(const Layout& layout, const Failure& failure) {
   const std::string what = "starting " + layout.program;
-  if (failure.stage == Stage::folder)
+  if (failure.stage == SpawnStep::folder)
     return os_error("entering the working folder " + layout.folder, failure.error);
-  if (failure.stage == Stage::processors)
+  if (failure.stage == SpawnStep::processors)
     return os_error(what + ": binding it to its processors", failure.error);
-  if (failure.stage == Stage::program && failure.error == ENOEXEC)
+  if (failure.stage == SpawnStep::program && failure.error == ENOEXEC)
     return Error{Code::invalid, format("{}: not a program of this machine; name its interpreter, "
                                        "as in `python {}`",
                                        what, layout.program)};
@@ -149,7 +149,7 @@ void reap(pid_t pid) {
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-// Nothing once the program runs.
+// Returns nothing once the program runs.
 Result<void> await_exec(const Layout& layout, const Fd& failures) {
   Failure failure{};
   ssize_t n = 0;
@@ -162,14 +162,14 @@ Result<void> await_exec(const Layout& layout, const Fd& failures) {
 
 }  // namespace
 
-Result<pid_t> spawn(const Program& program, Bond bond) {
+Result<pid_t> spawn(const ProcessSpec& program, ProcessLifetime lifetime) {
   Pipe failures = TRY(make_pipe());
-  Layout layout = TRY(lay_out(program, failures.write.get()));
+  Layout layout = TRY(prepare_child(program, failures.write.get()));
   const pid_t pid = ::fork();
   if (pid < 0) return os_error("starting " + layout.program + ": fork", errno);
-  if (pid == 0) become_bound(layout, bond);
-  // Here too: whoever comes first, the group is there before it is signalled.
-  if (bond == Bond::thread) ::setpgid(pid, pid);
+  if (pid == 0) exec_child(layout, lifetime);
+  // In parent and child, whichever runs first: the group exists before it is signalled.
+  if (lifetime == ProcessLifetime::ends_with_thread) ::setpgid(pid, pid);
   failures.write.reset();
   layout.failure.reset();
   auto running = await_exec(layout, failures.read);
@@ -178,12 +178,12 @@ Result<pid_t> spawn(const Program& program, Bond bond) {
   return std::move(running).error();
 }
 
-Result<void> spawn_detached(const Program& program) {
+Result<void> spawn_detached(const ProcessSpec& program) {
   Pipe failures = TRY(make_pipe());
-  Layout layout = TRY(lay_out(program, failures.write.get()));
+  Layout layout = TRY(prepare_child(program, failures.write.get()));
   const pid_t pid = ::fork();
   if (pid < 0) return os_error("starting " + layout.program + ": fork", errno);
-  if (pid == 0) become_detached(layout);
+  if (pid == 0) exec_detached(layout);
   failures.write.reset();
   layout.failure.reset();
   reap(pid);

@@ -1,9 +1,9 @@
-// Starting a program: fork and exec, in one place.
+// Starts a program: fork and exec, in one function.
 //
-// The child shares nothing with its starter but what is named here: input from /dev/null, output
-// and errors in one file or pipe, no other file open, default signal handling and an empty signal
-// mask, its own environment and folder. The call returns once the program runs; when it cannot, the
-// error names what is missing (program, folder, right to execute) and no process is left.
+// The child inherits only what is named here: input from /dev/null, output and errors in one file
+// or pipe, no other file open, default signal handling and an empty signal mask, a given
+// environment and folder. The call returns once the program runs. If it cannot run, the error names
+// what is missing (program, folder, permission to execute) and no process is left.
 #pragma once
 
 #include <filesystem>
@@ -18,27 +18,27 @@
 
 namespace lockstep {
 
-struct Program {
-  // Not empty; a name without '/' is sought in the environment's PATH.
+struct ProcessSpec {
+  // Not empty; a name without '/' is looked up in the environment's PATH.
   std::vector<std::string> command;
   Environment environment;  // all of it
   std::filesystem::path folder;
-  int output = -1;  // where standard output and error go, so that their order is kept; borrowed
-  // On which it runs, as sched_setaffinity counts them; empty: as its starter.
+  int output = -1;  // for standard output and error, so that their order is kept; borrowed
+  // The processors for it, numbered as in sched_setaffinity; empty: those of its parent.
   std::vector<int> processors{};
 };
 
-// What ties a child to who started it.
-enum class Bond {
-  thread,   // leads a process group; killed when the calling *thread* ends
-  session,  // leads a session: outlives the terminal and its starter
+// How the child's lifetime depends on its parent.
+enum class ProcessLifetime {
+  ends_with_thread,  // leads a process group; killed when the calling *thread* ends
+  own_session,       // leads a session: outlives the terminal and its starter
 };
 
-// The child is to be reaped by the caller.
-Result<pid_t> spawn(const Program& program, Bond bond);
+// The caller must reap the child.
+Result<pid_t> spawn(const ProcessSpec& program, ProcessLifetime lifetime);
 
-// In a session of its own and nobody's child here: whoever is init reaps it.
-Result<void> spawn_detached(const Program& program);
+// Starts it in its own session. It is no child of this process: init reaps it.
+Result<void> spawn_detached(const ProcessSpec& program);
 
 // Two ends; neither is inherited by programs.
 struct Pipe {

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// All that comes until every writer is gone.
+// All output until every writer is gone.
 std::string read_all(const Fd& pipe) {
   std::string all;
   char buffer[256];
@@ -26,15 +26,16 @@ std::string read_all(const Fd& pipe) {
   return all;
 }
 
-Program shell(std::string script, const Pipe& pipe) {
+ProcessSpec shell(std::string script, const Pipe& pipe) {
   return {.command = {"sh", "-c", std::move(script)},
           .environment = {{"PATH", "/usr/bin:/bin"}, {"COLOR", "blue"}},
           .folder = "/",
           .output = pipe.write.get()};
 }
 
-// What it says until its end, which is awaited here.
-std::string said_by(const std::string& script, Bond bond = Bond::thread) {
+// The program's output until its end, for which this waits.
+std::string said_by(const std::string& script,
+                    ProcessLifetime bond = ProcessLifetime::ends_with_thread) {
   Pipe pipe = make_pipe().value();
   const pid_t pid = spawn(shell(script, pipe), bond).value();
   pipe.write.reset();
@@ -53,14 +54,14 @@ TEST(Spawn, AProgramRunsOnTheProcessorsThatItWasGiven) {
   int last = CPU_SETSIZE - 1;
   while (!CPU_ISSET(last, &usable)) --last;
   Pipe pipe = make_pipe().value();
-  Program program = shell("grep Cpus_allowed_list /proc/self/status", pipe);
+  ProcessSpec program = shell("grep Cpus_allowed_list /proc/self/status", pipe);
   program.processors = {last};
-  const pid_t pid = spawn(program, Bond::thread).value();
+  const pid_t pid = spawn(program, ProcessLifetime::ends_with_thread).value();
   pipe.write.reset();
   EXPECT_EQ(read_all(pipe.read), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
   ::waitpid(pid, nullptr, 0);
   program.processors = {CPU_SETSIZE};
-  EXPECT_EQ(spawn(program, Bond::thread).error().code, Code::invalid);
+  EXPECT_EQ(spawn(program, ProcessLifetime::ends_with_thread).error().code, Code::invalid);
 }
 
 TEST(Spawn, AProgramFindsNothingOpenThatItsStarterHas) {
@@ -72,9 +73,9 @@ TEST(Spawn, ItsOutputMayBeOneOfTheStandardFilesOfItsStarter) {
   Pipe pipe = make_pipe().value();
   const Fd kept(::fcntl(1, F_DUPFD_CLOEXEC, 3));
   ::dup3(pipe.write.get(), 1, O_CLOEXEC);
-  Program program = shell("echo heard", pipe);
+  ProcessSpec program = shell("echo heard", pipe);
   program.output = 1;
-  const auto pid = spawn(program, Bond::thread);
+  const auto pid = spawn(program, ProcessLifetime::ends_with_thread);
   ::dup2(kept.get(), 1);
   pipe.write.reset();
   EXPECT_EQ(read_all(pipe.read), "heard\n");
@@ -96,7 +97,9 @@ TEST(Spawn, SignalsAreAsFromTheShellWhateverTheStarterDoesWithThem) {
 TEST(Spawn, ABoundChildLeadsAGroupAndDiesWithTheThreadThatStartedIt) {
   Pipe pipe = make_pipe().value();
   pid_t pid = 0;
-  std::thread([&] { pid = spawn(shell("exec sleep 600", pipe), Bond::thread).value(); }).join();
+  std::thread([&] {
+    pid = spawn(shell("exec sleep 600", pipe), ProcessLifetime::ends_with_thread).value();
+  }).join();
   int status = 0;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -105,7 +108,7 @@ TEST(Spawn, ABoundChildLeadsAGroupAndDiesWithTheThreadThatStartedIt) {
 }
 
 TEST(Spawn, ASessionOfItsOwnOutlivesItsStartersTerminal) {
-  const std::string said = said_by("echo $$ $(ps -o sid= -p $$)", Bond::session);
+  const std::string said = said_by("echo $$ $(ps -o sid= -p $$)", ProcessLifetime::own_session);
   EXPECT_EQ(said.substr(0, said.find(' ')) + "\n", said.substr(said.find(' ') + 1));
 }
 
@@ -132,9 +135,9 @@ TEST(Spawn, WhatIsMissingIsNamedAndNoProcessIsLeft) {
       {text, "/", "not a program of this machine; name its interpreter"},
       {"/bin/true", "/no/such/folder", "working folder /no/such/folder: No such"}};
   for (const Case& c : cases) {
-    const Program program{
+    const ProcessSpec program{
         .command = {c.program}, .environment = {{"PATH", "/bin"}}, .folder = c.folder, .output = 1};
-    const auto bound = spawn(program, Bond::thread);
+    const auto bound = spawn(program, ProcessLifetime::ends_with_thread);
     ASSERT_FALSE(bound) << c.program;
     EXPECT_NE(bound.error().message.find(c.words), std::string::npos) << bound.error().message;
     const auto detached = spawn_detached(program);

@@ -1,4 +1,4 @@
-// TemporaryFolder: a folder of a test's own, which goes with all that is in it.
+// TemporaryFolder: a folder for one test, deleted with all its contents.
 #pragma once
 
 #include <filesystem>

@@ -16,16 +16,16 @@ struct Scale {
   double factor;
 };
 
-// A number and what follows it, without blanks around.
-std::optional<std::pair<double, std::string_view>> split_number(std::string_view words) {
-  while (!words.empty() && words.front() == ' ') words.remove_prefix(1);
+// A number and the text after it, without surrounding blanks.
+std::optional<std::pair<double, std::string_view>> split_number(std::string_view input) {
+  while (!input.empty() && input.front() == ' ') input.remove_prefix(1);
   double number = 0;
-  auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
+  auto [end, error] = std::from_chars(input.data(), input.data() + input.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
-  words.remove_prefix(static_cast<std::size_t>(end - words.data()));
-  while (!words.empty() && words.front() == ' ') words.remove_prefix(1);
-  while (!words.empty() && words.back() == ' ') words.remove_suffix(1);
-  return std::pair(number, words);
+  input.remove_prefix(static_cast<std::size_t>(end - input.data()));
+  while (!input.empty() && input.front() == ' ') input.remove_prefix(1);
+  while (!input.empty() && input.back() == ' ') input.remove_suffix(1);
+  return std::pair(number, input);
 }
 
 std::optional<std::int64_t> whole(double value) {
@@ -34,8 +34,8 @@ std::optional<std::int64_t> whole(double value) {
 }
 
 template <std::size_t N>
-std::optional<std::int64_t> scaled(std::string_view words, const std::array<Scale, N>& scales) {
-  auto parts = split_number(words);
+std::optional<std::int64_t> scaled(std::string_view input, const std::array<Scale, N>& scales) {
+  auto parts = split_number(input);
   if (!parts) return std::nullopt;
   for (const Scale& scale : scales)
     if (scale.name == parts->second) return whole(parts->first * scale.factor);
@@ -84,7 +84,7 @@ std::string text(Duration duration) {
   if (us < 0) return "-" + text(-duration);
   if (us == 0) return "0s";
   if (us < 1000) return format("{}us", us);
-  // A decimal only where it says something.
+  // A decimal only if it is not zero.
   auto in_units = [us](std::int64_t unit, std::string_view name) {
     return format("{:.{}f}{}", static_cast<double>(us) / static_cast<double>(unit),
                   us % unit == 0 ? 0 : 1, name);
@@ -115,18 +115,18 @@ std::string text(Time time) {
   return us == 0 ? format("{}Z", whole) : format("{}.{:06}Z", whole, us);
 }
 
-Result<Bytes> parse_bytes(std::string_view words) {
-  if (auto n = scaled(words, kBytes)) return Bytes(*n);
-  return Error{Code::invalid, format("'{}' is not a size; write 512MiB, 4GiB or 10GB", words)};
+Result<Bytes> parse_bytes(std::string_view input) {
+  if (auto n = scaled(input, kBytes)) return Bytes(*n);
+  return Error{Code::invalid, format("'{}' is not a size; write 512MiB, 4GiB or 10GB", input)};
 }
 
-Result<Bandwidth> parse_bandwidth(std::string_view words) {
-  if (auto n = scaled(words, kBandwidths)) return Bandwidth(*n);
-  return Error{Code::invalid, format("'{}' is not a bandwidth; write 10 Gbit/s or 50 GB/s", words)};
+Result<Bandwidth> parse_bandwidth(std::string_view input) {
+  if (auto n = scaled(input, kBandwidths)) return Bandwidth(*n);
+  return Error{Code::invalid, format("'{}' is not a bandwidth; write 10 Gbit/s or 50 GB/s", input)};
 }
 
-Result<Duration> parse_duration(std::string_view words) {
-  std::string_view rest = words;
+Result<Duration> parse_duration(std::string_view input) {
+  std::string_view rest = input;
   double total = 0;
   while (true) {
     auto parts = split_number(rest);
@@ -141,12 +141,12 @@ Result<Duration> parse_duration(std::string_view words) {
     rest = parts->second.substr(letters);
     if (auto n = whole(total); n && rest.empty()) return Duration(*n);
   }
-  return Error{Code::invalid, format("'{}' is not a duration; write 90s, 30m or 1h30m", words)};
+  return Error{Code::invalid, format("'{}' is not a duration; write 90s, 30m or 1h30m", input)};
 }
 
-Result<Time> parse_time(std::string_view words) {
+Result<Time> parse_time(std::string_view input) {
   std::tm parts{};
-  std::string copy(words);
+  std::string copy(input);
   const char* rest = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   std::int64_t us = 0;
   if (rest != nullptr && *rest == '.') {
@@ -157,7 +157,7 @@ Result<Time> parse_time(std::string_view words) {
     for (; digits < 6; ++digits) us *= 10;
   }
   if (rest == nullptr || std::string_view(rest) != "Z")
-    return Error{Code::invalid, format("'{}' is not a time; write 2026-01-31T12:00:00Z", words)};
+    return Error{Code::invalid, format("'{}' is not a time; write 2026-01-31T12:00:00Z", input)};
   return Time(std::chrono::seconds(::timegm(&parts)) + Duration(us));
 }
 

@@ -47,16 +47,16 @@ class Quantity {
 using Bytes = Quantity<struct BytesTag>;
 using Bandwidth = Quantity<struct BandwidthTag>;  // bytes a second
 
-// Microseconds resolve everything the platform and the map speak of.
+// Microseconds resolve every duration of the platform and the map.
 using Duration = std::chrono::microseconds;
 // UTC, microseconds since 1970: what is stored and shown.
 using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
-// For what counts in plain seconds, as the API's numbers do.
+// For values in plain seconds, such as the API's numbers.
 constexpr double in_seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
-// Whole microseconds, the rest cut off. Within a Duration's range: 292,000 years.
+// Whole microseconds, truncated. Within a Duration's range: 292,000 years.
 constexpr Duration from_seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
@@ -71,22 +71,22 @@ constexpr Bytes operator""_MiB(unsigned long long n) {
 constexpr Bytes operator""_GiB(unsigned long long n) {
   return Bytes(static_cast<std::int64_t>(n << 30));
 }
-// Decimal, as networks are sold: 10_Gbit is 1.25e9 bytes a second.
+// Decimal, as is usual for networks: 10_Gbit is 1.25e9 bytes a second.
 constexpr Bandwidth operator""_Gbit(unsigned long long n) {
   return Bandwidth(static_cast<std::int64_t>(n * 125'000'000));
 }
 
-// For people: "4.0 GiB", "10.0 Gbit/s", "1h 5m", "2026-11-21T10:00:00Z".
+// For users: "4.0 GiB", "10.0 Gbit/s", "1h 5m", "2026-11-21T10:00:00Z".
 std::string text(Bytes bytes);
 std::string text(Bandwidth bandwidth);
 std::string text(Duration duration);
 std::string text(Time time);
 
-// The way back, as users write it: "512MiB", "4 GB"; "10 Gbit/s", "50 GB/s"; "90s", "1h30m",
+// Parses the text that users write: "512MiB", "4 GB"; "10 Gbit/s", "50 GB/s"; "90s", "1h30m",
 // "250us".
-Result<Bytes> parse_bytes(std::string_view words);
-Result<Bandwidth> parse_bandwidth(std::string_view words);
-Result<Duration> parse_duration(std::string_view words);
-Result<Time> parse_time(std::string_view words);
+Result<Bytes> parse_bytes(std::string_view input);
+Result<Bandwidth> parse_bandwidth(std::string_view input);
+Result<Duration> parse_duration(std::string_view input);
+Result<Time> parse_time(std::string_view input);
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ std::size_t length_by(unsigned char lead) {
   return lead < 0xf5 ? 4 : 0;
 }
 
-// The first character of what is not empty; nothing if it is not UTF-8.
+// The first character of a text that is not empty; nothing if it is not UTF-8.
 std::optional<Character> first_character(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   const std::size_t length = length_by(lead);
@@ -44,7 +44,7 @@ bool is_control(std::uint32_t point) { return point < 0x20 || (point >= 0x7f && 
 
 // Marks, embeddings, overrides and isolates of the Unicode Bidirectional Algorithm, and the line
 // and paragraph separators.
-bool turns_text(std::uint32_t point) {
+bool changes_direction(std::uint32_t point) {
   return point == 0x061c || point == 0x200e || point == 0x200f ||
          (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
 }
@@ -60,30 +60,31 @@ bool is_utf8(std::string_view bytes) {
   return true;
 }
 
-bool is_printable(std::string_view words) {
-  while (!words.empty()) {
-    const auto character = first_character(words);
-    if (!character || is_control(character->point) || turns_text(character->point)) return false;
-    words.remove_prefix(character->bytes);
+bool is_printable(std::string_view input) {
+  while (!input.empty()) {
+    const auto character = first_character(input);
+    if (!character || is_control(character->point) || changes_direction(character->point))
+      return false;
+    input.remove_prefix(character->bytes);
   }
   return true;
 }
 
-std::string visible(std::string_view words) {
+std::string escape_controls(std::string_view input) {
   std::string shown;
-  while (!words.empty()) {
-    const auto character = first_character(words);
+  while (!input.empty()) {
+    const auto character = first_character(input);
     const std::size_t bytes = character ? character->bytes : 1;
     const std::uint32_t point = character ? character->point : 0;
     if (!character)
-      shown += format("<{:02X}>", static_cast<unsigned char>(words[0]));
+      shown += format("<{:02X}>", static_cast<unsigned char>(input[0]));
     else if (point != '\t' && (point < 0x20 || point == 0x7f))
       shown += format("^{}", static_cast<char>(point ^ 0x40));
-    else if (point != '\t' && (is_control(point) || turns_text(point)))
+    else if (point != '\t' && (is_control(point) || changes_direction(point)))
       shown += format("<U+{:04X}>", point);
     else
-      shown += words.substr(0, bytes);
-    words.remove_prefix(bytes);
+      shown += input.substr(0, bytes);
+    input.remove_prefix(bytes);
   }
   return shown;
 }

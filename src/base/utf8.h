@@ -1,5 +1,5 @@
-// UTF-8: what is valid, and what of it acts on a terminal in place of being shown: controls (ESC,
-// BEL, NUL, newlines, ...) and the characters that turn the direction of text.
+// UTF-8: which text is valid, and which characters act on a terminal instead of being shown:
+// controls (ESC, BEL, NUL, newlines, ...) and the characters that change the direction of text.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// As RFC 3629 has it: no overlong forms, no surrogates, nothing beyond Unicode.
+// According to RFC 3629: no overlong forms, no surrogates, nothing beyond Unicode.
 bool is_utf8(std::string_view bytes);
 // Valid, and without the characters that act on a terminal.
-bool is_printable(std::string_view words);
-// With those characters spelled out, tabs excepted: ^[ for ESC, ^G for BEL, <U+202E> for a turn of
-// direction. A byte that is not UTF-8 becomes <FF>.
-std::string visible(std::string_view words);
+bool is_printable(std::string_view input);
+// Replaces these characters, except tabs, by visible text: ^[ for ESC, ^G for BEL, <U+202E> for a
+// change of direction. A byte that is not UTF-8 becomes <FF>.
+std::string escape_controls(std::string_view input);
 
 }  // namespace lockstep

@@ -16,13 +16,13 @@ TEST(Utf8, WhatActsOnATerminalIsNotPrintable) {
   EXPECT_TRUE(is_printable("größe 64 日本 😀"));
   for (std::string_view words :
        {"a\nb", "\t", "\x1b[2J", "\x7f", "\xc2\x9b", "\u202egnp", "\u2066", "\u2028", "\xff"})
-    EXPECT_FALSE(is_printable(words)) << visible(words);
+    EXPECT_FALSE(is_printable(words)) << escape_controls(words);
 }
 
 TEST(Utf8, WhatActsOnATerminalIsSpelledOut) {
-  EXPECT_EQ(visible("\tplain é\x1b]0;title\x07"), "\tplain é^[]0;title^G");
-  EXPECT_EQ(visible(std::string_view("\0\x7f\xff", 3)), "^@^?<FF>");
-  EXPECT_EQ(visible("a\u202eb\u009b"), "a<U+202E>b<U+009B>");
+  EXPECT_EQ(escape_controls("\tplain é\x1b]0;title\x07"), "\tplain é^[]0;title^G");
+  EXPECT_EQ(escape_controls(std::string_view("\0\x7f\xff", 3)), "^@^?<FF>");
+  EXPECT_EQ(escape_controls("a\u202eb\u009b"), "a<U+202E>b<U+009B>");
 }
 
 }  // namespace

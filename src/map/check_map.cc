@@ -17,17 +17,17 @@ bool is_id_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
-bool is_id(std::string_view words) {
-  return !words.empty() && words.size() <= kLongestId &&
-         std::isalnum(static_cast<unsigned char>(words.front())) != 0 &&
-         std::all_of(words.begin(), words.end(), is_id_letter);
+bool is_id(std::string_view id) {
+  return !id.empty() && id.size() <= kLongestId &&
+         std::isalnum(static_cast<unsigned char>(id.front())) != 0 &&
+         std::all_of(id.begin(), id.end(), is_id_letter);
 }
 
-Result<void> check_link(const LinkSpeed& link, const Place& place) {
+Result<void> check_link(const LinkSpeed& link, const JsonLocation& location) {
   if (link.bandwidth && link.bandwidth->count() <= 0)
-    return place.at("bandwidth").error("must be positive; leave it out if it is unknown");
+    return location.at("bandwidth").error("must be positive; leave it out if it is unknown");
   if (link.latency && link.latency->count() < 0)
-    return place.at("latency").error("must not be negative; leave it out if it is unknown");
+    return location.at("latency").error("must not be negative; leave it out if it is unknown");
   return {};
 }
 
@@ -35,41 +35,41 @@ constexpr double kLongestUs = 60e6;
 constexpr double kFastest = 1e6;  // gbit or gbyte a second
 
 // Also refuses NaN.
-Result<void> check_between(double value, double least, double most, const Place& place) {
+Result<void> check_between(double value, double least, double most, const JsonLocation& location) {
   if (value >= least && value <= most) return {};
-  return place.error(format("must be from {} to {}, got {}", least, most, value));
+  return location.error(format("must be from {} to {}, got {}", least, most, value));
 }
 
-Result<void> check_level(const MeasuredLevel& level, const Place& place) {
-  TRY(check_between(level.latency_us, 0, kLongestUs, place.at("latency_us")));
-  TRY(check_between(level.overhead_us, 0, level.latency_us, place.at("overhead_us")));
-  return check_between(level.gbit_per_second, 1e-6, kFastest, place.at("gbit_per_second"));
+Result<void> check_level(const MeasuredLevel& level, const JsonLocation& location) {
+  TRY(check_between(level.latency_us, 0, kLongestUs, location.at("latency_us")));
+  TRY(check_between(level.overhead_us, 0, level.latency_us, location.at("overhead_us")));
+  return check_between(level.gbit_per_second, 1e-6, kFastest, location.at("gbit_per_second"));
 }
 
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 
-// They go to ranks as words of one environment variable, and from rank to rank in one message.
+// Ranks get them in one environment variable, and exchange them in one message.
 constexpr std::size_t kTunedMost = 500;
 constexpr std::size_t kLongestName = 40;
 
 bool is_plan_letter(char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == ','; }
 
-Result<void> check_name(const std::string& name, const Place& place) {
+Result<void> check_name(const std::string& name, const JsonLocation& location) {
   if (!name.empty() && name.size() <= kLongestName &&
       std::all_of(name.begin(), name.end(), is_plan_letter))
     return {};
-  return place.error(format("'{}' is no name that `lockstep tune` writes", name));
+  return location.error(format("'{}' is no name that `lockstep tune` writes", name));
 }
 
-Result<void> check_tuned(const std::vector<TunedRange>& ranges, const Place& place) {
+Result<void> check_tuned(const std::vector<TunedRange>& ranges, const JsonLocation& location) {
   if (ranges.size() > kTunedMost)
-    return place.error(
+    return location.error(
         format("has {} ranges; {} are allowed: leave those of groups out that no "
                "run has",
                ranges.size(), kTunedMost));
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto& range = ranges[i];
-    const Place at = place.at(i);
+    const JsonLocation at = location.at(i);
     TRY(check_name(range.operation, at.at("operation")));
     TRY(check_name(range.plan, at.at("plan")));
     if (range.hosts < 2)
@@ -81,72 +81,76 @@ Result<void> check_tuned(const std::vector<TunedRange>& ranges, const Place& pla
   return {};
 }
 
-Result<void> check_measured(const Measured& measured, const Place& place) {
+Result<void> check_measured(const Measured& measured, const JsonLocation& location) {
   if (!std::all_of(measured.fabric.begin(), measured.fabric.end(), is_printable))
-    return place.at("fabric").error("write it in plain ASCII, such as tcp over eth1");
-  if (measured.within_host) TRY(check_level(*measured.within_host, place.at("within_host")));
-  if (measured.between_hosts) TRY(check_level(*measured.between_hosts, place.at("between_hosts")));
-  TRY(check_tuned(measured.tuned, place.at("tuned")));
+    return location.at("fabric").error("write it in plain ASCII, such as tcp over eth1");
+  if (measured.within_host) TRY(check_level(*measured.within_host, location.at("within_host")));
+  if (measured.between_hosts)
+    TRY(check_level(*measured.between_hosts, location.at("between_hosts")));
+  TRY(check_tuned(measured.tuned, location.at("tuned")));
   if (!measured.reduction_gbyte_per_second) return {};
   return check_between(*measured.reduction_gbyte_per_second, 1e-6, kFastest,
-                       place.at("reduction_gbyte_per_second"));
+                       location.at("reduction_gbyte_per_second"));
 }
 
-// Walks the map once and remembers which ids it has seen.
+// Visits the map once and records the ids.
 class Checker {
  public:
-  Result<void> check_map(const Map& map, const Place& place) {
-    TRY(check_link(map.between_pods, place.at("between_pods")));
-    if (map.measured) TRY(check_measured(*map.measured, place.at("measured")));
-    return check_all(map.pods, "pods", "pod", place,
-                     [this](const Pod& pod, const Place& at) { return check_pod(pod, at); });
+  Result<void> check_map(const ClusterMap& map, const JsonLocation& location) {
+    TRY(check_link(map.between_pods, location.at("between_pods")));
+    if (map.measured) TRY(check_measured(*map.measured, location.at("measured")));
+    return check_all(map.pods, "pods", "pod", location,
+                     [this](const Pod& pod, const JsonLocation& at) { return check_pod(pod, at); });
   }
 
  private:
-  // A list that must not be empty, and each of its items.
+  // Checks a list that must not be empty, and each of its items.
   template <class Item, class Check>
   Result<void> check_all(const std::vector<Item>& items, std::string_view field,
-                         std::string_view what, const Place& parent, Check check_item) {
-    Place place = parent.at(field);
-    if (items.empty()) return place.error(format("is empty; write at least one {}", what));
-    for (std::size_t i = 0; i < items.size(); ++i) TRY(check_item(items[i], place.at(i)));
+                         std::string_view what, const JsonLocation& parent, Check check_item) {
+    JsonLocation location = parent.at(field);
+    if (items.empty()) return location.error(format("is empty; write at least one {}", what));
+    for (std::size_t i = 0; i < items.size(); ++i) TRY(check_item(items[i], location.at(i)));
     return {};
   }
 
-  Result<void> check_pod(const Pod& pod, const Place& place) {
-    TRY(check_link(pod.between_leaves, place.at("between_leaves")));
-    return check_all(pod.leaves, "leaves", "leaf", place,
-                     [this](const Leaf& leaf, const Place& at) { return check_leaf(leaf, at); });
-  }
-
-  Result<void> check_leaf(const Leaf& leaf, const Place& place) {
-    return check_all(leaf.hosts, "hosts", "host", place,
-                     [this](const Host& host, const Place& at) { return check_host(host, at); });
-  }
-
-  Result<void> check_host(const Host& host, const Place& place) {
-    TRY(check_id(host, place));
-    if (host.memory && host.memory->count() <= 0)
-      return place.at("memory").error("must be positive; leave it out if it is unknown");
-    if (host.cores && *host.cores <= 0)
-      return place.at("cores").error("must be positive; leave it out if it is unknown");
-    TRY(check_link(host.to_leaf, place.at("to_leaf")));
-    TRY(check_link(host.between_islands, place.at("between_islands")));
-    std::set<std::pair<DeviceKind, int>> numbers;
+  Result<void> check_pod(const Pod& pod, const JsonLocation& location) {
+    TRY(check_link(pod.between_leaves, location.at("between_leaves")));
     return check_all(
-        host.islands, "islands", "island", place,
-        [&](const Island& island, const Place& at) { return check_island(island, numbers, at); });
+        pod.leaves, "leaves", "leaf", location,
+        [this](const Leaf& leaf, const JsonLocation& at) { return check_leaf(leaf, at); });
   }
 
-  Result<void> check_id(const Host& host, const Place& place) {
+  Result<void> check_leaf(const Leaf& leaf, const JsonLocation& location) {
+    return check_all(
+        leaf.hosts, "hosts", "host", location,
+        [this](const Host& host, const JsonLocation& at) { return check_host(host, at); });
+  }
+
+  Result<void> check_host(const Host& host, const JsonLocation& location) {
+    TRY(check_id(host, location));
+    if (host.memory && host.memory->count() <= 0)
+      return location.at("memory").error("must be positive; leave it out if it is unknown");
+    if (host.cores && *host.cores <= 0)
+      return location.at("cores").error("must be positive; leave it out if it is unknown");
+    TRY(check_link(host.to_leaf, location.at("to_leaf")));
+    TRY(check_link(host.between_islands, location.at("between_islands")));
+    std::set<std::pair<DeviceKind, int>> numbers;
+    return check_all(host.islands, "islands", "island", location,
+                     [&](const Island& island, const JsonLocation& at) {
+                       return check_island(island, numbers, at);
+                     });
+  }
+
+  Result<void> check_id(const Host& host, const JsonLocation& location) {
     if (!is_id(host.id))
-      return place.at("id").error(format(
+      return location.at("id").error(format(
           "'{}' is not an id; write at most {} letters, digits, '-', '_' or '.', first a letter or "
           "digit",
           host.id, kLongestId));
-    auto [first, is_new] = paths_.emplace(host.id, place.path());
+    auto [first, is_new] = paths_.emplace(host.id, location.path());
     if (is_new) return {};
-    return place.at("id").error(
+    return location.at("id").error(
         format("the host '{}' is there already, as {}; give each host an "
                "id of its own",
                host.id, first->second));
@@ -154,9 +158,9 @@ class Checker {
 
   static Result<void> check_island(const Island& island,
                                    std::set<std::pair<DeviceKind, int>>& numbers,
-                                   const Place& place) {
-    TRY(check_link(island.between_devices, place.at("between_devices")));
-    Place there = place.at("devices");
+                                   const JsonLocation& location) {
+    TRY(check_link(island.between_devices, location.at("between_devices")));
+    JsonLocation there = location.at("devices");
     if (island.devices.empty()) return there.error("is empty; write at least one device");
     for (const Device& device : island.devices) {
       if (device.memory && device.memory->count() <= 0)
@@ -176,6 +180,8 @@ class Checker {
 
 }  // namespace
 
-Result<void> check_at(const Map& map, const Place& root) { return Checker().check_map(map, root); }
+Result<void> check_at(const ClusterMap& map, const JsonLocation& root) {
+  return Checker().check_map(map, root);
+}
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// check() of a map that came from a file: the errors name its lines.
+// check() for a map from a file: the errors name its lines.
 #pragma once
 
 #include "base/result.h"
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// `root` is the place of the map itself.
-Result<void> check_at(const Map& map, const Place& root);
+// `root` is the location of the map itself.
+Result<void> check_at(const ClusterMap& map, const JsonLocation& root);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// tests/golden/map/NAME.yaml is read as a map; NAME.expected holds the error or, for a good one,
-// the tree and the map as it is written. LOCKSTEP_UPDATE_GOLDEN=1 writes the expected files anew.
+// Reads tests/golden/map/NAME.yaml as a map. NAME.expected holds the error or, for a valid map, the
+// tree and the map as it is written. LOCKSTEP_UPDATE_GOLDEN=1 rewrites the expected files.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 #include "base/files.h"
 #include "base/random.h"
-#include "map/file.h"
+#include "map/map_file.h"
 #include "map/tree.h"
 
 namespace lockstep {
@@ -44,7 +44,7 @@ TEST_P(Golden, IsReadAsExpected) {
   EXPECT_EQ(got, read_file(expected).value_or("(no such file)"));
 }
 
-// Bytes of a good and a bad neighbourhood put anywhere: each outcome is a map or one line of error.
+// Bytes of a good and a bad neighbourhood put anywhere: each result is a map or a one-line error.
 TEST_P(Golden, AnyMutationIsAnswered) {
   constexpr std::string_view kBytes = "{}[]:,-&*!|>'\"%@`#?~ \t\n0.eE\xff\xc3\x80\\ab";
   std::string original = read_file(GetParam()).value() + " ";
@@ -63,7 +63,7 @@ TEST_P(Golden, AnyMutationIsAnswered) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Map, Golden, testing::ValuesIn(cases()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(ClusterMap, Golden, testing::ValuesIn(cases()), [](const auto& test) {
   std::string name = test.param.stem();
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

@@ -11,16 +11,16 @@
 namespace lockstep {
 namespace {
 
-std::optional<int> parse_count(std::string_view words, int most) {
+std::optional<int> parse_count(std::string_view input, int most) {
   int count = 0;
-  auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), count);
-  if (error != std::errc() || end != words.data() + words.size()) return std::nullopt;
+  auto [end, error] = std::from_chars(input.data(), input.data() + input.size(), count);
+  if (error != std::errc() || end != input.data() + input.size()) return std::nullopt;
   if (count < 1 || count > most) return std::nullopt;
   return count;
 }
 
-// The devices that are dealt to the presented hosts: one of each GPU or core of the machine.
-Result<std::vector<Device>> deck_of(const Host& machine, int wanted) {
+// The devices that are assigned to the presented hosts: one of each GPU or core of the machine.
+Result<std::vector<Device>> devices_to_deal(const Host& machine, int wanted) {
   std::vector<Device> gpus;
   int cores = 0;
   for (const Device* device : devices(machine)) {
@@ -40,26 +40,26 @@ Result<std::vector<Device>> deck_of(const Host& machine, int wanted) {
 
 }  // namespace
 
-Result<HostGrid> parse_host_grid(std::string_view words, const GridLimits& limits) {
-  std::size_t cross = words.find('x');
+Result<HostGrid> parse_host_grid(std::string_view input, const GridLimits& limits) {
+  std::size_t cross = input.find('x');
   std::optional<int> hosts, devices;
-  if (cross != words.npos) {
-    hosts = parse_count(words.substr(0, cross), limits.each);
-    devices = parse_count(words.substr(cross + 1), limits.each);
+  if (cross != input.npos) {
+    hosts = parse_count(input.substr(0, cross), limits.each);
+    devices = parse_count(input.substr(cross + 1), limits.each);
   }
   if (!hosts || !devices)
     return Error{Code::invalid,
                  format("'{}' is not HOSTSxDEVICES; write 2x2 for two hosts with two "
                         "devices each (1 to {})",
-                        words, limits.each)};
+                        input, limits.each)};
   const std::int64_t all = std::int64_t{*hosts} * *devices;
   if (all > limits.devices)
     return Error{Code::invalid,
-                 format("'{}' is {} devices; at most {} are possible", words, all, limits.devices)};
+                 format("'{}' is {} devices; at most {} are possible", input, all, limits.devices)};
   return HostGrid{*hosts, *devices};
 }
 
-Result<Map> present_as(const Map& one_host, const HostGrid& grid) {
+Result<ClusterMap> split_host(const ClusterMap& one_host, const HostGrid& grid) {
   auto machines = hosts(one_host);
   if (machines.size() != 1)
     return Error{Code::invalid,
@@ -68,7 +68,7 @@ Result<Map> present_as(const Map& one_host, const HostGrid& grid) {
                         machines.size())};
   const Host& machine = *machines.front();
   const int wanted = grid.hosts * grid.devices;
-  const std::vector<Device> deck = TRY(deck_of(machine, wanted));
+  const std::vector<Device> deck = TRY(devices_to_deal(machine, wanted));
   const int deck_size = static_cast<int>(deck.size());
 
   Leaf leaf{"leaf-0", {}};
@@ -84,13 +84,13 @@ Result<Map> present_as(const Map& one_host, const HostGrid& grid) {
     for (int j = 0; j < grid.devices; ++j, ++dealt) {
       int index = dealt % deck_size;
       Device device = deck[static_cast<std::size_t>(index)];
-      // Whether another of the `wanted` devices falls on the same card of the deck.
+      // True if another of the `wanted` devices uses the same card of the deck.
       device.shared = index + deck_size < wanted || dealt >= deck_size;
       island.devices.push_back(device);
     }
     leaf.hosts.push_back(std::move(host));
   }
-  return Map{one_host.name, {}, {Pod{"pod-0", {}, {std::move(leaf)}}}};
+  return ClusterMap{one_host.name, {}, {Pod{"pod-0", {}, {std::move(leaf)}}}};
 }
 
 }  // namespace lockstep

@@ -43,6 +43,6 @@ Result<Island> Island::from_form(const IslandForm& form) {
   return island;
 }
 
-Result<void> check(const Map& map) { return check_at(map, Place()); }
+Result<void> check(const ClusterMap& map) { return check_at(map, JsonLocation()); }
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
-// The Map: what the cluster is, as one value: cluster > pod (one fast network) > leaf switch > host
-// > island (GPUs joined by a fast link, or a NUMA node) > device, and how fast the parts of each
-// speak to one another. What nobody has declared or measured is unknown: nullopt, never 0.
+// The Map: the whole cluster as one value: cluster > pod (one fast network) > leaf switch > host >
+// island (GPUs joined by a fast link, or a NUMA node) > device, and how fast the parts of each
+// communicate. A value that is neither declared nor measured is unknown: nullopt, never 0.
 //
-// Files and the API have the same fields (map/file.h); map/query.h answers questions about a map.
+// Files and the API have the same fields (map/map_file.h); map/query.h answers questions about a
+// map.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,7 @@
 
 namespace lockstep {
 
-// One way, for one pair that has the link to itself.
+// One direction, for one pair that uses the link alone.
 struct LinkSpeed {
   std::optional<Bandwidth> bandwidth;
   std::optional<Duration> latency;
@@ -34,20 +35,20 @@ constexpr auto enum_names(DeviceKind) {
   return names<DeviceKind>({{DeviceKind::gpu, "gpu"}, {DeviceKind::core, "core"}});
 }
 
-// What one rank computes on.
+// The device that one rank computes on.
 struct Device {
   DeviceKind kind = DeviceKind::gpu;
   int number = 0;  // of the GPU or core on its machine, as CUDA_VISIBLE_DEVICES counts
   std::optional<Bytes> memory;
-  bool shared = false;  // other devices of the map stand for the same GPU or core
+  bool shared = false;  // other devices of the map represent the same GPU or core
   bool operator==(const Device&) const = default;
 };
 
-// Devices with consecutive numbers and equal else: how devices are written.
+// Devices with consecutive numbers and otherwise equal: the written form of devices.
 struct DeviceGroup {
   DeviceKind kind = DeviceKind::gpu;
   int count = 1;
-  std::optional<int> first;  // number of the first; absent: goes on after the host's last
+  std::optional<int> first;  // number of the first; absent: continues after the host's last
   std::optional<Bytes> memory;
   bool shared = false;
 
@@ -79,14 +80,14 @@ struct Island {
 
   using Form = IslandForm;
   Form form() const;
-  // Numbers that the form leaves open are -1 until map/file.h has seen the whole host.
+  // Numbers that the form omits are -1 until map/map_file.h has read the whole host.
   static Result<Island> from_form(const Form& form);
 };
 
 struct Host {
   std::string id;       // unique in the map; ranks whose hosts' ids are equal may share memory
-  std::string name;     // what people call it; empty: the id
-  std::string address;  // where other hosts reach it; empty: the id
+  std::string name;     // the name shown to users; empty: the id
+  std::string address;  // the address for other hosts; empty: the id
   std::optional<Bytes> memory;
   std::optional<int> cores;
   LinkSpeed to_leaf;
@@ -132,8 +133,8 @@ struct Pod {
   }
 };
 
-// What messages between two ranks cost, as they were measured: software included, where LinkSpeed
-// is the wire alone.
+// The measured cost of messages between two ranks: it includes software, where LinkSpeed is the
+// wire alone.
 struct MeasuredLevel {
   double latency_us = 0;
   double overhead_us = 0;
@@ -151,8 +152,8 @@ struct MeasuredLevel {
   }
 };
 
-// By which plan whole calls took least, by `lockstep tune`: those of an operation in groups of so
-// many ranks on so many hosts, up to a size. Names are those of comm/choice.
+// The fastest plan of whole calls, measured by `lockstep tune`: for an operation in groups of this
+// many ranks on this many hosts, up to a size. Names are those of comm/choice.
 struct TunedRange {
   std::string operation;
   int hosts = 0;
@@ -172,10 +173,10 @@ struct TunedRange {
   }
 };
 
-// By `lockstep probe` and `lockstep tune`; what collectives choose their algorithms by (comm/cost).
-// What has not been measured is null.
+// Measured by `lockstep probe` and `lockstep tune`; collectives choose their algorithms by it
+// (comm/cost). A value that is not measured is null.
 struct Measured {
-  std::string fabric;  // over what, such as "tcp over eth1"
+  std::string fabric;  // the network, such as "tcp over eth1"
   std::optional<MeasuredLevel> within_host;
   std::optional<MeasuredLevel> between_hosts;
   std::optional<double> reduction_gbyte_per_second;
@@ -194,25 +195,25 @@ struct Measured {
   }
 };
 
-struct Map {
+struct ClusterMap {
   std::string name;
   LinkSpeed between_pods;
   std::vector<Pod> pods;
   std::optional<Measured> measured = {};
-  bool operator==(const Map&) const = default;
+  bool operator==(const ClusterMap&) const = default;
 
   static constexpr auto fields() {
-    return record<Map>(
-        field("name", &Map::name, "what people call the cluster"),
-        field("between_pods", &Map::between_pods, "link from a leaf to one of another pod"),
-        field("measured", &Map::measured,
+    return record<ClusterMap>(
+        field("name", &ClusterMap::name, "what people call the cluster"),
+        field("between_pods", &ClusterMap::between_pods, "link from a leaf to one of another pod"),
+        field("measured", &ClusterMap::measured,
               "what `lockstep probe` and `tune` found; null: nothing measured"),
-        required(field("pods", &Map::pods, "its pods")));
+        required(field("pods", &ClusterMap::pods, "its pods")));
   }
 };
 
-// Whether it can be used: at least one pod, each with leaves, hosts, islands and devices down to
-// the last; ids of hosts well-formed (they become file names) and each there once.
-Result<void> check(const Map& map);
+// Checks that the map is usable: at least one pod, each with leaves, hosts, islands and devices at
+// every level; the ids of hosts are well-formed (they become file names) and unique.
+Result<void> check(const ClusterMap& map);
 
 }  // namespace lockstep

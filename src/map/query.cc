@@ -9,58 +9,58 @@
 namespace lockstep {
 namespace {
 
-struct HostPlace {
+struct HostPath {
   const Pod* pod;
   const Leaf* leaf;
   const Host* host;
 };
 
-struct DevicePlace {
-  HostPlace host;
+struct DevicePath {
+  HostPath host;
   const Island* island;
   const Device* device;
 };
 
-std::optional<HostPlace> find_place(const Map& map, std::string_view id) {
+std::optional<HostPath> find_host_path(const ClusterMap& map, std::string_view id) {
   for (const Pod& pod : map.pods)
     for (const Leaf& leaf : pod.leaves)
       for (const Host& host : leaf.hosts)
-        if (host.id == id) return HostPlace{&pod, &leaf, &host};
+        if (host.id == id) return HostPath{&pod, &leaf, &host};
   return std::nullopt;
 }
 
-Result<HostPlace> place_of(const Map& map, std::string_view id) {
-  if (auto place = find_place(map, id)) return *place;
+Result<HostPath> locate(const ClusterMap& map, std::string_view id) {
+  if (auto path = find_host_path(map, id)) return *path;
   std::vector<std::string_view> known;
   for (const Host* host : hosts(map)) known.push_back(host->id);
   return Error{Code::not_found, format("the map has no host '{}'{}", id, did_you_mean(id, known))};
 }
 
-Result<DevicePlace> place_of(const Map& map, const DeviceRef& ref) {
-  HostPlace host = TRY(place_of(map, ref.host));
+Result<DevicePath> locate(const ClusterMap& map, const DeviceRef& ref) {
+  HostPath host = TRY(locate(map, ref.host));
   int left = ref.index;
   for (const Island& island : host.host->islands) {
     int count = static_cast<int>(island.devices.size());
     if (left >= 0 && left < count)
-      return DevicePlace{host, &island, &island.devices[static_cast<std::size_t>(left)]};
+      return DevicePath{host, &island, &island.devices[static_cast<std::size_t>(left)]};
     left -= count;
   }
   return Error{Code::not_found, format("the host '{}' has no device {}; it has {}", ref.host,
                                        ref.index, device_count(*host.host))};
 }
 
-Level level_between(const HostPlace& a, const HostPlace& b) {
+Level level_between(const HostPath& a, const HostPath& b) {
   if (a.host == b.host) return Level::host;
   if (a.leaf == b.leaf) return Level::leaf;
   return a.pod == b.pod ? Level::pod : Level::cluster;
 }
 
-Level level_between(const DevicePlace& a, const DevicePlace& b) {
+Level level_between(const DevicePath& a, const DevicePath& b) {
   if (a.device == b.device) return Level::device;
   return a.island == b.island ? Level::island : level_between(a.host, b.host);
 }
 
-// One after the other: what is unknown in a part is unknown in the whole.
+// Two links in sequence: a value that is unknown in one is unknown in the result.
 LinkSpeed chained(const LinkSpeed& a, const LinkSpeed& b) {
   LinkSpeed result;
   if (a.bandwidth && b.bandwidth) result.bandwidth = std::min(*a.bandwidth, *b.bandwidth);
@@ -68,7 +68,7 @@ LinkSpeed chained(const LinkSpeed& a, const LinkSpeed& b) {
   return result;
 }
 
-LinkSpeed link_of(const Map& map, const HostPlace& a, const HostPlace& b) {
+LinkSpeed link_of(const ClusterMap& map, const HostPath& a, const HostPath& b) {
   Level level = level_between(a, b);
   if (level == Level::host) return a.host->between_islands;
   if (level == Level::leaf) return chained(a.host->to_leaf, b.host->to_leaf);
@@ -85,7 +85,7 @@ std::vector<const Host*> hosts(const Pod& pod) {
   return result;
 }
 
-std::vector<const Host*> hosts(const Map& map) {
+std::vector<const Host*> hosts(const ClusterMap& map) {
   std::vector<const Host*> result;
   for (const Pod& pod : map.pods)
     for (const Host* host : hosts(pod)) result.push_back(host);
@@ -105,15 +105,15 @@ std::size_t device_count(const Host& host) {
   return count;
 }
 
-std::size_t device_count(const Map& map) {
+std::size_t device_count(const ClusterMap& map) {
   std::size_t count = 0;
   for (const Host* host : hosts(map)) count += device_count(*host);
   return count;
 }
 
-const Host* find_host(const Map& map, std::string_view id) {
-  auto place = find_place(map, id);
-  return place ? place->host : nullptr;
+const Host* find_host(const ClusterMap& map, std::string_view id) {
+  auto path = find_host_path(map, id);
+  return path ? path->host : nullptr;
 }
 
 const std::string& name_of(const Host& host) { return host.name.empty() ? host.id : host.name; }
@@ -122,12 +122,12 @@ const std::string& address_of(const Host& host) {
   return host.address.empty() ? host.id : host.address;
 }
 
-Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& b) {
-  return level_between(TRY(place_of(map, a)), TRY(place_of(map, b)));
+Result<Level> common_level(const ClusterMap& map, const DeviceRef& a, const DeviceRef& b) {
+  return level_between(TRY(locate(map, a)), TRY(locate(map, b)));
 }
 
-Result<LinkSpeed> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b) {
-  DevicePlace from = TRY(place_of(map, a)), to = TRY(place_of(map, b));
+Result<LinkSpeed> link_between(const ClusterMap& map, const DeviceRef& a, const DeviceRef& b) {
+  DevicePath from = TRY(locate(map, a)), to = TRY(locate(map, b));
   Level level = level_between(from, to);
   if (level == Level::device) return LinkSpeed{std::nullopt, Duration(0)};
   if (level == Level::island) return from.island->between_devices;

@@ -1,5 +1,5 @@
-// Questions about a Map. Hosts are named by id, devices by host and position within it (over all
-// islands, from 0), as placements name them. Names that the map lacks are errors with a suggestion.
+// Queries on a Map. Hosts are identified by id, devices by host and index within it (over all
+// islands, from 0), as in placements. Names that are not in the map are errors with a suggestion.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// From near to far: the smallest thing that two devices have in common.
+// From near to far: the smallest unit that two devices have in common.
 enum class Level { device, island, host, leaf, pod, cluster };
 constexpr auto enum_names(Level) {
   return names<Level>({{Level::device, "device"},
@@ -29,24 +29,24 @@ struct DeviceRef {
 };
 
 // In the map's order. The pointers live as long as the map stays unchanged.
-std::vector<const Host*> hosts(const Map& map);
+std::vector<const Host*> hosts(const ClusterMap& map);
 std::vector<const Host*> hosts(const Pod& pod);
 std::vector<const Device*> devices(const Host& host);
 std::size_t device_count(const Host& host);
-std::size_t device_count(const Map& map);
+std::size_t device_count(const ClusterMap& map);
 
 // Null if there is none.
-const Host* find_host(const Map& map, std::string_view id);
+const Host* find_host(const ClusterMap& map, std::string_view id);
 
-// What people call it, and where others reach it.
+// The name shown to users, and the address for other hosts.
 const std::string& name_of(const Host& host);
 const std::string& address_of(const Host& host);
 
-Result<Level> common_level(const Map& map, const DeviceRef& a, const DeviceRef& b);
+Result<Level> common_level(const ClusterMap& map, const DeviceRef& a, const DeviceRef& b);
 
-// From the one to the other: least bandwidth and summed latency of the links on the way (host to
-// leaf, leaf to leaf of the same or of another pod, leaf to host); unknown where any of them is. A
-// device with itself: no latency, no bandwidth.
-Result<LinkSpeed> link_between(const Map& map, const DeviceRef& a, const DeviceRef& b);
+// From one to the other: least bandwidth and summed latency of the links on the path (host to leaf,
+// leaf to leaf of the same or of another pod, leaf to host); unknown if any of them is. A device
+// with itself: no latency, no bandwidth.
+Result<LinkSpeed> link_between(const ClusterMap& map, const DeviceRef& a, const DeviceRef& b);
 
 }  // namespace lockstep

@@ -22,11 +22,11 @@ constexpr Branches kAscii = {"|- ", "`- ", "|  ", "   "};
 
 struct Line {
   std::string name;   // with its branches
-  std::string sums;   // what is below it
-  std::string links;  // how its parts reach one another, and it its leaf
+  std::string sums;   // totals below it
+  std::string links;  // links between its parts, and to its leaf
 };
 
-// A sum that is unknown once one of its parts is.
+// A sum that is unknown if one of its parts is.
 class Memory {
  public:
   void add(const std::optional<Bytes>& part) {
@@ -70,7 +70,7 @@ std::string host_sums(const std::vector<const Host*>& all) {
   return format("{}; memory {}", device_sums(below), memory.text());
 }
 
-// With its id where people call it otherwise: errors and placements name hosts by id.
+// With its id if its name differs: errors and placements identify hosts by id.
 std::string host_label(const Host& host) {
   if (name_of(host) == host.id) return "host " + host.id;
   return format("host {} ({})", host.name, host.id);
@@ -85,7 +85,7 @@ class Tree {
  public:
   explicit Tree(const Branches& branches) : branches_(branches) {}
 
-  std::string draw(const Map& map) {
+  std::string draw(const ClusterMap& map) {
     auto all = hosts(map);
     has_neighbours_ = all.size() > 1;
     add("", "", format("cluster {}", map.name.empty() ? "(unnamed)" : map.name),
@@ -157,8 +157,9 @@ class Tree {
     }
     std::string result;
     for (const Line& line : lines_) {
-      result += fitted(line.name, name_width) + "  ";
-      result += line.links.empty() ? line.sums : fitted(line.sums, sums_width) + "  " + line.links;
+      result += fit_to_width(line.name, name_width) + "  ";
+      result +=
+          line.links.empty() ? line.sums : fit_to_width(line.sums, sums_width) + "  " + line.links;
       result += "\n";
     }
     return result;
@@ -187,7 +188,7 @@ std::string measured_text(const Measured& measured) {
 
 }  // namespace
 
-std::string text(const Map& map, TreeStyle style) {
+std::string text(const ClusterMap& map, TreeStyle style) {
   const std::string tree = Tree(style == TreeStyle::utf8 ? kUtf8 : kAscii).draw(map);
   return map.measured ? tree + measured_text(*map.measured) : tree;
 }

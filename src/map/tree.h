@@ -1,4 +1,4 @@
-// The Map for the terminal: as a tree, one line a part, with sums of what is below it.
+// The Map for the terminal: as a tree, one line a part, with totals.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@ namespace lockstep {
 
 enum class TreeStyle { utf8, ascii };
 
-// Ends with a newline. What is unknown says so; what was measured stands in a line below the tree.
-std::string text(const Map& map, TreeStyle style = TreeStyle::utf8);
+// Ends with a newline. Unknown values are shown as unknown; measured ones are in a line below the
+// tree.
+std::string text(const ClusterMap& map, TreeStyle style = TreeStyle::utf8);
 // "10.0 Gbit/s, 5us"; "unknown".
 std::string text(const LinkSpeed& link);
 

@@ -15,15 +15,15 @@ constexpr std::size_t kMost = std::numeric_limits<int>::max() / 2;  // OpenSSL c
 
 std::string to_base64(std::span<const std::byte> bytes) {
   LS_CHECK(bytes.size() <= kMost);
-  std::string text((bytes.size() + 2) / 3 * 4, '\0');  // OpenSSL, too, puts a zero behind it
+  std::string text((bytes.size() + 2) / 3 * 4, '\0');  // OpenSSL also appends a zero
   EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                   reinterpret_cast<const unsigned char*>(bytes.data()),
                   static_cast<int>(bytes.size()));
   return text;
 }
 
-// OpenSSL takes spaces at both ends, and anything behind a padding; so what it found is written
-// again.
+// OpenSSL accepts spaces at both ends, and anything after a padding. So the result is encoded again
+// and compared.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
   if (text.size() % 4 != 0 || text.size() > kMost) return std::nullopt;
   std::vector<std::byte> bytes(text.size() / 4 * 3);

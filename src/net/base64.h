@@ -11,7 +11,7 @@
 namespace lockstep {
 
 std::string to_base64(std::span<const std::byte> bytes);
-// Nothing unless it is what to_base64 gives: each text has one meaning, each meaning one text.
+// Nothing unless it is an output of to_base64: the encoding is one to one.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text);
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ int digit_value(char c) {
   return -1;
 }
 
-// Without randomness there is no security to fall back on, so a failing generator ends the program.
+// There is no secure alternative to randomness, so a failing generator ends the program.
 void fill_random(unsigned char* bytes, std::size_t count) {
   LS_CHECK(RAND_bytes(bytes, static_cast<int>(count)) == 1, "the system's random generator failed");
 }

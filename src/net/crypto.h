@@ -1,5 +1,5 @@
-// The little cryptography that processes of one run need to know each other: a shared secret,
-// HMAC-SHA-256 over challenges, digests and random names. OpenSSL underneath.
+// The cryptography with which processes of one run authenticate each other: a shared secret,
+// HMAC-SHA-256 over challenges, digests and random names. It uses OpenSSL.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// 32 bytes that must not be seen. There is no formatter for it, so it reaches no log or message by
-// accident; hex() is for the file of mode 0600 and the HMACs that carry it on.
+// 32 secret bytes. There is no formatter for it, so it reaches no log or message by accident; hex()
+// is for the file of mode 0600 and for the HMACs derived from it.
 class Secret {
  public:
   static constexpr std::size_t kBytes = 32;
@@ -34,9 +34,9 @@ class Secret {
 // 64 lower-case hex digits.
 std::string hmac_sha256_hex(const Secret& secret, std::string_view message);
 std::string sha256_hex(std::string_view message);
-// 2 * bytes hex digits from the system's generator: nonces, tokens, names nobody can guess.
+// 2 * bytes hex digits from the system's generator: nonces, tokens, names that cannot be guessed.
 std::string random_hex(int bytes);
-// Takes as long for a near miss as for a far one, so that timing tells nothing.
+// Takes as long for a near miss as for a far one, so that timing reveals nothing.
 bool equal_constant_time(std::string_view a, std::string_view b);
 
 }  // namespace lockstep

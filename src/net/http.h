@@ -1,4 +1,4 @@
-// HTTP messages as our server and client see them.
+// HTTP messages for our server and client.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// In the order in which they came; names compare without regard to case.
+// In the order of arrival; names compare without regard to case.
 class Headers {
  public:
   Headers() = default;
@@ -46,16 +46,16 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body{};
-  Headers headers{};  // besides those of length, type, date and connection
+  Headers headers{};  // besides length, type, date and connection
 };
 
 // "Not Found" for 404.
 std::string_view status_text(int status);
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);
-// RFC 9110's token: what methods and header names are made of.
+// RFC 9110's token: the form of methods and header names.
 bool is_token(std::string_view word);
-// What a header's value may hold: no control characters but tab.
+// True if a header may have that value: no control characters but tab.
 bool is_field_value(std::string_view value);
 
 }  // namespace lockstep

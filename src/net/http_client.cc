@@ -60,38 +60,38 @@ std::string head_of(const HttpCall& call, const Url& server) {
 }  // namespace
 
 struct HttpClient::Impl {
-  // One try at a call. `no_byte`: it failed before anything of an answer came.
-  struct Try {
+  // One attempt of a call. `no_byte`: it failed before any byte of an answer came.
+  struct CallOutcome {
     Result<HttpResponse> answer = Error{Code::internal, "the call did not end"};
-    bool no_byte = false;
+    bool failed_before_answer = false;
   };
 
-  Impl(Url server_arg, Bytes answer_max_arg, std::optional<Greeting> greeting_arg)
+  Impl(Url server_arg, Bytes answer_max_arg, std::optional<ConnectionHandshake> greeting_arg)
       : server(std::move(server_arg)),
         answer_max(answer_max_arg),
-        greeting(std::move(greeting_arg)) {}
+        connection_handshake(std::move(greeting_arg)) {}
 
   Url server;
   Bytes answer_max;
-  std::optional<Greeting> greeting;
+  std::optional<ConnectionHandshake> connection_handshake;
   asio::io_context context{1};
   std::optional<beast::tcp_stream> stream;  // kept between calls
   bool sent = false;
-  std::function<void(Duration)> waiting;
+  std::function<void(Duration)> on_waiting;
 
   Result<HttpResponse> call(const HttpCall& call, const Deadline& deadline);
-  Try try_once(const HttpCall& call, const Deadline& deadline);
+  CallOutcome try_once(const HttpCall& call, const Deadline& deadline);
   void run_context();
-  asio::awaitable<Try> exchange(const HttpCall& call, const Deadline& deadline);
+  asio::awaitable<CallOutcome> exchange(const HttpCall& call, const Deadline& deadline);
   asio::awaitable<error_code> connect();
-  asio::awaitable<Try> greet();
-  asio::awaitable<Try> send(const HttpCall& call);
-  asio::awaitable<Try> read_answer(const HttpCall& call);
+  asio::awaitable<CallOutcome> handshake();
+  asio::awaitable<CallOutcome> send(const HttpCall& call);
+  asio::awaitable<CallOutcome> read_answer(const HttpCall& call);
   bool has_live_stream();
-  Try fail(std::string_view act, error_code error, bool no_byte);
+  CallOutcome fail(std::string_view act, error_code error, bool no_byte);
 };
 
-// An idle connection on which something can be read was closed by the server (or is out of step).
+// If an idle connection has readable data, the server has closed it (or it is out of step).
 bool HttpClient::Impl::has_live_stream() {
   if (!stream) return false;
   pollfd readable{.fd = stream->socket().native_handle(), .events = POLLIN, .revents = 0};
@@ -100,7 +100,8 @@ bool HttpClient::Impl::has_live_stream() {
   return false;
 }
 
-HttpClient::Impl::Try HttpClient::Impl::fail(std::string_view act, error_code error, bool no_byte) {
+HttpClient::Impl::CallOutcome HttpClient::Impl::fail(std::string_view act, error_code error,
+                                                     bool no_byte) {
   stream.reset();
   const std::string what = format("{} http://{}", act, server.authority());
   if (error == beast::error::timeout) return {Error{Code::timeout, what + ": no answer in time"}};
@@ -118,16 +119,18 @@ Result<HttpResponse> HttpClient::Impl::call(const HttpCall& call, const Deadline
   sent = false;
   TRY(check_call(call));
   const bool reused = has_live_stream();
-  Try first = try_once(call, deadline);
-  if (!first.no_byte || !reused || !is_repeatable(call)) return std::move(first.answer);
+  CallOutcome first = try_once(call, deadline);
+  if (!first.failed_before_answer || !reused || !is_repeatable(call))
+    return std::move(first.answer);
   return try_once(call, deadline).answer;
 }
 
-HttpClient::Impl::Try HttpClient::Impl::try_once(const HttpCall& call, const Deadline& deadline) {
-  Try outcome;
+HttpClient::Impl::CallOutcome HttpClient::Impl::try_once(const HttpCall& call,
+                                                         const Deadline& deadline) {
+  CallOutcome outcome;
   context.restart();
-  asio::co_spawn(context, exchange(call, deadline), [&](std::exception_ptr, Try value) {
-    outcome = std::move(value);  // as it was made, if something threw (no memory)
+  asio::co_spawn(context, exchange(call, deadline), [&](std::exception_ptr, CallOutcome value) {
+    outcome = std::move(value);  // the value from above, if something threw (no memory)
   });
   run_context();
   if (!outcome.answer && outcome.answer.error().code == Code::internal) stream.reset();
@@ -135,13 +138,13 @@ HttpClient::Impl::Try HttpClient::Impl::try_once(const HttpCall& call, const Dea
 }
 
 void HttpClient::Impl::run_context() {
-  if (!waiting) {
+  if (!on_waiting) {
     context.run();
     return;
   }
   const auto begun = std::chrono::steady_clock::now();
   while (context.run_for(kWaitingEvery), !context.stopped())
-    waiting(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun));
+    on_waiting(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun));
 }
 
 asio::awaitable<error_code> HttpClient::Impl::connect() {
@@ -164,16 +167,16 @@ asio::awaitable<error_code> HttpClient::Impl::connect() {
   co_return error_code();
 }
 
-asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::exchange(const HttpCall& call,
-                                                                  const Deadline& deadline) {
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::exchange(
+    const HttpCall& call, const Deadline& deadline) {
   const bool fresh = !stream;
   if (fresh) stream.emplace(context);
   stream->expires_at(deadline.at());
   if (fresh) {
     const error_code error = co_await connect();
     if (error) co_return fail("connecting to", error, true);
-    if (greeting) {
-      Try greeted = co_await greet();
+    if (connection_handshake) {
+      CallOutcome greeted = co_await handshake();
       if (!greeted.answer) co_return greeted;
     }
   }
@@ -181,32 +184,33 @@ asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::exchange(const HttpCall
   co_return co_await send(call);
 }
 
-asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::greet() {
-  const HttpCall call = greeting->call();
-  Try greeted = co_await send(call);
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::handshake() {
+  const HttpCall call = connection_handshake->call();
+  CallOutcome greeted = co_await send(call);
   if (!greeted.answer) co_return greeted;
-  if (auto judged = greeting->judge(*greeted.answer); !judged) {
+  if (auto judged = connection_handshake->verify(*greeted.answer); !judged) {
     stream.reset();
-    co_return Try{std::move(judged).error()};
+    co_return CallOutcome{std::move(judged).error()};
   }
-  // On another connection somebody else may answer.
+  // Another connection may reach another server.
   if (!stream) co_return fail("greeting", asio::error::eof, false);
   co_return greeted;
 }
 
-asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::send(const HttpCall& call) {
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::send(const HttpCall& call) {
   const std::string head = head_of(call, server);
   const std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(call.body)};
   auto [error, size] = co_await asio::async_write(*stream, parts, kAwait);
   if (error == beast::error::timeout) co_return fail("calling", error, false);
   // A server that refuses a body answers and stops reading, so that sending fails: the answer is
-  // there all the same.
-  Try outcome = co_await read_answer(call);
-  if (error && !outcome.answer && outcome.no_byte) co_return fail("calling", error, true);
+  // still readable.
+  CallOutcome outcome = co_await read_answer(call);
+  if (error && !outcome.answer && outcome.failed_before_answer)
+    co_return fail("calling", error, true);
   co_return outcome;
 }
 
-asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::read_answer(const HttpCall& call) {
+asio::awaitable<HttpClient::Impl::CallOutcome> HttpClient::Impl::read_answer(const HttpCall& call) {
   beast::flat_buffer buffer;
   beast::http::response_parser<beast::http::string_body> parser;
   parser.header_limit(64 << 10);
@@ -222,10 +226,10 @@ asio::awaitable<HttpClient::Impl::Try> HttpClient::Impl::read_answer(const HttpC
   for (const auto& field : message)
     answer.headers.add(std::string(field.name_string()), std::string(field.value()));
   if (!message.keep_alive() || buffer.size() > 0) stream.reset();
-  co_return Try{std::move(answer)};
+  co_return CallOutcome{std::move(answer)};
 }
 
-HttpClient::HttpClient(Url server, Bytes answer_max, std::optional<Greeting> greeting)
+HttpClient::HttpClient(Url server, Bytes answer_max, std::optional<ConnectionHandshake> greeting)
     : impl_(std::make_unique<Impl>(std::move(server), answer_max, std::move(greeting))) {}
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
 HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
@@ -237,8 +241,8 @@ Result<HttpResponse> HttpClient::call(const HttpCall& call, const Deadline& dead
 
 bool HttpClient::was_sent() const { return impl_->sent; }
 
-void HttpClient::when_waiting(std::function<void(Duration)> told) {
-  impl_->waiting = std::move(told);
+void HttpClient::on_waiting(std::function<void(Duration)> callback) {
+  impl_->on_waiting = std::move(callback);
 }
 
 }  // namespace lockstep

@@ -37,7 +37,7 @@ void Responder::send(HttpResponse response) {
   if (exchange->wake != nullptr) exchange->wake->cancel();
 }
 
-bool Responder::gone() const { return !exchange_ || exchange_->wake == nullptr; }
+bool Responder::is_abandoned() const { return !exchange_ || exchange_->wake == nullptr; }
 
 void Responder::abandon() {
   if (exchange_ && !exchange_->response && exchange_->wake != nullptr)
@@ -51,16 +51,16 @@ void HttpServer::Core::close_acceptor() {
   if (acceptor != nullptr) acceptor->close(ignored);
 }
 
-void HttpServer::Core::cut_all() {
-  for (HttpSession* session : sessions) session->cut();
+void HttpServer::Core::close_all() {
+  for (HttpSession* session : sessions) session->close_now();
 }
 
-bool HttpServer::Core::evict() {
+bool HttpServer::Core::close_idlest() {
   HttpSession* oldest = nullptr;
   for (HttpSession* session : sessions)
     if (session->waits_since() && (!oldest || *session->waits_since() < *oldest->waits_since()))
       oldest = session;
-  if (oldest != nullptr) oldest->cut();
+  if (oldest != nullptr) oldest->close_now();
   return oldest != nullptr;
 }
 
@@ -69,7 +69,7 @@ HttpResponse HttpServer::Core::refusal(int status, const std::string& message) c
   return {.status = status, .body = message + "\n"};
 }
 
-void HttpServer::Core::left(HttpSession* session) {
+void HttpServer::Core::remove_session(HttpSession* session) {
   sessions.erase(session);
   if (!sessions.empty() || !stopped) return;
   grace.cancel();
@@ -81,7 +81,7 @@ void HttpServer::Core::left(HttpSession* session) {
 namespace {
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
-constexpr auto kComplainEvery = std::chrono::seconds(10);
+constexpr auto kErrorLogInterval = std::chrono::seconds(10);
 constexpr int kOtherDescriptors = 64;
 
 using CorePtr = std::shared_ptr<HttpServer::Core>;
@@ -92,22 +92,22 @@ asio::awaitable<void> serve(CorePtr core, tcp::socket socket) {
   co_await session.run();
 }
 
-// One write into the empty send buffer of a new connection: does not wait.
-void turn_away(const HttpServer::Core& core, tcp::socket& socket) {
+// One write into the empty send buffer of a new connection: does not block.
+void reject_connection(const HttpServer::Core& core, tcp::socket& socket) {
   const HttpResponse answer = core.refusal(503, "too many connections; try again later");
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(head_of(answer, false) + answer.body), ignored);
 }
 
-// Out of descriptors, most likely: an idle connection gives way, else we wait for one to be freed.
-asio::awaitable<void> overcome(HttpServer::Core& core, error_code error,
-                               asio::steady_timer& pause) {
-  if (Deadline& quiet = core.quiet; quiet.passed()) {
+// Probably out of descriptors: closes an idle connection, else waits until one is freed.
+asio::awaitable<void> handle_accept_error(HttpServer::Core& core, error_code error,
+                                          asio::steady_timer& pause) {
+  if (Deadline& quiet = core.next_error_log; quiet.passed()) {
     LS_LOG(warning, "accepting a connection: {}", error.message());
-    quiet = Deadline::after(kComplainEvery);
+    quiet = Deadline::after(kErrorLogInterval);
   }
-  if (core.evict()) co_return;
+  if (core.close_idlest()) co_return;
   pause.expires_after(kAcceptPause);
   co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
 }
@@ -125,15 +125,15 @@ asio::awaitable<void> accept_all(CorePtr core, tcp::acceptor acceptor) {
     auto [error, socket] = co_await acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
     if (core->stopping) break;
     if (error)
-      co_await overcome(*core, error, pause);
-    else if (core->sessions.size() >= most && !core->evict())
-      turn_away(*core, socket);
+      co_await handle_accept_error(*core, error, pause);
+    else if (core->sessions.size() >= most && !core->close_idlest())
+      reject_connection(*core, socket);
     else
       asio::co_spawn(executor, serve(core, std::move(socket)), asio::detached);
   }
 }
 
-// As many as are asked for, or as the limit of open files has room for.
+// The number requested, bounded by the limit of open files.
 int connections_possible(int wanted) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -141,7 +141,7 @@ int connections_possible(int wanted) {
   return static_cast<int>(std::clamp<std::int64_t>(room, 1, wanted));
 }
 
-Result<tcp::acceptor> listen(asio::io_context& context, const ServerOptions& options) {
+Result<tcp::acceptor> listen(asio::io_context& context, const HttpServerOptions& options) {
   const std::string where = format("listening on {}, port {}", options.host, options.port);
   error_code error;
   const auto address = asio::ip::make_address(options.host, error);
@@ -158,15 +158,15 @@ Result<tcp::acceptor> listen(asio::io_context& context, const ServerOptions& opt
 
 }  // namespace
 
-Result<HttpServer> HttpServer::start(Loop& loop, const ServerOptions& options, HttpHandler handler,
-                                     HttpGate gate) {
+Result<HttpServer> HttpServer::start(Loop& loop, const HttpServerOptions& options,
+                                     HttpHandler handler, HttpFilter gate) {
   auto& context = loop.impl().context;
   tcp::acceptor acceptor = TRY(listen(context, options));
   auto core = std::make_shared<Core>();
   core->options = options;
   core->options.connections_max = connections_possible(options.connections_max);
   core->handler = std::move(handler);
-  core->gate = std::move(gate);
+  core->filter = std::move(gate);
   core->loop = &loop;
   core->port = acceptor.local_endpoint().port();
   asio::co_spawn(context, accept_all(core, std::move(acceptor)), asio::detached);
@@ -179,7 +179,7 @@ HttpServer::~HttpServer() {
   core_->closed = true;
   core_->stopped = nullptr;
   core_->close_acceptor();
-  core_->cut_all();
+  core_->close_all();
 }
 
 int HttpServer::port() const { return core_->port; }
@@ -196,8 +196,8 @@ void HttpServer::stop(Duration grace, std::function<void()> stopped) {
   if (core_->sessions.empty()) return core_->loop->post(std::move(stopped));
   core_->stopped = std::move(stopped);
   for (HttpSession* session : core_->sessions)
-    if (session->is_idle()) session->cut();
-  core_->grace = core_->loop->after(grace, [core = core_.get()] { core->cut_all(); });
+    if (session->is_idle()) session->close_now();
+  core_->grace = core_->loop->after(grace, [core = core_.get()] { core->close_all(); });
 }
 
 }  // namespace lockstep

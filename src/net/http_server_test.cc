@@ -23,19 +23,19 @@ using testing::StartsWith;
 
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-// Answers with what it heard: "POST /path body".
+// Answers with the request that it received: "POST /path body".
 void echo(HttpRequest request, Responder responder) {
   responder.send({.body = request.method + " " + request.target + " " + request.body});
 }
 
-// Looks again until it holds or ten seconds are over.
+// Checks repeatedly until it holds or ten seconds are over.
 bool eventually(const std::function<bool()>& holds) {
   for (const auto bound = Deadline::after(seconds(10)); !bound.passed();)
     if (holds()) return true;
   return false;
 }
 
-// Sends the bytes, and gives all that is answered until the server closes.
+// Sends the bytes, and returns all answers until the server closes.
 std::string ask(int port, std::string_view bytes) {
   RawCaller caller(port);
   caller.send(bytes);
@@ -220,7 +220,7 @@ TEST(HttpServer, WhatIsTooLargeIsRefused) {
 }
 
 TEST(HttpServer, SlowCallersAreCutOff) {
-  // Each time is short on a server of its own: on a busy machine the caller is slow to begin, too.
+  // Each timeout is short on a separate server: on a busy machine the caller also starts slowly.
   ServerThread idle(echo, {.idle_time = milliseconds(50)});
   EXPECT_EQ(ask(idle.port(), ""), "");
   ServerThread head(echo, {.head_time = milliseconds(50)});
@@ -233,7 +233,7 @@ TEST(HttpServer, SlowCallersAreCutOff) {
 }
 
 TEST(HttpServer, ACallerThatReadsNothingIsCutOff) {
-  ServerOptions options{.write_time = milliseconds(50)};
+  HttpServerOptions options{.write_time = milliseconds(50)};
   ServerThread server(
       [](HttpRequest, Responder responder) {
         responder.send({.body = std::string(32 << 20, 'x')});
@@ -243,7 +243,7 @@ TEST(HttpServer, ACallerThatReadsNothingIsCutOff) {
   caller.send(kGet);
   EXPECT_THAT(caller.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 200"));
   EXPECT_TRUE(eventually([&] { return server.connections() == 0; }));
-  // Only what fitted into the kernel's buffers comes.
+  // Only the bytes that fitted into the kernel's buffers arrive.
   EXPECT_LT(caller.read_to_end().size(), 32u << 20);
 }
 
@@ -272,7 +272,7 @@ TEST(HttpServer, AHandlerThatThrowsOrForgetsIsAnInternalError) {
         << path;
 }
 
-// Keeps every request until somebody asks for /release, then answers all.
+// Keeps every request until a caller requests /release, then answers all.
 class Waiters {
  public:
   void handle(HttpRequest request, Responder responder) {
@@ -281,7 +281,7 @@ class Waiters {
       waiting_.clear();
       responder.send({});
     } else if (request.target == "/count") {
-      std::erase_if(waiting_, [](const Responder& waiter) { return waiter.gone(); });
+      std::erase_if(waiting_, [](const Responder& waiter) { return waiter.is_abandoned(); });
       responder.send({.body = format("waiting: {};", waiting_.size())});
     } else {
       waiting_.push_back(std::move(responder));
@@ -447,7 +447,7 @@ TEST(HttpServer, AResponderMayOutliveServerAndLoop) {
     caller.send(kGet);
     received.get_future().wait();
   }
-  EXPECT_TRUE(waiting[0].gone());
+  EXPECT_TRUE(waiting[0].is_abandoned());
   waiting[0].send({});
 }
 

@@ -12,7 +12,7 @@ namespace asio = boost::asio;
 
 struct Timer::State {
   asio::steady_timer timer;
-  bool cancelled = false;  // the timer may have expired already, with its handler in the queue
+  bool cancelled = false;  // the timer may have expired already, with its handler queued
 };
 
 Timer& Timer::operator=(Timer&& other) noexcept {

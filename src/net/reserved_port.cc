@@ -23,7 +23,7 @@ Result<Fd> bind_any(int family) {
   return socket;
 }
 
-// The port stands at the same place in both families' addresses.
+// The port has the same offset in both families' addresses.
 Result<std::uint16_t> port_of(const Fd& socket) {
   sockaddr_in6 address{};
   socklen_t size = sizeof address;

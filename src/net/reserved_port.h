@@ -1,4 +1,5 @@
-// A port of this host that nobody else gets while it is held, but on which a rank may listen.
+// Reserves a port of this host: other processes do not get it while it is held, but a rank may
+// listen on it.
 //
 // MASTER_PORT must be known before rank 0 starts, and rank 0 itself listens on it. A socket that is
 // bound and does not listen keeps the kernel from giving the port to others (bind to port 0,

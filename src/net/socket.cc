@@ -89,7 +89,7 @@ struct BoundPort {
   std::uint16_t port = 0;
 };
 
-// Bound, with the port that it got.
+// A bound socket, with its port.
 Result<BoundPort> bind_tcp(const std::string& host, std::uint16_t port) {
   auto address = TRY(resolve(host, port, AI_PASSIVE));
   auto fd = TRY(new_socket(address.family));
@@ -132,7 +132,7 @@ struct FdMessage {
 Result<void> wait_ready(int fd, short events, Deadline deadline, std::string_view what) {
   for (;;) {
     pollfd poll_fd{fd, events, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
     const int ready = ::poll(&poll_fd, 1, static_cast<int>(std::min<long>(left, 1 << 30)));
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return os_error(what, errno);
@@ -219,12 +219,12 @@ Result<Fd> Socket::recv_fd(Deadline deadline) {
 }
 
 // The last of three probes is unanswered when the time is over.
-void Socket::tune_for_lifeline(Duration silence) {
+void Socket::set_keepalive(Duration silence) {
   const auto whole = std::chrono::ceil<std::chrono::seconds>(silence).count();
   const int pause = std::max(1, static_cast<int>(whole / 5));
   const int idle = std::max(1, static_cast<int>(whole) - 3 * pause);
   const auto set = [this](int level, int option, int value) {
-    setsockopt(fd(), level, option, &value, sizeof value);  // fails on Unix sockets, as told
+    setsockopt(fd(), level, option, &value, sizeof value);  // fails on Unix sockets, as documented
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -257,18 +257,18 @@ Result<Listener> Listener::unix_socket(const std::string& name) {
 Result<std::optional<Socket>> Listener::try_accept() {
   Fd accepted(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (accepted) return std::optional(Socket(std::move(accepted)));
-  // A connection that was gone again before we came is no failure of ours.
+  // A connection that was closed before accept() is not an error.
   if (would_block(errno) || errno == EINTR || errno == ECONNABORTED) return std::optional<Socket>();
   return os_error("accepting a connection", errno);
 }
 
-Result<HostPort> parse_host_port(std::string_view words) {
-  const auto bad = [&] { return Error{Code::invalid, format("'{}' is not host:port", words)}; };
-  const auto colon = words.rfind(':');
+Result<HostPort> parse_host_port(std::string_view input) {
+  const auto bad = [&] { return Error{Code::invalid, format("'{}' is not host:port", input)}; };
+  const auto colon = input.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return bad();
-  auto host = words.substr(0, colon);
+  auto host = input.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  const auto digits = words.substr(colon + 1);
+  const auto digits = input.substr(colon + 1);
   HostPort address{std::string(host), 0};
   const auto parsed = std::from_chars(digits.begin(), digits.end(), address.port);
   if (parsed.ec != std::errc() || parsed.ptr != digits.end() || host.empty()) return bad();

@@ -1,5 +1,5 @@
 // Socket: a small blocking stream socket (TCP or Unix) whose every wait has a Deadline, over
-// poll(2). For code that talks to few peers from a thread of its own; the platform's many
+// poll(2). For code that communicates with few peers from a dedicated thread; the platform's many
 // connections use net/loop.h. A write to a closed peer is an error, never SIGPIPE.
 #pragma once
 
@@ -25,19 +25,20 @@ class Socket {
   // A name that begins with '@' is in the abstract name space, others are paths.
   static Result<Socket> connect_unix(const std::string& name, Deadline deadline);
 
-  // All of it, or an error: timeout, or peer_lost when the peer has closed.
+  // Sends all of it, or returns an error: timeout, or peer_lost if the peer has closed.
   Result<void> send_all(std::span<const std::byte> bytes, Deadline deadline);
   Result<void> recv_all(std::span<std::byte> bytes, Deadline deadline);
-  // What is there now, at most bytes.size(); nothing when nothing is there; 0 when the peer closed.
+  // The bytes available now, at most bytes.size(); nothing if none are available; 0 if the peer
+  // closed.
   Result<std::optional<std::size_t>> try_recv(std::span<std::byte> bytes);
 
-  // One byte with a descriptor beside it, over a Unix socket. The sender keeps its own.
+  // Sends one byte with a descriptor, over a Unix socket. The sender keeps its own descriptor.
   Result<void> send_fd(int fd, Deadline deadline);
   Result<Fd> recv_fd(Deadline deadline);
 
-  // Small messages at once (TCP_NODELAY), and the connection is lost once the peer's host has been
-  // silent for about so long, though nothing is sent. Nothing on Unix sockets.
-  void tune_for_lifeline(Duration silence);
+  // Sends small messages at once (TCP_NODELAY), and detects a lost connection, also an idle one,
+  // when the peer's host has been silent for about this long. Does nothing on Unix sockets.
+  void set_keepalive(Duration silence);
 
   int fd() const { return fd_.get(); }
   explicit operator bool() const { return static_cast<bool>(fd_); }
@@ -53,7 +54,7 @@ class Listener {
   static Result<Listener> tcp(const std::string& host, std::uint16_t port);
   static Result<Listener> unix_socket(const std::string& name);
 
-  // Accepts when a connection is waiting, else nothing.
+  // Accepts if a connection is waiting, else returns nothing.
   Result<std::optional<Socket>> try_accept();
 
   std::uint16_t port() const { return port_; }
@@ -64,7 +65,7 @@ class Listener {
   std::uint16_t port_ = 0;
 };
 
-// "host:port" or "[v6]:port" in two.
+// The two parts of "host:port" or "[v6]:port".
 struct HostPort {
   std::string host;
   std::uint16_t port = 0;

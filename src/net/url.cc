@@ -89,19 +89,19 @@ bool is_host(std::string_view host) {
   return true;
 }
 
-Result<Url> parse_authority(std::string_view words) {
-  const auto refuse = [&] { return Error{Code::invalid, format("'{}' is not host:port", words)}; };
+Result<Url> parse_authority(std::string_view input) {
+  const auto refuse = [&] { return Error{Code::invalid, format("'{}' is not host:port", input)}; };
   Url url;
   std::string_view rest;
-  if (words.starts_with('[')) {
-    const std::size_t end = words.find(']');
+  if (input.starts_with('[')) {
+    const std::size_t end = input.find(']');
     if (end == std::string_view::npos) return refuse();
-    url.host = words.substr(1, end - 1);
-    rest = words.substr(end + 1);
+    url.host = input.substr(1, end - 1);
+    rest = input.substr(end + 1);
   } else {
-    const std::size_t end = words.find(':');
-    url.host = words.substr(0, end);
-    if (end != std::string_view::npos) rest = words.substr(end);
+    const std::size_t end = input.find(':');
+    url.host = input.substr(0, end);
+    if (end != std::string_view::npos) rest = input.substr(end);
   }
   if (!is_host(url.host)) return refuse();
   if (rest.empty()) return url;
@@ -112,13 +112,13 @@ Result<Url> parse_authority(std::string_view words) {
 
 }  // namespace
 
-Result<Target> parse_target(std::string_view target) {
+Result<RequestTarget> parse_request_target(std::string_view target) {
   if (!target.starts_with('/'))
     return Error{Code::invalid, "the request's target must be a path that begins with '/'"};
   if (target.find('#') != std::string_view::npos)
     return Error{Code::invalid, "the address has a '#' in it"};
   const std::size_t question = target.find('?');
-  Target parsed;
+  RequestTarget parsed;
   TRY(split(target.substr(1, question == std::string_view::npos ? question : question - 1), '/',
             [&](std::string_view word) -> Result<void> {
               parsed.path.push_back(TRY(decode_segment(word)));
@@ -162,12 +162,12 @@ std::string Url::authority() const {
                                              : format("[{}]:{}", host, port);
 }
 
-Result<Url> parse_url(std::string_view words) {
+Result<Url> parse_url(std::string_view input) {
   constexpr std::string_view kScheme = "http://";
-  if (!words.starts_with(kScheme))
+  if (!input.starts_with(kScheme))
     return Error{Code::invalid,
-                 format("'{}' is not an address such as http://127.0.0.1:8080", words)};
-  std::string_view authority = words.substr(kScheme.size());
+                 format("'{}' is not an address such as http://127.0.0.1:8080", input)};
+  std::string_view authority = input.substr(kScheme.size());
   if (authority.ends_with('/')) authority.remove_suffix(1);
   return parse_authority(authority);
 }

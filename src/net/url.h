@@ -1,4 +1,4 @@
-// Addresses: what stands in a request's first line, and where a client connects.
+// Addresses: the target in a request's first line, and the address to which a client connects.
 #pragma once
 
 #include <map>
@@ -10,18 +10,18 @@
 
 namespace lockstep {
 
-struct Target {
+struct RequestTarget {
   std::vector<std::string> path;
   std::map<std::string, std::string> query;
 };
 
-// Takes "/runs/a%20b?limit=3" apart, decoding once. Refuses (Code::invalid) what could mean two
-// things to two readers: "." and ".." segments, an encoded '/', '\', control characters, broken
-// escapes, bytes that are not UTF-8, a query's key given twice; and all but a path, such as
-// "http://...".
-Result<Target> parse_target(std::string_view target);
+// Splits "/runs/a%20b?limit=3", decoding once. Refuses (Code::invalid) what two parsers could
+// interpret differently: "." and ".." segments, an encoded '/', '\', control characters, broken
+// escapes, bytes that are not UTF-8, a query's key given twice. Refuses targets other than a path,
+// such as "http://...".
+Result<RequestTarget> parse_request_target(std::string_view target);
 
-// The word with all but letters, digits and "-._~" percent-encoded.
+// Percent-encodes all but letters, digits and "-._~".
 std::string percent_encode(std::string_view word);
 
 struct Url {
@@ -32,7 +32,7 @@ struct Url {
 };
 
 // "http://host:port", with nothing but an optional '/' after it.
-Result<Url> parse_url(std::string_view words);
+Result<Url> parse_url(std::string_view input);
 
 // The name or address in "name", "name:80" or "[::1]:80"; Code::invalid for anything else.
 Result<std::string> host_of(std::string_view authority);

@@ -11,15 +11,15 @@ using testing::IsEmpty;
 using testing::Pair;
 
 TEST(Target, SegmentsAndQueryAreDecodedOnce) {
-  auto target = parse_target("/api/a%20b/%252e?q=x+y%2Bz&empty=&bare");
+  auto target = parse_request_target("/api/a%20b/%252e?q=x+y%2Bz&empty=&bare");
   EXPECT_THAT(target->path, ElementsAre("api", "a b", "%2e"));
   EXPECT_THAT(target->query, ElementsAre(Pair("bare", ""), Pair("empty", ""), Pair("q", "x y+z")));
 }
 
 TEST(Target, TheRootHasNoSegmentAndATrailingSlashAnEmptyOne) {
-  EXPECT_THAT(parse_target("/")->path, IsEmpty());
-  EXPECT_THAT(parse_target("/?a=1")->path, IsEmpty());
-  EXPECT_THAT(parse_target("/runs/")->path, ElementsAre("runs", ""));
+  EXPECT_THAT(parse_request_target("/")->path, IsEmpty());
+  EXPECT_THAT(parse_request_target("/?a=1")->path, IsEmpty());
+  EXPECT_THAT(parse_request_target("/runs/")->path, ElementsAre("runs", ""));
 }
 
 TEST(Target, WhatTwoReadersCouldTakeDifferentlyIsRefused) {
@@ -31,13 +31,13 @@ TEST(Target, WhatTwoReadersCouldTakeDifferentlyIsRefused) {
                                   "/a%4",       "/a%zz",    "/a%ff",
                                   "/a#b",       "/a?x=%00", "/a?x=%ff",
                                   "/a?x=1&x=2", "/a?x=%"})
-    EXPECT_EQ(parse_target(target).error().code, Code::invalid) << target;
+    EXPECT_EQ(parse_request_target(target).error().code, Code::invalid) << target;
 }
 
 TEST(Target, EncodingAndDecodingAreInverse) {
   const std::string word = "a b%c?d=e&f+g\"<é>";
-  EXPECT_EQ(parse_target("/" + percent_encode(word))->path[0], word);
-  EXPECT_EQ(parse_target("/x?k=" + percent_encode(word))->query["k"], word);
+  EXPECT_EQ(parse_request_target("/" + percent_encode(word))->path[0], word);
+  EXPECT_EQ(parse_request_target("/x?k=" + percent_encode(word))->query["k"], word);
 }
 
 TEST(Url, AddressesOfServersAreTakenApart) {

@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// How soon the background thread notices, in the middle of a wait, that the end has come.
+// How soon the background thread detects, during a wait, that the reporter is to stop.
 constexpr int kSliceMilliseconds = 20;
 
 Json message(std::string_view kind, std::int64_t step) {
@@ -32,9 +32,9 @@ Json message(std::string_view kind, std::int64_t step) {
 std::string line_of(const Json& json) { return dump_json(json) + "\n"; }
 
 std::string words_of(std::int64_t step, const std::vector<Metric>& values) {
-  std::string words = format("step {}:", step);
-  for (const auto& [name, value] : values) words += format(" {} {:.6g}", name, value);
-  return words + "\n";
+  std::string line = format("step {}:", step);
+  for (const auto& [name, value] : values) line += format(" {} {:.6g}", name, value);
+  return line + "\n";
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ Reporter::~Reporter() {
   {
     const Lock lock(mutex_);
     stopping_ = true;
-    end_ = Deadline::after(options_.patience);
+    end_ = Deadline::after(options_.delivery_timeout);
   }
   changed_.notify_all();
   thread_.join();
@@ -107,14 +107,14 @@ void Reporter::fault(Fault fault, int rank, std::string_view text) {
   json["text"] = text;
   {
     const Lock lock(mutex_);
-    queue_.push_back(line_of(json));  // however long the queue is
+    queue_.push_back(line_of(json));  // regardless of the queue's length
     changed_.notify_all();
   }
   flush();
 }
 
 void Reporter::flush() {
-  const auto end = Deadline::after(options_.patience);
+  const auto end = Deadline::after(options_.delivery_timeout);
   const Lock lock(mutex_);
   while ((!queue_.empty() || delivering_) && !end.passed()) changed_.wait_until(mutex_, end);
 }
@@ -159,7 +159,7 @@ bool Reporter::deliver(std::string_view line) {
   if (options_.socket.empty()) return write_all(STDOUT_FILENO, line).has_value();
   if (!socket_ && !connect()) return false;
   if (send(line)) return true;
-  // Half a line may be out: the next one starts on a fresh stream.
+  // Half a line may be sent: the next one starts on a fresh stream.
   socket_.reset();
   return false;
 }
@@ -179,7 +179,7 @@ bool Reporter::connect() {
 }
 
 bool Reporter::send(std::string_view line) {
-  const auto begun = Deadline::after(options_.patience);
+  const auto begun = Deadline::after(options_.delivery_timeout);
   while (!line.empty()) {
     const auto sent = ::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -194,10 +194,10 @@ bool Reporter::send(std::string_view line) {
   return true;
 }
 
-// While stopping all lines together have one deadline.
+// While stopping, all lines together have one deadline.
 Deadline Reporter::deadline_of_line() const {
   const Lock lock(mutex_);
-  return stopping_ ? end_ : Deadline::after(options_.patience);
+  return stopping_ ? end_ : Deadline::after(options_.delivery_timeout);
 }
 
 void Reporter::drop() {

@@ -1,8 +1,8 @@
-// Reporter: what a rank tells its agent: metrics, progress, finished checkpoints, events, and why
-// it must end, as JSON
-// lines over the Unix socket that LOCKSTEP_REPORT names. No call blocks: lines go into a bounded
-// queue that one background thread empties. What the agent does not take within a second is
-// dropped, counted and said once. Only fault() waits: the process is about to end.
+// Reporter: a rank's reports to its agent: metrics, progress, finished checkpoints, events, and why
+// it must end. They are JSON lines over the Unix socket that LOCKSTEP_REPORT names. No call blocks:
+// lines go into a bounded queue that one background thread empties. A line that the agent does not
+// read within a second is dropped and counted; the loss is logged once. Only fault() waits: the
+// process is about to end.
 #pragma once
 
 #include <cstdint>
@@ -24,25 +24,26 @@ namespace lockstep {
 
 struct Metric {
   std::string name;
-  double value = 0;  // may be infinite or not a number: it arrives as such
+  double value = 0;  // may be infinite or not a number: it arrives unchanged
 };
 
 // Without an agent: print metrics and events to standard output, a line each, or nothing at all.
 enum class WithoutAgent { print, discard };
 
 struct ReporterOptions {
-  std::filesystem::path socket;  // the agent's; empty: there is none
+  std::filesystem::path socket;  // of the agent; empty: there is none
   WithoutAgent without_agent = WithoutAgent::print;
-  Duration patience = std::chrono::seconds(1);  // for one line, and for all of them at the end
-  std::size_t queue_limit = 1024;               // lines
+  Duration delivery_timeout =
+      std::chrono::seconds(1);     // for one line, and for all of them at the end
+  std::size_t queue_limit = 1024;  // lines
 };
 
 class Reporter {
  public:
-  // With the socket that LOCKSTEP_REPORT names.
+  // Uses the socket that LOCKSTEP_REPORT names.
   static std::unique_ptr<Reporter> from_environment(WithoutAgent without_agent);
   explicit Reporter(ReporterOptions options);
-  // Delivers what is queued, within `patience`.
+  // Delivers the queued lines, within `patience`.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -51,16 +52,16 @@ class Reporter {
   void progress(std::int64_t step, std::int64_t steps);
   // A checkpoint is complete and will be found by a later attempt.
   void checkpoint(std::int64_t step, const std::filesystem::path& path);
-  // What has happened to the training, in one line: `lockstep show` lists it among the run's
-  // events. To be told by one rank, and rarely: the newest 200 of a run are kept.
+  // An event of the training, in one line: `lockstep show` lists it among the run's events. One
+  // rank sends it, and rarely: the newest 200 of a run are kept.
   void event(std::int64_t step, std::string_view what);
 
   // This rank is about to end, and its own program did not fail. `rank`: the global rank at fault,
-  // -1 if it is not known. `text`: one line for people. Returns once the agent has it and all lines
+  // -1 if it is not known. `text`: one line for users. Returns once the agent has it and all lines
   // before it, within `patience`. The first fault counts, until the rank reports a further step.
   void fault(Fault fault, int rank, std::string_view text);
 
-  // Lines given up so far.
+  // Lines dropped so far.
   std::int64_t dropped() const;
 
  private:
@@ -74,12 +75,12 @@ class Reporter {
   void drop();
 
   const ReporterOptions options_;
-  Fd socket_;  // the background thread's
+  Fd socket_;  // used by the background thread
 
   mutable Mutex mutex_;  // guards what follows
   Condition changed_;
   std::deque<std::string> queue_ LS_GUARDED_BY(mutex_);
-  bool delivering_ LS_GUARDED_BY(mutex_) = false;  // a line that is not in the queue any more
+  bool delivering_ LS_GUARDED_BY(mutex_) = false;  // a line that is no longer in the queue
   bool stopping_ LS_GUARDED_BY(mutex_) = false;
   Deadline end_ LS_GUARDED_BY(mutex_) = Deadline::after(Duration(0));  // once stopping
   std::int64_t dropped_ LS_GUARDED_BY(mutex_) = 0;

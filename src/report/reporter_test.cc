@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// Stands for the agent: a listening socket in a folder of its own.
+// Replaces the agent: a listening socket in a separate folder.
 class Agent {
  public:
   Agent() {
@@ -39,7 +39,7 @@ class Agent {
     return read_lines(peer);
   }
 
-  // Of the next connection, which stays open, what can be read without waiting.
+  // Reads what is available without waiting from the next connection, which stays open.
   std::vector<Json> lines_so_far() {
     const Fd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK));
     return read_lines(peer);
@@ -88,8 +88,7 @@ TEST(Reporter, LinesArriveInOrderAndKeepWhatIsNotANumber) {
   EXPECT_GT(lines[3]["time_us"].get<std::int64_t>(), 1'700'000'000'000'000);
 }
 
-// Far below what waiting at each line would take, and far above what the lines take on a machine
-// that does other things as well.
+// Far below the time of a wait at each line, and far above the time of the lines on a busy machine.
 constexpr auto kNotHeldUp = std::chrono::seconds(30);
 
 TEST(Reporter, AnAbsentAgentCostsNothingButTheLines) {
@@ -107,17 +106,17 @@ TEST(Reporter, ASlowAgentNeverHoldsTheRankUp) {
   Agent agent;  // it accepts nothing, so that the socket's buffer fills
   const auto bound = Deadline::after(kNotHeldUp);
   {
-    Reporter reporter({.socket = agent.path(), .patience = std::chrono::milliseconds(100)});
+    Reporter reporter({.socket = agent.path(), .delivery_timeout = std::chrono::milliseconds(100)});
     for (int step = 0; step < 3000; ++step) reporter.metrics(step, {{std::string(4000, 'n'), 1.0}});
     EXPECT_GT(reporter.dropped(), 0);
   }
   EXPECT_FALSE(bound.passed());
 }
 
-// As by a process that is ended by an exception or by SIGABRT right after the call.
+// As in a process that an exception or SIGABRT ends right after the call.
 TEST(Reporter, AFaultHasArrivedWhenTheCallReturns) {
   Agent agent;
-  Reporter reporter({.socket = agent.path(), .patience = kNotHeldUp});
+  Reporter reporter({.socket = agent.path(), .delivery_timeout = kNotHeldUp});
   reporter.progress(12, 400);
   reporter.fault(Fault::connection_lost, 2, "lost the connection to rank 2");
   const auto lines = agent.lines_so_far();
@@ -130,7 +129,7 @@ TEST(Reporter, AFaultHasArrivedWhenTheCallReturns) {
 TEST(Reporter, AFaultWaitsNoLongerThanItsPatience) {
   Agent agent;  // it reads nothing
   const auto bound = Deadline::after(kNotHeldUp);
-  Reporter reporter({.socket = agent.path(), .patience = std::chrono::milliseconds(100)});
+  Reporter reporter({.socket = agent.path(), .delivery_timeout = std::chrono::milliseconds(100)});
   for (int i = 0; i < 500; ++i) reporter.fault(Fault::timed_out, -1, std::string(100, 'n'));
   for (int i = 0; i < 5; ++i) reporter.fault(Fault::timed_out, -1, std::string(400000, 'n'));
   EXPECT_FALSE(bound.passed());

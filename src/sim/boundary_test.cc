@@ -1,8 +1,9 @@
-// The daemon dies at every second boundary of a small story, in turn, and the story ends the same.
+// The daemon crashes at every second boundary of a small scenario, in turn, and the scenario ends
+// the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/story_for_test.h"
+#include "sim/sim_scenario_for_test.h"
 
 namespace lockstep::sim {
 namespace {
@@ -12,83 +13,86 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-struct Manner {
+struct CrashSchedule {
   const char* name;
-  Duration absence;     // of the daemon, after each death
-  int deaths = 1;       // in a row: again at the first boundary after each restart
-  bool echoes = false;  // all words come twice, the second time maybe minutes later
-  Duration mute{};      // from each death on for so long no answer reaches an agent
-  Duration blind{};     // from each death on for so long the engine cannot say what runs
-  Duration slow{};      // the engine takes up to that long for each call
-  int first = 0;        // the first boundary of those at which it dies, each time another
+  Duration downtime;                // of the daemon, after each crash
+  int crashes = 1;                  // in a row: again at the first boundary after each restart
+  bool duplicates_reports = false;  // duplicates all messages, the second one maybe minutes later
+  Duration answers_lost{};          // after each crash, no answer reaches an agent for so long
+  Duration list_fails{};            // after each crash, the engine cannot list agents for so long
+  Duration slow{};                  // the engine takes up to that long for each call
+  int first = 0;  // the first boundary at which it crashes; a different one each time
 };
 
 // A gang over both hosts that loses a rank in its first attempt; a run that waits for it; one that
-// is stopped while it runs; one that is stopped, waited for and resumed; and one of which a rank
-// stands still.
-class DyingStory {
+// is stopped while it runs; one that is stopped, waited for and resumed; and one with a suspended
+// rank.
+class CrashScenario {
  public:
-  explicit DyingStory(const Manner& manner) : manner_(manner), story_([this] { return die(); }) {}
+  explicit CrashScenario(const CrashSchedule& manner)
+      : schedule_(manner), scenario_([this] { return on_crash(); }) {}
 
-  // Whether the daemon lived long enough to die at that boundary.
-  bool tell(std::int64_t boundary) {
-    World& world = story_.world();
-    if (manner_.echoes) world.network().set_weather({.doubled = 100});
-    world.engine().set_slow(manner_.slow);
+  // True if the daemon lived long enough to crash at that boundary.
+  bool run(std::int64_t boundary) {
+    Simulation& world = scenario_.world();
+    if (schedule_.duplicates_reports) world.network().set_faults({.duplicated_percent = 100});
+    world.engine().set_slow(schedule_.slow);
     world.begin();
-    world.life().doom_at(boundary);
-    cast();
-    world.pass_time(minutes(10), [this] { return done(); });
-    const bool died = world.life().deaths() > 0;
-    world.settle();
+    world.crash_points().crash_at(boundary);
+    submit_runs();
+    world.advance(minutes(10), [this] { return done(); });
+    const bool died = world.crash_points().crashes() > 0;
+    world.run_to_rest();
     return died;
   }
 
-  Story& story() { return story_; }
+  SimScenario& scenario() { return scenario_; }
 
  private:
-  void cast() {
-    story_.submit(
-        Story::spec_of("gang", 2, 2),
-        {.steps = 6, .misfortune = Misfortune::crashes, .bad_step = 4, .bad_attempts = 1});
-    story_.submit(Story::spec_of("next", 1, 1), {.steps = 5});
-    story_.submit(Story::spec_of("endless", 1, 1), {.steps = 1000});
-    story_.stop_and_wait("endless");
-    story_.submit(Story::spec_of("paused", 1, 2), {.steps = 60});
-    story_.stop_and_wait("paused", [this] { story_.resume("paused"); });
-    RunSpec held = Story::spec_of("held", 2, 1);
+  void submit_runs() {
+    scenario_.submit(
+        SimScenario::spec_of("gang", 2, 2),
+        {.steps = 6, .fault = ProgramFault::crashes, .fault_step = 4, .faulty_attempts = 1});
+    scenario_.submit(SimScenario::spec_of("next", 1, 1), {.steps = 5});
+    scenario_.submit(SimScenario::spec_of("endless", 1, 1), {.steps = 1000});
+    scenario_.stop_and_wait("endless");
+    scenario_.submit(SimScenario::spec_of("paused", 1, 2), {.steps = 60});
+    scenario_.stop_and_wait("paused", [this] { scenario_.resume("paused"); });
+    RunSpec held = SimScenario::spec_of("held", 2, 1);
     held.hang_after = seconds(15);
-    story_.submit(held, {.steps = 60});
-    story_.stop_rank("held", 1);
+    scenario_.submit(held, {.steps = 60});
+    scenario_.suspend_rank("held", 1);
   }
 
-  Duration die() {
-    Timeline& timeline = story_.world().scene().timeline;
-    if (manner_.mute > Duration(0)) {
-      story_.world().network().set_mute(true);
-      timeline.after(manner_.mute, [this] { story_.world().network().set_mute(false); });
+  Duration on_crash() {
+    Timeline& timeline = scenario_.world().context().timeline;
+    if (schedule_.answers_lost > Duration(0)) {
+      scenario_.world().network().set_answers_lost(true);
+      timeline.after(schedule_.answers_lost,
+                     [this] { scenario_.world().network().set_answers_lost(false); });
     }
-    if (manner_.blind > Duration(0)) {
-      story_.world().engine().set_blind(true);
-      timeline.after(manner_.blind, [this] { story_.world().engine().set_blind(false); });
+    if (schedule_.list_fails > Duration(0)) {
+      scenario_.world().engine().set_list_fails(true);
+      timeline.after(schedule_.list_fails,
+                     [this] { scenario_.world().engine().set_list_fails(false); });
     }
-    return manner_.absence;
+    return schedule_.downtime;
   }
 
   bool done() {
-    Life& life = story_.world().life();
-    if (life.deaths() > seen_deaths_ && ++seen_deaths_ < manner_.deaths)
-      life.doom_at(life.passed());
-    return story_.world().durable().runs.size() == 5 && story_.world().durable().open.empty();
+    CrashPoints& life = scenario_.world().crash_points();
+    if (life.crashes() > seen_crashes_ && ++seen_crashes_ < schedule_.crashes)
+      life.crash_at(life.passed());
+    return scenario_.world().durable().runs.size() == 5 && scenario_.world().durable().open.empty();
   }
 
-  const Manner manner_;
-  Story story_;
-  int seen_deaths_ = 0;
+  const CrashSchedule schedule_;
+  SimScenario scenario_;
+  int seen_crashes_ = 0;
 };
 
 // `causes`: of its attempts.
-void expect_end(const Story& story, const std::string& name, RunState state,
+void expect_end(const SimScenario& story, const std::string& name, RunState state,
                 const std::vector<Cause>& causes) {
   SCOPED_TRACE(name);
   const Run& run = story.run(name);
@@ -100,16 +104,16 @@ void expect_end(const Story& story, const std::string& name, RunState state,
   }
 }
 
-class EachBoundary : public testing::TestWithParam<Manner> {};
+class EachBoundary : public testing::TestWithParam<CrashSchedule> {};
 
 TEST_P(EachBoundary, EndsTheStoryAsIfTheDaemonHadLived) {
   std::int64_t boundary = GetParam().first;
   for (bool died = true; died; boundary += 2) {
     SCOPED_TRACE(boundary);
-    DyingStory dying(GetParam());
-    died = dying.tell(boundary);
-    Story& story = dying.story();
-    const Verdict verdict = story.world().verdict();
+    CrashScenario dying(GetParam());
+    died = dying.run(boundary);
+    SimScenario& story = dying.scenario();
+    const SimulationOutcome verdict = story.world().result();
     ASSERT_FALSE(verdict.violation) << *verdict.violation;
     ASSERT_EQ(story.world().durable().runs.size(), 5u);
     expect_end(story, "gang", RunState::succeeded, {Cause::rank_lost, Cause::ok});
@@ -125,14 +129,18 @@ TEST_P(EachBoundary, EndsTheStoryAsIfTheDaemonHadLived) {
 INSTANTIATE_TEST_SUITE_P(
     Manners, EachBoundary,
     testing::Values(
-        Manner{.name = "AMoment", .absence = milliseconds(100)},
-        Manner{.name = "AWhile", .absence = seconds(20), .first = 1},
-        Manner{.name = "Twice", .absence = seconds(1), .deaths = 2},
-        Manner{.name = "FiveTimes", .absence = seconds(1), .deaths = 5, .first = 1},
-        Manner{.name = "AmidEchoes", .absence = seconds(1), .echoes = true},
-        Manner{.name = "WithItsAnswersLost", .absence = seconds(1), .mute = seconds(8), .first = 1},
-        Manner{.name = "WithoutAList", .absence = seconds(1), .blind = seconds(40)},
-        Manner{.name = "AtASlowEngine", .absence = seconds(1), .slow = seconds(3), .first = 1}),
+        CrashSchedule{.name = "AMoment", .downtime = milliseconds(100)},
+        CrashSchedule{.name = "AWhile", .downtime = seconds(20), .first = 1},
+        CrashSchedule{.name = "Twice", .downtime = seconds(1), .crashes = 2},
+        CrashSchedule{.name = "FiveTimes", .downtime = seconds(1), .crashes = 5, .first = 1},
+        CrashSchedule{.name = "AmidEchoes", .downtime = seconds(1), .duplicates_reports = true},
+        CrashSchedule{.name = "WithItsAnswersLost",
+                      .downtime = seconds(1),
+                      .answers_lost = seconds(8),
+                      .first = 1},
+        CrashSchedule{.name = "WithoutAList", .downtime = seconds(1), .list_fails = seconds(40)},
+        CrashSchedule{
+            .name = "AtASlowEngine", .downtime = seconds(1), .slow = seconds(3), .first = 1}),
     [](const auto& manner) { return std::string(manner.param.name); });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The checks find what is broken: each of these worlds has a store or an engine that breaks its
+// The checks find errors: each of these simulations has a store or an engine that breaks its
 // contract, and some seed shows it.
 #include <functional>
 #include <memory>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace lockstep::sim {
 namespace {
@@ -14,20 +14,20 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-class OtherStore : public Store {
+class StoreWrapper : public Store {
  public:
-  explicit OtherStore(Store& real) : real_(real) {}
+  explicit StoreWrapper(Store& real) : real_(real) {}
   Result<State> load() override { return real_.load(); }
   Result<void> commit(std::span<const Change> changes) override { return real_.commit(changes); }
-  Result<void> probe() override { return real_.probe(); }
+  Result<void> check_writable() override { return real_.check_writable(); }
 
  protected:
   Store& real_;
 };
 
-class LosesACommit : public OtherStore {
+class LosesACommit : public StoreWrapper {
  public:
-  using OtherStore::OtherStore;
+  using StoreWrapper::StoreWrapper;
   Result<void> commit(std::span<const Change> changes) override {
     if (++commits_ % 20 == 0) return {};
     return real_.commit(changes);
@@ -37,9 +37,9 @@ class LosesACommit : public OtherStore {
   int commits_ = 0;
 };
 
-class StoresHalf : public OtherStore {
+class StoresHalf : public StoreWrapper {
  public:
-  using OtherStore::OtherStore;
+  using StoreWrapper::StoreWrapper;
   Result<void> commit(std::span<const Change> changes) override {
     if (changes.size() < 4) return real_.commit(changes);
     TRY(real_.commit(changes.first(changes.size() - 1)));
@@ -47,41 +47,43 @@ class StoresHalf : public OtherStore {
   }
 };
 
-class OtherEngine : public Engine {
+class EngineWrapper : public Engine {
  public:
-  OtherEngine(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
-  Result<void> launch(const Launch& launch) override { return real_.launch(launch); }
+  EngineWrapper(Engine& real, Hosts& hosts) : real_(real), hosts_(hosts) {}
+  Result<void> launch(const LaunchSpec& launch) override { return real_.launch(launch); }
   Result<void> kill(const NodeName& node) override { return real_.kill(node); }
-  Result<Launch> launch_of(const NodeName& node) override { return real_.launch_of(node); }
-  bool has_begun(const NodeName& node) override { return real_.has_begun(node); }
-  Result<std::vector<Present>> list() override { return real_.list(); }
+  Result<LaunchSpec> read_launch_spec(const NodeName& node) override {
+    return real_.read_launch_spec(node);
+  }
+  bool has_started(const NodeName& node) override { return real_.has_started(node); }
+  Result<std::vector<RunningNode>> list() override { return real_.list(); }
 
  protected:
   Engine& real_;
   Hosts& hosts_;
 };
 
-class LaunchesTwice : public OtherEngine {
+class LaunchesTwice : public EngineWrapper {
  public:
-  using OtherEngine::OtherEngine;
-  Result<void> launch(const Launch& launch) override {
+  using EngineWrapper::EngineWrapper;
+  Result<void> launch(const LaunchSpec& launch) override {
     TRY(real_.launch(launch));
     return hosts_.start(launch);
   }
 };
 
-class LaunchesNothing : public OtherEngine {
+class LaunchesNothing : public EngineWrapper {
  public:
-  using OtherEngine::OtherEngine;
-  Result<void> launch(const Launch& launch) override {
+  using EngineWrapper::EngineWrapper;
+  Result<void> launch(const LaunchSpec& launch) override {
     return launch.nodes == 1 ? Result<void>() : real_.launch(launch);
   }
 };
 
-class ForgetsALiveNode : public OtherEngine {
+class ForgetsALiveNode : public EngineWrapper {
  public:
-  using OtherEngine::OtherEngine;
-  Result<std::vector<Present>> list() override {
+  using EngineWrapper::EngineWrapper;
+  Result<std::vector<RunningNode>> list() override {
     auto nodes = TRY(real_.list());
     if (++looks_ % 50 == 0 && !nodes.empty()) nodes.pop_back();
     return nodes;
@@ -91,12 +93,12 @@ class ForgetsALiveNode : public OtherEngine {
   int looks_ = 0;
 };
 
-class RemembersTheDead : public OtherEngine {
+class RemembersTheDead : public EngineWrapper {
  public:
-  using OtherEngine::OtherEngine;
-  Result<std::vector<Present>> list() override {
-    for (const Present& present : TRY(real_.list())) seen_.insert(present.node);
-    std::vector<Present> all;
+  using EngineWrapper::EngineWrapper;
+  Result<std::vector<RunningNode>> list() override {
+    for (const RunningNode& present : TRY(real_.list())) seen_.insert(present.node);
+    std::vector<RunningNode> all;
     for (const NodeName& node : seen_) all.push_back({node});
     return all;
   }
@@ -105,19 +107,19 @@ class RemembersTheDead : public OtherEngine {
   std::set<NodeName> seen_;
 };
 
-class KillsAnother : public OtherEngine {
+class KillsAnother : public EngineWrapper {
  public:
-  using OtherEngine::OtherEngine;
+  using EngineWrapper::EngineWrapper;
   Result<void> kill(const NodeName& node) override {
-    for (const Present& other : TRY(real_.list()))
+    for (const RunningNode& other : TRY(real_.list()))
       if (other.node != node) return real_.kill(other.node);
     return {};
   }
 };
 
-class KillsNobody : public OtherEngine {
+class KillsNobody : public EngineWrapper {
  public:
-  using OtherEngine::OtherEngine;
+  using EngineWrapper::EngineWrapper;
   Result<void> kill(const NodeName&) override { return {}; }
 };
 
@@ -136,10 +138,11 @@ std::function<Engine&(Engine&, Hosts&)> with_engine() {
       };
 }
 
-// What the first seed says that finds it.
-std::string found(WorldSetup setup) {
+// The violation that the first failing seed reports.
+std::string found(SimulationSetup setup) {
   for (setup.seed = 1; setup.seed <= 30; ++setup.seed)
-    if (const Verdict verdict = World(setup).run(); verdict.violation) return *verdict.violation;
+    if (const SimulationOutcome verdict = Simulation(setup).run(); verdict.violation)
+      return *verdict.violation;
   return "nothing";
 }
 

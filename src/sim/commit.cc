@@ -7,7 +7,7 @@
 namespace lockstep::sim {
 namespace {
 
-// Into the map of its kind.
+// Adds each row to the map of its kind.
 struct Sorter {
   Commit& commit;
   void operator()(const Run& run) const { commit.runs.emplace(run.id, &run); }
@@ -20,7 +20,7 @@ struct Sorter {
   void operator()(const Orphan& orphan) const { commit.orphans.emplace(orphan.id, &orphan); }
 };
 
-const Run* first_predecessor(const Rows& rows, const Run& run,
+const Run* first_predecessor(const CommitView& rows, const Run& run,
                              const std::function<bool(const Run&)>& is_meant) {
   for (const std::string& name : run.spec.after)
     if (const Run* before = rows.find(parse_run_id(name).value()); before && is_meant(*before))
@@ -44,8 +44,8 @@ bool adopts(const State& durable, const Commit& commit, const RunId& run) {
   });
 }
 
-std::set<RunId> Rows::open() const {
-  std::set<RunId> open = below_.open;
+std::set<RunId> CommitView::open() const {
+  std::set<RunId> open = state_.open;
   for (const auto& [id, run] : commit_.runs)
     if (is_final(run->state))
       open.erase(id);
@@ -54,7 +54,7 @@ std::set<RunId> Rows::open() const {
   return open;
 }
 
-std::map<std::string, HostState> Rows::hosts() const {
+std::map<std::string, HostState> CommitView::hosts() const {
   std::map<std::string, HostState> states;
   const auto note = [&](const HostRow& host) {
     if (host.state == HostState::open)
@@ -62,12 +62,12 @@ std::map<std::string, HostState> Rows::hosts() const {
     else
       states[host.id] = host.state;
   };
-  for (const auto& [id, host] : below_.hosts) note(host);
+  for (const auto& [id, host] : state_.hosts) note(host);
   for (const auto& [id, host] : commit_.hosts) note(*host);
   return states;
 }
 
-std::map<LimitId, int> Rows::limits() const {
+std::map<LimitId, int> CommitView::limits() const {
   std::map<LimitId, int> limits;
   const auto note = [&](const LimitRow& limit) {
     if (limit.devices)
@@ -75,28 +75,28 @@ std::map<LimitId, int> Rows::limits() const {
     else
       limits.erase(limit.id);
   };
-  for (const auto& [id, limit] : below_.limits) note(limit);
+  for (const auto& [id, limit] : state_.limits) note(limit);
   for (const auto& [id, limit] : commit_.limits) note(*limit);
   return limits;
 }
 
-std::map<NodeName, Orphan> Rows::orphans() const {
-  auto orphans = below_.orphans;
+std::map<NodeName, Orphan> CommitView::orphans() const {
+  auto orphans = state_.orphans;
   for (const auto& [name, orphan] : commit_.orphans)
-    if (orphan->gone)
+    if (orphan->terminated)
       orphans.erase(name);
     else
       orphans.insert_or_assign(name, *orphan);
   return orphans;
 }
 
-const Run* failed_predecessor(const Rows& rows, const Run& run) {
+const Run* failed_predecessor(const CommitView& rows, const Run& run) {
   return first_predecessor(rows, run, [](const Run& before) {
     return is_final(before.state) && before.state != RunState::succeeded;
   });
 }
 
-const Run* unfinished_predecessor(const Rows& rows, const Run& run) {
+const Run* unfinished_predecessor(const CommitView& rows, const Run& run) {
   return first_predecessor(rows, run,
                            [](const Run& before) { return before.state != RunState::succeeded; });
 }

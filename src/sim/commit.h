@@ -1,4 +1,4 @@
-// Commit: the rows that are about to become durable, by their ids, and how runs stand with them.
+// Commit: the rows that are about to become durable, by their ids, and views of runs with them.
 #pragma once
 
 #include <map>
@@ -20,25 +20,25 @@ struct Commit {
   std::map<NodeName, const Orphan*> orphans{};
 };
 
-// The rows live where they are.
+// The result points into `changes`.
 Commit commit_of(std::span<const Change> changes);
 
-// An attempt of the run that another store made becomes one of this store.
+// True if an attempt of the run from another store becomes one of this store.
 bool adopts(const State& durable, const Commit& commit, const RunId& run);
 
 // Rows of a state, with those of a commit on top; null where there is none.
-class Rows {
+class CommitView {
  public:
-  Rows(const State& below, const Commit& commit) : below_(below), commit_(commit) {}
+  CommitView(const State& below, const Commit& commit) : state_(below), commit_(commit) {}
 
-  const Run* find(const RunId& id) const { return find(below_.runs, commit_.runs, id); }
+  const Run* find(const RunId& id) const { return find(state_.runs, commit_.runs, id); }
   const Attempt* find(const AttemptId& id) const {
-    return find(below_.attempts, commit_.attempts, id);
+    return find(state_.attempts, commit_.attempts, id);
   }
-  const Node* find(const NodeId& id) const { return find(below_.nodes, commit_.nodes, id); }
+  const Node* find(const NodeId& id) const { return find(state_.nodes, commit_.nodes, id); }
   // Runs that have not ended.
   std::set<RunId> open() const;
-  // That are not open to everybody.
+  // Hosts that are not open to all users.
   std::map<std::string, HostState> hosts() const;
   std::map<LimitId, int> limits() const;
   std::map<NodeName, Orphan> orphans() const;
@@ -52,13 +52,13 @@ class Rows {
     return found == below.end() ? nullptr : &found->second;
   }
 
-  const State& below_;
+  const State& state_;
   const Commit& commit_;
 };
 
-// Of the runs after which this one is to start one that ended otherwise than well; null: none did.
-const Run* failed_predecessor(const Rows& rows, const Run& run);
-// Of those the first that has not succeeded.
-const Run* unfinished_predecessor(const Rows& rows, const Run& run);
+// The first predecessor of the run that ended and did not succeed; null if there is none.
+const Run* failed_predecessor(const CommitView& rows, const Run& run);
+// The first predecessor of the run that has not succeeded yet; null if there is none.
+const Run* unfinished_predecessor(const CommitView& rows, const Run& run);
 
 }  // namespace lockstep::sim

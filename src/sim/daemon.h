@@ -1,5 +1,5 @@
-// Daemon: the real Controller with what surrounds it in the real daemon: a tick, callers, death and
-// a service manager that starts it again.
+// Daemon: the real Controller with the environment that the real daemon gives it: ticks, callers,
+// crashes and a service manager that restarts it.
 #pragma once
 
 #include <functional>
@@ -9,36 +9,41 @@
 #include <vector>
 
 #include "platform/controller/controller.h"
-#include "sim/dice.h"
-#include "sim/life.h"
+#include "sim/crash_points.h"
+#include "sim/seeded_random.h"
 
 namespace lockstep::sim {
 
 class Daemon {
  public:
-  // How long it stays away after it has died.
-  using Absence = std::function<Duration()>;
+  // The time between a crash and the restart.
+  using Downtime = std::function<Duration()>;
 
-  Daemon(Scene& scene, Life& life, ControllerSetup setup, Absence absence)
-      : scene_(scene), life_(life), setup_(std::move(setup)), absence_(std::move(absence)) {}
+  Daemon(SimContext& context, CrashPoints& crash_points, ControllerSetup setup, Downtime downtime)
+      : context_(context),
+        crash_points_(crash_points),
+        setup_(std::move(setup)),
+        downtime_(std::move(downtime)) {}
 
   void start();
-  // At once: also while it waits for its engine.
-  void die(const std::string& where);
-  // It stands still for that long, as on a machine that sleeps: nobody is answered.
-  void stand_still(Duration duration);
-  bool serves() const {
-    return controller_ != nullptr && !busy_ && scene_.timeline.now() >= awake_;
+  // Takes effect at once, even while the daemon waits for its engine.
+  void crash(const std::string& where);
+  // Suspends the daemon for that long, as on a machine that sleeps: it answers no call.
+  void suspend(Duration duration);
+  bool is_serving() const {
+    return controller_ != nullptr && !busy_ && context_.timeline.now() >= suspended_until_;
   }
-  // Null while it is dead.
+  // Null while the daemon is dead.
   const State* state() const { return controller_ ? &controller_->state() : nullptr; }
-  const Queue* queue() const { return controller_ ? &controller_->queue() : nullptr; }
+  const IncrementalScheduler* queue() const {
+    return controller_ ? &controller_->scheduler() : nullptr;
+  }
 
-  // At once, or when a call that is under way has returned: so long an agent that has connected
-  // waits for its answer.
+  // Runs `act` at once, or when the current call has returned. A connected agent waits that long
+  // for its answer.
   void when_free(std::function<void()> act);
-  // As a client calls them: while nobody serves, or when the daemon dies over it, an error comes
-  // back, and whether it was done is open.
+  // A client's calls. They return an error while the daemon does not serve or if it crashes during
+  // the call. After an error the call may or may not have taken effect.
   Result<Command> report(const NodeReport& report);
   Result<RunId> submit(const RunSpec& spec, const std::string& request_id, const Origin& by = {});
   Result<void> stop(const RunId& run);
@@ -46,31 +51,31 @@ class Daemon {
   // As Controller::change().
   Result<void> change(const Event& event);
 
-  // Called after each tick that took no time, so that all that was due is decided, of a daemon that
-  // knows what runs.
-  void on_tick(std::function<void()> look) { look_ = std::move(look); }
+  // Called after each tick that took no time, so that all due decisions are made, if the daemon
+  // knows which agents run.
+  void on_tick(std::function<void()> look) { on_tick_ = std::move(look); }
 
  private:
   template <class Act>
-  auto serve(Act act) -> decltype(act(std::declval<Controller&>()));
-  // A call into the controller, during which nobody else is served.
+  auto call_controller(Act act) -> decltype(act(std::declval<Controller&>()));
+  // A call into the controller. The daemon serves no other call meanwhile.
   template <class Act>
-  auto keep_busy(Act act) -> decltype(act());
-  void let_in();
-  bool buried();
-  void tick(std::int64_t life);
-  void go_on(std::int64_t life);
+  auto run_busy(Act act) -> decltype(act());
+  void run_waiting();
+  bool restart_if_crashed();
+  void tick(std::int64_t crash_points);
+  void act_on_decisions(std::int64_t crash_points);
 
-  Scene& scene_;
-  Life& life_;
+  SimContext& context_;
+  CrashPoints& crash_points_;
   const ControllerSetup setup_;
-  const Absence absence_;
-  std::function<void()> look_;
+  const Downtime downtime_;
+  std::function<void()> on_tick_;
   std::unique_ptr<Controller> controller_;
-  Duration awake_{};   // from this moment on
-  bool busy_ = false;  // a call into the controller has not returned
+  Duration suspended_until_{};  // from this moment on
+  bool busy_ = false;           // a call into the controller has not returned
   std::vector<std::function<void()>> waiting_;
-  std::int64_t lives_ = 0;  // ticks of earlier ones are void
+  std::int64_t incarnation_ = 0;  // ticks of earlier ones are void
 };
 
 }  // namespace lockstep::sim

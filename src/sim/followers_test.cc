@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/story_for_test.h"
+#include "sim/sim_scenario_for_test.h"
 
 namespace lockstep::sim {
 namespace {
@@ -12,42 +12,42 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 RunSpec follower_of(const std::vector<std::string>& others) {
-  RunSpec spec = Story::spec_of("follower", 1, 1);
+  RunSpec spec = SimScenario::spec_of("follower", 1, 1);
   spec.after = others;
   return spec;
 }
 
 TEST(AFollower, StartsOnceAllHaveSucceededThoughTheDaemonDies) {
-  Story story([] { return seconds(20); });
-  World& world = story.world();
+  SimScenario story([] { return seconds(20); });
+  Simulation& world = story.world();
   world.begin();
-  story.submit(Story::spec_of("first", 1, 1), {.steps = 5});
-  story.submit(Story::spec_of("second", 1, 1), {.steps = 15});
+  story.submit(SimScenario::spec_of("first", 1, 1), {.steps = 5});
+  story.submit(SimScenario::spec_of("second", 1, 1), {.steps = 15});
   story.submit(follower_of({"default/1", "default/2"}), {.steps = 5});
-  world.pass_time(seconds(12), [] { return false; });
-  EXPECT_EQ(story.run("follower").reason, "waits until default/2 has succeeded");
-  world.daemon().die("while somebody waits for another");
-  world.pass_time(minutes(5), [&] { return story.is("follower", RunState::succeeded); });
-  world.settle();
-  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  world.advance(seconds(12), [] { return false; });
+  EXPECT_THAT(story.run("follower").reason, HasSubstr("default/2 has succeeded"));
+  world.daemon().crash("while somebody waits for another");
+  world.advance(minutes(5), [&] { return story.is("follower", RunState::succeeded); });
+  world.run_to_rest();
+  ASSERT_FALSE(world.result().violation) << *world.result().violation;
   EXPECT_EQ(story.run("follower").epoch, 1);
 }
 
 TEST(AFollower, DoesNotWaitForTheOthersOnceOneHasFailed) {
-  Story story([] { return seconds(1); });
-  World& world = story.world();
+  SimScenario story([] { return seconds(1); });
+  Simulation& world = story.world();
   world.begin();
-  story.submit(Story::spec_of("slow", 1, 1), {.steps = 100});
-  RunSpec failing = Story::spec_of("failing", 1, 1);
+  story.submit(SimScenario::spec_of("slow", 1, 1), {.steps = 100});
+  RunSpec failing = SimScenario::spec_of("failing", 1, 1);
   story.submit(failing,
-               {.steps = 5, .misfortune = Misfortune::exits, .bad_step = 2, .bad_attempts = 1});
+               {.steps = 5, .fault = ProgramFault::exits, .fault_step = 2, .faulty_attempts = 1});
   story.submit(follower_of({"default/1", "default/2"}), {.steps = 5});
-  world.pass_time(minutes(1), [&] { return story.is("follower", RunState::cancelled); });
+  world.advance(minutes(1), [&] { return story.is("follower", RunState::cancelled); });
   EXPECT_EQ(text(story.run("follower").state), "cancelled");
   EXPECT_EQ(text(story.run("slow").state), "running");
   EXPECT_THAT(story.run("follower").reason, HasSubstr("default/2, after which it was to start"));
-  world.settle();
-  ASSERT_FALSE(world.verdict().violation) << *world.verdict().violation;
+  world.run_to_rest();
+  ASSERT_FALSE(world.result().violation) << *world.result().violation;
 }
 
 }  // namespace

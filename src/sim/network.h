@@ -1,5 +1,5 @@
-// Network: the way of agents' words to the daemon and of its answers back, and the daemon's way to
-// the hosts. Words may be lost, doubled, late and out of order; hosts may be cut off.
+// Network: carries agents' reports to the daemon and its answers back, and the daemon's calls to
+// the hosts. Messages may be lost, duplicated, late and out of order; hosts may be partitioned.
 #pragma once
 
 #include <functional>
@@ -8,73 +8,76 @@
 
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
-#include "sim/dice.h"
-#include "sim/scene.h"
-#include "sim/truth.h"
+#include "sim/ground_truth.h"
+#include "sim/seeded_random.h"
+#include "sim/sim_context.h"
 
 namespace lockstep::sim {
 
-// Chances in percent, for each word by itself.
-struct Weather {
-  int lost = 0;  // the word or, as often, its answer
-  int doubled = 0;
-  int late = 0;
+// Chances in percent, independent for each message.
+struct NetworkFaults {
+  int lost_percent = 0;  // the report or, as often, its answer
+  int duplicated_percent = 0;
+  int delayed_percent = 0;
 };
 
-enum class Cut { none, words, answers, both };
-constexpr auto enum_names(Cut) {
-  return names<Cut>({{Cut::none, "none"},
-                     {Cut::words, "words"},
-                     {Cut::answers, "answers"},
-                     {Cut::both, "both ways"}});
+enum class NetworkPartition { none, reports, answers, both };
+constexpr auto enum_names(NetworkPartition) {
+  return names<NetworkPartition>({{NetworkPartition::none, "none"},
+                                  {NetworkPartition::reports, "words"},
+                                  {NetworkPartition::answers, "answers"},
+                                  {NetworkPartition::both, "both ways"}});
 }
 
 class Network {
  public:
-  struct Daemon {
+  struct DaemonCallbacks {
     std::function<Result<Command>(const NodeReport&)> report;
-    // The act comes once the daemon is not busy.
+    // Runs the act once the daemon is not busy.
     std::function<void(std::function<void()> act)> when_free;
   };
-  using Hear = std::function<void(Result<Command>)>;
+  using OnAnswer = std::function<void(Result<Command>)>;
 
-  Network(Scene& scene, Truth& truth, std::uint64_t seed, Daemon daemon)
-      : scene_(scene), truth_(truth), dice_(seed, "network"), daemon_(std::move(daemon)) {}
+  Network(SimContext& context, GroundTruth& truth, std::uint64_t seed, DaemonCallbacks daemon)
+      : context_(context), truth_(truth), random_(seed, "network"), daemon_(std::move(daemon)) {}
 
-  // `hear` is called once, later: with the answer, or with why there is none.
-  void call(const std::string& host, const NodeReport& report, Hear hear);
+  // `hear` is called once, later: with the answer, or with an error.
+  void call(const std::string& host, const NodeReport& report, OnAnswer hear);
 
-  void set_weather(Weather weather) { weather_ = weather; }
-  // While it is set every word arrives and no answer does.
-  void set_mute(bool mute) { mute_ = mute; }
-  // All words arrive, in their time.
+  void set_faults(NetworkFaults weather) { faults_ = weather; }
+  // While it is set, every report arrives and no answer does.
+  void set_answers_lost(bool mute) { answers_lost_ = mute; }
+  // All messages arrive in time.
   bool is_well() const;
-  // Whether the daemon reaches the host, say to start an agent.
-  bool reaches(const std::string& host) const { return cut_of(host) == Cut::none; }
-  void cut_off(const std::string& host, Cut cut) { cuts_[host] = cut; }
-  void heal(const std::string& host) { cuts_.erase(host); }
+  // True if the daemon reaches the host, for example to start an agent.
+  bool can_reach(const std::string& host) const {
+    return partition_of(host) == NetworkPartition::none;
+  }
+  void partition(const std::string& host, NetworkPartition cut) { partitions_[host] = cut; }
+  void heal(const std::string& host) { partitions_.erase(host); }
 
  private:
   using CallId = std::int64_t;
 
-  Cut cut_of(const std::string& host) const;
+  NetworkPartition partition_of(const std::string& host) const;
   Duration delay(const NodeReport& report);
-  Duration straggle(Duration delay);
-  void lose(const NodeReport& report, std::string_view what);
+  Duration track_late_message(Duration delay);
+  void drop(const NodeReport& report, std::string_view what);
   void deliver(CallId call, const std::string& host, const NodeReport& report);
-  void hand_over(CallId call, const std::string& host, const NodeReport& report);
+  void deliver_to_daemon(CallId call, const std::string& host, const NodeReport& report);
   void answer_later(CallId call, Duration delay, Result<Command> answer);
 
-  Scene& scene_;
-  Truth& truth_;
-  Dice dice_;
-  const Daemon daemon_;
-  Weather weather_;
-  bool mute_ = false;
-  Duration straggler_{};  // on the timeline: until then words are under way that are late
-  std::map<std::string, Cut> cuts_;
+  SimContext& context_;
+  GroundTruth& truth_;
+  SeededRandom random_;
+  const DaemonCallbacks daemon_;
+  NetworkFaults faults_;
+  bool answers_lost_ = false;
+  Duration late_until_{};  // on the timeline: until then late messages are in flight
+  std::map<std::string, NetworkPartition> partitions_;
   CallId calls_ = 0;
-  std::map<CallId, Hear> waiting_;  // whoever has heard, or has given up, is gone from here
+  std::map<CallId, OnAnswer>
+      pending_calls_;  // calls without an answer yet; removed when the caller gives up
 };
 
 }  // namespace lockstep::sim

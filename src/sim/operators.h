@@ -1,7 +1,7 @@
-// Operators: who hold runs and bring them forward, close hosts and limit projects and users, and
-// take all that back again. What they do is chosen by the seed, as faults are.
+// Operators hold runs and change their priority, close hosts and limit projects and users, and
+// later undo each of these. The seed chooses the actions, as it chooses faults.
 //
-// To add something: a member function that does it and plans that it is taken back, and a line in
+// To add an action, write a member function that does it and schedules its undo, and add a line to
 // kinds().
 #pragma once
 
@@ -10,26 +10,26 @@
 #include <string>
 
 #include "sim/daemon.h"
-#include "sim/dice.h"
-#include "sim/truth.h"
+#include "sim/ground_truth.h"
+#include "sim/seeded_random.h"
 
 namespace lockstep::sim {
 
 class Operators {
  public:
-  Operators(Scene& scene, Daemon& daemon, Truth& truth, const State& durable, const Map& map,
-            std::uint64_t seed)
-      : scene_(scene),
+  Operators(SimContext& context, Daemon& daemon, GroundTruth& truth, const State& durable,
+            const ClusterMap& map, std::uint64_t seed)
+      : context_(context),
         daemon_(daemon),
         truth_(truth),
         durable_(durable),
         map_(map),
-        dice_(seed, "operators"),
-        orphan_dice_(seed, "orphans") {}
+        random_(seed, "operators"),
+        orphan_random_(seed, "orphans") {}
 
   void begin();
-  // They want nothing more, and take back what they did, as soon as the daemon obeys.
-  void cease();
+  // Stops all actions and undoes them as soon as the daemon accepts.
+  void stop_and_undo();
 
  private:
   struct Kind {
@@ -45,27 +45,27 @@ class Operators {
   void close_a_host();
   void limit_a_project();
   void limit_a_user();
-  void weigh_a_project();
+  void set_project_weight();
 
-  void see_to_orphans_later();
-  void see_to_an_orphan();
+  void schedule_orphan_handling();
+  void handle_orphan();
   void stop_orphans(const RunId& run);
   void adopt_orphans(const RunId& run);
 
-  bool ask(const Event& event, const std::string& what);
+  bool request_change(const Event& event, const std::string& what);
   void limit(const LimitId& id);
-  // Takes something back, again and again until the daemon obeys.
+  // Repeats the undo until the daemon accepts it.
   void undo_after(Duration duration, const Event& event, const std::string& what);
-  void take_all_back();
+  void undo_all();
 
-  Scene& scene_;
+  SimContext& context_;
   Daemon& daemon_;
-  Truth& truth_;
+  GroundTruth& truth_;
   const State& durable_;
-  const Map& map_;
-  Dice dice_;
-  Dice orphan_dice_;
-  bool ceased_ = false;
+  const ClusterMap& map_;
+  SeededRandom random_;
+  SeededRandom orphan_random_;
+  bool stopped_ = false;
 };
 
 }  // namespace lockstep::sim

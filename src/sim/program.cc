@@ -8,15 +8,15 @@ std::vector<std::string> command_of(const Program& program) {
   return {"train", dump_json(to_json(program))};
 }
 
-std::string words_of(const Program& program) {
+std::string describe_program(const Program& program) {
   std::string words = format("{} steps of {}, a checkpoint every {}", program.steps,
                              text(program.step_time), program.checkpoint_every);
-  if (program.misfortune != Misfortune::none)
-    words += format("; rank {} {} after step {} of attempts 1 to {}", program.bad_rank,
-                    name_of(program.misfortune), program.bad_step, program.bad_attempts);
-  if (program.patience > Duration(0))
-    words += format("; ranks give up after {} without a step", text(program.patience));
-  if (!program.reports) words += "; they report nothing";
+  if (program.fault != ProgramFault::none)
+    words += format("; rank {} {} after step {} of attempts 1 to {}", program.fault_rank,
+                    name_of(program.fault), program.fault_step, program.faulty_attempts);
+  if (program.step_timeout > Duration(0))
+    words += format("; ranks give up after {} without a step", text(program.step_timeout));
+  if (!program.reports_steps) words += "; they report nothing";
   return words;
 }
 

@@ -1,4 +1,5 @@
-// How people ask lockstep-sim for seeds, and for the part of a trace that concerns a run.
+// The arguments of lockstep-sim for seeds, and the filter for the part of a trace that concerns a
+// run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

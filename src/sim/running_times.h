@@ -1,9 +1,9 @@
-// Running times: how long the ranks of each attempt ran, as the world saw it. It says how much of
-// its time-out a run may be charged for one: never for time in which some of the ranks had not
-// begun, or all had ended; always for time in which the daemon knew that all ran.
+// RunningTimes: how long the ranks of each attempt really ran. It bounds the time that a run may be
+// charged for an attempt: never time in which some of the ranks had not begun, or all had ended;
+// always time in which the daemon knew that all ran.
 //
-// Between the two lies what the daemon cannot know: when agents start their ranks and it hears of
-// it later, and how long those ran on that it lost sight of.
+// Between the two bounds is time that the daemon cannot know: from the start of the ranks to the
+// report of it, and the time that unreachable ranks ran on.
 #pragma once
 
 #include <chrono>
@@ -14,56 +14,56 @@
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/run.h"
-#include "sim/scene.h"
+#include "sim/sim_context.h"
 
 namespace lockstep::sim {
 
-// Within which all ranks run since their attempt was made, as docs/design/platform.md promises.
-inline constexpr Duration kStart = std::chrono::minutes(5);
+// All ranks run within this time after their attempt was made (docs/design/platform.md).
+inline constexpr Duration kStartTimeLimit = std::chrono::minutes(5);
 
 class RunningTimes {
  public:
-  explicit RunningTimes(const Scene& scene) : scene_(scene) {}
+  explicit RunningTimes(const SimContext& context) : context_(context) {}
 
   void rank_began(const AttemptName& attempt);
   void rank_ended(const AttemptName& attempt);
-  // These words reached the daemon.
-  void said(const NodeReport& report);
-  // It took in those that arrived then, and they are durable.
-  void taken(const NodeReport& report, Duration arrived);
+  // This report reached the daemon.
+  void report_arrived(const NodeReport& report);
+  // The daemon accepted the reports of that moment, and they are durable.
+  void report_accepted(const NodeReport& report, Duration arrived);
 
-  // What was taken in is forgotten, since the store is another one or an older copy.
-  void forget_words();
+  // Forgets the accepted reports, since the store is another one or an older copy.
+  void forget_reports();
 
   struct Bounds {
     Duration least{};
     Duration most{};
   };
-  // Of an attempt that has ended.
+  // The attempt must have ended.
   Bounds charge_for(const Attempt& attempt, const RunSpec& spec) const;
-  // How long all its ranks had run when its end began; zero if they never did. If some began later
-  // than they may, those that waited for them need not have known.
-  Duration time_of(const Attempt& attempt, const RunSpec& spec) const;
+  // How long all its ranks had run when its end began; zero if they never did. If some began too
+  // late, those that waited for them need not have known.
+  Duration running_time(const Attempt& attempt, const RunSpec& spec) const;
 
  private:
   // On the timeline.
-  struct Observed {
-    int began = 0;        // ranks
-    Duration first{};     // of them began
-    Duration whole{};     // the last of them did
-    Duration last_end{};  // of a rank
+  struct ObservedAttempt {
+    int began = 0;         // ranks
+    Duration first{};      // of them began
+    Duration all_began{};  // the last of them did
+    Duration last_end{};   // of a rank
     std::optional<Duration> first_end{};
-    std::map<int, Duration> known;  // nodes, and when it was first taken in that their ranks run
-    Duration last_said{};           // anything but that ranks have ended
-    Duration last_taken{};          // that ranks run
+    std::map<int, Duration> known;  // nodes, and when their running ranks were first accepted
+    Duration last_arrived{};        // anything but the end of ranks
+    Duration last_accepted{};       // reports that ranks run
   };
   // When it began to drain.
   Duration draining_of(const Attempt& attempt) const;
-  Duration most_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) const;
-  Duration least_of(const Observed& seen, const Attempt& attempt, const RunSpec& spec) const;
+  Duration most_of(const ObservedAttempt& seen, const Attempt& attempt, const RunSpec& spec) const;
+  Duration least_of(const ObservedAttempt& seen, const Attempt& attempt, const RunSpec& spec) const;
 
-  const Scene& scene_;
-  std::map<AttemptName, Observed> observed_;
+  const SimContext& context_;
+  std::map<AttemptName, ObservedAttempt> observed_;
 };
 
 }  // namespace lockstep::sim

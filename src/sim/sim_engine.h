@@ -1,54 +1,55 @@
-// SimEngine: starts, ends and lists the agents on the simulated hosts, over a network that may not
-// reach them, for a daemon that may die before or after each act.
+// SimEngine: starts, ends and lists the agents on the simulated hosts. The network may not reach
+// them, and the daemon may die before or after each call.
 #pragma once
 
 #include "platform/engine/engine.h"
+#include "sim/crash_points.h"
 #include "sim/hosts.h"
-#include "sim/life.h"
 
 namespace lockstep::sim {
 
-// What a launch does while launches fail.
+// The behaviour of a launch while launches fail.
 enum class LaunchFault {
   none,
-  refused,      // nothing is started, and that is what is said
+  refused,      // nothing is started, and the error says so
   answer_lost,  // the agent is started, but the answer says that it failed
 };
 
 class SimEngine : public Engine {
  public:
-  struct World {
-    Scene& scene;
-    Life& life;
+  struct EngineComponents {
+    SimContext& context;
+    CrashPoints& crash_points;
     Hosts& hosts;
     Network& network;
-    Truth& truth;
+    GroundTruth& truth;
   };
 
-  SimEngine(const World& world, std::uint64_t seed) : world_(world), dice_(seed, "engine") {}
+  SimEngine(const EngineComponents& components, std::uint64_t seed)
+      : components_(components), random_(seed, "engine") {}
 
-  Result<void> launch(const Launch& launch) override;
+  Result<void> launch(const LaunchSpec& launch) override;
   Result<void> kill(const NodeName& node) override;
-  Result<Launch> launch_of(const NodeName& node) override;
-  bool has_begun(const NodeName& node) override;
-  Result<std::vector<Present>> list() override;
+  Result<LaunchSpec> read_launch_spec(const NodeName& node) override;
+  bool has_started(const NodeName& node) override;
+  Result<std::vector<RunningNode>> list() override;
 
   void set_launch_fault(LaunchFault fault) { launch_fault_ = fault; }
-  void set_blind(bool blind) { blind_ = blind; }  // list() fails
-  // It says at once what is there.
-  bool is_well() const { return !blind_ && slow_ == Duration(0); }
-  // Each call does its work and then takes up to that long to answer; zero: it answers at once.
+  void set_list_fails(bool blind) { list_fails_ = blind; }  // list() fails
+  // True if it answers at once and lists correctly.
+  bool is_well() const { return !list_fails_ && slow_ == Duration(0); }
+  // Each call does its work and then takes up to that long to answer; zero: no delay.
   void set_slow(Duration most) { slow_ = most; }
 
  private:
-  Result<void> start(const Launch& launch);
+  Result<void> start(const LaunchSpec& launch);
   Result<void> find_and_kill(const NodeName& node);
-  void take_time();
+  void delay_answer();
 
-  const World world_;
-  Dice dice_;
+  const EngineComponents components_;
+  SeededRandom random_;
   LaunchFault launch_fault_ = LaunchFault::none;
-  bool blind_ = false;
+  bool list_fails_ = false;
   Duration slow_{};
 };
 

@@ -1,30 +1,31 @@
-// SimHistory: what the daemon's folder remembers of its stores, in the simulated world.
+// SimHistory: the history of stores that the daemon's folder keeps, in the simulation.
 #pragma once
 
-#include "platform/store/history_keeper.h"
-#include "sim/dice.h"
-#include "sim/life.h"
+#include "platform/store/history_store.h"
+#include "sim/crash_points.h"
+#include "sim/seeded_random.h"
 
 namespace lockstep::sim {
 
-class SimHistory : public HistoryKeeper {
+class SimHistory : public HistoryStore {
  public:
-  SimHistory(const Life& life, std::uint64_t seed) : life_(life), dice_(seed, "generations") {}
+  SimHistory(const CrashPoints& crash_points, std::uint64_t seed)
+      : crash_points_(crash_points), random_(seed, "generations") {}
 
-  Result<History> load() override { return history_; }
-  Result<void> keep(const History& history) override {
-    if (!life_.alive()) return Error{Code::unavailable, "the daemon is dead"};
+  Result<StoreHistory> load() override { return history_; }
+  Result<void> store(const StoreHistory& history) override {
+    if (!crash_points_.alive()) return Error{Code::unavailable, "the daemon is dead"};
     history_ = history;
     return {};
   }
   std::string new_generation() override {
-    return format("{:08x}{:08x}", dice_.from_to(1, 1 << 30), ++named_);
+    return format("{:08x}{:08x}", random_.from_to(1, 1 << 30), ++named_);
   }
 
  private:
-  const Life& life_;
-  Dice dice_;
-  History history_;
+  const CrashPoints& crash_points_;
+  SeededRandom random_;
+  StoreHistory history_;
   int named_ = 0;
 };
 

@@ -18,18 +18,19 @@ std::string line_of(const Attempt* before, const Attempt& attempt) {
 }
 
 std::string line_of(const Node* before, const Node& node) {
-  if (before && before->state == node.state && before->killed == node.killed) return {};
+  if (before && before->state == node.state && before->kill_requested_at == node.kill_requested_at)
+    return {};
   return format("{} on {} [{}] is {}{}", text(node.id), node.host, joined(node.devices, " "),
-                text(node.state), node.killed ? ", to be killed" : "");
+                text(node.state), node.kill_requested_at ? ", to be killed" : "");
 }
 
-template <class Rows, class Row>
-std::string line_of(const Rows& rows, const Row& row) {
+template <class CommitView, class Row>
+std::string line_of(const CommitView& rows, const Row& row) {
   const auto found = rows.find(row.id);
   return line_of(found == rows.end() ? nullptr : &found->second, row);
 }
 
-struct Teller {
+struct ChangeFormatter {
   const State& state;
   std::string operator()(const Run& run) const { return line_of(state.runs, run); }
   std::string operator()(const Attempt& row) const { return line_of(state.attempts, row); }
@@ -47,11 +48,11 @@ struct Teller {
     return format("the store is of generation {}", store.generation);
   }
   std::string operator()(const Orphan& orphan) const {
-    return format("orphan {} on {} [{}] is {}", text(orphan.id), orphan.slice.host,
-                  joined(orphan.slice.devices, " "),
-                  orphan.gone       ? "gone"
-                  : orphan.stopping ? "to end"
-                                    : "there");
+    return format("orphan {} on {} [{}] is {}", text(orphan.id), orphan.devices.host,
+                  joined(orphan.devices.devices, " "),
+                  orphan.terminated          ? "gone"
+                  : orphan.stop_requested_at ? "to end"
+                                             : "there");
   }
 };
 
@@ -60,15 +61,15 @@ const Error kFull{Code::exhausted, "the disk is full"};
 
 }  // namespace
 
-// What was seen of orphans is not stored.
+// The store does not keep observations of orphans.
 Result<State> SimStore::load() {
-  forget_sightings(durable_);
+  drop_unstored_orphans(durable_);
   return durable_;
 }
 
 void SimStore::replace(State other) {
   State before = std::exchange(durable_, std::move(other));
-  forget_sightings(durable_);
+  drop_unstored_orphans(durable_);
   ++commits_;
   ++replaced_;
   truth_.store_replaced(before);
@@ -76,29 +77,29 @@ void SimStore::replace(State other) {
 }
 
 Result<void> SimStore::commit(std::span<const Change> changes) {
-  if (!life_.pass("before a commit")) return kDead;
+  if (!crash_points_.pass("before a commit")) return kDead;
   if (full_) {
     ++refusals_;
     return kFull;
   }
-  if (scene_.traced())
-    for (const Change& change : changes) tell(change);
-  truth_.committing(changes);
+  if (context_.traced())
+    for (const Change& change : changes) trace_change(change);
+  truth_.check_commit(changes);
   for (const Change& change : changes) apply(durable_, change);
   ++commits_;
-  life_.pass("after a commit");
+  crash_points_.pass("after a commit");
   return {};
 }
 
-Result<void> SimStore::probe() {
-  if (!life_.alive()) return kDead;
+Result<void> SimStore::check_writable() {
+  if (!crash_points_.alive()) return kDead;
   if (full_) return kFull;
   return {};
 }
 
-void SimStore::tell(const Change& change) const {
-  if (const auto line = std::visit(Teller{durable_}, change); !line.empty())
-    scene_.tell("store", "{}", line);
+void SimStore::trace_change(const Change& change) const {
+  if (const auto line = std::visit(ChangeFormatter{durable_}, change); !line.empty())
+    context_.trace("store", "{}", line);
 }
 
 }  // namespace lockstep::sim

@@ -5,19 +5,19 @@
 #include <vector>
 
 #include "platform/store/store.h"
-#include "sim/life.h"
-#include "sim/truth.h"
+#include "sim/crash_points.h"
+#include "sim/ground_truth.h"
 
 namespace lockstep::sim {
 
 class SimStore : public Store {
  public:
-  SimStore(Scene& scene, Life& life, Truth& truth, State& durable)
-      : scene_(scene), life_(life), truth_(truth), durable_(durable) {}
+  SimStore(SimContext& context, CrashPoints& crash_points, GroundTruth& truth, State& durable)
+      : context_(context), crash_points_(crash_points), truth_(truth), durable_(durable) {}
 
   Result<State> load() override;
   Result<void> commit(std::span<const Change> changes) override;
-  Result<void> probe() override;
+  Result<void> check_writable() override;
 
   // Keeps a copy as it is now.
   void copy() { copies_.push_back(durable_); }
@@ -34,11 +34,11 @@ class SimStore : public Store {
   std::int64_t refusals() const { return refusals_; }
 
  private:
-  void tell(const Change& change) const;
+  void trace_change(const Change& change) const;
 
-  Scene& scene_;
-  Life& life_;
-  Truth& truth_;
+  SimContext& context_;
+  CrashPoints& crash_points_;
+  GroundTruth& truth_;
   State& durable_;
   std::vector<State> copies_;
   int replaced_ = 0;

@@ -1,6 +1,6 @@
 // Virtual time: a queue of actions ordered by (time, order of planning), and the clock that the
 // daemon and the hosts read. Nothing sleeps and nothing runs at the same time as anything else, so
-// a seed gives the same world on every machine.
+// a seed gives the same simulation on every machine.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class Timeline {
  public:
   using Action = std::function<void()>;
 
-  // Since the world began; it never goes back and never jumps.
+  // Since the simulation began; it never goes back and never jumps.
   Duration now() const { return now_; }
-  // delay >= 0. What is planned for the same moment happens in the order of planning.
+  // delay >= 0. Actions for the same moment run in the order of planning.
   void after(Duration delay, Action action);
   // Goes to the next action that is due by `until` and does it; false when there is none.
   bool step(Duration until);
@@ -47,9 +47,9 @@ class SimClock : public Clock, public SteadyClock {
  public:
   explicit SimClock(const Timeline& timeline) : timeline_(timeline) {}
   Time now() const override { return at(timeline_.now()); }
-  Duration passed() const override { return timeline_.now(); }
-  std::string boot() const override { return "the only boot"; }
-  // What the wall clock would have shown then, had it always been set as it is now.
+  Duration since_boot() const override { return timeline_.now(); }
+  std::string boot_id() const override { return "the only boot"; }
+  // The time that the wall clock would have shown then with its current setting.
   Time at(Duration moment) const { return kBeginning + moment + jumped_; }
   void jump(Duration by) {
     jumped_ += by;

@@ -1,5 +1,5 @@
-// TraceFilter: of a trace, what concerns one run: its own lines, and what befell the daemon, the
-// hosts and the network.
+// TraceFilter selects the lines of a trace that concern one run: its own lines, and those of the
+// daemon, the hosts and the network.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Users: who submit runs of all kinds, with wishes about when they start, and sometimes stop or
-// resume one.
+// Users submit runs of all kinds, with scheduling options, and sometimes stop or resume one.
 #pragma once
 
 #include <array>
@@ -7,9 +6,9 @@
 #include <vector>
 
 #include "sim/daemon.h"
-#include "sim/dice.h"
+#include "sim/ground_truth.h"
 #include "sim/program.h"
-#include "sim/truth.h"
+#include "sim/seeded_random.h"
 
 namespace lockstep::sim {
 
@@ -18,14 +17,14 @@ inline constexpr std::array<std::string_view, 2> kProjects = {"demo", "other"};
 
 class Users {
  public:
-  Users(Scene& scene, Daemon& daemon, Truth& truth, std::uint64_t seed)
-      : scene_(scene), daemon_(daemon), truth_(truth), dice_(seed, "users") {}
+  Users(SimContext& context, Daemon& daemon, GroundTruth& truth, std::uint64_t seed)
+      : context_(context), daemon_(daemon), truth_(truth), random_(seed, "users") {}
 
   // Within `span` from now they submit `runs` runs and change their minds now and then.
   void begin(int runs, Duration span);
 
  private:
-  // What they know of, by the seed.
+  // The options that users know, chosen by the seed.
   struct Habits {
     bool hurry = false;  // all come within a few minutes
     bool classes = false;
@@ -36,19 +35,19 @@ class Users {
 
   void submit_later(Duration span);
   void submit(const RunSpec& spec, const Origin& by, const std::string& request_id);
-  void change_a_mind();
+  void stop_or_resume_any_run();
   Result<void> stop(const RunId& run);
   Result<void> resume(const RunId& run);
   RunSpec any_spec();
-  void add_wishes(RunSpec& spec);
+  void add_scheduling_options(RunSpec& spec);
   Program any_program();
 
-  Scene& scene_;
+  SimContext& context_;
   Daemon& daemon_;
-  Truth& truth_;
-  Dice dice_;
+  GroundTruth& truth_;
+  SeededRandom random_;
   Habits habits_;
-  std::vector<RunId> mine_;
+  std::vector<RunId> submitted_runs_;
   int requests_ = 0;
   int specs_ = 0;
 };

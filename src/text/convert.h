@@ -1,12 +1,12 @@
 // Records to and from Json, and their schema. The forms, the same in files and in the API:
-//   Bytes "4 GiB", Bandwidth "10 Gbit/s", Duration "1h 30m", Time "2026-11-21T10:00:00Z": exact
-//   text
-//     (text/exact.h); a field for programs that compute is a number with its unit in its name.
+//   Bytes "4 GiB", Bandwidth "10 Gbit/s", Duration "1h 30m", Time "2026-11-21T10:00:00Z":
+//     exact text (text/exact.h); a field for programs that compute is a number with its unit in its
+//     name.
 //   double: a number, or one of the strings "NaN", "Infinity", "-Infinity".
 //   enums by name, Id<Tag> as integer, an empty std::optional as null (null or absent when read).
 // Reading refuses unknown fields and wrong types; the error names the file's line or the field's
 // path, what was expected and what was there: "run.yaml:12: nodes: expected an integer, got "two"".
-// What a program of another version of ours has written is read with Unknown::passed_over.
+// Data that another version of Lockstep has written is read with UnknownFields::ignore.
 #pragma once
 
 #include <array>
@@ -32,61 +32,61 @@
 
 namespace lockstep {
 
-// Fields that a record does not know, at any depth of it.
-enum class Unknown {
-  refused,      // what people write: it may be a slip
-  passed_over,  // of a newer version, which says more than this one understands
+// Fields that a record does not have, at any depth of it.
+enum class UnknownFields {
+  reject,  // for text from users: it may be a mistake
+  ignore,  // from a newer version, which has more fields than this one
 };
 
 template <class T>
 Json to_json(const T& value);
 
-// Reads a value that was sent; errors begin with the field's path.
+// Reads a value from the network; errors begin with the field's path.
 template <class T>
-Result<T> from_json(const Json& json, Unknown unknown = Unknown::refused);
+Result<T> from_json(const Json& json, UnknownFields unknown = UnknownFields::reject);
 
 // Reads a file's value; errors begin with the file's name and line.
 template <class T>
 Result<T> from_document(const Document& document);
 
-// Reads a record from words by name, as a URL's query gives them; its fields are bool, numbers,
-// text, enums and optionals of these. Errors name the field.
+// Reads a record from text values by name, as in a URL's query; its fields are bool, numbers, text,
+// enums and optionals of these. Errors name the field.
 template <Record T>
-Result<T> from_words(const std::map<std::string, std::string>& words);
+Result<T> from_query(const std::map<std::string, std::string>& parameters);
 
-// The same words again, in the record's order; empty optionals are left out.
+// The same text values again, in the record's order; empty optionals are omitted.
 template <Record T>
-std::vector<std::pair<std::string, std::string>> to_words(const T& value);
+std::vector<std::pair<std::string, std::string>> to_query(const T& value);
 
-// JSON Schema 2020-12, as OpenAPI 3.1 takes it; nested records are written out in place.
+// JSON Schema 2020-12, for OpenAPI 3.1; nested records are written inline.
 template <class T>
 Json json_schema();
-// Of one field, with its range and its meaning.
+// The schema of one field, with its range and its meaning.
 template <class T, class Value>
 Json json_schema(const Field<T, Value>& field);
 
-// Where a value stands, for messages: a chain of keys up to the root, on the reader's stack.
-class Place {
+// The location of a value, for messages: a chain of keys up to the root, on the reader's stack.
+class JsonLocation {
  public:
-  Place() = default;
-  explicit Place(Unknown unknown) : unknown_(unknown) {}
-  explicit Place(const Document& document) : document_(&document) {}
-  Place at(std::string_view key) const { return Place(this, key, 0); }
-  Place at(std::size_t index) const { return Place(this, {}, index); }
-  // What becomes of unknown fields here.
-  Unknown unknown() const { return unknown_; }
+  JsonLocation() = default;
+  explicit JsonLocation(UnknownFields unknown) : unknown_fields_(unknown) {}
+  explicit JsonLocation(const Document& document) : document_(&document) {}
+  JsonLocation at(std::string_view key) const { return JsonLocation(this, key, 0); }
+  JsonLocation at(std::size_t index) const { return JsonLocation(this, {}, index); }
+  // How unknown fields are handled here.
+  UnknownFields unknown_fields() const { return unknown_fields_; }
 
   // "pods[0].leaves[1].bandwidth"; empty for the root.
   std::string path() const;
-  // "cluster.yaml:14: ", as far as it is known.
-  std::string source() const;
+  // "cluster.yaml:14: ", the known part.
+  std::string file_and_line() const;
   // "cluster.yaml:14: pods[0].bandwidth: what".
   Error error(std::string_view what) const;
 
  private:
-  Place(const Place* parent, std::string_view key, std::size_t index)
+  JsonLocation(const JsonLocation* parent, std::string_view key, std::size_t index)
       : document_(parent->document_),
-        unknown_(parent->unknown_),
+        unknown_fields_(parent->unknown_fields_),
         parent_(parent),
         key_(key),
         index_(index) {}
@@ -94,74 +94,76 @@ class Place {
   std::string pointer() const;
 
   const Document* document_ = nullptr;
-  Unknown unknown_ = Unknown::refused;
-  const Place* parent_ = nullptr;
-  std::string_view key_;  // no data at all: an index
+  UnknownFields unknown_fields_ = UnknownFields::reject;
+  const JsonLocation* parent_ = nullptr;
+  std::string_view key_;  // data() is null: an index
   std::size_t index_ = 0;
 };
 
-// What the templates below stand on; not for use elsewhere.
+// Implementation of the templates below; not for use elsewhere.
 namespace convert_detail {
 
 template <class T>
-struct Kind {};
+struct ContainerTraits {};
 template <class T>
-struct Kind<std::optional<T>> {
+struct ContainerTraits<std::optional<T>> {
   static constexpr bool is_optional = true;
   using Inner = T;
 };
 template <class T>
-struct Kind<std::vector<T>> {
+struct ContainerTraits<std::vector<T>> {
   static constexpr bool is_vector = true;
   using Inner = T;
 };
 template <class T>
-struct Kind<std::map<std::string, T>> {
+struct ContainerTraits<std::map<std::string, T>> {
   static constexpr bool is_map = true;
   using Inner = T;
 };
 template <class Tag>
-struct Kind<Id<Tag>> {
+struct ContainerTraits<Id<Tag>> {
   static constexpr bool is_id = true;
 };
 
 template <class T>
-using Inner = typename Kind<T>::Inner;
+using Inner = typename ContainerTraits<T>::Inner;
 template <class T>
-concept Optional = requires { Kind<T>::is_optional; };
+concept Optional = requires { ContainerTraits<T>::is_optional; };
 template <class T>
-concept Vector = requires { Kind<T>::is_vector; };
+concept Vector = requires { ContainerTraits<T>::is_vector; };
 template <class T>
-concept StringMap = requires { Kind<T>::is_map; };
+concept StringMap = requires { ContainerTraits<T>::is_map; };
 template <class T>
-concept Identity = requires { Kind<T>::is_id; };
+concept Identity = requires { ContainerTraits<T>::is_id; };
 template <class T>
-concept Exact = std::same_as<T, Bytes> || std::same_as<T, Bandwidth> || std::same_as<T, Duration> ||
-                std::same_as<T, Time>;
+concept ExactQuantity = std::same_as<T, Bytes> || std::same_as<T, Bandwidth> ||
+                        std::same_as<T, Duration> || std::same_as<T, Time>;
 template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;
 
 Json double_to_json(double value);
-Result<bool> read_bool(const Json& json, const Place& place);
-Result<double> read_double(const Json& json, const Place& place);
-Result<std::string> read_string(const Json& json, const Place& place);
-// Text that stands for something: its error shows an example.
-Result<std::string> read_words(const Json& json, std::string_view example, const Place& place);
+Result<bool> read_bool(const Json& json, const JsonLocation& location);
+Result<double> read_double(const Json& json, const JsonLocation& location);
+Result<std::string> read_string(const Json& json, const JsonLocation& location);
+// Text that encodes a value: its error shows an example.
+Result<std::string> read_encoded_text(const Json& json, std::string_view example,
+                                      const JsonLocation& location);
 Result<std::int64_t> read_integer(const Json& json, std::int64_t least, std::int64_t most,
-                                  const Place& place);
-Result<std::uint64_t> read_unsigned(const Json& json, std::uint64_t most, const Place& place);
-Result<void> expect_object(const Json& json, const Place& place);
-Result<void> expect_array(const Json& json, const Place& place);
+                                  const JsonLocation& location);
+Result<std::uint64_t> read_unsigned(const Json& json, std::uint64_t most,
+                                    const JsonLocation& location);
+Result<void> expect_object(const Json& json, const JsonLocation& location);
+Result<void> expect_array(const Json& json, const JsonLocation& location);
 Error unknown_field(std::string_view name, const std::vector<std::string_view>& known,
-                    const Place& place);
-Error missing_field(std::string_view name, std::string_view help, const Place& place);
-Error out_of_range(const Json& json, const Range& range, const Place& place);
-// What the words mean where a number or a boolean is read; text where they mean neither.
-Json json_of_words(const std::string& words);
+                    const JsonLocation& location);
+Error missing_field(std::string_view name, std::string_view help, const JsonLocation& location);
+Error out_of_range(const Json& json, const Range& range, const JsonLocation& location);
+// Reads the input as a number or a boolean; as text if they are neither.
+Json json_from_text(const std::string& input);
 Json integer_schema(Json least, Json most);
 Json double_schema();
 Json nullable_schema(Json schema);
-// The least and the greatest go where the number's own are.
+// The least and the greatest are inserted at the number's own schema.
 void narrow_schema(Json& schema, const Range& range);
 // Regular expressions of what parse_exact reads.
 std::string_view duration_pattern();
@@ -173,54 +175,55 @@ constexpr std::string_view example_of(const Duration*) { return "1h 30m"; }
 constexpr std::string_view example_of(const Time*) { return "2026-01-31T12:00:00Z"; }
 
 template <class T>
-Result<T> read(const Json& json, const Place& place);
+Result<T> read(const Json& json, const JsonLocation& location);
 
 template <Integer T>
-Result<T> read_number(const Json& json, const Place& place) {
+Result<T> read_number(const Json& json, const JsonLocation& location) {
   using Extremes = std::numeric_limits<T>;
   if constexpr (std::is_signed_v<T>)
-    return static_cast<T>(TRY(read_integer(json, Extremes::min(), Extremes::max(), place)));
+    return static_cast<T>(TRY(read_integer(json, Extremes::min(), Extremes::max(), location)));
   else
-    return static_cast<T>(TRY(read_unsigned(json, Extremes::max(), place)));
+    return static_cast<T>(TRY(read_unsigned(json, Extremes::max(), location)));
 }
 
-template <Exact T>
-Result<T> read_exact(const Json& json, const Place& place) {
-  std::string words = TRY(read_words(json, example_of(static_cast<const T*>(nullptr)), place));
-  auto result = parse_exact<T>(words);
-  return result ? std::move(result) : place.error(result.error().message);
+template <ExactQuantity T>
+Result<T> read_exact(const Json& json, const JsonLocation& location) {
+  std::string input =
+      TRY(read_encoded_text(json, example_of(static_cast<const T*>(nullptr)), location));
+  auto result = parse_exact<T>(input);
+  return result ? std::move(result) : location.error(result.error().message);
 }
 
 template <NamedEnum T>
-Result<T> read_name(const Json& json, const Place& place) {
-  std::string words = TRY(read_words(json, all_names<T>().front(), place));
-  auto result = parse_name<T>(words);
-  return result ? std::move(result) : place.error(result.error().message);
+Result<T> read_name(const Json& json, const JsonLocation& location) {
+  std::string input = TRY(read_encoded_text(json, all_names<T>().front(), location));
+  auto result = parse_name<T>(input);
+  return result ? std::move(result) : location.error(result.error().message);
 }
 
 template <Vector T>
-Result<T> read_vector(const Json& json, const Place& place) {
-  TRY(expect_array(json, place));
+Result<T> read_vector(const Json& json, const JsonLocation& location) {
+  TRY(expect_array(json, location));
   T result;
   result.reserve(json.size());
   for (const Json& item : json)
-    result.push_back(TRY(read<Inner<T>>(item, place.at(result.size()))));
+    result.push_back(TRY(read<Inner<T>>(item, location.at(result.size()))));
   return result;
 }
 
 template <StringMap T>
-Result<T> read_map(const Json& json, const Place& place) {
-  TRY(expect_object(json, place));
+Result<T> read_map(const Json& json, const JsonLocation& location) {
+  TRY(expect_object(json, location));
   T result;
   for (const auto& [key, item] : json.get_ref<const Json::object_t&>())
-    result.emplace(key, TRY(read<Inner<T>>(item, place.at(key))));
+    result.emplace(key, TRY(read<Inner<T>>(item, location.at(key))));
   return result;
 }
 
 template <Formed T>
-Result<T> read_form(const Json& json, const Place& place) {
-  auto result = T::from_form(TRY(read<typename T::Form>(json, place)));
-  return result ? std::move(result) : place.error(result.error().message);
+Result<T> read_form(const Json& json, const JsonLocation& location) {
+  auto result = T::from_form(TRY(read<typename T::Form>(json, location)));
+  return result ? std::move(result) : location.error(result.error().message);
 }
 
 constexpr bool is_within(double value, const Range& range) {
@@ -235,18 +238,18 @@ constexpr bool is_within(const T& value, const Range& range) {
   return !value || is_within(*value, range);
 }
 
-// A field whose types are forgotten, so that what is done with a record's fields is compiled once,
-// and what is done with a value once for its type: for each field it would take seconds a record.
+// A field with its types erased. The code for a record's fields is compiled once, and the code for
+// a value once for its type. Code for each field would take seconds of compile time a record.
 struct AnyField {
   std::string_view name;
   std::string_view help;
   bool is_required;
   std::optional<Range> range;
   void* (*value_in)(void* record);
-  Result<void> (*read)(const Json&, const Place&, const std::optional<Range>&, void* value);
+  Result<void> (*read)(const Json&, const JsonLocation&, const std::optional<Range>&, void* value);
   Json (*write)(const void* value);
   Json (*schema)();
-  Json (*of_words)(const std::string&);
+  Json (*from_text)(const std::string&);
 };
 
 template <Record T>
@@ -258,11 +261,11 @@ void* value_in(void* record) {
 }
 
 template <class Value>
-Result<void> read_into(const Json& json, const Place& place, const std::optional<Range>& range,
-                       void* value) {
-  Value found = TRY(read<Value>(json, place));
+Result<void> read_into(const Json& json, const JsonLocation& location,
+                       const std::optional<Range>& range, void* value) {
+  Value found = TRY(read<Value>(json, location));
   if constexpr (Number<Value> || OptionalNumber<Value>)
-    if (range && !is_within(found, *range)) return out_of_range(json, *range, place);
+    if (range && !is_within(found, *range)) return out_of_range(json, *range, location);
   *static_cast<Value*>(value) = std::move(found);
   return {};
 }
@@ -272,15 +275,15 @@ Json write_from(const void* value) {
   return to_json(*static_cast<const Value*>(value));
 }
 
-// Text stays text, whatever it looks like.
+// Text stays text, even if it looks like a number.
 template <class T>
-Json json_of_words_for(const std::string& words) {
+Json json_from_text_as(const std::string& input) {
   if constexpr (Optional<T>)
-    return json_of_words_for<Inner<T>>(words);
+    return json_from_text_as<Inner<T>>(input);
   else if constexpr (Number<T> || std::same_as<T, bool>)
-    return json_of_words(words);
+    return json_from_text(input);
   else
-    return words;
+    return input;
 }
 
 template <Record T, std::size_t index>
@@ -289,7 +292,7 @@ constexpr AnyField any_field() {
   using Value = typename std::remove_cvref_t<decltype(field)>::value_type;
   return {field.name,        field.help,         field.is_required,
           field.range,       value_in<T, index>, read_into<Value>,
-          write_from<Value>, json_schema<Value>, json_of_words_for<Value>};
+          write_from<Value>, json_schema<Value>, json_from_text_as<Value>};
 }
 
 template <Record T>
@@ -300,55 +303,55 @@ std::span<const AnyField> any_fields() {
   return all;
 }
 
-Result<void> read_fields(std::span<const AnyField> fields, const Json& json, const Place& place,
-                         void* record);
+Result<void> read_fields(std::span<const AnyField> fields, const Json& json,
+                         const JsonLocation& location, void* record);
 Json write_fields(std::span<const AnyField> fields, const void* record);
 Json schema_of_fields(std::span<const AnyField> fields);
-// Of one field, whose value's schema it is.
+// The schema of one field from the schema of its value.
 Json schema_of_field(Json value, std::string_view help, const std::optional<Range>& range);
-// What a URL's query says, each word as its field reads it.
-Json json_of_query(std::span<const AnyField> fields,
-                   const std::map<std::string, std::string>& words);
-std::vector<std::pair<std::string, std::string>> words_of_fields(std::span<const AnyField> fields,
-                                                                 const void* record);
+// The contents of a URL's query; each field converts its text.
+Json json_from_query(std::span<const AnyField> fields,
+                     const std::map<std::string, std::string>& parameters);
+std::vector<std::pair<std::string, std::string>> query_from_fields(std::span<const AnyField> fields,
+                                                                   const void* record);
 
 template <Record T>
-Result<T> read_record(const Json& json, const Place& place) {
+Result<T> read_record(const Json& json, const JsonLocation& location) {
   T result{};
-  TRY(read_fields(any_fields<T>(), json, place, &result));
+  TRY(read_fields(any_fields<T>(), json, location, &result));
   return result;
 }
 
 template <class T>
-Result<T> read(const Json& json, const Place& place) {
+Result<T> read(const Json& json, const JsonLocation& location) {
   if constexpr (std::same_as<T, Json>) {
     return json;
   } else if constexpr (std::same_as<T, bool>) {
-    return read_bool(json, place);
+    return read_bool(json, location);
   } else if constexpr (Integer<T>) {
-    return read_number<T>(json, place);
+    return read_number<T>(json, location);
   } else if constexpr (std::same_as<T, double>) {
-    return read_double(json, place);
+    return read_double(json, location);
   } else if constexpr (std::same_as<T, std::string>) {
-    return read_string(json, place);
-  } else if constexpr (Exact<T>) {
-    return read_exact<T>(json, place);
+    return read_string(json, location);
+  } else if constexpr (ExactQuantity<T>) {
+    return read_exact<T>(json, location);
   } else if constexpr (Identity<T>) {
-    return T(TRY(read_number<std::int64_t>(json, place)));
+    return T(TRY(read_number<std::int64_t>(json, location)));
   } else if constexpr (NamedEnum<T>) {
-    return read_name<T>(json, place);
+    return read_name<T>(json, location);
   } else if constexpr (Optional<T>) {
     if (json.is_null()) return T();
-    return T(TRY(read<Inner<T>>(json, place)));
+    return T(TRY(read<Inner<T>>(json, location)));
   } else if constexpr (Vector<T>) {
-    return read_vector<T>(json, place);
+    return read_vector<T>(json, location);
   } else if constexpr (StringMap<T>) {
-    return read_map<T>(json, place);
+    return read_map<T>(json, location);
   } else if constexpr (Formed<T>) {
-    return read_form<T>(json, place);
+    return read_form<T>(json, location);
   } else {
     static_assert(Record<T>, "a record holds the types that text/record.h lists");
-    return read_record<T>(json, place);
+    return read_record<T>(json, location);
   }
 }
 
@@ -362,7 +365,7 @@ Json to_json(const T& value) {
   } else if constexpr (std::same_as<T, Json> || std::same_as<T, bool> || Integer<T> ||
                        std::same_as<T, std::string>) {
     return Json(value);
-  } else if constexpr (Exact<T>) {
+  } else if constexpr (ExactQuantity<T>) {
     return exact_text(value);
   } else if constexpr (Identity<T>) {
     return value.value();
@@ -387,25 +390,25 @@ Json to_json(const T& value) {
 }
 
 template <class T>
-Result<T> from_json(const Json& json, Unknown unknown) {
-  return convert_detail::read<T>(json, Place(unknown));
+Result<T> from_json(const Json& json, UnknownFields unknown) {
+  return convert_detail::read<T>(json, JsonLocation(unknown));
 }
 
 template <class T>
 Result<T> from_document(const Document& document) {
-  return convert_detail::read<T>(document.value, Place(document));
+  return convert_detail::read<T>(document.value, JsonLocation(document));
 }
 
 template <Record T>
-Result<T> from_words(const std::map<std::string, std::string>& words) {
+Result<T> from_query(const std::map<std::string, std::string>& parameters) {
   using namespace convert_detail;
-  return from_json<T>(json_of_query(any_fields<T>(), words));
+  return from_json<T>(json_from_query(any_fields<T>(), parameters));
 }
 
 template <Record T>
-std::vector<std::pair<std::string, std::string>> to_words(const T& value) {
+std::vector<std::pair<std::string, std::string>> to_query(const T& value) {
   using namespace convert_detail;
-  return words_of_fields(any_fields<T>(), &value);
+  return query_from_fields(any_fields<T>(), &value);
 }
 
 template <class T, class Value>
@@ -429,7 +432,7 @@ Json json_schema() {
     return {{"type", "string"}};
   } else if constexpr (std::same_as<T, Time>) {
     return {{"type", "string"}, {"format", "date-time"}};
-  } else if constexpr (Exact<T>) {
+  } else if constexpr (ExactQuantity<T>) {
     const std::string pattern(std::same_as<T, Duration> ? duration_pattern() : amount_pattern());
     const std::string example(example_of(static_cast<const T*>(nullptr)));
     return {{"type", "string"}, {"pattern", pattern}, {"examples", Json::array({example})}};
@@ -455,14 +458,14 @@ Json json_schema() {
 
 }  // namespace lockstep
 
-// Converting a large record costs seconds of compilation. Where several sources need it, the header
-// that they share says in namespace lockstep LS_CONVERTED_ELSEWHERE(T), and one source
-// LS_CONVERTED_HERE(T).
-#define LS_CONVERTED_ELSEWHERE(T)                                               \
-  extern template Json to_json<T>(const T&);                                    \
-  extern template Result<T> convert_detail::read<T>(const Json&, const Place&); \
+// Converting a large record costs seconds of compilation. If several sources need it, their common
+// header has LS_DECLARE_CONVERSION(T) in namespace lockstep, and one source has
+// LS_DEFINE_CONVERSION(T).
+#define LS_DECLARE_CONVERSION(T)                                                       \
+  extern template Json to_json<T>(const T&);                                           \
+  extern template Result<T> convert_detail::read<T>(const Json&, const JsonLocation&); \
   extern template Json json_schema<T>();
-#define LS_CONVERTED_HERE(T)                                             \
-  template Json to_json<T>(const T&);                                    \
-  template Result<T> convert_detail::read<T>(const Json&, const Place&); \
+#define LS_DEFINE_CONVERSION(T)                                                 \
+  template Json to_json<T>(const T&);                                           \
+  template Result<T> convert_detail::read<T>(const Json&, const JsonLocation&); \
   template Json json_schema<T>();

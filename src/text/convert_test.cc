@@ -3,10 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace lockstep {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 enum class Color { red, green };
 constexpr auto enum_names(Color) {
@@ -84,13 +88,17 @@ std::string error_of(std::string_view words) {
   auto json = parse_json(words);
   if (!json) return json.error().message;
   auto order = from_json<Order>(*json);
-  return order ? "no error" : order.error().message;
+  if (order) return "no error";
+  EXPECT_EQ(order.error().code, Code::invalid);
+  return order.error().message;
 }
 std::string yaml_error_of(std::string_view words) {
   auto document = parse_yaml(words, "run.yaml");
   if (!document) return document.error().message;
   auto order = from_document<Order>(*document);
-  return order ? "no error" : order.error().message;
+  if (order) return "no error";
+  EXPECT_EQ(order.error().code, Code::invalid);
+  return order.error().message;
 }
 
 TEST(Convert, EveryTypeOfFieldComesBackExactly) {
@@ -133,40 +141,53 @@ TEST(Convert, QuantitiesAreExactAtTheirEdges) {
 }
 
 TEST(Convert, ErrorsNameThePathTheExpectedAndTheGiven) {
-  EXPECT_EQ(error_of(R"({"name":"x","nodes":"two"})"), R"(nodes: expected an integer, got "two")");
-  EXPECT_EQ(error_of(R"({"name":"x","nodes":2.0})"), "nodes: expected an integer, got 2.0");
-  EXPECT_EQ(error_of(R"({"name":"x","port":65536})"),
-            "port: expected an integer from 0 to 65535, got 65536");
-  EXPECT_EQ(error_of(R"({"name":"x","port":-1})"),
-            "port: expected an integer from 0 to 65535, got -1");
-  EXPECT_EQ(error_of(R"({"name":"x","nodes":18446744073709551615})"),
-            "nodes: expected an integer from -2147483648 to 2147483647, got "
-            "18446744073709551615");
-  EXPECT_EQ(error_of(R"({"name":3})"), R"(name: expected text, got 3; write "3")");
-  EXPECT_EQ(error_of(R"({"name":null})"), "name: expected text, got null");
-  EXPECT_EQ(error_of(R"({"name":"x","fast":1})"), "fast: expected true or false, got 1");
-  EXPECT_EQ(error_of(R"({"name":"x","timeout":30})"),
-            R"(timeout: expected text such as "1h 30m", got 30)");
-  EXPECT_EQ(error_of(R"({"name":"x","timeout":"soon"})"),
-            "timeout: 'soon' is not a duration; write 90s, 30m or 1h30m");
-  EXPECT_EQ(error_of(R"({"name":"x","parts":[{"id":"a"},{"id":[]}]})"),
-            "parts[1].id: expected text, got a list");
-  EXPECT_EQ(error_of(R"({"name":"x","parts":{}})"), "parts: expected a list, got an object");
-  EXPECT_EQ(error_of("[]"), "expected an object with named fields, got a list");
+  EXPECT_THAT(error_of(R"({"name":"x","nodes":"two"})"),
+              AllOf(HasSubstr("nodes: "), HasSubstr("integer"), HasSubstr("\"two\"")));
+  EXPECT_THAT(error_of(R"({"name":"x","nodes":2.0})"),
+              AllOf(HasSubstr("nodes: "), HasSubstr("integer"), HasSubstr("2.0")));
+  EXPECT_THAT(error_of(R"({"name":"x","port":65536})"),
+              AllOf(HasSubstr("port: "), HasSubstr("0 to 65535"), HasSubstr("got 65536")));
+  EXPECT_THAT(error_of(R"({"name":"x","port":-1})"),
+              AllOf(HasSubstr("port: "), HasSubstr("0 to 65535"), HasSubstr("-1")));
+  EXPECT_THAT(error_of(R"({"name":"x","nodes":18446744073709551615})"),
+              AllOf(HasSubstr("nodes: "), HasSubstr("-2147483648 to 2147483647"),
+                    HasSubstr("18446744073709551615")));
+  EXPECT_THAT(error_of(R"({"name":3})"), AllOf(HasSubstr("name: "), HasSubstr("text"),
+                                               HasSubstr("got 3"), HasSubstr("\"3\"")));
+  EXPECT_THAT(error_of(R"({"name":null})"),
+              AllOf(HasSubstr("name: "), HasSubstr("text"), HasSubstr("null")));
+  EXPECT_THAT(error_of(R"({"name":"x","fast":1})"),
+              AllOf(HasSubstr("fast: "), HasSubstr("true or false"), HasSubstr("got 1")));
+  EXPECT_THAT(error_of(R"({"name":"x","timeout":30})"),
+              AllOf(HasSubstr("timeout: "), HasSubstr("text"), HasSubstr("\"1h 30m\""),
+                    HasSubstr("got 30")));
+  EXPECT_THAT(error_of(R"({"name":"x","timeout":"soon"})"),
+              AllOf(HasSubstr("timeout: "), HasSubstr("'soon'"), HasSubstr("duration"),
+                    HasSubstr("90s, 30m or 1h30m")));
+  EXPECT_THAT(error_of(R"({"name":"x","parts":[{"id":"a"},{"id":[]}]})"),
+              AllOf(HasSubstr("parts[1].id: "), HasSubstr("text"), HasSubstr("got a list")));
+  EXPECT_THAT(error_of(R"({"name":"x","parts":{}})"),
+              AllOf(HasSubstr("parts: "), HasSubstr("a list"), HasSubstr("an object")));
+  EXPECT_THAT(error_of("[]"), AllOf(HasSubstr("object"), HasSubstr("got a list")));
 }
 
 TEST(Convert, AMissingRequiredFieldIsNamedWithItsMeaning) {
-  EXPECT_EQ(error_of("{}"), "the field 'name' is missing (what people call it)");
-  EXPECT_EQ(error_of(R"({"name":"x","parts":[{}]})"),
-            "parts[0]: the field 'id' is missing (its name)");
+  EXPECT_THAT(error_of("{}"),
+              AllOf(HasSubstr("'name'"), HasSubstr("missing"), HasSubstr("what people call it")));
+  EXPECT_THAT(error_of(R"({"name":"x","parts":[{}]})"),
+              AllOf(HasSubstr("parts[0]: "), HasSubstr("'id'"), HasSubstr("missing"),
+                    HasSubstr("its name")));
 }
 
 TEST(Convert, AnUnknownNameIsAnsweredWithTheNearest) {
-  EXPECT_EQ(error_of(R"({"name":"x","nodez":2})"), "unknown field 'nodez', did you mean 'nodes'?");
-  EXPECT_EQ(error_of(R"({"name":"x","parts":[{"id":"a","qqq":2}]})"),
-            "parts[0]: unknown field 'qqq'; known are id, memory");
-  EXPECT_EQ(error_of(R"({"name":"x","color":"gren"})"),
-            "color: 'gren' is none of red, green, did you mean 'green'?");
+  EXPECT_THAT(error_of(R"({"name":"x","nodez":2})"),
+              AllOf(HasSubstr("unknown field 'nodez'"), HasSubstr("did you mean 'nodes'?")));
+  EXPECT_THAT(
+      error_of(R"({"name":"x","parts":[{"id":"a","qqq":2}]})"),
+      AllOf(HasSubstr("parts[0]: "), HasSubstr("unknown field 'qqq'"), HasSubstr("id, memory")));
+  EXPECT_THAT(error_of(R"({"name":"x","color":"gren"})"),
+              AllOf(HasSubstr("color: "), HasSubstr("'gren'"), HasSubstr("red, green"),
+                    HasSubstr("did you mean 'green'?")));
 }
 
 TEST(Convert, WhatANewerVersionSaysMoreIsPassedOverAtAnyDepth) {
@@ -174,25 +195,30 @@ TEST(Convert, WhatANewerVersionSaysMoreIsPassedOverAtAnyDepth) {
       parse_json(R"({"name":"x","new":{"a":[1]},"parts":[{"id":"a","new":2}],"env":{"KEY":"1"}})")
           .value();
   EXPECT_FALSE(from_json<Order>(json));
-  const auto order = from_json<Order>(json, Unknown::passed_over);
+  const auto order = from_json<Order>(json, UnknownFields::ignore);
   ASSERT_TRUE(order) << order.error().message;
   EXPECT_EQ(order->parts, std::vector{Part{.id = "a"}});
   EXPECT_EQ(order->env.at("KEY"), "1");
   const auto wrong = parse_json(R"({"new":1,"name":"x","parts":[{"id":2}]})").value();
-  EXPECT_EQ(from_json<Order>(wrong, Unknown::passed_over).error().message,
-            "parts[0].id: expected text, got 2; write \"2\"")
+  const auto refused = from_json<Order>(wrong, UnknownFields::ignore);
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("parts[0].id: "), HasSubstr("text"),
+                                             HasSubstr("got 2"), HasSubstr("\"2\"")))
       << "what is known is as strict as ever";
 }
 
 TEST(Convert, ErrorsInAFileNameItsLine) {
-  EXPECT_EQ(yaml_error_of("name: x\n\nnodes: many\n"),
-            R"(run.yaml:3: nodes: expected an integer, got "many")");
-  EXPECT_EQ(yaml_error_of("name: x\nparts:\n  - id: a\n  - memory: 1\n"),
-            "run.yaml:4: parts[1].memory: expected text such as \"4 GiB\", got 1");
-  EXPECT_EQ(yaml_error_of("name: x\nparts:\n  - id: a\n    memry: 1\n"),
-            "run.yaml:4: parts[0]: unknown field 'memry', did you mean 'memory'?");
-  EXPECT_EQ(yaml_error_of("nodes: 2\n"),
-            "run.yaml:1: the field 'name' is missing (what people call it)");
+  EXPECT_THAT(yaml_error_of("name: x\n\nnodes: many\n"),
+              AllOf(HasSubstr("run.yaml:3: nodes: "), HasSubstr("integer"), HasSubstr("\"many\"")));
+  EXPECT_THAT(yaml_error_of("name: x\nparts:\n  - id: a\n  - memory: 1\n"),
+              AllOf(HasSubstr("run.yaml:4: parts[1].memory: "), HasSubstr("text"),
+                    HasSubstr("\"4 GiB\""), HasSubstr("got 1")));
+  EXPECT_THAT(yaml_error_of("name: x\nparts:\n  - id: a\n    memry: 1\n"),
+              AllOf(HasSubstr("run.yaml:4: parts[0]: "), HasSubstr("unknown field 'memry'"),
+                    HasSubstr("did you mean 'memory'?")));
+  EXPECT_THAT(yaml_error_of("nodes: 2\n"),
+              AllOf(HasSubstr("run.yaml:1: "), HasSubstr("'name'"), HasSubstr("missing"),
+                    HasSubstr("what people call it")));
 }
 
 TEST(Convert, TheSchemaTellsTypesRequiredFieldsAndMeanings) {
@@ -227,12 +253,14 @@ struct Search {
 };
 
 std::string word_error(const std::map<std::string, std::string>& words) {
-  auto search = from_words<Search>(words);
-  return search ? "no error" : search.error().message;
+  auto search = from_query<Search>(words);
+  if (search) return "no error";
+  EXPECT_EQ(search.error().code, Code::invalid);
+  return search.error().message;
 }
 
 TEST(Words, BecomeARecordsFields) {
-  auto search = from_words<Search>(
+  auto search = from_query<Search>(
       {{"name", "12"}, {"color", "green"}, {"limit", "7"}, {"wait", "1.5"}, {"all", "true"}});
   ASSERT_TRUE(search) << search.error().message;
   EXPECT_EQ(search->name, "12");
@@ -241,13 +269,13 @@ TEST(Words, BecomeARecordsFields) {
   EXPECT_FALSE(search->after);
   EXPECT_EQ(search->wait, 1.5);
   EXPECT_TRUE(search->all);
-  EXPECT_EQ(from_words<Search>({})->limit, 50);
+  EXPECT_EQ(from_query<Search>({})->limit, 50);
 }
 
 TEST(Words, OfARecordBecomeItAgain) {
   Search search{.name = "a b", .color = {}, .limit = 3, .after = 4, .wait = 0.5, .all = true};
-  const auto words = to_words(search);
-  auto again = from_words<Search>({words.begin(), words.end()});
+  const auto words = to_query(search);
+  auto again = from_query<Search>({words.begin(), words.end()});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(to_json(*again), to_json(search));
   EXPECT_EQ(words.front(), std::pair(std::string("name"), std::string("a b")));
@@ -255,16 +283,26 @@ TEST(Words, OfARecordBecomeItAgain) {
 }
 
 TEST(Words, ThatDoNotFitAreRefusedByName) {
-  EXPECT_EQ(word_error({{"limit", "x"}}), R"(limit: expected an integer, got "x")");
-  EXPECT_EQ(word_error({{"limit", ""}}), R"(limit: expected an integer, got "")");
-  EXPECT_EQ(word_error({{"limit", "1e2"}}), "limit: expected an integer, got 100.0");
-  EXPECT_EQ(word_error({{"limit", "0"}}), "limit: expected a number from 1 to 1000, got 0");
-  EXPECT_EQ(word_error({{"after", "10"}}), "after: expected a number from -1 to 9, got 10");
-  EXPECT_EQ(word_error({{"after", "null"}}), R"(after: expected an integer, got "null")");
-  EXPECT_EQ(word_error({{"wait", "NaN"}}), R"(wait: expected a number from 0 to 30, got "NaN")");
-  EXPECT_EQ(word_error({{"wait", "-0.5"}}), "wait: expected a number from 0 to 30, got -0.5");
-  EXPECT_EQ(word_error({{"color", "blue"}}), "color: 'blue' is none of red, green");
-  EXPECT_EQ(word_error({{"limt", "1"}}), "unknown field 'limt', did you mean 'limit'?");
+  EXPECT_THAT(word_error({{"limit", "x"}}),
+              AllOf(HasSubstr("limit: "), HasSubstr("integer"), HasSubstr("\"x\"")));
+  EXPECT_THAT(word_error({{"limit", ""}}),
+              AllOf(HasSubstr("limit: "), HasSubstr("integer"), HasSubstr("\"\"")));
+  EXPECT_THAT(word_error({{"limit", "1e2"}}),
+              AllOf(HasSubstr("limit: "), HasSubstr("integer"), HasSubstr("100.0")));
+  EXPECT_THAT(word_error({{"limit", "0"}}),
+              AllOf(HasSubstr("limit: "), HasSubstr("1 to 1000"), HasSubstr("got 0")));
+  EXPECT_THAT(word_error({{"after", "10"}}),
+              AllOf(HasSubstr("after: "), HasSubstr("-1 to 9"), HasSubstr("got 10")));
+  EXPECT_THAT(word_error({{"after", "null"}}),
+              AllOf(HasSubstr("after: "), HasSubstr("integer"), HasSubstr("\"null\"")));
+  EXPECT_THAT(word_error({{"wait", "NaN"}}),
+              AllOf(HasSubstr("wait: "), HasSubstr("0 to 30"), HasSubstr("\"NaN\"")));
+  EXPECT_THAT(word_error({{"wait", "-0.5"}}),
+              AllOf(HasSubstr("wait: "), HasSubstr("0 to 30"), HasSubstr("-0.5")));
+  EXPECT_THAT(word_error({{"color", "blue"}}),
+              AllOf(HasSubstr("color: "), HasSubstr("'blue'"), HasSubstr("red, green")));
+  EXPECT_THAT(word_error({{"limt", "1"}}),
+              AllOf(HasSubstr("unknown field 'limt'"), HasSubstr("did you mean 'limit'?")));
 }
 
 TEST(Schema, TellsRangesWhereTheNumberIs) {

@@ -13,9 +13,9 @@ constexpr auto kEndsField = [](char c) { return c == ',' || c == '\n' || c == '\
 
 }  // namespace
 
-Result<CsvReader> CsvReader::open(std::string_view words, std::string_view name) {
-  if (words.starts_with(kByteOrderMark)) words.remove_prefix(kByteOrderMark.size());
-  CsvReader reader(words, name);
+Result<CsvReader> CsvReader::open(std::string_view input, std::string_view name) {
+  if (input.starts_with(kByteOrderMark)) input.remove_prefix(kByteOrderMark.size());
+  CsvReader reader(input, name);
   if (!TRY(reader.read_row()))
     return reader.error_at(1, "there is no header; name the columns in the first line");
   reader.header_.assign(reader.row_.fields.begin(), reader.row_.fields.end());
@@ -31,7 +31,7 @@ Result<const CsvRow*> CsvReader::next() {
   return &row_;
 }
 
-// Whether there was one.
+// False if there is no further row.
 Result<bool> CsvReader::read_row() {
   while (end_line()) {
   }
@@ -67,14 +67,14 @@ Result<void> CsvReader::read_quoted() {
       row_.fields.push_back(field);
       return {};
     }
-    if (rest_[i] == '"') ++i;  // a doubled one stands for itself
+    if (rest_[i] == '"') ++i;  // a doubled quote means one quote
     if (rest_[i] == '\n') ++line_;
     field += rest_[i];
   }
   return error_at(row_.line, "a quote has no end; close it");
 }
 
-// Whether there was a line's end to go over.
+// Skips the end of a line; false if there is none.
 bool CsvReader::end_line() {
   const bool both = rest_.starts_with("\r\n");
   if (!both && !rest_.starts_with('\n')) return false;

@@ -1,6 +1,6 @@
-// CsvReader: CSV (RFC 4180) row by row, for readers that say "jobs.csv:12: ...".
+// CsvReader: CSV (RFC 4180) row by row, for readers that report "jobs.csv:12: ...".
 //
-//   CsvReader reader = TRY(CsvReader::open(words, "jobs.csv"));
+//   CsvReader reader = TRY(CsvReader::open(input, "jobs.csv"));
 //   while (const CsvRow* row = TRY(reader.next())) ... row->fields[0] ...
 #pragma once
 
@@ -18,20 +18,20 @@ struct CsvRow {
   std::vector<std::string_view> fields;
 };
 
-// Fields in quotes may hold commas, line ends and doubled quotes. Empty lines are skipped, and so
-// is a byte order mark. Refused: no header, a row with more or fewer fields, a quote without end.
+// Fields in quotes may hold commas, line ends and doubled quotes. Empty lines and a byte order mark
+// are skipped. Refused: no header, a row with more or fewer fields, a quote without end.
 class CsvReader {
  public:
-  // Of the file with that name, for messages. The words outlive the reader.
-  static Result<CsvReader> open(std::string_view words, std::string_view name);
+  // `name` is the file's name for messages. `input` must outlive the reader.
+  static Result<CsvReader> open(std::string_view input, std::string_view name);
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& header() const { return header_; }
-  // With as many fields as the header; null behind the last. It lives until the next call.
+  // With as many fields as the header; null after the last. Valid until the next call.
   Result<const CsvRow*> next();
 
  private:
-  CsvReader(std::string_view words, std::string_view name) : name_(name), rest_(words) {}
+  CsvReader(std::string_view input, std::string_view name) : name_(name), rest_(input) {}
 
   Result<bool> read_row();
   void read_plain();
@@ -44,7 +44,7 @@ class CsvReader {
   std::string_view rest_;  // not yet read
   int line_ = 1;           // on which it begins
   CsvRow row_;
-  std::deque<std::string> unquoted_;  // fields of the row that are not as they stand in the words
+  std::deque<std::string> unquoted_;  // fields of the row that differ from their text in the file
 };
 
 }  // namespace lockstep

@@ -6,7 +6,9 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct CsvLine {
   int line;
@@ -25,7 +27,11 @@ Result<CsvWhole> read_csv(std::string_view words) {
   return table;
 }
 
-std::string csv_error(std::string_view words) { return read_csv(words).error().message; }
+std::string csv_error(std::string_view words) {
+  const auto refused = read_csv(words);
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  return refused.error().message;
+}
 
 TEST(Csv, ARowHasItsFieldsAndItsLine) {
   const CsvWhole csv = read_csv("a,b\n1,2\n\n3,\n").value();
@@ -61,12 +67,12 @@ TEST(Csv, ARowIsNotThereTwice) {
 }
 
 TEST(Csv, WhatIsNoTableIsRefusedWithItsLine) {
-  EXPECT_EQ(csv_error("\n"), "jobs.csv:1: there is no header; name the columns in the first line");
-  EXPECT_EQ(csv_error("a,b\n1,2\n1,2,3\n"),
-            "jobs.csv:3: 3 fields, but the header has 2; give each column one value");
-  EXPECT_EQ(csv_error("a,b\n1,\"2\n3,4\n"), "jobs.csv:2: a quote has no end; close it");
-  EXPECT_EQ(csv_error("a,b\n\"1\"2,3\n"),
-            "jobs.csv:2: '2' follows a field; put a comma, or the whole field in quotes");
+  EXPECT_THAT(csv_error("\n"), AllOf(HasSubstr("jobs.csv:1: "), HasSubstr("no header")));
+  EXPECT_THAT(csv_error("a,b\n1,2\n1,2,3\n"),
+              AllOf(HasSubstr("jobs.csv:3: "), HasSubstr("3 fields"), HasSubstr("has 2")));
+  EXPECT_THAT(csv_error("a,b\n1,\"2\n3,4\n"), AllOf(HasSubstr("jobs.csv:2: "), HasSubstr("quote")));
+  EXPECT_THAT(csv_error("a,b\n\"1\"2,3\n"), AllOf(HasSubstr("jobs.csv:2: "), HasSubstr("'2'"),
+                                                  HasSubstr("comma"), HasSubstr("quotes")));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "base/format.h"
-#include "text/scalar.h"
+#include "text/plain_scalar.h"
 
 namespace lockstep {
 namespace {
@@ -31,8 +31,8 @@ std::size_t count_values(const Json& value) {
   return count;
 }
 
-// Builds the value from the parser's events. The first error is kept and all later events are let
-// pass: the parser cannot be stopped, but it is bounded by the size of the text.
+// Builds the value from the parser's events. The first error is kept and all later events are
+// ignored: the parser cannot be stopped, but the size of the text bounds it.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(const YamlLimits& limits, Document& document)
@@ -53,7 +53,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (failed()) return;  // before any cost: there may be a million more of them
+    if (failed()) return;  // first, because there may be a million more events
     auto found = anchors_.find(anchor);
     if (wants_key()) return fail(mark, "a field's name must be written out, not be an alias");
     if (found == anchors_.end()) return fail(mark, "an alias of something that it is part of");
@@ -64,12 +64,13 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& words) override {
-    if (wants_key()) return set_key(mark, words);
+                const std::string& value_text) override {
+    if (wants_key()) return set_key(mark, value_text);
     bool is_string = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!is_string && tag != "?" && !tag.empty())
       return fail(mark, format("the tag {} is not supported", tag));
-    Result<Json> value = is_string ? Result<Json>(Json(words)) : plain_scalar(words);
+    Result<Json> value =
+        is_string ? Result<Json>(Json(value_text)) : parse_plain_scalar(value_text);
     if (!value) return fail(mark, value.error().message);
     if (Json* there = put(mark, *std::move(value))) keep(anchor, *there);
   }
@@ -140,8 +141,8 @@ class TreeBuilder : public YAML::EventHandler {
     open_.pop_back();
   }
 
-  // Null once anything failed. Pointers to open containers stay valid: a container grows only after
-  // its last child closed.
+  // Null after any error. Pointers to open containers stay valid: a container grows only after its
+  // last child closed.
   Json* put(const YAML::Mark& mark, Json value) {
     if (!failed() && ++values_ > limits_.values) fail(mark, "the file has too many values");
     if (failed()) return nullptr;
@@ -155,7 +156,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     parent.has_key = false;
     add_line(parent.pointer + pointer_part(parent.key), parent.key_line);
-    // Past ordered_map's own emplace_back, which searches for the key first.
+    // Not ordered_map's own emplace_back, which searches for the key first.
     Json::object_t::Container& members = parent.value->get_ref<Json::object_t&>();
     members.emplace_back(parent.key, std::move(value));
     return &members.back().second;
@@ -177,19 +178,19 @@ class TreeBuilder : public YAML::EventHandler {
   int error_line_ = 0;
 };
 
-// Reads from memory that somebody else owns.
+// Reads from memory that it does not own.
 struct MemoryBuffer : std::streambuf {
-  explicit MemoryBuffer(std::string_view words) {
-    char* begin = const_cast<char*>(words.data());  // only ever read
-    setg(begin, begin, begin + words.size());
+  explicit MemoryBuffer(std::string_view input) {
+    char* begin = const_cast<char*>(input.data());  // only ever read
+    setg(begin, begin, begin + input.size());
   }
 };
 
-// yaml-cpp's words, except for the slip that they explain worst.
-std::string explained(const std::string& message, std::string_view words, int line) {
-  for (; line > 0 && !words.empty(); --line)
-    words.remove_prefix(std::min(words.find('\n'), words.size() - 1) + 1);
-  std::string_view blanks = words.substr(0, words.find_first_not_of(" \t"));
+// yaml-cpp's message, except for the error that it explains worst.
+std::string explained(const std::string& message, std::string_view input, int line) {
+  for (; line > 0 && !input.empty(); --line)
+    input.remove_prefix(std::min(input.find('\n'), input.size() - 1) + 1);
+  std::string_view blanks = input.substr(0, input.find_first_not_of(" \t"));
   if (blanks.find('\t') != blanks.npos) return "the line begins with a tab; indent with blanks";
   return "not YAML: " + message;
 }
@@ -204,23 +205,23 @@ std::optional<int> Document::line_of(std::string_view pointer) const {
   }
 }
 
-Result<Document> parse_yaml(std::string_view words, std::string_view name,
+Result<Document> parse_yaml(std::string_view input, std::string_view name,
                             const YamlLimits& limits) {
-  if (static_cast<std::int64_t>(words.size()) > limits.size.count())
+  if (static_cast<std::int64_t>(input.size()) > limits.size.count())
     return Error{Code::invalid, format("{}: the file is over {}", name, text(limits.size))};
   Document document{{}, std::string(name), {}};
   TreeBuilder builder(limits, document);
   try {
-    MemoryBuffer buffer(words);
+    MemoryBuffer buffer(input);
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
     // The second only to refuse it. Not in a loop: before a stray "]" yaml-cpp finds an empty
-    // document each time, for ever.
+    // document each time, without end.
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& error) {
     if (builder.error().empty())
       return Error{Code::invalid, format("{}:{}: {}", name, error.mark.line + 1,
-                                         explained(error.msg, words, error.mark.line))};
+                                         explained(error.msg, input, error.mark.line))};
   } catch (const std::exception& error) {
     return Error{Code::internal, format("{}: reading YAML: {}", name, error.what())};
   }

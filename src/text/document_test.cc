@@ -1,11 +1,15 @@
 #include "text/document.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/format.h"
 
 namespace lockstep {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Json read(std::string_view words) { return parse_yaml(words, "x.yaml").value().value; }
 std::string yaml_error(std::string_view words, const YamlLimits& limits = {}) {
@@ -44,14 +48,16 @@ TEST(Yaml, EveryValueHasItsLine) {
 }
 
 TEST(Yaml, ErrorsNameFileAndLine) {
-  EXPECT_EQ(yaml_error("a: 1\nb: 2\na: 3\n"), "x.yaml:3: the field 'a' occurs twice");
-  EXPECT_EQ(yaml_error("a: 1\nb: 1e999\n"), "x.yaml:2: the number 1e999 is out of range");
-  EXPECT_EQ(yaml_error("a: 99999999999999999999\n"),
-            "x.yaml:1: the number 99999999999999999999 is out of range");
-  EXPECT_EQ(yaml_error("a: 1\nb: !!binary xx\n"),
-            "x.yaml:2: the tag tag:yaml.org,2002:binary is not supported");
-  EXPECT_EQ(yaml_error("? [1]\n: 2\n"), "x.yaml:1: a field's name must be a word");
-  EXPECT_EQ(yaml_error("a: 1\n---\nb: 2\n"), "x.yaml:2: a second document begins here; write one");
+  EXPECT_THAT(yaml_error("a: 1\nb: 2\na: 3\n"),
+              AllOf(HasSubstr("x.yaml:3: "), HasSubstr("'a'"), HasSubstr("twice")));
+  EXPECT_THAT(yaml_error("a: 1\nb: 1e999\n"), AllOf(HasSubstr("x.yaml:2: "), HasSubstr("1e999")));
+  EXPECT_THAT(yaml_error("a: 99999999999999999999\n"),
+              AllOf(HasSubstr("x.yaml:1: "), HasSubstr("99999999999999999999")));
+  EXPECT_THAT(yaml_error("a: 1\nb: !!binary xx\n"),
+              AllOf(HasSubstr("x.yaml:2: "), HasSubstr("tag:yaml.org,2002:binary")));
+  EXPECT_THAT(yaml_error("? [1]\n: 2\n"), AllOf(HasSubstr("x.yaml:1: "), HasSubstr("name")));
+  EXPECT_THAT(yaml_error("a: 1\n---\nb: 2\n"),
+              AllOf(HasSubstr("x.yaml:2: "), HasSubstr("second document")));
   for (const char* stray : {"a: 1\n]", "[1]]", "]", "}", "{a: 1}}", "a: 1\n- b"})
     EXPECT_EQ(yaml_error(stray).substr(0, 7), "x.yaml:") << stray;
   EXPECT_EQ(yaml_error("a: [1\nb: 2\n").substr(0, 7), "x.yaml:");
@@ -72,10 +78,10 @@ TEST(Yaml, AnAliasStandsForItsValueAndExpansionIsBounded) {
 }
 
 TEST(Yaml, SizeAndDepthAreBounded) {
-  EXPECT_EQ(yaml_error("a: 1", {.size = 3_B}), "x.yaml: the file is over 3 B");
+  EXPECT_THAT(yaml_error("a: 1", {.size = 3_B}), AllOf(HasSubstr("x.yaml: "), HasSubstr("3 B")));
   EXPECT_EQ(yaml_error("[[[1]]]", {.depth = 3}), "no error");
-  EXPECT_EQ(yaml_error("[[[1]]]", {.depth = 2}),
-            "x.yaml:1: lists and fields nested more than 2 deep");
+  EXPECT_THAT(yaml_error("[[[1]]]", {.depth = 2}),
+              AllOf(HasSubstr("x.yaml:1: "), HasSubstr("2 deep")));
   EXPECT_NE(yaml_error(std::string(100'000, '[')), "no error");
   EXPECT_NE(yaml_error("[1, 2, 3]", {.values = 3}), "no error");
   std::string lists, fields;

@@ -24,13 +24,13 @@ constexpr std::array<Unit, 6> kDurations = {{{"d", 86'400'000'000},
                                              {"ms", 1'000},
                                              {"us", 1}}};
 
-// parse() knows no sign: quantities that users write have none.
+// parse() accepts no sign: quantities of users have none.
 template <class T>
-Result<T> parse_signed(std::string_view words, Result<T> (*parse)(std::string_view)) {
-  if (words.empty() || words.front() != '-') return parse(words);
-  auto result = parse(words.substr(1));
+Result<T> parse_signed(std::string_view input, Result<T> (*parse)(std::string_view)) {
+  if (input.empty() || input.front() != '-') return parse(input);
+  auto result = parse(input.substr(1));
   if (result) return T() - *result;
-  return parse(words);  // its error shows all the words
+  return parse(input);  // its error shows the whole text
 }
 
 }  // namespace
@@ -68,20 +68,20 @@ std::string exact_text(Duration duration) {
 std::string exact_text(Time time) { return text(time); }
 
 template <>
-Result<Bytes> parse_exact(std::string_view words) {
-  return parse_signed(words, parse_bytes);
+Result<Bytes> parse_exact(std::string_view input) {
+  return parse_signed(input, parse_bytes);
 }
 template <>
-Result<Bandwidth> parse_exact(std::string_view words) {
-  return parse_signed(words, parse_bandwidth);
+Result<Bandwidth> parse_exact(std::string_view input) {
+  return parse_signed(input, parse_bandwidth);
 }
 template <>
-Result<Duration> parse_exact(std::string_view words) {
-  return parse_signed(words, parse_duration);
+Result<Duration> parse_exact(std::string_view input) {
+  return parse_signed(input, parse_duration);
 }
 template <>
-Result<Time> parse_exact(std::string_view words) {
-  return parse_time(words);
+Result<Time> parse_exact(std::string_view input) {
+  return parse_time(input);
 }
 
 }  // namespace lockstep

@@ -11,14 +11,14 @@
 namespace lockstep {
 namespace {
 
-std::string place_of(std::string_view words, std::size_t position) {
-  std::string_view before = words.substr(0, std::min(position, words.size()));
+std::string line_and_column(std::string_view input, std::size_t position) {
+  std::string_view before = input.substr(0, std::min(position, input.size()));
   auto line = 1 + std::count(before.begin(), before.end(), '\n');
   std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
   return format("line {}, column {}", line, std::max<std::size_t>(1, before.size() - line_start));
 }
 
-// nlohmann's words without its name for the error and its own account of the place.
+// nlohmann's message without its name of the error and its own position.
 std::string reason_of(std::string_view what) {
   if (what.find("number overflow") != what.npos) return "the number is too large";
   for (std::string_view mark : {" - ", ": ", "] "})
@@ -27,7 +27,8 @@ std::string reason_of(std::string_view what) {
   return std::string(what);
 }
 
-// Reads the text and tells outside how far the parser is; its own errors have a place, ours not.
+// Reads the text and exposes the parser's position; the parser's own errors have a position, ours
+// do not.
 struct Cursor {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -48,8 +49,8 @@ struct Cursor {
   bool operator==(const Cursor& other) const { return at == other.at; }
 };
 
-// Builds the value from the parser's events. Keys of an open object are kept in a set beside it,
-// since looking for duplicates in the object itself would take quadratic time.
+// Builds the value from the parser's events. Keys of an open object are also kept in a set, because
+// a search for duplicates in the object itself would take quadratic time.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit JsonBuilder(std::size_t depth) : depth_(depth) {}
@@ -125,34 +126,34 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view words, const JsonLimits& limits) {
-  if (static_cast<std::int64_t>(words.size()) > limits.size.count())
+Result<Json> parse_json(std::string_view input, const JsonLimits& limits) {
+  if (static_cast<std::int64_t>(input.size()) > limits.size.count())
     return Error{Code::invalid,
                  format("the JSON text has {}; at most {} are read",
-                        text(Bytes(static_cast<std::int64_t>(words.size()))), text(limits.size))};
+                        text(Bytes(static_cast<std::int64_t>(input.size()))), text(limits.size))};
   std::size_t position = 0;
   JsonBuilder builder(limits.depth);
   try {
-    Cursor begin{words.data(), words.data(), &position}, end{words.data() + words.size()};
+    Cursor begin{input.data(), input.data(), &position}, end{input.data() + input.size()};
     if (Json::sax_parse(begin, end, &builder)) return builder.take();
   } catch (const std::exception& error) {
     return Error{Code::internal, format("reading JSON: {}", error.what())};
   }
-  return Error{Code::invalid, format("{}: {}", place_of(words, position), builder.error())};
+  return Error{Code::invalid, format("{}: {}", line_and_column(input, position), builder.error())};
 }
 
 std::string dump_json(const Json& value, Indent indent) {
   return value.dump(indent == Indent::two ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string brief(const Json& value) {
+std::string summarize_json(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  std::string words = dump_json(value);
-  if (words.size() <= 60) return words;
+  std::string summary = dump_json(value);
+  if (summary.size() <= 60) return summary;
   std::size_t end = 56;
-  while (end > 0 && (words[end] & '\xc0') == '\x80') --end;  // not within a UTF-8 character
-  return words.substr(0, end) + "...\"";
+  while (end > 0 && (summary[end] & '\xc0') == '\x80') --end;  // not within a UTF-8 character
+  return summary.substr(0, end) + "...\"";
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Json, and its text. Every other layer takes Json from here; nothing here throws.
+// Json, and its text form. Every other layer uses this Json; nothing here throws.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace lockstep {
 
-// Keeps the order in which fields were put. Looking a key up is linear: objects are small.
+// Keeps the insertion order of fields. Key look-up is linear: objects are small.
 using Json = nlohmann::ordered_json;
 
 struct JsonLimits {
   Bytes size = 64_MiB;
-  std::size_t depth = 64;  // arrays and objects within each other
+  std::size_t depth = 64;  // nesting of arrays and objects
 };
 
-// Strict RFC 8259 on UTF-8: also refuses what parsers disagree about, that is duplicate keys,
-// numbers too large for a double, lone surrogates and anything after the value. The error names
-// line and column, counted from 1 and in bytes.
-Result<Json> parse_json(std::string_view words, const JsonLimits& limits = {});
+// Strict RFC 8259 on UTF-8: also refuses input on which parsers disagree: duplicate keys, numbers
+// too large for a double, lone surrogates and anything after the value. The error names line and
+// column, counted from 1 and in bytes.
+Result<Json> parse_json(std::string_view input, const JsonLimits& limits = {});
 
 enum class Indent { none, two };
 
 // The text of a value; bytes that are not UTF-8 become U+FFFD. JSON has no NaN: a bare non-finite
-// number in `value` is written as null, so put numbers by to_json(double) of text/convert.h.
+// number in `value` is written as null, so convert numbers with to_json(double) of text/convert.h.
 std::string dump_json(const Json& value, Indent indent = Indent::none);
 
 // A value on one short line, for messages: "two", 12, an object, a list, null.
-std::string brief(const Json& value);
+std::string summarize_json(const Json& value);
 
 }  // namespace lockstep

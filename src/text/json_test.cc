@@ -1,5 +1,6 @@
 #include "text/json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/format.h"
@@ -7,6 +8,9 @@
 
 namespace lockstep {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string json_error(std::string_view words, const JsonLimits& limits = {}) {
   auto json = parse_json(words, limits);
@@ -26,9 +30,10 @@ TEST(Json, ScalarsAndSurroundingBlanksAreRead) {
 }
 
 TEST(Json, WhatParsersDisagreeAboutIsRefused) {
-  EXPECT_EQ(json_error(R"({"a":1,"b":{"a":1},"a":2})"),
-            "line 1, column 22: the key 'a' occurs twice");
-  EXPECT_EQ(json_error("[1e999]"), "line 1, column 7: the number is too large");
+  EXPECT_THAT(json_error(R"({"a":1,"b":{"a":1},"a":2})"),
+              AllOf(HasSubstr("line 1, column 22: "), HasSubstr("'a'"), HasSubstr("twice")));
+  EXPECT_THAT(json_error("[1e999]"),
+              AllOf(HasSubstr("line 1, column 7: "), HasSubstr("too large")));
   for (const char* wrong :
        {R"("\ud800")", R"("\udc00x")", "1 2", "{} {}", "[1,]", "NaN", "nul", "", " ", "'a'",
         "{a:1}", "01", "+1", "\"\x01\"", "\"\xff\"", "//x\n1", "[", "{\"a\"", "\"a"})
@@ -42,11 +47,11 @@ TEST(Json, ErrorsNameLineAndColumn) {
 
 TEST(Json, SizeAndDepthAreBounded) {
   EXPECT_EQ(json_error(nested(64)), "no error");
-  EXPECT_EQ(json_error(nested(65)),
-            "line 1, column 65: lists and objects nested more than 64 deep");
+  EXPECT_THAT(json_error(nested(65)),
+              AllOf(HasSubstr("line 1, column 65: "), HasSubstr("64 deep")));
   EXPECT_NE(json_error(std::string(1'000'000, '[')), "no error");
-  EXPECT_EQ(json_error("[1,2,3]", {.size = 4_B, .depth = 2}),
-            "the JSON text has 7 B; at most 4 B are read");
+  EXPECT_THAT(json_error("[1,2,3]", {.size = 4_B, .depth = 2}),
+              AllOf(HasSubstr("7 B"), HasSubstr("4 B")));
 }
 
 TEST(Json, AnObjectWithManyKeysIsReadInGoodTime) {
@@ -77,9 +82,9 @@ TEST(Json, BytesThatAreNotUtf8AreReplacedWhenWritten) {
 }
 
 TEST(Json, BriefFitsIntoAMessage) {
-  EXPECT_EQ(brief(Json::object()), "an object");
-  EXPECT_EQ(brief(Json("two")), "\"two\"");
-  EXPECT_LE(brief(Json(std::string(500, 'x'))).size(), 60u);
+  EXPECT_EQ(summarize_json(Json::object()), "an object");
+  EXPECT_EQ(summarize_json(Json("two")), "\"two\"");
+  EXPECT_LE(summarize_json(Json(std::string(500, 'x'))).size(), 60u);
 }
 
 }  // namespace

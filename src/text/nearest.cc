@@ -8,11 +8,11 @@
 namespace lockstep {
 namespace {
 
-// Longer names than any of ours are not worth the quadratic time.
+// No known name is longer, and the time is quadratic.
 constexpr std::size_t kLongest = 100;
 
-std::string lower(std::string_view words) {
-  std::string result(words);
+std::string lower(std::string_view input) {
+  std::string result(input);
   for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
 }

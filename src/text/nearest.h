@@ -1,4 +1,4 @@
-// What the user probably meant: the known name nearest to a mistyped one.
+// Suggestions for a mistyped name: the nearest known name.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace lockstep {
 // alignment distance), in bytes. Costs a.size() * b.size().
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known name with the least distance, the first of equals; none if too much would have to
-// change for it to be a slip (more than a third of the longer one; case counts nothing).
+// The known name with the least distance, the first of equals; none if the distance is too large
+// for a typing error (more than a third of the longer name; case is ignored).
 std::optional<std::string_view> nearest(std::string_view name,
                                         const std::vector<std::string_view>& known);
 

@@ -22,7 +22,7 @@ constexpr const char* kNoColour = "\x1b[0m";
 const char* colour_of(std::size_t series) { return kColours[series % kColours.size()]; }
 char letter_of(std::size_t series) { return static_cast<char>('a' + series % 26); }
 
-// Halves are subtracted, since the difference of two doubles may overflow.
+// Subtracts halves, because the difference of two doubles may overflow.
 struct Interval {
   double least = std::numeric_limits<double>::infinity();
   double most = -std::numeric_limits<double>::infinity();
@@ -40,7 +40,7 @@ struct Interval {
   double at(double share) const { return least * (1 - share) + most * share; }
 };
 
-// Characters of dots, each with the series that drew into it last.
+// Characters of dots, each with the series that was drawn into it last.
 class Canvas {
  public:
   Canvas(int width, int height)
@@ -78,7 +78,7 @@ class Canvas {
   };
 
   Cell& cell(int x, int y) { return cells_[static_cast<std::size_t>(y * width_ + x)]; }
-  // U+2800 and the dots as the low byte, in UTF-8; a blank where there is none.
+  // U+2800 with the dots as the low byte, in UTF-8; a blank if there are none.
   static std::string braille(std::uint8_t dots) {
     if (dots == 0) return " ";
     return {'\xe2', static_cast<char>(0xa0 | dots >> 6), static_cast<char>(0x80 | (dots & 0x3f))};
@@ -105,7 +105,7 @@ void draw_line(Canvas& canvas, Dot from, Dot to, std::size_t series) {
   }
 }
 
-// Where points lie on the canvas, and which can be drawn at all.
+// The positions of points on the canvas, and which points can be drawn.
 class Scale {
  public:
   Scale(const std::vector<PlotSeries>& series, bool log_y) : log_y_(log_y) {
@@ -117,17 +117,19 @@ class Scale {
   bool empty() const { return x_.empty(); }
   const Interval& x() const { return x_; }
   bool is_drawn(const PlotPoint& point) const { return height_of(point).has_value(); }
-  // What a row of characters stands for; the first is the greatest value, the last the least.
+  // The value that a row of characters represents; the first row is the greatest value, the last
+  // the least.
   double value_of_row(int row, int rows) const {
     double height = y_.at(1 - static_cast<double>(row) / (rows - 1));
     return log_y_ ? std::pow(10, height) : height;
   }
   Dot dot_of(const PlotPoint& point, int width, int height) const {
-    auto place = [](double share, int dots) {
+    auto to_dot = [](double share, int dots) {
       return std::clamp(static_cast<int>(std::lround(share * (dots - 1))), 0, dots - 1);
     };
     int across = width * kDotsAcross, down = height * kDotsDown;
-    return {place(x_.share(point.x), across), down - 1 - place(y_.share(*height_of(point)), down)};
+    return {to_dot(x_.share(point.x), across),
+            down - 1 - to_dot(y_.share(*height_of(point)), down)};
   }
 
  private:
@@ -195,9 +197,9 @@ std::string x_axis(const Interval& x, std::string_view label, std::size_t width)
          std::string(width - used - before, ' ') + right;
 }
 
-std::string repeated(std::string_view words, int times) {
+std::string repeated(std::string_view piece, int times) {
   std::string result;
-  for (int i = 0; i < times; ++i) result += words;
+  for (int i = 0; i < times; ++i) result += piece;
   return result;
 }
 
@@ -205,8 +207,8 @@ std::string repeated(std::string_view words, int times) {
 
 std::string plot(const std::vector<PlotSeries>& series, const PlotOptions& options) {
   Scale scale(series, options.log_y);
-  std::string words = legend(series, scale, options.colour);
-  if (scale.empty()) return words + "\nno point that could be drawn";
+  std::string legend_text = legend(series, scale, options.colour);
+  if (scale.empty()) return legend_text + "\nno point that could be drawn";
   const int height = std::clamp(options.height, kHeightMin, kSizeMax);
   std::vector<std::string> labels(static_cast<std::size_t>(height));
   for (int row : {0, height / 2, height - 1})
@@ -230,7 +232,7 @@ std::string plot(const std::vector<PlotSeries>& series, const PlotOptions& optio
   picture += format("{:>{}} └{}\n", "", margin, repeated("─", width));
   picture += format("{:>{}} {}\n", "", margin + 1,
                     x_axis(scale.x(), options.x_label, static_cast<std::size_t>(width)));
-  return picture + words;
+  return picture + legend_text;
 }
 
 std::string progress_bar(double share, int width) {
@@ -240,7 +242,7 @@ std::string progress_bar(double share, int width) {
   std::string bar = std::string(static_cast<std::size_t>(done), '#');
   if (done < columns) bar += '>';
   bar.resize(static_cast<std::size_t>(columns), '.');
-  // Rounded down: 100% is said only when all is done.
+  // Rounded down: 100% is shown only when all is done.
   return format("[{}] {:3}%", bar, static_cast<int>(share * 100));
 }
 

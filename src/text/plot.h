@@ -1,5 +1,5 @@
-// Curves and progress for terminals. A braille character holds 2 x 4 dots, so that 80 x 16
-// characters draw 160 x 64 points: enough to see a loss fall.
+// Curves and progress bars for terminals. A braille character holds 2 x 4 dots, so that 80 x 16
+// characters draw 160 x 64 points: enough to show a falling loss.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct PlotPoint {
   double x = 0, y = 0;
 };
 
-// Points that follow each other are joined; one whose y is not finite leaves a gap.
+// Consecutive points are joined; a point whose y is not finite leaves a gap.
 struct PlotSeries {
   std::string name{};
   std::vector<PlotPoint> points{};
@@ -27,8 +27,8 @@ struct PlotOptions {
 };
 
 // The picture, the axes with their least and greatest values, and a legend with each series' last
-// value, which also says how many of its points cannot be drawn (not finite; not positive on a
-// logarithmic axis). Ends without a newline.
+// value and its number of points that cannot be drawn (not finite; not positive on a logarithmic
+// axis). Ends without a newline.
 std::string plot(const std::vector<PlotSeries>& series, const PlotOptions& options);
 
 // "[#########>..........]  45%": the bar has `width` columns with its brackets. share is from 0 to

@@ -1,5 +1,5 @@
-// A struct's fields, described once. JSON, YAML, schemas, tables and help texts come from that
-// (text/convert.h); this header is light, so that models may include it.
+// A struct's fields, described once. JSON, YAML, schemas, tables and help texts are derived from
+// that (text/convert.h); this header is light, so that models may include it.
 //
 //   struct Order {
 //     std::string item;
@@ -12,7 +12,7 @@
 //     }
 //   };
 //
-// A field that is absent keeps the value its struct gives it. Types: bool, integers, double,
+// A field that is absent keeps the default value of its struct. Types: bool, integers, double,
 // std::string, Bytes, Bandwidth, Duration, Time, Id<Tag>, enums with names, other records, Json,
 // and std::optional, std::vector and std::map<std::string, T> of these.
 #pragma once
@@ -45,7 +45,7 @@ struct Field {
   Value T::* member;
   std::string_view help;
   bool is_required = false;
-  std::optional<Range> range{};  // of a number; both ends belong to it
+  std::optional<Range> range{};  // of a number; both ends are included
 };
 
 template <class T, class Value>
@@ -74,8 +74,8 @@ constexpr Field<T, Value> between(std::int64_t least, std::int64_t most, Field<T
   return field;
 }
 
-// What record() makes: all fields, to be had by their index. Not std::tuple, which every source
-// that includes a record would spend its time on.
+// The result of record(): all fields, accessible by index. Not std::tuple, which costs compile time
+// in every source that includes a record.
 template <std::size_t index, class F>
 struct FieldAt {
   F field;

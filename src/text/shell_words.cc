@@ -14,14 +14,14 @@ bool is_plain(char c) {
          std::string_view("@%+=:,./_-").find(c) != std::string_view::npos;
 }
 
-// Between single quotes a shell acts on nothing; what ends them is written outside.
+// A shell interprets nothing between single quotes; a single quote itself is written outside.
 std::string quoted(std::string_view word) {
   std::string result = "'";
   for (char c : word) result += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
   return result + "'";
 }
 
-// bash's $'...': what a terminal would act on, byte by byte.
+// bash's $'...': escapes, byte by byte, what a terminal would interpret.
 std::string escaped_word(std::string_view word) {
   std::string result = "$'";
   for (char c : word) {

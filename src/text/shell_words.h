@@ -1,4 +1,4 @@
-// Words as they would be typed into a shell.
+// Words as a user would type them into a shell.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// One line: words with blanks or other characters that a shell acts on are quoted, control
-// characters are spelled out as in $'one\ntwo'.
+// One line: words with blanks or other characters that a shell interprets are quoted; control
+// characters are escaped as in $'one\ntwo'.
 std::string shell_words(const std::vector<std::string>& words);
 
 }  // namespace lockstep

@@ -15,9 +15,9 @@ constexpr std::array<const char*, 6> kStrokes = {"#2563a8", "#c1272d", "#5aa02c"
 constexpr int kTicksMost = 8;
 constexpr double kLeft = 64, kRight = 16, kTop = 56, kBottom = 48;  // around the drawing
 
-std::string escaped_for_xml(std::string_view words) {
+std::string escaped_for_xml(std::string_view input) {
   std::string result;
-  for (char c : words) {
+  for (char c : input) {
     if (c == '&')
       result += "&amp;";
     else if (c == '<')
@@ -70,7 +70,8 @@ class Chart {
         "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n"
         "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
         options_.width, options_.height);
-    svg += words(kLeft, 20, "start", options_.title, " font-size=\"15\" font-weight=\"bold\"");
+    svg +=
+        text_element(kLeft, 20, "start", options_.title, " font-size=\"15\" font-weight=\"bold\"");
     svg += grid() + legend();
     for (std::size_t i = 0; i < series_.size(); ++i) svg += curve(i);
     return svg + "</svg>\n";
@@ -86,10 +87,10 @@ class Chart {
     return bottom() - (bottom() - kTop) * std::clamp(value / y_.end(), 0.0, 1.0);
   }
 
-  static std::string words(double x, double y, std::string_view anchor, std::string_view said,
-                           std::string_view more = "") {
+  static std::string text_element(double x, double y, std::string_view anchor,
+                                  std::string_view label, std::string_view more = "") {
     return format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor,
-                  more, escaped_for_xml(said));
+                  more, escaped_for_xml(label));
   }
 
   static std::string line(double x1, double y1, double x2, double y2) {
@@ -102,15 +103,16 @@ class Chart {
     std::string svg;
     for (int i = 0; i <= y_.steps; ++i) {
       const double y = y_of(i * y_.step);
-      svg += line(kLeft, y, right(), y) + words(kLeft - 6, y + 4, "end", human_number(i * y_.step));
+      svg += line(kLeft, y, right(), y) +
+             text_element(kLeft - 6, y + 4, "end", human_number(i * y_.step));
     }
     for (int i = 0; i <= x_.steps; ++i) {
       const double x = x_of(i * x_.step);
-      svg +=
-          line(x, kTop, x, bottom()) + words(x, bottom() + 16, "middle", human_number(i * x_.step));
+      svg += line(x, kTop, x, bottom()) +
+             text_element(x, bottom() + 16, "middle", human_number(i * x_.step));
     }
-    svg += words((kLeft + right()) / 2, bottom() + 36, "middle", options_.x_label);
-    return svg + words(kLeft, kTop - 8, "start", options_.y_label);
+    svg += text_element((kLeft + right()) / 2, bottom() + 36, "middle", options_.x_label);
+    return svg + text_element(kLeft, kTop - 8, "start", options_.y_label);
   }
 
   // From the right, above the drawing.
@@ -118,8 +120,8 @@ class Chart {
     std::string svg;
     double x = right();
     for (std::size_t i = series_.size(); i-- > 0;) {
-      svg += words(x, kTop - 8, "end", series_[i].name,
-                   format(" fill=\"{}\" font-weight=\"bold\"", stroke(i)));
+      svg += text_element(x, kTop - 8, "end", series_[i].name,
+                          format(" fill=\"{}\" font-weight=\"bold\"", stroke(i)));
       x -= 7.5 * static_cast<double>(display_width(series_[i].name)) + 16;
     }
     return svg;

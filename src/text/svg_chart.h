@@ -1,4 +1,4 @@
-// Curves as a picture for documents and browsers: SVG, which stays sharp at any size.
+// Curves as a picture for documents and browsers: SVG.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ struct SvgChartOptions {
   int height = 360;
 };
 
-// The series over axes with round numbers, which take in 0 and the greatest value, and a legend.
-// Points that follow each other are joined; one that is not finite leaves a gap. Negative values
-// are drawn as 0. Ends with a newline.
+// The series over axes with round numbers, which include 0 and the greatest value, and a legend.
+// Consecutive points are joined; a point that is not finite leaves a gap. Negative values are drawn
+// as 0. Ends with a newline.
 std::string svg_chart(const std::vector<PlotSeries>& series, const SvgChartOptions& options);
 
 }  // namespace lockstep

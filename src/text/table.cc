@@ -21,7 +21,7 @@ struct CharacterRange {
 // The common blocks of combining marks and zero-width characters.
 constexpr std::array<CharacterRange, 5> kZeroWidth = {
     {{0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}}};
-// The common blocks that Unicode's East Asian Width calls wide.
+// The common blocks that are wide in Unicode's East Asian Width.
 constexpr std::array<CharacterRange, 8> kWide = {{{0x1100, 0x115F},
                                                   {0x2E80, 0x303E},
                                                   {0x3041, 0xA4CF},
@@ -43,19 +43,19 @@ struct Character {
 };
 
 // The first character; a byte that is not UTF-8 counts as one of width one.
-Character next_character(std::string_view words) {
-  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(words[i]); };
+Character next_character(std::string_view input) {
+  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(input[i]); };
   std::size_t bytes = byte(0) < 0xC0 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
-  if (bytes == 1 || bytes > words.size()) return {1, 1};
+  if (bytes == 1 || bytes > input.size()) return {1, 1};
   char32_t c = byte(0) & (0xFFu >> (bytes + 1));
   for (std::size_t i = 1; i < bytes; ++i) c = c << 6 | (byte(i) & 0x3Fu);
   return {bytes, in(kZeroWidth, c) ? 0u : in(kWide, c) ? 2u : 1u};
 }
 
-std::string without_controls(std::string words) {
-  for (char& c : words)
+std::string without_controls(std::string input) {
+  for (char& c : input)
     if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
-  return words;
+  return input;
 }
 
 // "12", "-1.5", "3.4M", "98%", "-"
@@ -74,7 +74,7 @@ struct Column {
   bool is_numeric = true;
 };
 
-// Takes from the widest column of words until all fits or all are narrow.
+// Narrows the widest text column until all fits or all are narrow.
 void narrow(std::vector<Column>& columns, std::size_t width_max) {
   std::size_t total = kGap * (columns.size() - 1);
   for (const Column& column : columns) total += column.width;
@@ -97,7 +97,7 @@ std::string line_of(const std::vector<std::string>& row, const std::vector<Colum
     if (columns[i].is_numeric && width < columns[i].width)
       line += std::string(columns[i].width - width, ' ') + row[i];
     else
-      line += fitted(row[i], columns[i].width);
+      line += fit_to_width(row[i], columns[i].width);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -105,28 +105,28 @@ std::string line_of(const std::vector<std::string>& row, const std::vector<Colum
 
 }  // namespace
 
-std::size_t display_width(std::string_view words) {
+std::size_t display_width(std::string_view input) {
   std::size_t width = 0;
-  while (!words.empty()) {
-    Character character = next_character(words);
+  while (!input.empty()) {
+    Character character = next_character(input);
     width += character.width;
-    words.remove_prefix(character.bytes);
+    input.remove_prefix(character.bytes);
   }
   return width;
 }
 
-std::string fitted(std::string_view words, std::size_t width) {
-  std::size_t full = display_width(words);
-  if (full <= width) return std::string(words) + std::string(width - full, ' ');
+std::string fit_to_width(std::string_view input, std::size_t width) {
+  std::size_t full = display_width(input);
+  if (full <= width) return std::string(input) + std::string(width - full, ' ');
   if (width == 0) return {};
   std::size_t end = 0, taken = 0;
   while (true) {
-    Character character = next_character(words.substr(end));
+    Character character = next_character(input.substr(end));
     if (taken + character.width > width - 1) break;
     taken += character.width;
     end += character.bytes;
   }
-  return std::string(words.substr(0, end)) + "…" + std::string(width - 1 - taken, ' ');
+  return std::string(input.substr(0, end)) + "…" + std::string(width - 1 - taken, ' ');
 }
 
 void Table::add(std::vector<std::string> row) {
@@ -135,7 +135,7 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text(std::size_t width_max, Style style) const {
+std::string Table::text(std::size_t width_max, TableStyle style) const {
   std::vector<Column> columns(header_.size());
   for (std::size_t i = 0; i < columns.size(); ++i) {
     columns[i].width = display_width(header_[i]);
@@ -146,7 +146,7 @@ std::string Table::text(std::size_t width_max, Style style) const {
   }
   if (width_max > 0 && !columns.empty()) narrow(columns, width_max);
   std::string head = line_of(header_, columns);
-  std::string result = style == Style::colour ? "\x1b[1m" + head + "\x1b[0m\n" : head + "\n";
+  std::string result = style == TableStyle::colour ? "\x1b[1m" + head + "\x1b[0m\n" : head + "\n";
   for (const auto& row : rows_) result += line_of(row, columns) + "\n";
   return result;
 }

@@ -33,7 +33,7 @@ TEST(Table, WhatComesFromUsersCannotMoveTheCursor) {
 }
 
 TEST(Table, ColourComesOnlyWhenToldTo) {
-  EXPECT_EQ(Table({"A"}).text(0, Style::colour), "\x1b[1mA\x1b[0m\n");
+  EXPECT_EQ(Table({"A"}).text(0, TableStyle::colour), "\x1b[1mA\x1b[0m\n");
   EXPECT_EQ(Table({"A"}).text(), "A\n");
 }
 
@@ -42,12 +42,12 @@ TEST(Table, WidthIsThatOnTheTerminal) {
   EXPECT_EQ(display_width("日本"), 4u);
   EXPECT_EQ(display_width("e\u0301"), 1u);
   EXPECT_EQ(display_width("\xff\xc3"), 2u);
-  EXPECT_EQ(fitted("日本語", 4), "日… ");
-  EXPECT_EQ(fitted("ab", 4), "ab  ");
-  EXPECT_EQ(fitted("ab", 0), "");
+  EXPECT_EQ(fit_to_width("日本語", 4), "日… ");
+  EXPECT_EQ(fit_to_width("ab", 4), "ab  ");
+  EXPECT_EQ(fit_to_width("ab", 0), "");
 }
 
-TEST(Numbers, AreShortForPeople) {
+TEST(NumberBuffer, AreShortForPeople) {
   EXPECT_EQ(human_number(0), "0");
   EXPECT_EQ(human_number(999), "999");
   EXPECT_EQ(human_number(1234), "1.2k");

@@ -1,4 +1,4 @@
-// dump_yaml. yaml-cpp's emitter is not used: it quotes by YAML 1.1 and lays out what it likes.
+// dump_yaml. yaml-cpp's emitter is not used: it quotes by YAML 1.1 and does not allow this layout.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -7,17 +7,17 @@
 
 #include "base/format.h"
 #include "text/document.h"
-#include "text/scalar.h"
+#include "text/plain_scalar.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::size_t kWidth = 100;
 
-// Booleans to readers of YAML 1.1.
-bool is_old_boolean(std::string_view words) {
+// Booleans in YAML 1.1.
+bool is_old_boolean(std::string_view input) {
   static constexpr std::string_view kWords[] = {"y", "n", "yes", "no", "on", "off"};
-  std::string lower(words);
+  std::string lower(input);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return std::find(std::begin(kWords), std::end(kWords), lower) != std::end(kWords);
 }
@@ -27,14 +27,14 @@ bool is_safe_letter(char c) {
          std::string_view(" _./+-").find(c) != std::string_view::npos;
 }
 
-// Cautious: quotes where nobody has to think about whether it is needed.
-bool may_be_plain(const std::string& words) {
-  if (words.empty() || words.front() == ' ' || words.back() == ' ' || words.front() == '-')
+// Conservative: quotes wherever it is not obvious that quotes are unnecessary.
+bool may_be_plain(const std::string& input) {
+  if (input.empty() || input.front() == ' ' || input.back() == ' ' || input.front() == '-')
     return false;
-  if (words == "..." || is_old_boolean(words)) return false;
-  if (!std::all_of(words.begin(), words.end(), is_safe_letter)) return false;
-  auto read_back = plain_scalar(words);
-  return read_back && read_back->is_string() && *read_back == words;
+  if (input == "..." || is_old_boolean(input)) return false;
+  if (!std::all_of(input.begin(), input.end(), is_safe_letter)) return false;
+  auto read_back = parse_plain_scalar(input);
+  return read_back && read_back->is_string() && *read_back == input;
 }
 
 std::string scalar(const Json& value) {
@@ -67,7 +67,7 @@ bool is_leaf(const Json& value) {
   });
 }
 
-// What follows "key:" or "-": on the same line if it is short and has nothing nested.
+// Writes the value after "key:" or "-": on the same line if it is short and has nothing nested.
 void put(std::string& out, const Json& value, std::size_t indent);
 
 void put_members(std::string& out, const Json& value, std::size_t indent, bool continues_line) {
@@ -87,7 +87,7 @@ void put(std::string& out, const Json& value, std::size_t indent) {
       return;
     }
   }
-  // "- key: ..." for objects in a list, a new line for all else.
+  // "- key: ..." for objects in a list, a new line otherwise.
   bool is_list_item = out.back() == '-';
   out += is_list_item && value.is_object() ? " " : "\n";
   put_members(out, value, indent, is_list_item && value.is_object());

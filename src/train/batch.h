@@ -1,13 +1,13 @@
 // How the ranks share a global batch, whatever their number: with four ranks 16 samples are 4 each,
 // with the three that are left 6, 5 and 5.
 //
-// The engine's gradient is the mean over ranks and micro-steps of each one's own. Where these have
-// unequally many samples, a weight for each loss makes it the mean over samples again:
+// The engine's gradient is the mean over ranks and micro-steps of each one's own gradient. If these
+// have unequal numbers of samples, a weight for each loss makes it the mean over samples again:
 //
 //   (1 / ranks) (1 / micro-steps) sum of  weight x mean over n  =  (1 / batch) sum over samples
 //   with weight = n x ranks x micro-steps / batch
 //
-// so with equal shares every weight is one. All ranks take equally many micro-steps, since they
+// so with equal shares every weight is one. All ranks take equally many micro-steps, because they
 // gather parameters together.
 #pragma once
 
@@ -22,16 +22,17 @@ namespace lockstep {
 struct MicroBatch {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  double weight = 1;  // of the mean loss over them; 0: only to keep step with the others
+  // of the mean loss over them; 0: computed only to match the other ranks' collectives
+  double weight = 1;
   friend bool operator==(const MicroBatch&, const MicroBatch&) = default;
 };
 
 struct BatchShape {
-  std::int64_t batch = 1;    // samples of all ranks
-  std::int64_t at_once = 1;  // the most samples that a rank may compute at once
+  std::int64_t global_batch = 1;     // samples of all ranks
+  std::int64_t micro_batch_max = 1;  // the most samples that a rank may compute at once
 };
 
-// The micro-steps of one of so many ranks. invalid: there are fewer samples than ranks.
-Result<std::vector<MicroBatch>> share_of_batch(const BatchShape& shape, int rank, int ranks);
+// The micro-steps of one rank. invalid: there are fewer samples than ranks.
+Result<std::vector<MicroBatch>> micro_batches_of(const BatchShape& shape, int rank, int ranks);
 
 }  // namespace lockstep

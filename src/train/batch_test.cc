@@ -7,13 +7,13 @@
 namespace lockstep {
 namespace {
 
-// The loss of a sample, and what the engine makes of the ranks' weighted means of it.
+// The loss of a sample, and the engine's result from the ranks' weighted means of it.
 double loss_of_sample(std::int64_t sample) { return std::sin(1.7 * static_cast<double>(sample)); }
 
 double mean_by_ranks(const BatchShape& shape, int ranks) {
   double over_ranks = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto parts = share_of_batch(shape, rank, ranks).value();
+    const auto parts = micro_batches_of(shape, rank, ranks).value();
     double over_micro_steps = 0;
     for (const auto& part : parts) {
       double sum = 0;
@@ -37,8 +37,8 @@ TEST(Batch, TheMeanOverUnevenSharesIsTheMeanOverSamples) {
 
 TEST(Batch, SharesAreAsEvenAsTheyCanBeAndNeverMoreAtOnceThanAllowed) {
   const BatchShape shape{16, 4};
-  const auto first = share_of_batch(shape, 0, 3).value(),
-             last = share_of_batch(shape, 2, 3).value();
+  const auto first = micro_batches_of(shape, 0, 3).value(),
+             last = micro_batches_of(shape, 2, 3).value();
   ASSERT_EQ(first.size(), 2u);
   EXPECT_EQ(first[0], (MicroBatch{0, 3, 3 * 3 * 2 / 16.0}));
   EXPECT_EQ(first[1], (MicroBatch{3, 6, 3 * 3 * 2 / 16.0}));
@@ -49,18 +49,18 @@ TEST(Batch, SharesAreAsEvenAsTheyCanBeAndNeverMoreAtOnceThanAllowed) {
 
 TEST(Batch, EqualSharesHaveTheWeightOne) {
   for (int rank = 0; rank < 4; ++rank)
-    EXPECT_EQ(share_of_batch({16, 4}, rank, 4).value(),
+    EXPECT_EQ(micro_batches_of({16, 4}, rank, 4).value(),
               (std::vector<MicroBatch>{{rank * 4, rank * 4 + 4, 1}}));
 }
 
 TEST(Batch, ARankWithoutASampleLeftComputesOneForNothing) {
-  const auto last = share_of_batch({4, 1}, 2, 3).value();
+  const auto last = micro_batches_of({4, 1}, 2, 3).value();
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(last[1], (MicroBatch{3, 4, 0}));
 }
 
 TEST(Batch, FewerSamplesThanRanksAreRefused) {
-  EXPECT_EQ(share_of_batch({2, 1}, 0, 3).error().code, Code::invalid);
+  EXPECT_EQ(micro_batches_of({2, 1}, 0, 3).error().code, Code::invalid);
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ std::unordered_map<const torch::nn::Module*, std::string> names_within(torch::nn
   return names;
 }
 
-Modules children_of_sequential(torch::nn::Module& module) {
+Modules children_with_parameters(torch::nn::Module& module) {
   Modules children;
-  for (const auto& stage : stages_of(module))
+  for (const auto& stage : sequential_children(module))
     if (!stage.module->parameters().empty()) children.push_back(stage.module);
   return children;
 }
@@ -31,7 +31,7 @@ Modules children_of_sequential(torch::nn::Module& module) {
 
 Result<Blocks> Blocks::create(torch::nn::Module& module, const Modules& named) {
   const auto names = names_within(module);
-  const auto& modules = named.empty() ? children_of_sequential(module) : named;
+  const auto& modules = named.empty() ? children_with_parameters(module) : named;
   Blocks blocks;
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const auto name = modules[i] ? names.find(modules[i]) : names.end();
@@ -61,18 +61,18 @@ int Blocks::index_of(const torch::nn::Module& module) const {
   return found == indices_.end() ? ParameterSpec::kRoot : found->second;
 }
 
-int Blocks::owner_of(const at::Tensor& parameter) const {
+int Blocks::block_of(const at::Tensor& parameter) const {
   const auto found = owners_.find(parameter.unsafeGetTensorImpl());
   return found == owners_.end() ? ParameterSpec::kRoot : found->second;
 }
 
-bool Blocks::of_several(const at::Tensor& parameter) const {
+bool Blocks::is_shared(const at::Tensor& parameter) const {
   const auto found = owners_.find(parameter.unsafeGetTensorImpl());
   return found != owners_.end() && found->second == ParameterSpec::kRoot;
 }
 
-std::vector<Stage> stages_of(torch::nn::Module& module) {
-  std::vector<Stage> stages;
+std::vector<SequentialChild> sequential_children(torch::nn::Module& module) {
+  std::vector<SequentialChild> stages;
   auto* sequential = dynamic_cast<torch::nn::SequentialImpl*>(&module);
   if (!sequential) return stages;
   for (auto& child : *sequential)

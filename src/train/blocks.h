@@ -19,18 +19,18 @@ namespace lockstep {
 
 class Blocks {
  public:
-  // Refuses what is no part of the module, stands there twice or within another. Where none is
-  // named, a torch::nn::Sequential's children that have parameters are.
+  // Refuses a block that is not part of the module, is listed twice or is within another block. If
+  // none is named, the blocks are a torch::nn::Sequential's children that have parameters.
   static Result<Blocks> create(torch::nn::Module& module,
                                const std::vector<torch::nn::Module*>& named);
 
   int count() const { return static_cast<int>(names_.size()); }
   const std::string& name(int block) const { return names_[static_cast<std::size_t>(block)]; }
-  // ParameterSpec::kRoot if it is none of them.
+  // ParameterSpec::kRoot if the module is not a block.
   int index_of(const torch::nn::Module& module) const;
-  // Whose parameter it is; kRoot if nobody's, or of several.
-  int owner_of(const at::Tensor& parameter) const;
-  bool of_several(const at::Tensor& parameter) const;
+  // The block that owns the parameter; kRoot if no block or several blocks do.
+  int block_of(const at::Tensor& parameter) const;
+  bool is_shared(const at::Tensor& parameter) const;
 
  private:
   std::vector<std::string> names_;
@@ -39,12 +39,12 @@ class Blocks {
 };
 
 // A child of a torch::nn::Sequential, and how to run it.
-struct Stage {
+struct SequentialChild {
   torch::nn::Module* module;
   std::function<at::Tensor(const at::Tensor&)> forward;
 };
 
 // Empty if it is no Sequential.
-std::vector<Stage> stages_of(torch::nn::Module& module);
+std::vector<SequentialChild> sequential_children(torch::nn::Module& module);
 
 }  // namespace lockstep

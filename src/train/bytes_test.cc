@@ -1,4 +1,4 @@
-// What ranks send in a step, group by group, is what the design's table says.
+// The bytes that ranks send in a step, group by group, equal the design's table.
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -15,9 +15,9 @@
 namespace lockstep::bytes_test {
 namespace {
 
-using ranks_for_test::as_ranks;
 using ranks_for_test::Call;
 using ranks_for_test::Rank;
+using ranks_for_test::run_as_ranks;
 using trainings_for_test::kPolicies;
 using trainings_for_test::kRanks;
 using trainings_for_test::policy_of;
@@ -57,15 +57,15 @@ std::int64_t frozen_bytes_of(const ShardedModel& model) {
 
 TEST(Bytes, AreWhatTheTableSaysInEveryPolicy) {
   constexpr int s = 3;
-  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     for (const auto& policy : kPolicies) {
       auto training = TRY(Training::start(self.mesh, policy, {.method = Sgd{}}));
-      TRY(training->step(0, s));  // the first asks around
-      self.backend->forget_calls();
+      TRY(training->step(0, s));  // the first step checks the order
+      self.backend->clear_calls();
       TRY(training->step(1, s));
       const auto sizes = TRY(policy_of(policy, kRanks));
       const int g = sizes.gradients;
-      const int gathers = sizes.keep ? 1 : 2;  // of each micro-step
+      const int gathers = sizes.keep_gathered ? 1 : 2;  // of each micro-step
       const auto blocks = bytes_of(*training->model, true);
       const auto root = bytes_of(*training->model, false);
       const auto frozen = frozen_bytes_of(*training->model);
@@ -88,9 +88,9 @@ TEST(Bytes, AreWhatTheTableSaysInEveryPolicy) {
 }
 
 TEST(Bytes, TheReplicasSumEachUnitOnceAStep) {
-  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     auto training = TRY(Training::start(self.mesh, "mics:2", {.method = Sgd{}}));
-    self.backend->forget_calls();
+    self.backend->clear_calls();
     TRY(training->step(0, 3));
     std::size_t sums = 0;
     for (const auto& call : self.backend->calls())

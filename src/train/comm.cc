@@ -45,9 +45,10 @@ std::chrono::milliseconds milliseconds(Duration duration) {
   return std::chrono::ceil<std::chrono::milliseconds>(duration);
 }
 
-// Where the ranks of a part meet: keys of their own, also when a group is split again under the
-// same name. All ranks count alike. Null for a group that has no store: then its backend knows.
-c10::intrusive_ptr<c10d::Store> meeting_place(c10d::ProcessGroup& group, std::string_view name) {
+// The store in which the ranks of a part rendezvous: separate keys, also when a group is split
+// again under the same name. All ranks count in the same way. Null for a group that has no store:
+// then its backend knows.
+c10::intrusive_ptr<c10d::Store> split_store(c10d::ProcessGroup& group, std::string_view name) {
   auto store = group.getStore();
   if (!store) return store;
   const auto uses = store->add(format("split/{}", group.getRank()), 1);
@@ -55,9 +56,9 @@ c10::intrusive_ptr<c10d::Store> meeting_place(c10d::ProcessGroup& group, std::st
                                                 std::move(store));
 }
 
-// The backends write what is of the part into the options that they are given, which may be the
-// group's own: those are put back, else the next part would be taken from the wrong ranks. And Gloo
-// reads there, unchecked, which rank of the world each of ours is.
+// The backends write the part's values into the options that they are given, which may be the
+// group's own. The group's are restored, because the next part would otherwise be taken from the
+// wrong ranks. Gloo also reads the global ranks from them, unchecked.
 c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
                                                 const c10::intrusive_ptr<c10d::Store>& store,
                                                 const std::vector<int>& ranks,
@@ -75,11 +76,11 @@ c10::intrusive_ptr<c10d::Backend> split_backend(c10d::Backend& backend,
   return part;
 }
 
-// As ProcessGroup::splitGroup, which insists on a store and leaves its mark on the group's options.
+// Like ProcessGroup::splitGroup, which requires a store and modifies the group's options.
 c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
                                                    const std::vector<int>& ranks, int rank,
                                                    const std::string& name) {
-  const auto store = meeting_place(group, name);
+  const auto store = split_store(group, name);
   const auto size = static_cast<int>(ranks.size());
   auto part = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
   std::map<c10d::Backend*, c10::intrusive_ptr<c10d::Backend>> parts;  // one may serve two devices
@@ -95,7 +96,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> split_group(c10d::ProcessGroup& group,
   return part;
 }
 
-// The CPU where the group serves it; NCCL serves GPUs only.
+// The CPU if the group supports it; NCCL supports GPUs only.
 at::Device device_of(const c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
   const bool cpu =
@@ -103,15 +104,15 @@ at::Device device_of(const c10d::ProcessGroup& group) {
   return cpu || devices.empty() ? at::Device(at::kCPU) : devices.front();
 }
 
-// As its backend has it: torch tells backends which ranks of the world a part of it has.
-Members members_of(c10d::ProcessGroup& group) try {
-  auto all = Members::world(group.getSize());
+// From the backend's options: torch stores there which ranks of the world a part of it has.
+GroupRanks members_of(c10d::ProcessGroup& group) try {
+  auto all = GroupRanks::world(group.getSize());
   const auto options = group.getBackend(device_of(group).type())->getBackendOptions();
   const auto& numbers = options->global_ranks_in_group;
   if (std::ssize(numbers) != group.getSize()) return all;
   return {options->group_name == all.name ? all.name : "", {numbers.begin(), numbers.end()}};
 } catch (const std::exception&) {  // a backend without options
-  return Members::world(group.getSize());
+  return GroupRanks::world(group.getSize());
 }
 
 }  // namespace
@@ -145,7 +146,7 @@ template <class Start>
 Transfer Comm::start(std::string_view verb, std::string_view label, const at::Tensor& tensor,
                      Start&& start_work) {
   Transfer transfer;
-  transfer.what_ = format("rank {}: {} of {} ({})", number(), verb, label, text(members_));
+  transfer.what_ = format("rank {}: {} of {} ({})", global_rank(), verb, label, text(members_));
   transfer.bound_ = bound_;
   transfer.on_cpu_ = tensor.is_cpu();
   const FlightLabel flight_label(label);
@@ -157,7 +158,7 @@ Transfer Comm::start(std::string_view verb, std::string_view label, const at::Te
   return transfer;
 }
 
-Transfer Comm::reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
+Transfer Comm::all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label) {
   if (!group_) return {};
   return start("all-reduce", label, tensor, [&] {
     c10d::AllreduceOptions options;
@@ -177,7 +178,7 @@ Transfer Comm::broadcast(at::Tensor tensor, int root, std::string_view label) {
   });
 }
 
-Transfer Comm::gather(at::Tensor whole, at::Tensor part, std::string_view label) {
+Transfer Comm::all_gather(at::Tensor whole, at::Tensor part, std::string_view label) {
   if (!group_) {
     if (whole.data_ptr() != part.data_ptr()) whole.copy_(part);
     return {};
@@ -212,18 +213,19 @@ Transfer Comm::receive(at::Tensor tensor, int from, std::string_view label) {
 }
 
 Result<Comm> Comm::split(const std::vector<int>& ranks, const std::string& name) const {
-  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
-  LS_CHECK(place != ranks.end());
-  const auto rank = static_cast<int>(place - ranks.begin());
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  LS_CHECK(found != ranks.end());
+  const auto rank = static_cast<int>(found - ranks.begin());
   if (ranks.size() == 1) return Comm();
   if (static_cast<int>(ranks.size()) == size_) return *this;
-  const auto members = members_.part(ranks, name);
+  const auto members = members_.subgroup(ranks, name);
   try {
     Comm part(split_group(**group_, ranks, rank, name), bound_);
     part.members_ = members;
     return part;
   } catch (const std::exception& exception) {
-    return error_of(format("rank {}: making the group {}", number(), text(members)), exception);
+    return error_of(format("rank {}: making the group {}", global_rank(), text(members)),
+                    exception);
   }
 }
 
@@ -233,23 +235,23 @@ void Comm::leave() {
     try {
       (*group_)->getBackend(device.type())->shutdown();
     } catch (const std::exception& exception) {
-      LS_LOG(warning, "rank {} leaving {}: {}", number(), text(members_), exception.what());
+      LS_LOG(warning, "rank {} leaving {}: {}", global_rank(), text(members_), exception.what());
     }
   }
 }
 
-Result<double> Comm::reduce(double value, Reduction reduction, std::string_view label) {
+Result<double> Comm::all_reduce(double value, Reduction reduction, std::string_view label) {
   if (!group_) return value;
   auto tensor = at::full({1}, value, at::TensorOptions(device_).dtype(at::kDouble));
-  TRY(reduce(tensor, reduction, label).wait());
+  TRY(all_reduce(tensor, reduction, label).wait());
   return tensor.item<double>();
 }
 
-Result<std::vector<std::int64_t>> Comm::gather(std::int64_t value, std::string_view label) {
+Result<std::vector<std::int64_t>> Comm::all_gather(std::int64_t value, std::string_view label) {
   if (!group_) return std::vector{value};
   const auto options = at::TensorOptions(device_).dtype(at::kLong);
   const auto all = at::zeros({size_}, options);
-  TRY(gather(all, at::full({1}, value, options), label).wait());
+  TRY(all_gather(all, at::full({1}, value, options), label).wait());
   const auto here = all.cpu();
   const auto* first = here.const_data_ptr<std::int64_t>();
   return std::vector<std::int64_t>(first, first + size_);

@@ -1,6 +1,6 @@
-// Comm: one group of ranks, as the training engine sees it: a thin layer over c10d::ProcessGroup,
-// so that our own backend, Gloo or NCCL carries it. This is the only place where c10d's exceptions
-// are met: each becomes an Error that names the transfer, what it carried and the rank.
+// Comm: one group of ranks, as the training engine uses it: a thin layer over c10d::ProcessGroup,
+// so that our own backend, Gloo or NCCL can carry it. This is the only code that catches c10d's
+// exceptions: each becomes an Error that names the transfer, its contents and the rank.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "comm/group/members.h"
+#include "comm/group/group_ranks.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -26,23 +26,23 @@ namespace lockstep {
 
 enum class Reduction { sum, maximum, minimum };
 
-// A transfer under way. Its tensors must stay alive, and those it writes must not be read, until
-// wait() has returned. On a GPU wait() orders the current stream behind the transfer.
+// A transfer in flight. Its tensors must stay alive, and its outputs must not be read, until wait()
+// has returned. On a GPU wait() orders the current stream after the transfer.
 class Transfer {
  public:
-  // One that is done already.
+  // A completed transfer.
   Transfer() = default;
 
-  // Returns within the bound of the Comm that made it. Waiting again gives the same answer.
+  // Returns within the bound of the Comm that made it. Further calls return the same result.
   Result<void> wait();
-  // Whether wait() would return at once with what was transferred; on a GPU, whose stream waits
-  // instead of this thread, it is not asked.
+  // True if wait() would return at once with the transferred data. Not for a GPU, where the stream
+  // waits instead of this thread.
   bool done() const;
 
  private:
   friend class Comm;
-  // Null once waited for. In a box, as the group below, to keep c10d's header (9 s) out of this
-  // one.
+  // Null after wait(). A pointer to it, as for the group below, keeps c10d's header (9 s of compile
+  // time) out of this one.
   std::shared_ptr<c10::intrusive_ptr<c10d::Work>> work_;
   std::string what_;
   Duration bound_{0};
@@ -52,52 +52,53 @@ class Transfer {
 
 class Comm {
  public:
-  // Longer than the groups' own bounds, whose errors name the rank that is behind.
+  // Longer than the timeouts of the groups, whose errors name the rank that is late.
   static constexpr Duration kBound = std::chrono::minutes(15);
 
   // A group of one: every operation is done at once, without a process group.
   Comm() = default;
-  // Its members are those that the group's backend knows; else all ranks of the run.
+  // Its members are those that the group's backend reports; else all ranks of the run.
   explicit Comm(c10::intrusive_ptr<c10d::ProcessGroup> group, Duration bound = kBound);
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // The ranks by their numbers in the run, for messages.
-  const Members& members() const { return members_; }
+  // The global ranks of the members, for messages.
+  const GroupRanks& members() const { return members_; }
   // This rank's number in the run.
-  int number() const { return members_.number_of(rank_); }
+  int global_rank() const { return members_.global_rank(rank_); }
 
-  // `label` names what is carried, for errors and the flight record: "unit 2".
-  // Every rank's tensor becomes the reduction over all ranks.
-  Transfer reduce(at::Tensor tensor, Reduction reduction, std::string_view label);
+  // `label` names the contents, for errors and the flight record: "unit 2". Every rank's tensor
+  // becomes the reduction over all ranks.
+  Transfer all_reduce(at::Tensor tensor, Reduction reduction, std::string_view label);
   // Every rank's tensor becomes that of `root`.
   Transfer broadcast(at::Tensor tensor, int root, std::string_view label);
-  // `whole` becomes the ranks' parts, one after the other; `part` may be its place in `whole`.
-  Transfer gather(at::Tensor whole, at::Tensor part, std::string_view label);
-  // `part` becomes this rank's piece of the sum of the ranks' `whole`.
+  // `whole` becomes the ranks' parts, one after the other; `part` may be a view of its slot in
+  // `whole`.
+  Transfer all_gather(at::Tensor whole, at::Tensor part, std::string_view label);
+  // `part` becomes this rank's slice of the sum of the ranks' `whole`.
   Transfer reduce_scatter(at::Tensor part, at::Tensor whole, std::string_view label);
-  // Between two ranks of the group, of which the others know nothing: what one sends the other
-  // receives, as large, in the same order.
+  // Between two ranks of the group, without the others: each send matches a receive of the same
+  // size, in the same order.
   Transfer send(at::Tensor tensor, int to, std::string_view label);
   Transfer receive(at::Tensor tensor, int from, std::string_view label);
 
-  // One number, reduced and waited for.
-  Result<double> reduce(double value, Reduction reduction, std::string_view label);
+  // Reduces one number, and waits.
+  Result<double> all_reduce(double value, Reduction reduction, std::string_view label);
   // Each rank's number, by rank.
-  Result<std::vector<std::int64_t>> gather(std::int64_t value, std::string_view label);
+  Result<std::vector<std::int64_t>> all_gather(std::int64_t value, std::string_view label);
 
   // The group of these of our ranks, in this order; this rank is among them. Each rank of ours
-  // calls it once with the group that it is to be in. `name` is what the group is called, and
-  // unlike that of any other group of these ranks: "shard 1".
+  // calls it once with its own new group. `name` is the group's name, and differs from that of any
+  // other group of these ranks: "shard 1".
   Result<Comm> split(const std::vector<int>& ranks, const std::string& name) const;
 
-  // Ends what is under way, with an error, and leaves the group, within seconds. Whoever dies or
-  // lives on in it, none of its transfers moves anything any more; later ones fail. Nothing in a
-  // group of one, and nothing over backends that know of no such end (Gloo).
+  // Ends transfers in flight, with an error, and leaves the group, within seconds. Afterwards none
+  // of the group's transfers moves data, whether or not its ranks live; later ones fail. Does
+  // nothing in a group of one, and nothing over backends that do not support it (Gloo).
   void leave();
 
-  // A zeroed one-dimensional tensor: in the backend's own memory where it lends some, which saves
-  // it a copy on every transfer.
+  // A zeroed one-dimensional tensor: in the backend's own memory if the backend provides some,
+  // which saves a copy on every transfer.
   Result<at::Tensor> allocate(std::int64_t elements, at::ScalarType type, at::Device device);
 
  private:
@@ -108,10 +109,10 @@ class Comm {
   // Shared by the copies of a Comm; null in a group of one.
   std::shared_ptr<c10::intrusive_ptr<c10d::ProcessGroup>> group_;
   Duration bound_ = kBound;
-  at::Device device_ = at::kCPU;  // where single numbers are carried
+  at::Device device_ = at::kCPU;  // the device of single numbers
   int rank_ = 0;
   int size_ = 1;
-  Members members_ = Members::world(1);
+  GroupRanks members_ = GroupRanks::world(1);
 };
 
 }  // namespace lockstep

@@ -16,22 +16,23 @@ namespace {
 
 Bytes main_memory() { return Bytes(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
 
-// What a container may use; nothing if that is not limited.
+// The memory limit of the container; nothing if there is none.
 std::optional<Bytes> container_limit() {
-  const auto words = read_file("/sys/fs/cgroup/memory.max");
-  if (!words) return std::nullopt;
+  const auto content = read_file("/sys/fs/cgroup/memory.max");
+  if (!content) return std::nullopt;
   std::int64_t bytes = 0;
-  const auto [end, failed] = std::from_chars(words->data(), words->data() + words->size(), bytes);
-  if (failed != std::errc() || end == words->data()) return std::nullopt;  // "max"
+  const auto [end, failed] =
+      std::from_chars(content->data(), content->data() + content->size(), bytes);
+  if (failed != std::errc() || end == content->data()) return std::nullopt;  // "max"
   return Bytes(bytes);
 }
 
 }  // namespace
 
-Result<Bytes> memory_of(at::Device device, const Places& places) {
+Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement) {
   if (device.is_cpu())
     return std::min(main_memory(), container_limit().value_or(main_memory())) /
-           places.most_on_a_host();
+           placement.ranks_per_host_max();
   try {
     const auto [free, all] = at::accelerator::getMemoryInfo(device.index());
     return Bytes(static_cast<std::int64_t>(all));

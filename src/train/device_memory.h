@@ -1,16 +1,16 @@
-// How much memory a rank has for its training.
+// The memory that a rank has for its training.
 #pragma once
 
 #include <c10/core/Device.h>
 
 #include "base/result.h"
 #include "base/units.h"
-#include "train/places.h"
+#include "train/rank_placement.h"
 
 namespace lockstep {
 
-// Of a GPU all of it; of the host's main memory, or of what a container may use of it, a rank's
-// share.
-Result<Bytes> memory_of(at::Device device, const Places& places);
+// For a GPU all of its memory; on a CPU a rank's share of the host's main memory, or of the
+// container's limit.
+Result<Bytes> memory_per_rank(at::Device device, const RankPlacement& placement);
 
 }  // namespace lockstep

@@ -11,21 +11,21 @@
 namespace lockstep {
 namespace {
 
-class Faults {
+class FaultReporter {
  public:
-  void take(const GroupFault& fault) {
+  void on_fault(const GroupFault& fault) {
     {
       Lock lock(mutex_);
-      if (!first_) first_ = fault;  // what follows is mostly because of it
-      if (kept_) return;
+      if (!first_) first_ = fault;  // later faults are mostly its consequences
+      if (deferred_) return;
     }
     send(fault);
   }
-  void keep() {
+  void defer() {
     Lock lock(mutex_);
-    kept_ = true;
+    deferred_ = true;
   }
-  void forget() {
+  void clear() {
     Lock lock(mutex_);
     first_.reset();
   }
@@ -42,45 +42,45 @@ class Faults {
   const std::unique_ptr<Reporter> reporter_ = Reporter::from_environment(WithoutAgent::discard);
   mutable Mutex mutex_;  // guards what follows
   std::optional<GroupFault> first_ LS_GUARDED_BY(mutex_);
-  bool kept_ LS_GUARDED_BY(mutex_) = false;
+  bool deferred_ LS_GUARDED_BY(mutex_) = false;
 };
 
-Faults& faults() {
-  static auto* const all = new Faults;  // never destroyed: groups may outlive statics
+FaultReporter& fault_reporter() {
+  static auto* const all = new FaultReporter;  // never destroyed: groups may outlive statics
   return *all;
 }
 
 }  // namespace
 
-void report_faults() {
+void enable_fault_reports() {
   static const bool once = [] {
-    listen_to_faults([](const GroupFault& fault) { faults().take(fault); });
+    set_fault_listener([](const GroupFault& fault) { fault_reporter().on_fault(fault); });
     return true;
   }();
   (void)once;
 }
 
-void keep_faults() { faults().keep(); }
+void defer_fault_reports() { fault_reporter().defer(); }
 
-void forget_fault() {
-  faults().forget();
-  forget_faults();
+void clear_deferred_fault() {
+  fault_reporter().clear();
+  clear_faults();
 }
 
-bool report_kept_fault() {
-  const auto fault = faults().first();
-  if (fault) faults().send(*fault);
+bool report_deferred_fault() {
+  const auto fault = fault_reporter().first();
+  if (fault) fault_reporter().send(*fault);
   return fault.has_value();
 }
 
 void report_fault(const Error& error, int rank) {
   const auto kind =
       error.code == Code::timeout ? GroupFault::Kind::timed_out : GroupFault::Kind::connection_lost;
-  faults().send({kind, rank, error.message});
+  fault_reporter().send({kind, rank, error.message});
 }
 
 bool has_lost_connection() {
-  const auto fault = faults().first();
+  const auto fault = fault_reporter().first();
   return fault && fault->kind == GroupFault::Kind::connection_lost;
 }
 

@@ -1,6 +1,6 @@
-// What ends a group of ranks, told to the rank's agent before the error is raised: a lost
-// connection or a time-out of the run's network is no failure of the user's program, whatever exit
-// code it gives. Works for every group of the process over our own backend, whoever made it.
+// Reports to the rank's agent why a group of ranks ended, before the error is raised: a lost
+// connection or a timeout of the run's network is no failure of the user's program, whatever its
+// exit code. Works for every group of the process over our own backend.
 #pragma once
 
 #include <string_view>
@@ -9,18 +9,18 @@
 
 namespace lockstep {
 
-// From now on; again: nothing.
-void report_faults();
+// From now on; a second call does nothing.
+void enable_fault_reports();
 
-// For a process that may go on without the lost rank: keeps faults back from now on. The first one
-// since the last forget_fault() counts.
-void keep_faults();
-void forget_fault();
-// It cannot go on: tells the agent the fault that was kept. false: none was.
-bool report_kept_fault();
-// The same of an error that no group has told; `rank`: at fault, -1 if it is not known.
+// For a process that may continue without the lost rank: defers fault reports from now on. The
+// first one since the last clear_deferred_fault() counts.
+void defer_fault_reports();
+void clear_deferred_fault();
+// The rank cannot continue: reports the deferred fault to the agent. false: there was none.
+bool report_deferred_fault();
+// The same for an error that no group has reported; `rank`: at fault, -1 if it is not known.
 void report_fault(const Error& error, int rank);
-// The fault that is kept is a lost connection.
+// True if the deferred fault is a lost connection.
 bool has_lost_connection();
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@ namespace {
 
 using Kind = GroupFault::Kind;
 
-// Stands for the agent; the process reports to it for good.
+// Replaces the agent; the process reports to it from then on.
 class Agent {
  public:
   Agent() {
@@ -29,7 +29,7 @@ class Agent {
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
     ::setenv("LOCKSTEP_REPORT", path_.c_str(), 1);
   }
-  // What has come; reports return when they are delivered.
+  // The reports received so far; a report call returns when it is delivered.
   std::string heard() {
     pollfd calls{listener_.get(), POLLIN, 0};
     if (::poll(&calls, 1, 0) == 1) caller_ = Fd(::accept(listener_.get(), nullptr, nullptr));
@@ -45,33 +45,33 @@ class Agent {
   Fd caller_;
 };
 
-// One process has one story: these are its chapters.
+// A process has one fault reporter, so this is one test with several parts.
 TEST(Faults, ReachTheAgentUnlessARecoveryFollows) {
   Agent agent;
-  report_faults();
-  report_faults();
+  enable_fault_reports();
+  enable_fault_reports();
   EXPECT_EQ(agent.heard(), "");
-  tell_fault({Kind::connection_lost, 2, "lost the connection to rank 2"});
+  notify_fault_listener({Kind::connection_lost, 2, "lost the connection to rank 2"});
   EXPECT_EQ(agent.heard(),
             "{\"kind\":\"fault\",\"fault\":\"connection_lost\",\"rank\":2,"
             "\"text\":\"lost the connection to rank 2\"}\n");
   EXPECT_TRUE(has_lost_connection());
 
-  keep_faults();
-  forget_fault();
+  defer_fault_reports();
+  clear_deferred_fault();
   EXPECT_FALSE(has_lost_connection());
-  tell_fault({Kind::connection_lost, 3, "recovered from"});
+  notify_fault_listener({Kind::connection_lost, 3, "recovered from"});
   EXPECT_TRUE(has_lost_connection());
-  forget_fault();
-  tell_fault({Kind::timed_out, 1, "rank 1 is late"});
+  clear_deferred_fault();
+  notify_fault_listener({Kind::timed_out, 1, "rank 1 is late"});
   EXPECT_EQ(agent.heard(), "");
-  EXPECT_TRUE(report_kept_fault());
+  EXPECT_TRUE(report_deferred_fault());
   EXPECT_EQ(agent.heard(),
             "{\"kind\":\"fault\",\"fault\":\"timed_out\",\"rank\":1,"
             "\"text\":\"rank 1 is late\"}\n");
 
-  forget_fault();
-  EXPECT_FALSE(report_kept_fault());
+  clear_deferred_fault();
+  EXPECT_FALSE(report_deferred_fault());
   EXPECT_EQ(agent.heard(), "");
   report_fault({Code::peer_lost, "the meeting place is out of reach"}, 0);
   EXPECT_EQ(agent.heard(),

@@ -1,5 +1,5 @@
-// FirstError: what first went wrong inside forward and backward, where torch calls us and nothing
-// can be returned. It is told by the next call that can, and by every one after that.
+// FirstError: the first error inside forward and backward, where torch calls us and no error can be
+// returned. The next call that can return an error returns it, and so does every later one.
 #pragma once
 
 #include <optional>

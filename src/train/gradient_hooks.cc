@@ -16,9 +16,9 @@ namespace {
 namespace autograd = torch::autograd;
 
 // Runs after autograd has added to a parameter's gradient.
-class ArrivedHook : public autograd::FunctionPostHook {
+class GradientReadyHook : public autograd::FunctionPostHook {
  public:
-  explicit ArrivedHook(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
+  explicit GradientReadyHook(std::function<void()> arrived) : arrived_(std::move(arrived)) {}
   autograd::variable_list operator()(const autograd::variable_list& outputs,
                                      const autograd::variable_list&) override {
     arrived_();
@@ -45,15 +45,16 @@ GradientHooks::~GradientHooks() {
 
 void GradientHooks::add(const at::Tensor& parameter, std::function<void()> arrived) {
   auto accumulator = autograd::impl::grad_accumulator(parameter);
-  const auto key = accumulator->add_post_hook(std::make_unique<ArrivedHook>(std::move(arrived)));
+  const auto key =
+      accumulator->add_post_hook(std::make_unique<GradientReadyHook>(std::move(arrived)));
   installed_.push_back({std::move(accumulator), key});
 }
 
-bool GradientHooks::are_on(const at::Tensor& parameter) {
+bool GradientHooks::are_installed_on(const at::Tensor& parameter) {
   const auto accumulator = autograd::impl::grad_accumulator(parameter);
   const auto& hooks = accumulator->post_hooks();
   return std::any_of(hooks.begin(), hooks.end(), [](const auto& hook) {
-    return dynamic_cast<ArrivedHook*>(hook.get()) != nullptr;
+    return dynamic_cast<GradientReadyHook*>(hook.get()) != nullptr;
   });
 }
 

@@ -1,4 +1,4 @@
-// GradientHooks: autograd tells when it has added to a parameter's gradient.
+// GradientHooks: autograd calls them when it has added to a parameter's gradient.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Until it is gone.
+// Removes the hooks when destroyed.
 class GradientHooks {
  public:
   GradientHooks();
@@ -19,8 +19,8 @@ class GradientHooks {
 
   // On a leaf that requires a gradient. `arrived` is called on the thread that runs backward.
   void add(const at::Tensor& parameter, std::function<void()> arrived);
-  // Whether somebody's are.
-  static bool are_on(const at::Tensor& parameter);
+  // True if hooks of any owner are installed.
+  static bool are_installed_on(const at::Tensor& parameter);
 
  private:
   struct Installed;

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Vector instructions and DMA engines like 64 bytes.
+// 64 bytes suit vector instructions and DMA engines.
 constexpr std::int64_t kAlignment = 64;
 
 std::int64_t width(at::ScalarType type) {
@@ -26,10 +26,10 @@ Bytes padded_size(const ParameterSpec& spec) {
   return Bytes(round_up(spec.elements() * width(spec.type), kAlignment));
 }
 
-Bytes size(const UnitPlace& unit) { return Bytes(unit.elements * width(unit.type)); }
+Bytes size(const UnitLayout& unit) { return Bytes(unit.elements * width(unit.type)); }
 
-// Declared last comes first, since backward does; blocks in their own order before the root; what
-// is frozen last.
+// The parameter that is declared last comes first, as in backward; blocks in their own order before
+// the root; frozen ones last.
 std::vector<std::size_t> order_of_backward(const std::vector<ParameterSpec>& parameters,
                                            bool blocks) {
   std::vector<std::size_t> order(parameters.size());
@@ -43,37 +43,38 @@ std::vector<std::size_t> order_of_backward(const std::vector<ParameterSpec>& par
   return order;
 }
 
-// A module's parameters get their gradients together, so that a unit with the first of them only
+// A module's parameters get their gradients together, so that a unit with only the first of them
 // would wait for all.
-struct WithinModule {
+struct ModulePosition {
   bool first = true;  // in the order of backward
-  Bytes rest;         // of it and those behind it
+  Bytes rest;         // of it and those after it
 };
 
-std::vector<WithinModule> within_modules(const std::vector<ParameterSpec>& parameters,
-                                         const std::vector<std::size_t>& order) {
+std::vector<ModulePosition> module_positions(const std::vector<ParameterSpec>& parameters,
+                                             const std::vector<std::size_t>& order) {
   const auto module_of = [&](std::size_t i) {
     const auto& name = parameters[i].name;
     return std::string_view(name).substr(0, name.rfind('.'));
   };
-  std::vector<WithinModule> within(parameters.size());
+  std::vector<ModulePosition> within(parameters.size());
   for (std::size_t k = order.size(); k-- > 0;) {
-    auto& place = within[order[k]];
-    place.rest += padded_size(parameters[order[k]]);
-    place.first = k == 0 || module_of(order[k - 1]) != module_of(order[k]);
-    if (!place.first) within[order[k - 1]].rest = place.rest;
+    auto& position = within[order[k]];
+    position.rest += padded_size(parameters[order[k]]);
+    position.first = k == 0 || module_of(order[k - 1]) != module_of(order[k]);
+    if (!position.first) within[order[k - 1]].rest = position.rest;
   }
   return within;
 }
 
-class Units {
+class UnitBuilder {
  public:
-  Units(std::vector<UnitPlace>& units, const Policy& policy) : units_(units), policy_(policy) {}
+  UnitBuilder(std::vector<UnitLayout>& units, const Policy& policy)
+      : units_(units), policy_(policy) {}
 
-  // The open unit of this block and type, or a new one where there is none or it is full. Types
-  // have their units side by side, so that a model which alternates between types is not cut into
-  // crumbs.
-  int unit_for(const ParameterSpec& spec, const WithinModule& within) {
+  // The open unit of this block and type, or a new one if there is none or it is full. Each type
+  // has an open unit of its own, so that a model which alternates between types is not cut into
+  // tiny units.
+  int unit_for(const ParameterSpec& spec, const ModulePosition& within) {
     const int block = policy_.parameters > 1 ? spec.block : ParameterSpec::kRoot;
     for (std::size_t i = units_.size(); i-- > 0;) {
       const auto& unit = units_[i];
@@ -92,17 +93,17 @@ class Units {
   }
 
  private:
-  // A module begins where all of it fits, and goes on there.
-  bool fits(std::size_t unit, const ParameterSpec& spec, const WithinModule& within) const {
+  // A module starts in a unit that fits all of it, and continues there.
+  bool fits(std::size_t unit, const ParameterSpec& spec, const ModulePosition& within) const {
     const auto limit = unit == 0 && within.first ? policy_.first_bucket : policy_.bucket;
     return size(units_[unit]) + (within.first ? within.rest : padded_size(spec)) <= limit;
   }
 
-  std::vector<UnitPlace>& units_;
+  std::vector<UnitLayout>& units_;
   const Policy& policy_;
 };
 
-// What of [offset, offset + elements) lies in the slice, counted from offset.
+// The part of [offset, offset + elements) in the slice, counted from offset.
 Interval owned_part(const Interval& slice, std::int64_t offset, std::int64_t elements) {
   const auto begin = std::clamp<std::int64_t>(slice.begin - offset, 0, elements);
   const auto end = std::clamp<std::int64_t>(slice.end - offset, 0, elements);
@@ -115,39 +116,41 @@ std::int64_t ParameterSpec::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-at::ScalarType exact_type(at::ScalarType type) {
+at::ScalarType accumulation_type(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
 }
 
 Layout Layout::build(std::vector<ParameterSpec> parameters, const Policy& policy,
-                     SliceNumber slice) {
+                     SliceIndex slice) {
   Layout layout;
   layout.parameters.resize(parameters.size());
-  Units units(layout.units, policy);
+  UnitBuilder units(layout.units, policy);
   const auto order = order_of_backward(parameters, policy.parameters > 1);
-  const auto within = within_modules(parameters, order);
+  const auto within = module_positions(parameters, order);
   for (const auto i : order) {
-    auto& place = layout.parameters[i];
-    place.unit = units.unit_for(parameters[i], within[i]);
-    auto& unit = layout.units[static_cast<std::size_t>(place.unit)];
+    auto& parameter_layout = layout.parameters[i];
+    parameter_layout.unit = units.unit_for(parameters[i], within[i]);
+    auto& unit = layout.units[static_cast<std::size_t>(parameter_layout.unit)];
     unit.parameters.push_back(static_cast<int>(i));
-    place.offset = unit.elements;
+    parameter_layout.offset = unit.elements;
     unit.elements += padded_size(parameters[i]).count() / width(parameters[i].type);
-    place.spec = std::move(parameters[i]);
+    parameter_layout.spec = std::move(parameters[i]);
   }
   for (auto& unit : layout.units) {
-    // At least one, also where all parameters are empty: nobody sends nothing.
+    // At least one, also if all parameters are empty: empty transfers are not allowed.
     unit.elements = round_up(std::max<std::int64_t>(unit.elements, 1),
                              slice.count * (kAlignment / width(unit.type)));
-    // What no optimizer steps is not divided over replicas, who would have to gather it again.
+    // A unit that no optimizer steps is not divided over replicas, which would have to gather it
+    // again.
     const int in_shard = unit.trainable ? 1 : policy.optimizer / policy.gradients;
     const auto share = unit.elements / slice.count * in_shard;
     const auto begin = slice.index / in_shard * share;
     unit.slice = {begin, begin + share};
   }
-  for (auto& place : layout.parameters)
-    place.owned = owned_part(layout.units[static_cast<std::size_t>(place.unit)].slice, place.offset,
-                             place.spec.elements());
+  for (auto& parameter_layout : layout.parameters)
+    parameter_layout.owned =
+        owned_part(layout.units[static_cast<std::size_t>(parameter_layout.unit)].slice,
+                   parameter_layout.offset, parameter_layout.spec.elements());
   return layout;
 }
 

@@ -1,6 +1,6 @@
-// Layout: where each parameter lives. Plain data, the one truth for units, optimizer and
-// checkpoint: a parameter is an interval of a unit's flat buffer, and the buffer is cut into equal
-// slices, of which this rank's optimizer has one (the whole while nothing is divided).
+// Layout: the location of each parameter. Plain data, shared by units, optimizer and checkpoint: a
+// parameter is an interval of a unit's flat buffer. The buffer is cut into equal slices, of which
+// this rank's optimizer has one (all of it while nothing is divided).
 #pragma once
 
 #include <cstdint>
@@ -28,51 +28,51 @@ struct ParameterSpec {
   std::string name;
   std::vector<std::int64_t> shape;  // global
   at::ScalarType type = at::ScalarType::Float;
-  int block = kRoot;  // which of the blocks that the user named has it
+  int block = kRoot;  // the user-named block that has it
   // A frozen one needs neither gradient nor optimizer state.
   bool trainable = true;
 
   std::int64_t elements() const;
 };
 
-struct ParameterPlace {
+struct ParameterLayout {
   ParameterSpec spec;
   int unit = 0;
   std::int64_t offset = 0;  // of its first element in the unit
   Interval owned;           // in elements of the parameter; may be empty
 };
 
-struct UnitPlace {
+struct UnitLayout {
   at::ScalarType type = at::ScalarType::Float;
-  // The block that it is, whose parameters are gathered for use; kRoot: whole all the time.
+  // The block that is the unit, whose parameters are gathered for use; kRoot: always whole.
   int block = ParameterSpec::kRoot;
   std::int64_t elements = 0;  // with the padding that aligns parameters and slices
-  // Of the elements: what this rank's optimizer steps; of a frozen unit the rank's shard.
+  // The elements that this rank's optimizer steps; for a frozen unit the rank's shard.
   Interval slice;
   std::vector<int> parameters;
   bool trainable = true;  // or frozen, all of it
 };
 
-// Which of the slices of each unit is this rank's.
-struct SliceNumber {
+// The index of this rank's slice in each unit.
+struct SliceIndex {
   int index = 0;
   int count = 1;
 };
 
 struct Layout {
-  std::vector<ParameterPlace> parameters;  // in the order of declaration
-  std::vector<UnitPlace> units;            // in the order in which backward completes them
+  std::vector<ParameterLayout> parameters;  // in the order of declaration
+  std::vector<UnitLayout> units;            // in the order in which backward completes them
 
-  // Where the policy divides parameters, each block is a unit (of one type each). All else lies in
-  // buckets of one type, cut by bytes in reverse order of declaration, since backward comes to the
-  // last layer first; they stand behind the blocks, since the root is complete only at the end. A
-  // parameter is never cut into two units: one larger than a bucket has its own. Frozen parameters
-  // have units of their own, behind all others.
+  // If the policy divides parameters, each block is a unit (of one type each). All other parameters
+  // lie in buckets of one type, cut by bytes in reverse order of declaration, because backward
+  // reaches the last layer first. The buckets come after the blocks, because the root is complete
+  // only at the end. A parameter is never cut into two units: one larger than a bucket has its own.
+  // Frozen parameters have units of their own, after all others.
   static Layout build(std::vector<ParameterSpec> parameters, const Policy& policy,
-                      SliceNumber slice = {});
+                      SliceIndex slice = {});
 };
 
-// In which the optimizer computes, and gradients are summed: 32 bits for floats of 16.
-at::ScalarType exact_type(at::ScalarType type);
+// The type in which the optimizer computes, and gradients are summed: 32 bits for 16-bit floats.
+at::ScalarType accumulation_type(at::ScalarType type);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "train/comm.h"
-#include "train/places.h"
+#include "train/rank_placement.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -30,8 +30,8 @@ struct MeshShape {
 class Mesh {
  public:
   // Refuses a shape whose product is not the group's size, and today pp and tp above one. Ranks of
-  // a shard group are close to each other (places.h). Collective. bound: how long a wait for the
-  // other ranks may last.
+  // a shard group are close to each other (rank_placement.h). Collective. bound: how long a wait
+  // for the other ranks may last.
   static Result<Mesh> create(c10::intrusive_ptr<c10d::ProcessGroup> world, const MeshShape& shape,
                              Duration bound = Comm::kBound);
   // All ranks of the group as replicas.
@@ -40,37 +40,38 @@ class Mesh {
   // One process, which needs no process group.
   static Mesh single() { return Mesh(); }
 
-  // This mesh with this rank on that host, where the environment does not say which it is.
+  // This mesh with this rank on that host, if the environment does not name the host.
   Mesh on(std::string host) const;
-  // Which ranks are on one host, found out once. Collective.
-  Result<Places> places();
-  // This mesh with its data axis (replicate x shard) cut into shard groups of so many ranks, which
-  // must divide it. Collective where that makes new groups.
-  Result<Mesh> cut(int shard) const;
+  // Which ranks are on one host, exchanged once. Collective.
+  Result<RankPlacement> rank_placement();
+  // This mesh with its data axis (replicate x shard) cut into shard groups of this size, which must
+  // divide it. Collective if that makes new groups.
+  Result<Mesh> with_shard_groups(int shard) const;
 
-  // Leaves all of its groups, as Comm::leave() tells.
+  // Leaves all of its groups; see Comm::leave().
   void leave() {
     for (auto* group : {&world_, &replicate_, &shard_}) group->leave();
   }
 
-  // The same with groups of neighbours by number, wherever they are: for ranks that were numbered
-  // so that those who belong together are. Of such groups the ranks have agreed before: where a
-  // rank joins them, policy auto keeps the groups, since the others do not choose once more.
-  Result<Mesh> cut_by_number(int shard) const;
-  bool is_cut_by_number() const { return is_cut_by_number_; }
+  // The same mesh with groups of consecutive ranks, on whatever hosts: for ranks that were numbered
+  // so that the members of a group are consecutive. The ranks have agreed on these groups before.
+  // If a rank joins them, policy auto keeps the groups, because the other ranks do not choose
+  // again.
+  Result<Mesh> with_consecutive_shard_groups(int shard) const;
+  bool has_consecutive_shard_groups() const { return has_consecutive_shard_groups_; }
 
   const MeshShape& shape() const { return shape_; }
   int rank() const { return world_.rank(); }
   int world_size() const { return world_.size(); }
 
   Comm& world() { return world_; }
-  // This rank and those that hold the same shard: a rank's number there is its replica's.
+  // This rank and those that hold the same shard: a rank there is the index of its replica.
   Comm& replicate() { return replicate_; }
   const Comm& replicate() const { return replicate_; }
   // The ranks of this rank's replica.
   Comm& shard() { return shard_; }
   const Comm& shard() const { return shard_; }
-  // Their numbers in the world, by their rank in shard().
+  // Their global ranks, by their rank in shard().
   const std::vector<int>& shard_ranks() const { return shard_ranks_; }
 
  private:
@@ -81,9 +82,9 @@ class Mesh {
   Comm replicate_;
   Comm shard_;
   std::vector<int> shard_ranks_ = {0};
-  std::string host_;  // empty: the environment knows
-  std::optional<Places> places_;
-  bool is_cut_by_number_ = false;
+  std::string host_;  // empty: from the environment
+  std::optional<RankPlacement> rank_placement_;
+  bool has_consecutive_shard_groups_ = false;
 };
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace {
 
 ParameterSpec spec_of(const NamedTensor& parameter, const Blocks& blocks) {
   const auto& tensor = parameter.tensor;
-  return {parameter.name, tensor.sizes().vec(), tensor.scalar_type(), blocks.owner_of(tensor)};
+  return {parameter.name, tensor.sizes().vec(), tensor.scalar_type(), blocks.block_of(tensor)};
 }
 
 Result<void> check_trainable(const NamedTensor& parameter, const at::Tensor& first) {
@@ -24,7 +24,7 @@ Result<void> check_trainable(const NamedTensor& parameter, const at::Tensor& fir
     return Error{Code::invalid, format("parameter {} is on {}, others on {}: move the module to "
                                        "one device first",
                                        name, tensor.device().str(), first.device().str())};
-  if (GradientHooks::are_on(tensor))
+  if (GradientHooks::are_installed_on(tensor))
     return Error{Code::already_exists,
                  format("parameter {} is sharded already: call shard once a module", name)};
   return {};
@@ -42,7 +42,7 @@ Result<ModuleTensors> ModuleTensors::of(torch::nn::Module& module) {
   }
   for (const auto& item : module.named_buffers())
     tensors.buffers.push_back({item.key(), item.value()});
-  // What a checkpoint holds of them is their elements in one row.
+  // A checkpoint stores their elements contiguously.
   for (auto* list : {&tensors.frozen, &tensors.buffers})
     for (auto& [name, tensor] : *list)
       if (!tensor.is_contiguous()) tensor.set_data(tensor.contiguous());
@@ -55,7 +55,7 @@ Result<ModuleTensors> ModuleTensors::of(torch::nn::Module& module) {
 
 void ModuleTensors::divide_frozen(const Blocks& blocks) {
   const auto first = std::stable_partition(frozen.begin(), frozen.end(), [&](const auto& each) {
-    return blocks.owner_of(each.tensor) == ParameterSpec::kRoot ||
+    return blocks.block_of(each.tensor) == ParameterSpec::kRoot ||
            each.tensor.layout() != at::kStrided || each.tensor.device() != device();
   });
   divided_frozen.assign(first, frozen.end());

@@ -1,5 +1,5 @@
-// ModuleTensors: what a module consists of, as the engine takes it: parameters that are trained,
-// parameters that are frozen, and buffers, each under the module's own name for it.
+// ModuleTensors: the tensors of a module: trainable parameters, frozen parameters, and buffers,
+// each under the module's own name for it.
 #pragma once
 
 #include <string>
@@ -22,13 +22,15 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// A shared tensor stands there once, under its first name.
+// A shared tensor is listed once, under its first name.
 struct ModuleTensors {
-  // Makes frozen ones and buffers contiguous. Refuses a module without a trainable parameter, and
-  // trainable ones that are no dense leaves, are on several devices, or have a model already.
+  // Makes frozen ones and buffers contiguous. Refuses a module without a trainable parameter.
+  // Refuses trainable ones that are not dense leaves, are on several devices, or have a model
+  // already.
   static Result<ModuleTensors> of(torch::nn::Module& module);
 
-  // Takes what of the frozen can lie in a unit's flat buffer out of them, to go with its block.
+  // Removes the frozen parameters that can lie in a unit's flat buffer, which belong to their
+  // block.
   void divide_frozen(const Blocks& blocks);
   // The trainable ones, then these frozen ones.
   std::vector<ParameterSpec> specs(const Blocks& blocks,
@@ -41,7 +43,7 @@ struct ModuleTensors {
   std::vector<NamedTensor> buffers;
 };
 
-// Whether a module has a parameter that requires a gradient.
+// True if a module has a parameter that requires a gradient.
 bool is_trainable(const torch::nn::Module& module);
 
 }  // namespace lockstep

@@ -8,14 +8,14 @@ namespace lockstep {
 namespace {
 
 std::string unit_name(const Layout& layout, const Blocks& blocks, std::size_t unit) {
-  const auto& place = layout.units[unit];
-  if (place.block != ParameterSpec::kRoot)
-    return format("unit {} ({})", unit, blocks.name(place.block));
+  const auto& unit_layout = layout.units[unit];
+  if (unit_layout.block != ParameterSpec::kRoot)
+    return format("unit {} ({})", unit, blocks.name(unit_layout.block));
   const auto name = [&](int parameter) -> const std::string& {
     return layout.parameters[static_cast<std::size_t>(parameter)].spec.name;
   };
-  const auto& first = name(place.parameters.front());
-  const auto& last = name(place.parameters.back());
+  const auto& first = name(unit_layout.parameters.front());
+  const auto& last = name(unit_layout.parameters.back());
   return format("unit {} ({})", unit, first == last ? first : format("{} to {}", first, last));
 }
 
@@ -31,19 +31,19 @@ std::vector<std::string> unit_names(const Layout& layout, const Blocks& blocks) 
   return names;
 }
 
-std::string place_name(const Layout& layout, const Blocks& blocks,
-                       const FiniteLooks::Place& place) {
-  const auto when = format("in micro-step {}", place.micro_step);
-  switch (place.kind) {
-    case FiniteLooks::Kind::output:
-      return format("the output of {} {}", blocks.name(place.index), when);
-    case FiniteLooks::Kind::loss:
+std::string checked_value_name(const Layout& layout, const Blocks& blocks,
+                               const NonFiniteDetector::CheckedValue& value) {
+  const auto when = format("in micro-step {}", value.micro_step);
+  switch (value.kind) {
+    case NonFiniteDetector::Kind::output:
+      return format("the output of {} {}", blocks.name(value.index), when);
+    case NonFiniteDetector::Kind::loss:
       return format("the loss {}", when);
-    case FiniteLooks::Kind::gradients:
+    case NonFiniteDetector::Kind::gradients:
       break;
   }
   return format("the gradients of {}",
-                unit_name(layout, blocks, static_cast<std::size_t>(place.index)));
+                unit_name(layout, blocks, static_cast<std::size_t>(value.index)));
 }
 
 }  // namespace lockstep

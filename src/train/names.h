@@ -1,12 +1,12 @@
-// What errors call units, and the places where values are not finite.
+// Names of units, and of the values checked for being finite, in errors.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "train/blocks.h"
-#include "train/finite_looks.h"
 #include "train/layout.h"
+#include "train/non_finite_detector.h"
 
 namespace lockstep {
 
@@ -14,6 +14,7 @@ namespace lockstep {
 std::vector<std::string> unit_names(const Layout& layout, const Blocks& blocks);
 // "the output of layers.5 in micro-step 2", "the gradients of unit 4 (embedding.weight to
 // head.bias)".
-std::string place_name(const Layout& layout, const Blocks& blocks, const FiniteLooks::Place& place);
+std::string checked_value_name(const Layout& layout, const Blocks& blocks,
+                               const NonFiniteDetector::CheckedValue& value);
 
 }  // namespace lockstep

@@ -10,19 +10,19 @@
 
 #include "base/check.h"
 #include "base/format.h"
-#include "train/agreement.h"
+#include "train/gradient_norm.h"
 
 namespace lockstep {
 namespace {
 
-// AdamW and SGD share the shape of "lr, then the rest"; these are what may be set at all.
+// AdamW and SGD have the same kinds of options: "lr, then the rest". This checks their ranges.
 Result<void> check(const OptimizerOptions& options) {
   if (!(options.learning_rate >= 0))
     return Error{Code::invalid,
                  format("learning rate {}: must not be negative", options.learning_rate)};
-  if (options.not_taken_max < 1)
+  if (options.skipped_steps_max < 1)
     return Error{Code::invalid,
-                 format("not_taken_max {}: must be positive", options.not_taken_max)};
+                 format("not_taken_max {}: must be positive", options.skipped_steps_max)};
   if (options.clip_norm && !(*options.clip_norm > 0))
     return Error{Code::invalid, format("clip norm {}: must be positive", *options.clip_norm)};
   return {};
@@ -39,12 +39,12 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(ShardedModel& model,
                                                      const OptimizerOptions& options) {
   TRY(check(options));
   std::unique_ptr<Optimizer> optimizer(new Optimizer(model, options));
-  TRY(optimizer->remake());
+  TRY(optimizer->rebuild());
   return optimizer;
 }
 
-Result<void> Optimizer::remake() {
-  undecided_ = false;
+Result<void> Optimizer::rebuild() {
+  awaits_decision_ = false;
   try {
     take_slices();
     if (auto* adamw = std::get_if<AdamW>(&options_.method)) use_adamw(*adamw);
@@ -57,10 +57,10 @@ Result<void> Optimizer::remake() {
 
 void Optimizer::take_slices() {
   torch_.reset();
-  slots_.clear();
+  state_kinds_.clear();
   flat_.clear();
   for (const auto& unit : model_.units()) {
-    if (!unit.trainable()) break;  // they stand behind all others
+    if (!unit.trainable()) break;  // they come after all others
     flat_.push_back(unit.master().detach());
     flat_.back().mutable_grad() = unit.gradient_slice();
   }
@@ -76,17 +76,17 @@ std::vector<at::Tensor> Optimizer::zeros_like_slices() const {
   return zeros;
 }
 
-// State is made here and not in the first step, so that a checkpoint can be loaded before it.
+// State is created here and not in the first step, so that a checkpoint can be loaded before it.
 void Optimizer::use_adamw(const AdamW& method) {
   auto options = torch::optim::AdamWOptions(learning_rate())
                      .betas({method.beta1, method.beta2})
                      .eps(method.epsilon)
                      .weight_decay(method.weight_decay);
   torch_ = std::make_unique<torch::optim::AdamW>(flat_, options);
-  slots_ = {{"exp_avg", zeros_like_slices()}, {"exp_avg_sq", zeros_like_slices()}};
+  state_kinds_ = {{"exp_avg", zeros_like_slices()}, {"exp_avg_sq", zeros_like_slices()}};
   for (std::size_t i = 0; i < flat_.size(); ++i) {
     auto state = std::make_unique<torch::optim::AdamWParamState>();
-    state->exp_avg(slots_[0].flat[i]).exp_avg_sq(slots_[1].flat[i]);
+    state->exp_avg(state_kinds_[0].flat[i]).exp_avg_sq(state_kinds_[1].flat[i]);
     torch_->state()[flat_[i].unsafeGetTensorImpl()] = std::move(state);
   }
 }
@@ -97,10 +97,10 @@ void Optimizer::use_sgd(const Sgd& method) {
                      .weight_decay(method.weight_decay);
   torch_ = std::make_unique<torch::optim::SGD>(flat_, options);
   if (method.momentum == 0) return;
-  slots_ = {{"momentum", zeros_like_slices()}};
+  state_kinds_ = {{"momentum", zeros_like_slices()}};
   for (std::size_t i = 0; i < flat_.size(); ++i) {
     auto state = std::make_unique<torch::optim::SGDParamState>();
-    state->momentum_buffer(slots_[0].flat[i]);
+    state->momentum_buffer(state_kinds_[0].flat[i]);
     torch_->state()[flat_[i].unsafeGetTensorImpl()] = std::move(state);
   }
 }
@@ -119,9 +119,9 @@ void Optimizer::scale_learning_rate(double factor) {
   set_learning_rate(options_.learning_rate);
 }
 
-void Optimizer::set_decided(std::int64_t decided) {
-  decided_ = decided;
-  undecided_ = false;
+void Optimizer::set_decided_steps(std::int64_t decided) {
+  decided_steps_ = decided;
+  awaits_decision_ = false;
 }
 
 void Optimizer::set_steps(std::int64_t steps) {
@@ -133,60 +133,61 @@ void Optimizer::set_steps(std::int64_t steps) {
 
 Result<std::vector<NamedTensor>> Optimizer::flat_state() {
   std::vector<NamedTensor> tensors;
-  for (const auto& slot : slots_)
-    for (const auto& tensor : slot.flat) tensors.push_back({slot.name, tensor});
+  for (const auto& kind : state_kinds_)
+    for (const auto& tensor : kind.flat) tensors.push_back({kind.name, tensor});
   return tensors;
 }
 
 std::vector<OwnedTensor> Optimizer::state() const {
   std::vector<OwnedTensor> owned;
   const auto& layout = model_.layout();
-  for (const auto& slot : slots_)
+  for (const auto& kind : state_kinds_)
     for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-      const auto& place = layout.parameters[i];
-      if (!place.spec.trainable) continue;
-      const auto& flat = slot.flat[static_cast<std::size_t>(place.unit)];
-      owned.push_back({format("{}/{}", slot.name, place.spec.name), place.spec.shape, place.owned,
-                       Unit::owned(flat, layout, static_cast<int>(i)), /*copies_equal=*/true,
-                       /*steady=*/true});
+      const auto& parameter_layout = layout.parameters[i];
+      if (!parameter_layout.spec.trainable) continue;
+      const auto& flat = kind.flat[static_cast<std::size_t>(parameter_layout.unit)];
+      owned.push_back({format("{}/{}", kind.name, parameter_layout.spec.name),
+                       parameter_layout.spec.shape, parameter_layout.owned,
+                       Unit::owned_view(flat, layout, static_cast<int>(i)), /*copies_equal=*/true,
+                       /*stable_between_steps=*/true});
     }
   return owned;
 }
 
-Result<Step> Optimizer::step() {
+Result<StepOutcome> Optimizer::step() {
   TRY(model_.status());
-  undecided_ = true;
-  const double norm = TRY(agree_on_norm(model_));
-  const auto step = TRY(take(norm));
+  awaits_decision_ = true;
+  const double norm = TRY(global_gradient_norm(model_));
+  const auto step = TRY(apply_step(norm));
   if (!step.taken) return explain(step);
-  not_taken_ = 0;
-  model_.forget_looks();
-  TRY(model_.begin_spread());
+  skipped_steps_ = 0;
+  model_.clear_finite_checks();
+  TRY(model_.begin_parameter_sync());
   return step;
 }
 
-// The decision stands, whether or not all ranks live to hear who was to blame.
-Result<Step> Optimizer::explain(Step step) {
-  step.not_finite = TRY(model_.first_not_finite());
-  model_.forget_looks();
-  if (++not_taken_ < options_.not_taken_max) return step;
-  return Error{Code::invalid, format("{} steps in a row were not taken; in the last {}", not_taken_,
-                                     step.not_finite->words())};
+// The decision is final, even if a rank is lost before all ranks know which one had the value.
+Result<StepOutcome> Optimizer::explain(StepOutcome step) {
+  step.non_finite = TRY(model_.find_first_non_finite());
+  model_.clear_finite_checks();
+  if (++skipped_steps_ < options_.skipped_steps_max) return step;
+  return Error{Code::invalid, format("{} steps in a row were not taken; in the last {}",
+                                     skipped_steps_, step.non_finite->describe())};
 }
 
-Result<void> Optimizer::catch_up(double norm) {
-  LS_CHECK(undecided_);
-  TRY(take(norm));
+Result<void> Optimizer::apply_missed_step(double norm) {
+  LS_CHECK(awaits_decision_);
+  TRY(apply_step(norm));
   return {};
 }
 
-Result<Step> Optimizer::take(double norm) {
+Result<StepOutcome> Optimizer::apply_step(double norm) {
   const at::NoGradGuard no_grad;
-  model_.readers()->await();
-  undecided_ = false;
-  ++decided_;
+  model_.snapshot_copies()->wait();
+  awaits_decision_ = false;
+  ++decided_steps_;
   last_norm_ = norm;
-  if (!std::isfinite(norm)) return Step{.taken = false, .gradient_norm = norm};
+  if (!std::isfinite(norm)) return StepOutcome{.taken = false, .gradient_norm = norm};
   try {
     if (options_.clip_norm && norm > *options_.clip_norm)
       scale_gradients(model_, *options_.clip_norm / norm);
@@ -195,7 +196,7 @@ Result<Step> Optimizer::take(double norm) {
     return torch_error(exception);
   }
   ++steps_;
-  return Step{.taken = true, .gradient_norm = norm};
+  return StepOutcome{.taken = true, .gradient_norm = norm};
 }
 
 }  // namespace lockstep

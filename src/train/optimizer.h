@@ -1,6 +1,6 @@
-// Optimizer: torch::optim over this rank's slices of the model's units. A step is agreed on before
-// anybody takes it: the ranks compare gradient norms, and where any of them is not finite, nobody
-// steps. So a rank that dies or overflows never leaves the others with parameters that differ.
+// Optimizer: torch::optim over this rank's slices of the model's units. The ranks agree on a step
+// before any rank takes it: they compare gradient norms, and if any norm is not finite, no rank
+// steps. So a rank that is lost or overflows never leaves the others with parameters that differ.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/finite_looks.h"
+#include "train/non_finite_detector.h"
+#include "train/resumable_optimizer.h"
 #include "train/shard.h"
-#include "train/stepper.h"
 
 namespace torch::optim {
 class Optimizer;
@@ -39,35 +39,35 @@ struct OptimizerOptions {
   double learning_rate = 1e-3;
   // Gradients are scaled down to this global norm (over all parameters and ranks).
   std::optional<double> clip_norm = std::nullopt;
-  // After so many steps in a row that are not taken step() fails, on all ranks.
-  int not_taken_max = 10;
+  // After this many skipped steps in a row step() fails, on all ranks.
+  int skipped_steps_max = 10;
 };
 
-struct Step {
+struct StepOutcome {
   bool taken = false;        // false: some gradient was infinite or not a number
   double gradient_norm = 0;  // before clipping; infinity if not finite
-  // Of a step that is not taken: who had the first value that is not finite.
-  std::optional<NotFinite> not_finite = std::nullopt;
+  // For a step that is not taken: the rank that had the first value that is not finite.
+  std::optional<NonFiniteValue> non_finite = std::nullopt;
 };
 
-class Optimizer final : public Stepper {
+class Optimizer final : public ResumableOptimizer {
  public:
   // The model must outlive it.
   static Result<std::unique_ptr<Optimizer>> create(ShardedModel& model,
                                                    const OptimizerOptions& options);
   ~Optimizer() override;
 
-  // After model.finish_gradients(). Every rank gets the same answer, and whole parameters that are
+  // After model.finish_gradients(). Every rank gets the same result, and whole parameters that are
   // stepped.
-  Result<Step> step();
+  Result<StepOutcome> step();
 
-  std::int64_t decided() const override { return decided_; }
-  bool undecided() const override { return undecided_; }
+  std::int64_t decided_steps() const override { return decided_steps_; }
+  bool awaits_decision() const override { return awaits_decision_; }
   double last_norm() const override { return last_norm_; }
-  Result<void> catch_up(double norm) override;
-  void set_decided(std::int64_t decided) override;
+  Result<void> apply_missed_step(double norm) override;
+  void set_decided_steps(std::int64_t decided) override;
 
-  // By which it steps: what was set last, times the scale.
+  // The rate of the next step: the last one set, times the scale.
   double learning_rate() const { return options_.learning_rate * scale_; }
   void set_learning_rate(double rate);
   void scale_learning_rate(double factor) override;
@@ -76,17 +76,17 @@ class Optimizer final : public Stepper {
   std::string_view method() const override;
   std::int64_t steps() const override { return steps_; }
   void set_steps(std::int64_t steps) override;
-  // Of each kind of state a tensor a unit.
+  // For each kind of state one tensor a unit.
   Result<std::vector<NamedTensor>> flat_state() override;
   // The state of each parameter that this rank holds: "exp_avg/head.weight".
   std::vector<OwnedTensor> state() const;
-  Result<std::vector<OwnedTensor>> state_like(const std::vector<std::string>&) override {
-    return state();  // it is there from the beginning
+  Result<std::vector<OwnedTensor>> make_state(const std::vector<std::string>&) override {
+    return state();  // it exists from the start
   }
-  Result<void> remake() override;
+  Result<void> rebuild() override;
 
  private:
-  struct Slot {  // one kind of state, flat, for each unit
+  struct StateKind {  // one kind of state, flat, for each unit
     std::string name;
     std::vector<at::Tensor> flat;
   };
@@ -96,20 +96,20 @@ class Optimizer final : public Stepper {
   void use_adamw(const AdamW& method);
   void use_sgd(const Sgd& method);
   std::vector<at::Tensor> zeros_like_slices() const;
-  Result<Step> take(double norm);
-  Result<Step> explain(Step step);
+  Result<StepOutcome> apply_step(double norm);
+  Result<StepOutcome> explain(StepOutcome step);
 
   ShardedModel& model_;
   OptimizerOptions options_;
   double scale_ = 1;
-  std::vector<at::Tensor> flat_;  // what torch::optim sees: a leaf for each unit's master
+  std::vector<at::Tensor> flat_;  // the leaves of torch::optim: one for each unit's master
   std::unique_ptr<torch::optim::Optimizer> torch_;
-  std::vector<Slot> slots_;
+  std::vector<StateKind> state_kinds_;
   std::int64_t steps_ = 0;
-  std::int64_t decided_ = 0;
-  bool undecided_ = false;
+  std::int64_t decided_steps_ = 0;
+  bool awaits_decision_ = false;
   double last_norm_ = 0;
-  int not_taken_ = 0;  // in a row
+  int skipped_steps_ = 0;  // in a row
 };
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
-// What communication costs a step beyond its computing, and what memory: one rank, in virtual time.
+// The cost of communication in a step beyond its computing, in time and memory: one rank, in
+// virtual time.
 //
-// The group is made up. Its transfers move nothing and take as long as their bytes take on a wire
-// of their group, one after the other; blocks compute by letting time pass. So a step has an exact
-// length, and what it is longer than its computing is what the engine did not hide.
+// The group is a fake. Its transfers move no data and take as long as their bytes take on a wire of
+// their group, one after the other; blocks compute by advancing the time. So a step has an exact
+// length, and its excess over the computing is what the engine did not hide.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -20,7 +21,7 @@
 #include <torch/nn/module.h>
 
 #include "base/format.h"
-#include "train/choose.h"
+#include "train/choose_policy.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
 
@@ -34,7 +35,7 @@ struct Timeline {
   double now = 0;
   double computed = 0;
   std::map<std::string, double> speed;    // of a group's wire, in bytes a second
-  std::map<std::string, double> free;     // from when on it is
+  std::map<std::string, double> free;     // when it becomes free
   std::map<std::string, double> carried;  // how long it was in use
 
   void compute(double seconds) {
@@ -108,7 +109,7 @@ class VirtualBackend : public c10d::Backend {
   const std::string group_;
 };
 
-// Time that passes in forward and, twice as much, in backward.
+// The time that passes in forward and, twice as much, in backward.
 struct Compute : torch::autograd::Function<Compute> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             Timeline* time, double seconds) {
@@ -203,7 +204,7 @@ struct Training {
   std::unique_ptr<Optimizer> optimizer;
 };
 
-// How long a step takes beyond its computing, when all steps before it were alike.
+// The time of a step beyond its computing, when all steps before it were equal.
 double exposed(Timeline& time, const std::string& policy, double seconds, int micro_steps = 1) {
   Training training(time, policy, seconds);
   training.step(micro_steps);
@@ -214,7 +215,7 @@ double exposed(Timeline& time, const std::string& policy, double seconds, int mi
   return time.exposed() - before;
 }
 
-// Of each wire's time in a step at most so many units' share may be seen.
+// The units whose share of each wire's time in a step may be exposed, at most.
 constexpr double kUnits = 1.25 / kBlocks;
 
 TEST(Overlap, OfTheReductionsOfDdpOnlyTheLastUnitsIsSeen) {
@@ -274,16 +275,16 @@ TEST(Overlap, WhoReadsParametersAsUsualFindsThemThere) {
   training.model->finish_gradients().value();
   EXPECT_TRUE(training.optimizer->step().value().taken);
   const double stepped = time.now;
-  training.model->settle().value();
+  training.model->wait_parameter_sync().value();
   EXPECT_NEAR(time.now - stepped, kBlocks, 0.01) << "all gathers were under way";
-  // Blocks that did not run through the model since the last step may run otherwise.
-  training.model->spread().value();
+  // Blocks that did not run through the model since the last step may run outside of it.
+  training.model->sync_parameters().value();
   const double spread = time.now;
-  training.model->begin_spread().value();
+  training.model->begin_parameter_sync().value();
   EXPECT_NEAR(time.now - spread, kBlocks, 0.01) << "waited for at once";
 }
 
-// What torch allocates for tensors on the CPU, on this thread.
+// Counts what torch allocates for tensors on the CPU, on this thread.
 class Meter : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
@@ -301,7 +302,7 @@ class Meter : public c10::MemoryReportingInfoBase {
   std::int64_t most_ = 0;
 };
 
-// Blocks of 2 MiB, beside which activations of one row are nothing.
+// Blocks of 2 MiB; compared with them activations of one row are negligible.
 TEST(Memory, IsTheFormulasAndOneUnitMoreAtMost) {
   for (const auto* policy : {"ddp", "zero1", "zero2", "zero3", "mics:2", "mics:2+opt", "zero3+keep",
                              "zero3+recompute"}) {
@@ -314,9 +315,9 @@ TEST(Memory, IsTheFormulasAndOneUnitMoreAtMost) {
     meter->begin();
     training.step(2);
     const auto& model = *training.model;
-    auto need = need_of(model.layout(), model.policy());
+    auto need = estimate_memory(model.layout(), model.policy());
     need.optimizer = need.optimizer / 2;  // one moment, not two
-    const auto least = need.total() - need.under_way;
+    const auto least = need.total() - need.in_flight;
     const Bytes unit(static_cast<std::int64_t>(block_bytes(width)));
     EXPECT_GE(Bytes(meter->now()), least) << policy;
     EXPECT_LE(Bytes(meter->most()), need.total() + unit)

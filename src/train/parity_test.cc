@@ -13,8 +13,8 @@
 namespace lockstep::parity_test {
 namespace {
 
-using ranks_for_test::as_ranks;
 using ranks_for_test::Rank;
+using ranks_for_test::run_as_ranks;
 using trainings_for_test::alone;
 using trainings_for_test::compare;
 using trainings_for_test::difference;
@@ -44,14 +44,14 @@ TEST_P(Parity, FourRanksEqualOneProcessInEveryPolicy) {
   ASSERT_GT(difference(expected.at("parameter/layer1.weight"),
                        alone(options, 1).at("parameter/layer1.weight")),
             1e-4);
-  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     for (const auto& policy : kPolicies) {
       auto training = TRY(Training::start(self.mesh, policy, options));
       for (int step = 0; step < steps; ++step) TRY(training->step(step, parts));
       const auto [most, held] = compare(*training, expected);
       EXPECT_LT(most, 1e-10) << policy << ", rank " << self.rank;
-      const double all = TRY(self.mesh.world().reduce(static_cast<double>(held), Reduction::sum,
-                                                      "what the ranks hold"));
+      const double all = TRY(self.mesh.world().all_reduce(static_cast<double>(held), Reduction::sum,
+                                                          "what the ranks hold"));
       const int copies = kRanks / TRY(policy_of(policy, kRanks)).optimizer;
       EXPECT_EQ(all, static_cast<double>(copies * elements_of(expected))) << policy;
     }
@@ -71,7 +71,7 @@ TEST(Optimizer, TheNormCountsEachElementOnceInEveryPolicy) {
   const OptimizerOptions options{.method = Sgd{}, .learning_rate = 0.1};
   const double expected =
       Training::start(Mesh::single(), "ddp", options).value()->step(0, 1).value();
-  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     for (const auto& policy : kPolicies) {
       auto training = TRY(Training::start(self.mesh, policy, options));
       EXPECT_NEAR(TRY(training->step(0, 1)), expected, 1e-12) << policy;
@@ -81,11 +81,11 @@ TEST(Optimizer, TheNormCountsEachElementOnceInEveryPolicy) {
   EXPECT_EQ(failures, "");
 }
 
-// A step moves parameters by less than bfloat16 can tell: only masters keep that.
+// A step moves parameters by less than bfloat16 resolves: only masters keep that.
 TEST(Optimizer, StepsTooSmallForSixteenBitsAddUpInTheMasters) {
   const OptimizerOptions options{.method = Sgd{}, .learning_rate = 1e-4};
   const auto exact = alone(options, 8);
-  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     for (const auto& policy : {"ddp", "zero2", "mics:2+opt"}) {
       auto training = TRY(Training::start(self.mesh, policy, options, at::kBFloat16));
       const auto begin = training->state();
@@ -110,7 +110,7 @@ TEST(Optimizer, StepsTooSmallForSixteenBitsAddUpInTheMasters) {
 
 TEST(Gradient, OfAParameterThatSomeRanksDoNotUseIsTheSameInEveryPolicy) {
   const OptimizerOptions options{.method = Sgd{.momentum = 0.9}, .learning_rate = 0.05};
-  const auto failures = as_ranks(kRanks, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(kRanks, [&](Rank& self) -> Result<void> {
     State expected;
     for (const auto& policy : kPolicies) {
       auto training = TRY(Training::start(self.mesh, policy, options));

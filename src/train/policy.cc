@@ -24,77 +24,77 @@ std::string strategy(const Policy& policy, int n) {
 
 // "1, 2, 4" for 4.
 std::string divisors(int number) {
-  std::string words;
+  std::string list;
   for (int i = 1; i <= number; ++i)
-    if (number % i == 0) words += format("{}{}", i == 1 ? "" : ", ", i);
-  return words;
+    if (number % i == 0) list += format("{}{}", i == 1 ? "" : ", ", i);
+  return list;
 }
 
-bool take_suffix(std::string_view& words, std::string_view suffix) {
-  if (!words.ends_with(suffix)) return false;
-  words.remove_suffix(suffix.size());
+bool take_suffix(std::string_view& name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return false;
+  name.remove_suffix(suffix.size());
   return true;
 }
 
-bool take_prefix(std::string_view& words, std::string_view prefix) {
-  if (!words.starts_with(prefix)) return false;
-  words.remove_prefix(prefix.size());
+bool take_prefix(std::string_view& name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return false;
+  name.remove_prefix(prefix.size());
   return true;
 }
 
 // The P of "mics:P"; 0 if there is none.
-int group_size(std::string_view words) {
-  if (!take_prefix(words, "mics:")) return 0;
+int group_size(std::string_view name) {
+  if (!take_prefix(name, "mics:")) return 0;
   int size = 0;
-  const auto [end, failed] = std::from_chars(words.data(), words.data() + words.size(), size);
-  return failed == std::errc() && end == words.data() + words.size() && size > 0 ? size : 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), size);
+  return failed == std::errc() && end == name.data() + name.size() && size > 0 ? size : 0;
 }
 
 // "auto" or "auto:16GiB"; false if it is another.
-Result<bool> read_automatic(std::string_view words, Policy& policy) {
-  policy.automatic = words == "auto";
-  if (!take_prefix(words, "auto:")) return policy.automatic;
+Result<bool> read_automatic(std::string_view name, Policy& policy) {
+  policy.automatic = name == "auto";
+  if (!take_prefix(name, "auto:")) return policy.automatic;
   policy.automatic = true;
-  policy.memory = TRY(parse_bytes(words));
+  policy.memory = TRY(parse_bytes(name));
   if (policy.memory <= 0_B) return Error{Code::invalid, "a device has more memory than none"};
   return true;
 }
 
-void read_suffixes(std::string_view& words, Policy& policy) {
+void read_suffixes(std::string_view& name, Policy& policy) {
   for (bool found = true; found;) {
     found = false;
-    if (take_suffix(words, "+keep")) found = policy.keep = true;
-    if (take_suffix(words, "+recompute")) found = policy.recompute = true;
+    if (take_suffix(name, "+keep")) found = policy.keep_gathered = true;
+    if (take_suffix(name, "+recompute")) found = policy.recompute = true;
   }
 }
 
 std::string suffixes(const Policy& policy) {
-  return format("{}{}", policy.keep ? "+keep" : "", policy.recompute ? "+recompute" : "");
+  return format("{}{}", policy.keep_gathered ? "+keep" : "", policy.recompute ? "+recompute" : "");
 }
 
 }  // namespace
 
 Result<Policy> parse_policy(std::string_view name, int world_size) {
   const int n = world_size;
-  auto words = name;
+  auto rest = name;
   Policy policy;
-  read_suffixes(words, policy);
-  auto automatic = read_automatic(words, policy);
-  if (!automatic) return std::move(automatic).error().within(format("policy {}", name));
+  read_suffixes(rest, policy);
+  auto automatic = read_automatic(rest, policy);
+  if (!automatic) return std::move(automatic).error().with_context(format("policy {}", name));
   if (*automatic) return policy;
-  const bool over_all = take_suffix(words, "+opt");
-  if (const int p = group_size(words)) {
+  const bool over_all = take_suffix(rest, "+opt");
+  if (const int p = group_size(rest)) {
     policy.parameters = policy.gradients = p;
     policy.optimizer = over_all ? n : p;
   } else if (over_all) {
     return Error{Code::invalid, format("policy {}: only mics:P takes +opt", name)};
-  } else if (words == "zero1") {
+  } else if (rest == "zero1") {
     policy.optimizer = n;
-  } else if (words == "zero2") {
+  } else if (rest == "zero2") {
     policy.gradients = policy.optimizer = n;
-  } else if (words == "zero3") {
+  } else if (rest == "zero3") {
     policy.parameters = policy.gradients = policy.optimizer = n;
-  } else if (words != "ddp") {
+  } else if (rest != "ddp") {
     return Error{Code::invalid, format("policy {}: there are {}", name, kNames)};
   }
   TRY(check(policy, n));
@@ -122,7 +122,7 @@ Result<void> check(const Policy& policy, int world_size) {
         format("policy {}: parameters are divided by 1 or as gradients, optimizer state as "
                "gradients or over all {} ranks",
                text(policy, world_size), world_size)};
-  if (policy.keep && p == 1 && world_size > 1 && !policy.automatic)
+  if (policy.keep_gathered && p == 1 && world_size > 1 && !policy.automatic)
     return Error{Code::invalid, format("policy {}: parameters are whole all the time: leave +keep "
                                        "away",
                                        text(policy, world_size))};

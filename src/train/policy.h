@@ -1,7 +1,7 @@
 // Policy: over how many ranks parameters, gradients and optimizer state are each divided. The
-// classic strategies are points of this space (N ranks, p of them close to each other):
-//   ddp (1,1,1)   zero1 (1,1,N)   zero2 (1,N,N)   zero3 (N,N,N)   mics:p (p,p,p)   mics:p+opt
-//   (p,p,N)
+// classic strategies are special cases (N ranks, p of them close to each other):
+//   ddp (1,1,1)   zero1 (1,1,N)   zero2 (1,N,N)   zero3 (N,N,N)
+//   mics:p (p,p,p)   mics:p+opt (p,p,N)
 // (Rajbhandari et al., "ZeRO", SC 2020; Zhang et al., "MiCS", VLDB 2022.)
 #pragma once
 
@@ -13,35 +13,36 @@
 
 namespace lockstep {
 
-// parameters is 1 or as gradients; optimizer is as gradients or all ranks; each divides the next.
+// parameters is 1 or equals gradients; optimizer equals gradients or is all ranks; each divides the
+// next.
 struct Policy {
   int parameters = 1;
   int gradients = 1;
   int optimizer = 1;
-  // Whether divided parameters stay gathered from forward to backward: a third fewer bytes are
-  // sent, and all units are in memory at once.
-  bool keep = false;
-  // Whether a block keeps nothing of its forward but its inputs, and runs it again in backward: a
-  // third more computing, for memory that grows with the largest block and not with their number.
+  // Keeps divided parameters gathered from forward to backward: a third fewer bytes are sent, and
+  // all units are in memory at once.
+  bool keep_gathered = false;
+  // Keeps only the inputs of a block's forward, and runs it again in backward: a third more
+  // computing, for memory that grows with the largest block and not with the number of blocks.
   bool recompute = false;
-  // Whether shard() chooses the three numbers, when it knows the model: the smallest group with
-  // which training fits into a device's memory (choose.h).
+  // shard() chooses the three numbers, when it knows the model: the smallest group with which
+  // training fits into a device's memory (choose_policy.h).
   bool automatic = false;
   Bytes memory = 0_B;  // of a device, for that; zero: what it has
-  // Where parameters are whole, gradients are reduced in buckets of about this size, while backward
-  // computes the next. The first to be ready is smaller, so that the network starts early.
+  // If parameters are whole, gradients are reduced in buckets of about this size, while backward
+  // computes the next. The first bucket is smaller, so that the network starts early.
   Bytes bucket = 25_MiB;
   Bytes first_bucket = 1_MiB;
 };
 
-// From a name as above or "auto", "auto:16GiB" for another memory than the device's; behind it
-// "+keep", where parameters are divided, and "+recompute".
+// Parses a name as above or "auto", "auto:16GiB" for another memory size than the device's;
+// followed by "+keep", if parameters are divided, and "+recompute".
 Result<Policy> parse_policy(std::string_view name, int world_size);
 
 // "ddp (1, 1, 1)", "zero2 (1, 4, 4)", "mics:2+opt+keep (2, 2, 4)".
 std::string text(const Policy& policy, int world_size);
 
-// Whether its sizes fit together and divide so many ranks; the error says which do.
+// Checks that the sizes fit together and divide the world size; the error says which do.
 Result<void> check(const Policy& policy, int world_size);
 
 }  // namespace lockstep

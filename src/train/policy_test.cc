@@ -1,10 +1,11 @@
-// Policies by name, blocks, layouts: what is asked for, and what cannot be.
+// Policies by name, blocks, layouts: valid and invalid requests.
 #include "train/policy.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "train/layout.h"
@@ -15,37 +16,41 @@
 namespace lockstep::policy_test {
 namespace {
 
-using ranks_for_test::as_ranks;
 using ranks_for_test::Rank;
+using ranks_for_test::run_as_ranks;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using trainings_for_test::Layer;
 using trainings_for_test::Net;
 
 std::string refusal(Net& net, const std::vector<torch::nn::Module*>& blocks) {
   const auto model = shard(net, Mesh::single(), {}, blocks);
-  return model ? "" : model.error().message;
+  if (model) return "";
+  EXPECT_EQ(model.error().code, Code::invalid);
+  return model.error().message;
 }
 
 TEST(Blocks, WhatMakesNoSenseIsNamed) {
   Net net;
   Layer stranger(0);
-  EXPECT_EQ(refusal(net, {net.layers[0].get(), net.layers[0].get()}),
-            "unit layer0 is listed twice: name it once");
-  EXPECT_EQ(refusal(net, {net.layers[0].get(), &stranger}),
-            "unit 2 of 2 is no part of the module that is sharded: name its own submodules");
+  EXPECT_THAT(refusal(net, {net.layers[0].get(), net.layers[0].get()}),
+              AllOf(HasSubstr("layer0"), HasSubstr("twice")));
+  EXPECT_THAT(refusal(net, {net.layers[0].get(), &stranger}),
+              AllOf(HasSubstr("2 of 2"), HasSubstr("no part of the module")));
   Net outer;
   auto inner = outer.layers[0]->register_module("inner", std::make_shared<Layer>(0.4));
-  EXPECT_EQ(refusal(outer, {outer.layers[0].get(), inner.get()}),
-            "unit layer0.inner lies within unit layer0: name one of them");
+  EXPECT_THAT(refusal(outer, {outer.layers[0].get(), inner.get()}),
+              AllOf(HasSubstr("layer0.inner"), HasSubstr("within unit layer0")));
 }
 
 TEST(Blocks, APolicyThatDividesParametersNeedsThem) {
-  const auto failures = as_ranks(2, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(2, [&](Rank& self) -> Result<void> {
     Net net;
     const auto model = shard(net, self.mesh, TRY(parse_policy("zero3", 2)));
     EXPECT_FALSE(model);
-    EXPECT_EQ(model.error().message,
-              "policy zero3 (2, 2, 2) gathers one unit at a time, but none is named: give shard() "
-              "the module's blocks, or use zero2");
+    EXPECT_EQ(model.error().code, Code::invalid);
+    EXPECT_THAT(model.error().message, AllOf(HasSubstr("zero3 (2, 2, 2)"), HasSubstr("shard()"),
+                                             HasSubstr("blocks"), HasSubstr("zero2")));
     return {};
   });
   EXPECT_EQ(failures, "");
@@ -68,17 +73,19 @@ TEST(Policy, EveryNameIsReadAndSaid) {
 
 TEST(Policy, WhatCannotBeIsNamedWithWhatCan) {
   const auto refused = [](const char* name) { return parse_policy(name, 6).error().message; };
-  EXPECT_EQ(refused("zero4"),
-            "policy zero4: there are ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto");
-  EXPECT_EQ(refused("mics:"),
-            "policy mics:: there are ddp, zero1, zero2, zero3, mics:P, mics:P+opt or auto");
-  EXPECT_EQ(refused("mics:4"),
-            "policy mics:4 (4, 4, 4): groups of 4 do not divide 6 ranks: use one "
-            "of 1, 2, 3, 6");
-  EXPECT_EQ(refused("zero1+opt"), "policy zero1+opt: only mics:P takes +opt");
-  EXPECT_EQ(refused("ddp+keep"),
-            "policy ddp+keep (1, 1, 1): parameters are whole all the time: "
-            "leave +keep away");
+  EXPECT_THAT(refused("zero4"),
+              AllOf(HasSubstr("policy zero4: "),
+                    HasSubstr("ddp, zero1, zero2, zero3, mics:P, mics:P+opt"), HasSubstr("auto")));
+  EXPECT_THAT(refused("mics:"),
+              AllOf(HasSubstr("policy mics:: "),
+                    HasSubstr("ddp, zero1, zero2, zero3, mics:P, mics:P+opt"), HasSubstr("auto")));
+  EXPECT_THAT(refused("mics:4"),
+              AllOf(HasSubstr("policy mics:4 (4, 4, 4): "), HasSubstr("groups of 4"),
+                    HasSubstr("6 ranks"), HasSubstr("1, 2, 3, 6")));
+  EXPECT_THAT(refused("zero1+opt"),
+              AllOf(HasSubstr("policy zero1+opt: "), HasSubstr("mics:P"), HasSubstr("+opt")));
+  EXPECT_THAT(refused("ddp+keep"),
+              AllOf(HasSubstr("policy ddp+keep (1, 1, 1): "), HasSubstr("+keep")));
   EXPECT_EQ(refused("auto:much").substr(0, 17), "policy auto:much:");
   EXPECT_EQ(check({.gradients = 2, .optimizer = 3}, 6).error().code, Code::invalid);
   EXPECT_EQ(check({.parameters = 2, .gradients = 6, .optimizer = 6}, 6).error().code,

@@ -33,8 +33,8 @@ struct Call {
   std::int64_t bytes;     // that a ring sends from this rank
 };
 
-// Passes everything on to another backend, noting what began and which all-reduces are complete.
-// Its parts write into the same log.
+// Forwards everything to another backend, and records which collectives began and which all-reduces
+// are complete. Its parts write into the same log.
 class RecordingBackend : public c10d::Backend {
  public:
   explicit RecordingBackend(c10::intrusive_ptr<c10d::Backend> inner)
@@ -77,10 +77,10 @@ class RecordingBackend : public c10d::Backend {
 
   // In the order in which they began, in this group and its parts.
   std::vector<Call> calls() const;
-  void forget_calls();
+  void clear_calls();
   // Elements of each all-reduce, in the order in which they began.
-  std::vector<std::int64_t> begun() const;
-  // What the flight record says that they were for.
+  std::vector<std::int64_t> all_reduce_sizes() const;
+  // The labels of the calls in the flight record.
   std::vector<FlightLabel::Words> labels() const;
   // Waits until so many all-reduces are complete; false if that takes too long.
   bool wait_for_completed(std::size_t count, Duration bound);
@@ -97,7 +97,7 @@ class RecordingBackend : public c10d::Backend {
         inner_(std::move(inner)),
         group_(std::move(group)),
         log_(std::move(log)) {}
-  // rounds: how often a ring moves each element but this rank's share.
+  // rounds: how often a ring moves each element except this rank's share.
   void note(const std::string& what, const at::Tensor& tensor, int rounds) {
     const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
     const Lock lock(log_->mutex);
@@ -151,12 +151,12 @@ inline std::vector<Call> RecordingBackend::calls() const {
   return log_->calls;
 }
 
-inline void RecordingBackend::forget_calls() {
+inline void RecordingBackend::clear_calls() {
   const Lock lock(log_->mutex);
   log_->calls.clear();
 }
 
-inline std::vector<std::int64_t> RecordingBackend::begun() const {
+inline std::vector<std::int64_t> RecordingBackend::all_reduce_sizes() const {
   std::vector<std::int64_t> elements;
   for (const auto& call : calls())
     if (call.what == "all-reduce") elements.push_back(call.elements);
@@ -184,9 +184,9 @@ inline bool RecordingBackend::wait_for_completed(std::size_t count, Duration bou
   return false;
 }
 
-// Runs `body` as each of `size` ranks, every one in its thread, and joins them. What failed in
-// which rank, a line each; empty if nothing did.
-inline std::string as_ranks(int size, const std::function<Result<void>(Rank&)>& body) {
+// Runs `body` as each of `size` ranks, every one in its thread, and joins them. Returns the errors,
+// one line for each rank that failed; empty if none did.
+inline std::string run_as_ranks(int size, const std::function<Result<void>(Rank&)>& body) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::string> failures(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;

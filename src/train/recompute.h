@@ -1,8 +1,8 @@
-// Recomputation: a block that keeps nothing of its forward but its inputs, and runs it again when
-// its backward comes (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
+// Recomputation: a block keeps only the inputs of its forward, and runs it again in its backward
+// (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
 //
 // The second forward draws the same random numbers as the first, and its own backward runs within
-// the outer one: there the parameters' gradients arrive. Running statistics are updated twice.
+// the outer one: it computes the parameters' gradients. Running statistics are updated twice.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// A block's forward, of tensors in the place of its tensor inputs.
+// A block's forward; its tensor arguments replace the block's tensor inputs.
 using BlockForward = std::function<at::Tensor(const std::vector<at::Tensor>& inputs)>;
 
 struct Recomputation {
@@ -22,8 +22,9 @@ struct Recomputation {
   std::function<void(bool ran)> end;
 };
 
-// What forward gives of these inputs, now without a graph of its own. trainable: whether the block
+// The result of forward for these inputs, without a graph of its own. trainable: true if the block
 // has parameters of its own that need gradients.
-at::Tensor recomputed(const std::vector<at::Tensor>& inputs, bool trainable, Recomputation again);
+at::Tensor run_recomputed(const std::vector<at::Tensor>& inputs, bool trainable,
+                          Recomputation again);
 
 }  // namespace lockstep

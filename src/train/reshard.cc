@@ -11,13 +11,14 @@ namespace lockstep {
 Result<void> ShardedModel::reshard(Mesh mesh, const Policy& policy) {
   const at::NoGradGuard no_grad;
   TRY(check(policy, mesh.world_size()));
-  auto cut = TRY(mesh.cut_by_number(policy.gradients));
+  auto cut = TRY(mesh.with_consecutive_shard_groups(policy.gradients));
   leave_groups(std::move(cut));
   policy_ = policy;
-  // What a broken step left there is of the layout before.
+  // Drops gradients that a failed step left, which have the old layout.
   for (auto& [name, tensor] : tensors_.trainable) tensor.mutable_grad().reset();
   units_.clear();
-  // Where no block comes and goes any more, what is frozen in them is whole, with its own memory.
+  // If no block is gathered and released any more, frozen parameters are whole, with their own
+  // memory.
   if (policy_.parameters == 1) {
     for (auto& [name, tensor] : tensors_.divided_frozen) {
       tensor.set_data(at::empty(tensor.sizes(), tensor.options()));
@@ -25,7 +26,7 @@ Result<void> ShardedModel::reshard(Mesh mesh, const Policy& policy) {
     }
     tensors_.divided_frozen.clear();
   }
-  TRY(build_layout(Values::to_come));
+  TRY(build_layout(InitialValues::deferred));
   start_engine();
   return {};
 }

@@ -1,10 +1,10 @@
-// Sampler: which samples the next step trains on. It walks through the data in a random order that
-// sees every sample once an epoch, by one cursor that counts samples of the whole run. So batch k
-// is the same set whatever the number of ranks, and (seed, cursor) is all that a checkpoint keeps.
+// Sampler: selects the samples of the next step. It walks through the data in a random order that
+// visits every sample once an epoch, with one cursor that counts samples of the whole run. So batch
+// k is the same set for any number of ranks, and a checkpoint keeps only (seed, cursor).
 //
-// The order needs no table: a keyed Feistel network is a bijection of [0, 2^2h); values outside
-// [0, samples) are sent through again until they fall inside (cycle walking, Black and Rogaway
-// 2002), less than four times on average. The epoch is part of the key.
+// The order needs no table: a keyed Feistel network is a bijection of [0, 2^2h). Values outside [0,
+// samples) are permuted again until they fall inside (cycle walking, Black and Rogaway 2002), less
+// than four times on average. The epoch is part of the key.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,7 @@ class Sampler {
     return Sampler(samples, global_batch, seed);
   }
 
-  // This rank's equal share of the next batch; every rank's cursor moves on by the whole batch.
+  // This rank's equal share of the next batch; every rank's cursor advances by the whole batch.
   Result<std::vector<std::int64_t>> next(int rank, int ranks) {
     if (global_batch_ % ranks != 0)
       return Error{Code::invalid, format("a global batch of {} samples does not divide among {} "
@@ -46,8 +46,8 @@ class Sampler {
     return indices;
   }
 
-  // For shares that are not equal (train/batch.h): samples begin to end of the next batch, which
-  // stays the next until everybody moves on by the whole of it.
+  // For parts of unequal size (train/batch.h): samples begin to end of the next batch, which stays
+  // the next until all ranks advance by the whole of it.
   std::vector<std::int64_t> peek(std::int64_t begin, std::int64_t end) const {
     std::vector<std::int64_t> indices;
     for (std::int64_t i = begin; i < end; ++i) indices.push_back(at(state_.cursor + i));
@@ -55,14 +55,14 @@ class Sampler {
   }
   void advance() { state_.cursor += global_batch_; }
   std::int64_t global_batch() const { return global_batch_; }
-  // From the next batch on; every rank alike.
+  // From the next batch on; every rank calls it with the same value.
   void set_global_batch(std::int64_t samples) {
     LS_CHECK(samples >= 1);
     global_batch_ = samples;
   }
 
   const State& state() const { return state_; }
-  // Goes on from a saved state; the state is the run's, so the seed comes with it.
+  // Continues from a saved state; the state is the run's, so it includes the seed.
   Result<void> restore(const State& state) {
     if (state.cursor < 0)
       return Error{Code::corrupt, format("sampler cursor {} is negative", state.cursor)};

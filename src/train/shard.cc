@@ -10,16 +10,16 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "train/choose.h"
+#include "train/choose_policy.h"
 #include "train/device_memory.h"
 #include "train/names.h"
 
 namespace lockstep {
 namespace {
 
-// Of each unit there are as many slices as ranks over which the optimizer is divided, those of a
-// shard side by side.
-SliceNumber slice_of(const Policy& policy, const Mesh& mesh) {
+// Each unit has as many slices as ranks over which the optimizer is divided; the slices of a shard
+// are adjacent.
+SliceIndex slice_of(const Policy& policy, const Mesh& mesh) {
   const int in_shard = policy.optimizer / policy.gradients;  // one, or as many as replicas
   const int index = mesh.shard().rank() * in_shard + (in_shard > 1 ? mesh.replicate().rank() : 0);
   return {index, policy.optimizer};
@@ -59,13 +59,13 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
 Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh,
                                             const Policy& policy,
                                             const std::vector<torch::nn::Module*>& blocks,
-                                            Values values) {
+                                            InitialValues values) {
   TRY(check(policy, mesh.world_size()));
   auto parts = TRY(Blocks::create(module, blocks));
   std::unique_ptr<ShardedModel> model(new ShardedModel(std::move(mesh), std::move(parts)));
-  model->stages_ = stages_of(module);
+  model->children_ = sequential_children(module);
   model->tensors_ = TRY(ModuleTensors::of(module));
-  TRY(model->decide(policy));
+  TRY(model->resolve_policy(policy));
   TRY(model->build(values));
   return model;
 }
@@ -74,33 +74,34 @@ ShardedModel::ShardedModel(Mesh mesh, Blocks blocks)
     : mesh_(std::move(mesh)), blocks_(std::move(blocks)) {}
 ShardedModel::~ShardedModel() = default;
 
-Result<void> ShardedModel::decide(const Policy& asked) {
+Result<void> ShardedModel::resolve_policy(const Policy& asked) {
   if (!asked.automatic)
     policy_ = asked;
-  else if (mesh_.is_cut_by_number())
-    policy_ = in_groups(asked, mesh_.shard().size());
+  else if (mesh_.has_consecutive_shard_groups())
+    policy_ = with_group_size(asked, mesh_.shard().size());
   else
     policy_ = TRY(choose(asked));
   TRY(check_blocks(policy_, blocks_, mesh_.world_size()));
-  mesh_ = TRY(mesh_.cut(policy_.gradients));
+  mesh_ = TRY(mesh_.with_shard_groups(policy_.gradients));
   if (policy_.parameters > 1) tensors_.divide_frozen(blocks_);
   return {};
 }
 
-// All ranks choose by the memory of the one that has least.
+// All ranks choose by the smallest memory of all.
 Result<Policy> ShardedModel::choose(const Policy& asked) {
-  const auto places = TRY(mesh_.places());
-  const auto own = asked.memory > 0_B ? asked.memory : TRY(memory_of(tensors_.device(), places));
-  const double least = TRY(mesh_.world().reduce(static_cast<double>(own.count()),
-                                                Reduction::minimum, "the devices' memory"));
+  const auto placement = TRY(mesh_.rank_placement());
+  const auto own =
+      asked.memory > 0_B ? asked.memory : TRY(memory_per_rank(tensors_.device(), placement));
+  const double least = TRY(mesh_.world().all_reduce(static_cast<double>(own.count()),
+                                                    Reduction::minimum, "the devices' memory"));
   const auto choice =
-      TRY(choose_policy(asked, tensors_.specs(blocks_, tensors_.frozen), places,
+      TRY(choose_policy(asked, tensors_.specs(blocks_, tensors_.frozen), placement,
                         Bytes(static_cast<std::int64_t>(least)), blocks_.count() > 0));
-  if (mesh_.rank() == 0) LS_LOG(info, "{}", choice.why);
+  if (mesh_.rank() == 0) LS_LOG(info, "{}", choice.reason);
   return choice.policy;
 }
 
-Result<void> ShardedModel::build_layout(Values values) {
+Result<void> ShardedModel::build_layout(InitialValues values) {
   layout_ = Layout::build(tensors_.specs(blocks_, tensors_.divided_frozen), policy_,
                           slice_of(policy_, mesh_));
   auto tensors = tensors_of(tensors_.trainable);
@@ -110,16 +111,16 @@ Result<void> ShardedModel::build_layout(Values values) {
   return {};
 }
 
-Result<void> ShardedModel::build(Values values) {
+Result<void> ShardedModel::build(InitialValues values) {
   TRY(build_layout(values));
-  if (values == Values::of_rank_0) TRY(equalize());
+  if (values == InitialValues::broadcast_from_rank_0) TRY(broadcast_frozen_and_buffers());
   start_engine();
   for (std::size_t i = 0; i < tensors_.trainable.size(); ++i)
-    hooks_.add(tensors_.trainable[i].tensor, [this, i] { arrivals_->arrived(i); });
+    hooks_.add(tensors_.trainable[i].tensor, [this, i] { gradient_tracker_->on_gradient(i); });
   return {};
 }
 
-// What moves parameters and gradients between the ranks of the mesh.
+// Creates what moves parameters and gradients between the ranks of the mesh.
 void ShardedModel::start_engine() {
   std::size_t whole = 0;
   std::size_t frozen = 0;
@@ -134,20 +135,21 @@ void ShardedModel::start_engine() {
   }
   const auto device = tensors_.device();
   const auto bytes = [](std::size_t count) { return Bytes(static_cast<std::int64_t>(count)); };
-  wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(whole), device);
-  frozen_wholes_ = std::make_unique<Buffers>(mesh_.world(), bytes(frozen), device);
-  roll_call_ = std::make_unique<RollCall>(mesh_, unit_names(layout_, blocks_));
-  gathers_ =
-      std::make_shared<Gathers>(units_, layout_, blocks_.count(), policy_, mesh_,
-                                Gathers::Pools{*wholes_, *frozen_wholes_}, *roll_call_, error_);
-  reductions_ = std::make_unique<Reductions>(units_, mesh_, *wholes_, *roll_call_, looks_, error_);
-  arrivals_ =
-      std::make_shared<Arrivals>(units_, layout_, blocks_, tensors_.trainable, policy_.recompute,
-                                 Arrivals::Sinks{*gathers_, *reductions_});
+  unsharded_pool_ = std::make_unique<BufferPool>(mesh_.world(), bytes(whole), device);
+  frozen_unsharded_pool_ = std::make_unique<BufferPool>(mesh_.world(), bytes(frozen), device);
+  order_checker_ = std::make_unique<CollectiveOrderChecker>(mesh_, unit_names(layout_, blocks_));
+  gatherer_ = std::make_shared<ParameterGatherer>(
+      units_, layout_, blocks_.count(), policy_, mesh_,
+      ParameterGatherer::Pools{*unsharded_pool_, *frozen_unsharded_pool_}, *order_checker_, error_);
+  reducer_ = std::make_unique<GradientReducer>(units_, mesh_, *unsharded_pool_, *order_checker_,
+                                               non_finite_detector_, error_);
+  gradient_tracker_ = std::make_shared<GradientTracker>(
+      units_, layout_, blocks_, tensors_.trainable, policy_.recompute,
+      GradientTracker::Sinks{*gatherer_, *reducer_});
 }
 
-// Parameters' units have done it already.
-Result<void> ShardedModel::equalize() {
+// The units have broadcast the parameters already.
+Result<void> ShardedModel::broadcast_frozen_and_buffers() {
   for (const auto* list : {&tensors_.frozen, &tensors_.buffers})
     for (const auto& [name, tensor] : *list)
       TRY(mesh_.world().broadcast(tensor.detach(), 0, name).wait());
@@ -155,16 +157,17 @@ Result<void> ShardedModel::equalize() {
 }
 
 std::vector<OwnedTensor> ShardedModel::state() const {
-  readers_->await();
+  snapshot_copies_->wait();
   std::vector<OwnedTensor> state;
   for (std::size_t i = 0; i < layout_.parameters.size(); ++i) {
-    const auto& place = layout_.parameters[i];
-    const auto& unit = units_[static_cast<std::size_t>(place.unit)];
-    // What is whole between steps the program may change at any time.
-    const bool steady = unit.divided() || !unit.master().is_same(unit.slice());
-    state.push_back({"parameter/" + place.spec.name, place.spec.shape, place.owned,
-                     Unit::owned(unit.master(), layout_, static_cast<int>(i)),
-                     /*copies_equal=*/true, steady});
+    const auto& parameter_layout = layout_.parameters[i];
+    const auto& unit = units_[static_cast<std::size_t>(parameter_layout.unit)];
+    // The program may change a tensor that is whole between steps at any time.
+    const bool stable = unit.divided() || !unit.master().is_same(unit.slice());
+    state.push_back({"parameter/" + parameter_layout.spec.name, parameter_layout.spec.shape,
+                     parameter_layout.owned,
+                     Unit::owned_view(unit.master(), layout_, static_cast<int>(i)),
+                     /*copies_equal=*/true, stable});
   }
   for (const auto& [name, tensor] : tensors_.frozen)
     state.push_back(whole("parameter/" + name, tensor, /*copies_equal=*/true));
@@ -173,94 +176,98 @@ std::vector<OwnedTensor> ShardedModel::state() const {
   return state;
 }
 
-int ShardedModel::enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
+int ShardedModel::pre_forward(const torch::nn::Module& module,
+                              const std::vector<at::Tensor>& inputs) {
   const int block = blocks_.index_of(module);
   if (block == ParameterSpec::kRoot) return block;
-  gathers_->settle(block);
-  if (!gathers_->gathers(block)) return ParameterSpec::kRoot;
+  gatherer_->wait_parameter_sync(block);
+  if (!gatherer_->has_divided_units(block)) return ParameterSpec::kRoot;
   if (in_backward()) {  // recomputed: its backward follows at once, and releases it
-    gathers_->enter_backward(block);
+    gatherer_->pre_backward(block);
     return ParameterSpec::kRoot;
   }
-  gathers_->enter(block, at::GradMode::is_enabled());
-  if (at::GradMode::is_enabled()) watch_end_of_backward(block, inputs);
+  gatherer_->pre_forward(block, at::GradMode::is_enabled());
+  if (at::GradMode::is_enabled()) hook_block_inputs(block, inputs);
   return block;
 }
 
-// When the gradients of a block's inputs are there, its backward is over, and a parameter without a
-// gradient will get none: so it need not hold its unit up until all of backward is over. Where no
-// input has a gradient it does.
-void ShardedModel::watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs) {
+// A block's backward is over when the gradients of its inputs have been computed, and a parameter
+// without a gradient will get none: so it does not delay its unit until all of backward is over. If
+// no input has a gradient it does.
+void ShardedModel::hook_block_inputs(int block, const std::vector<at::Tensor>& inputs) {
   bool watched = false;
   for (const auto& input : inputs) {
     if (!input.requires_grad()) continue;
     watched = true;
-    arrivals_->open(block);
-    input.register_hook([arrivals = std::weak_ptr(arrivals_), block](const at::TensorBase&) {
-      if (const auto here = arrivals.lock()) here->close(block);
-    });
+    gradient_tracker_->expect_input_gradient(block);
+    input.register_hook(
+        [arrivals = std::weak_ptr(gradient_tracker_), block](const at::TensorBase&) {
+          if (const auto here = arrivals.lock()) here->on_input_gradient(block);
+        });
   }
-  if (!watched) arrivals_->open(block);  // for ever
+  if (!watched) gradient_tracker_->expect_input_gradient(block);  // until the backward ends
 }
 
-void ShardedModel::leave(int block, const std::vector<at::Tensor>& outputs) {
+void ShardedModel::post_forward(int block, const std::vector<at::Tensor>& outputs) {
   if (block == ParameterSpec::kRoot) return;
   bool backward_follows = false;
   for (const auto& output : outputs) {
     if (!output.requires_grad()) continue;
     backward_follows = true;
-    output.register_hook([gathers = std::weak_ptr(gathers_), block](const at::TensorBase&) {
-      if (const auto here = gathers.lock()) here->enter_backward(block);
+    output.register_hook([gathers = std::weak_ptr(gatherer_), block](const at::TensorBase&) {
+      if (const auto here = gathers.lock()) here->pre_backward(block);
     });
   }
-  gathers_->leave(block, backward_follows);
+  gatherer_->post_forward(block, backward_follows);
 }
 
 at::Tensor ShardedModel::forward(const at::Tensor& input) {
-  LS_CHECK(!stages_.empty());  // the module is a Sequential
+  LS_CHECK(!children_.empty());  // the module is a Sequential
   auto x = input;
-  for (const auto& stage : stages_) {
+  for (const auto& stage : children_) {
     if (recomputes(*stage.module)) {
       x = recompute(*stage.module, {x}, [&stage](const std::vector<at::Tensor>& given) {
         return stage.forward(given.front());
       });
     } else {
-      const int block = enter(*stage.module, {x});
+      const int block = pre_forward(*stage.module, {x});
       x = stage.forward(x);
-      leave(block, {x});
+      post_forward(block, {x});
     }
-    look(*stage.module, {x});
+    check_finite(*stage.module, {x});
   }
   return x;
 }
 
-// An evaluation's are nobody's gradients; and what is recomputed was seen before.
-void ShardedModel::look(const torch::nn::Module& module, const std::vector<at::Tensor>& outputs) {
+// Skips evaluation, whose values have no gradients, and recomputation, which was checked before.
+void ShardedModel::check_finite(const torch::nn::Module& module,
+                                const std::vector<at::Tensor>& outputs) {
   if (in_backward() || !at::GradMode::is_enabled()) return;
   const int block = blocks_.index_of(module);
   if (block == ParameterSpec::kRoot) return;
   const int micro_step = phase_ == Phase::finished ? 1 : micro_steps_ + 1;
   for (const auto& output : outputs)
-    looks_.look({FiniteLooks::Kind::output, block, micro_step}, output);
+    non_finite_detector_.check({NonFiniteDetector::Kind::output, block, micro_step}, output);
 }
 
-// Where no rank's own values were at fault, their sum is, or there is one rank only, whose
-// gradients nobody divides: then what is left in the slices tells the unit.
-Result<NotFinite> ShardedModel::first_not_finite() {
+// If no rank's own values are at fault, their sum is, or there is one rank only, whose gradients
+// are not divided: then the values left in the slices identify the unit.
+Result<NonFiniteValue> ShardedModel::find_first_non_finite() {
   const at::NoGradGuard no_grad;
   auto& world = mesh_.world();
-  if (const auto found = TRY(looks_.first(world)))
-    return NotFinite{found->rank, place_name(layout_, blocks_, found->place),
-                     found->place.kind == FiniteLooks::Kind::gradients && mesh_.shard().size() > 1};
-  FiniteLooks slices;
+  if (const auto found = TRY(non_finite_detector_.find_first(world)))
+    return NonFiniteValue{
+        found->rank, checked_value_name(layout_, blocks_, found->value),
+        found->value.kind == NonFiniteDetector::Kind::gradients && mesh_.shard().size() > 1};
+  NonFiniteDetector slices;
   for (const auto& unit : units_)
     if (unit.trainable())
-      slices.look({FiniteLooks::Kind::gradients, unit.index(), micro_steps_},
-                  unit.gradient_slice());
-  const int owner = world.size() == 1 ? 0 : NotFinite::kNobody;
-  if (const auto found = TRY(slices.first(world)))
-    return NotFinite{owner, place_name(layout_, blocks_, found->place)};
-  return NotFinite{owner, "the gradients' norm"};
+      slices.check({NonFiniteDetector::Kind::gradients, unit.index(), micro_steps_},
+                   unit.gradient_slice());
+  const int owner = world.size() == 1 ? 0 : NonFiniteValue::kNoRank;
+  if (const auto found = TRY(slices.find_first(world)))
+    return NonFiniteValue{owner, checked_value_name(layout_, blocks_, found->value)};
+  return NonFiniteValue{owner, "the gradients' norm"};
 }
 
 bool ShardedModel::recomputes(const torch::nn::Module& module) const {
@@ -268,59 +275,60 @@ bool ShardedModel::recomputes(const torch::nn::Module& module) const {
          blocks_.index_of(module) != ParameterSpec::kRoot;
 }
 
-// Its backward is over when that of the second forward is: no need to watch its inputs.
+// Its backward is over when that of the second forward is: no hooks on its inputs are needed.
 at::Tensor ShardedModel::recompute(const torch::nn::Module& module,
                                    const std::vector<at::Tensor>& inputs, BlockForward forward) {
   const int block = blocks_.index_of(module);
-  const bool gathered = gathers_->gathers(block);
-  gathers_->settle(block);
-  if (gathered) gathers_->enter(block, /*backward_follows=*/true);
-  arrivals_->open_again(block);
-  auto output = recomputed(inputs, is_trainable(module),
-                           {.forward = std::move(forward),
-                            .begin =
-                                [gathers = std::weak_ptr(gathers_), block] {
-                                  const auto here = gathers.lock();
-                                  if (here && here->gathers(block)) here->enter_backward(block);
-                                },
-                            .end =
-                                [arrivals = std::weak_ptr(arrivals_), block](bool ran) {
-                                  if (const auto here = arrivals.lock())
-                                    here->close_again(block, ran);
-                                }});
-  if (gathered) gathers_->leave(block, output.requires_grad());
+  const bool gathered = gatherer_->has_divided_units(block);
+  gatherer_->wait_parameter_sync(block);
+  if (gathered) gatherer_->pre_forward(block, /*backward_follows=*/true);
+  gradient_tracker_->expect_recompute(block);
+  auto output = run_recomputed(inputs, is_trainable(module),
+                               {.forward = std::move(forward),
+                                .begin =
+                                    [gathers = std::weak_ptr(gatherer_), block] {
+                                      const auto here = gathers.lock();
+                                      if (here && here->has_divided_units(block))
+                                        here->pre_backward(block);
+                                    },
+                                .end =
+                                    [arrivals = std::weak_ptr(gradient_tracker_), block](bool ran) {
+                                      if (const auto here = arrivals.lock())
+                                        here->on_recompute_end(block, ran);
+                                    }});
+  if (gathered) gatherer_->post_forward(block, output.requires_grad());
   return output;
 }
 
 Result<void> ShardedModel::backward(const at::Tensor& loss, Sync sync) {
   TRY(begin_backward(sync));
-  looks_.look({FiniteLooks::Kind::loss, 0, micro_steps_}, loss);
+  non_finite_detector_.check({NonFiniteDetector::Kind::loss, 0, micro_steps_}, loss);
   error_.note(run_backward(loss));
   return end_backward();
 }
 
-Result<void> ShardedModel::begin_backward(Sync sync, MicroSteps micro_steps) {
+Result<void> ShardedModel::begin_backward(Sync sync, GradientAccumulation micro_steps) {
   TRY(status());
   if (phase_ == Phase::reducing)
     return Error{Code::invalid,
                  "backward after backward(loss, Sync::now): call finish_gradients() first"};
   const bool last = sync == Sync::now;
-  const bool anew = phase_ == Phase::finished;
-  for (auto& unit : units_) unit.attach_gradients(anew);
-  if (anew) micro_steps_ = 0;
-  gathers_->settle();
+  const bool new_step = phase_ == Phase::finished;
+  for (auto& unit : units_) unit.attach_gradients(new_step);
+  if (new_step) micro_steps_ = 0;
+  gatherer_->wait_parameter_sync();
   phase_ = last ? Phase::reducing : Phase::accumulating;
   // Without a shard group, micro-steps before the last only add to this rank's gradients.
-  arrivals_->begin(/*counting=*/last || mesh_.shard().size() > 1);
+  gradient_tracker_->begin(/*counting=*/last || mesh_.shard().size() > 1);
   ++micro_steps_;
-  reductions_->begin(micro_steps_, last, micro_steps == MicroSteps::mean ? micro_steps_ : 1);
+  reducer_->begin(micro_steps_, last, micro_steps == GradientAccumulation::mean ? micro_steps_ : 1);
   return {};
 }
 
 Result<void> ShardedModel::end_backward() {
-  const auto outcome = arrivals_->end();
-  gathers_->end_pass();
-  reductions_->end();
+  const auto outcome = gradient_tracker_->end();
+  gatherer_->release_all();
+  reducer_->end();
   error_.note(outcome);
   return status();
 }
@@ -344,22 +352,22 @@ Result<void> ShardedModel::regroup(Mesh mesh) {
   return {};
 }
 
-// With the step that was under way in them.
+// Includes the step in flight in them.
 void ShardedModel::leave_groups(Mesh next) {
   mesh_.leave();  // then no transfer uses the buffers any more
   for (auto& unit : units_) unit.drop_buffers();
-  arrivals_.reset();
-  reductions_.reset();
-  gathers_.reset();
+  gradient_tracker_.reset();
+  reducer_.reset();
+  gatherer_.reset();
   mesh_ = std::move(next);
   error_ = {};
   phase_ = Phase::finished;
-  looks_.forget();
+  non_finite_detector_.clear();
 }
 
 void ShardedModel::forget_gradients() {
   LS_CHECK(!in_backward());
-  looks_.forget();
+  non_finite_detector_.clear();
   phase_ = Phase::finished;
 }
 
@@ -378,24 +386,24 @@ Result<void> ShardedModel::finish_gradients() {
     return Error{Code::invalid,
                  "finish_gradients without backward(loss, Sync::now): nothing is being reduced"};
   phase_ = Phase::finished;
-  auto outcome = reductions_->finish();
-  if (outcome) outcome = roll_call_->finish();
+  auto outcome = reducer_->finish();
+  if (outcome) outcome = order_checker_->finish();
   error_.note(outcome);
   return outcome;
 }
 
-Result<void> ShardedModel::spread() {
-  TRY(begin_spread());
-  return settle();
+Result<void> ShardedModel::sync_parameters() {
+  TRY(begin_parameter_sync());
+  return wait_parameter_sync();
 }
 
-Result<void> ShardedModel::begin_spread() {
-  gathers_->begin_spread();
+Result<void> ShardedModel::begin_parameter_sync() {
+  gatherer_->begin_parameter_sync();
   return status();
 }
 
-Result<void> ShardedModel::settle() {
-  gathers_->settle();
+Result<void> ShardedModel::wait_parameter_sync() {
+  gatherer_->wait_parameter_sync();
   return status();
 }
 
@@ -404,7 +412,7 @@ Result<void> ShardedModel::average_buffers() {
   auto& world = mesh_.world();
   for (auto& [name, tensor] : tensors_.buffers) {
     if (tensor.is_floating_point()) tensor.div_(world.size());
-    auto transfer = tensor.is_floating_point() ? world.reduce(tensor, Reduction::sum, name)
+    auto transfer = tensor.is_floating_point() ? world.all_reduce(tensor, Reduction::sum, name)
                                                : world.broadcast(tensor, 0, name);
     TRY(transfer.wait());
   }

@@ -1,4 +1,4 @@
-// shard(module, mesh, policy, blocks): a module that many ranks train as one.
+// shard(module, mesh, policy, blocks): a module that many ranks train together.
 //
 //   auto model = TRY(shard(*module, mesh, TRY(parse_policy("mics:8", mesh.world_size())), blocks));
 //   for (...) {
@@ -7,21 +7,21 @@
 //     TRY(optimizer->step());
 //   }
 //
-// Where the policy divides parameters, the forward of each block goes through the model, which
-// gathers its parameters before and releases them after it:
+// If the policy divides parameters, the forward of each block goes through the model, which gathers
+// its parameters before and releases them after it:
 //
 //   for (auto& block : blocks_) x = (*model)(*block, x);     or, of a torch::nn::Sequential,
 //   x = model->forward(x);
 //
-// What the gradient is: the mean over ranks and micro-steps of each rank's d loss / d parameter.
-// With a loss that is a mean over equally many samples everywhere, that is the gradient of the mean
-// over the global batch.
+// The gradient is the mean over ranks and micro-steps of each rank's d loss / d parameter. With a
+// loss that is a mean over equally many samples everywhere, that is the gradient of the mean over
+// the global batch.
 //
-// Method: units (unit.h), whose parameters come and go (gather.h) and whose gradients are reduced
-// (reduce.h) while autograd computes others, started by hooks on blocks' outputs and by gradients
-// that arrive (arrivals.h).
-// After Li et al., "PyTorch Distributed", VLDB 2020; Rajbhandari et al., "ZeRO", SC 2020; Zhang et
-// al., "MiCS", VLDB 2022.
+// Method: units (unit.h), whose parameters are gathered and released (parameter_gatherer.h) and
+// whose gradients are reduced (gradient_reducer.h) while autograd computes others. Hooks on blocks'
+// outputs and completed gradients (gradient_tracker.h) start the transfers. After Li et al.,
+// "PyTorch Distributed", VLDB 2020; Rajbhandari et al., "ZeRO", SC 2020; Zhang et al., "MiCS", VLDB
+// 2022.
 #pragma once
 
 #include <cstdint>
@@ -35,22 +35,22 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
-#include "train/arrivals.h"
 #include "train/blocks.h"
-#include "train/buffers.h"
-#include "train/finite_looks.h"
+#include "train/buffer_pool.h"
+#include "train/collective_order_checker.h"
 #include "train/first_error.h"
-#include "train/gather.h"
 #include "train/gradient_hooks.h"
+#include "train/gradient_reducer.h"
+#include "train/gradient_tracker.h"
 #include "train/layout.h"
 #include "train/mesh.h"
 #include "train/module_tensors.h"
-#include "train/owned.h"
+#include "train/non_finite_detector.h"
+#include "train/owned_tensor.h"
+#include "train/parameter_gatherer.h"
 #include "train/policy.h"
-#include "train/readers.h"
 #include "train/recompute.h"
-#include "train/reduce.h"
-#include "train/roll_call.h"
+#include "train/snapshot_copies.h"
 #include "train/unit.h"
 
 namespace lockstep {
@@ -60,25 +60,25 @@ enum class Sync {
   now,    // the step's last micro-step
 };
 
-// What the micro-steps of a step come to.
-enum class MicroSteps {
+// How the gradients of a step's micro-steps are combined.
+enum class GradientAccumulation {
   mean,
   sum,  // as torch's own backward adds them up
 };
 
 // Used by one thread. The module's parameters stay views of the model's buffers, also after the
-// model is gone; those that the policy divides have no memory then.
+// model is destroyed; those that the policy divides have no memory then.
 class ShardedModel {
  public:
   ~ShardedModel();
   ShardedModel(const ShardedModel&) = delete;
   ShardedModel& operator=(const ShardedModel&) = delete;
 
-  // block.forward(inputs...), with the block's parameters there, now and in its backward. What
-  // fails in this is told by the next call that returns a Result, and the output is undefined.
-  // A module that is none of the blocks runs as it is. Without autograd (NoGradGuard) it is
-  // gathered and released all the same: every rank of a shard group runs it. Where the policy
-  // recomputes, the block must live until its backward, and the inputs are copied.
+  // block.forward(inputs...), with the block's parameters gathered, now and in its backward. The
+  // next call that returns a Result returns an error of this one, and the output is undefined. A
+  // module that is none of the blocks runs unchanged. Without autograd (NoGradGuard) it is also
+  // gathered and released: every rank of a shard group runs it. If the policy recomputes, the block
+  // must live until its backward, and the inputs are copied.
   template <class Block, class... Inputs>
   at::Tensor operator()(Block& block, Inputs&&... inputs) {
     std::vector<at::Tensor> tensors;
@@ -97,97 +97,99 @@ class ShardedModel {
                                args);
                          });
     } else {
-      const int index = enter(block, tensors);
+      const int index = pre_forward(block, tensors);
       output = block.forward(std::forward<Inputs>(inputs)...);
-      leave(index, {output});
+      post_forward(index, {output});
     }
-    look(block, {output});
+    check_finite(block, {output});
     return output;
   }
   // All children of a torch::nn::Sequential, one after the other.
   at::Tensor forward(const at::Tensor& input);
 
   // The first backward of a step starts from zero; no zero_grad is needed. After an error the
-  // gradients are undefined and the ranks out of step: go on from a checkpoint.
+  // gradients are undefined and the ranks out of step: resume from a checkpoint.
   Result<void> backward(const at::Tensor& loss, Sync sync);
   // Waits for the reductions that backward(loss, Sync::now) started.
   Result<void> finish_gradients();
 
-  // The parts of the above, for who runs modules and autograd himself (hooked.h).
-  // Around a block's forward: its inputs, and its outputs with what enter() gave.
-  int enter(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs);
-  void leave(int block, const std::vector<at::Tensor>& outputs);
-  // At a block's outputs, behind its forward: whether they are finite.
-  void look(const torch::nn::Module& module, const std::vector<at::Tensor>& outputs);
+  // The parts of the above, for callers that run modules and autograd themselves
+  // (autograd_engine.h). Around a block's forward: its inputs, and its outputs with the result of
+  // pre_forward().
+  int pre_forward(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs);
+  void post_forward(int block, const std::vector<at::Tensor>& outputs);
+  // At a block's outputs, after its forward: checks that they are finite.
+  void check_finite(const torch::nn::Module& module, const std::vector<at::Tensor>& outputs);
   // Around a backward: before the first gradient is added to a parameter, and after the last.
-  Result<void> begin_backward(Sync sync, MicroSteps micro_steps = MicroSteps::mean);
+  Result<void> begin_backward(Sync sync,
+                              GradientAccumulation micro_steps = GradientAccumulation::mean);
   Result<void> end_backward();
-  bool in_backward() const { return arrivals_->in_backward(); }
-  // The next backward starts from zero, whatever micro-steps came before.
+  bool in_backward() const { return gradient_tracker_->in_backward(); }
+  // The next backward starts from zero, even after earlier micro-steps.
   void forget_gradients();
-  // Goes on in other groups, in which this rank has the same place of a shard group as large as
-  // before: so it keeps its slices, and nothing moves. Leaves the groups before, in which what is
-  // under way ends, with the broken step and its error. Masters, and gradients of a step that
-  // finish_gradients() completed, stay as they are.
+  // Continues in other groups, in which this rank has the same rank in a shard group of the same
+  // size: so it keeps its slices, and no data moves. Leaves the groups before, which ends the
+  // transfers in flight, with the failed step and its error. Masters, and gradients of a step that
+  // finish_gradients() completed, do not change.
   Result<void> regroup(Mesh mesh);
-  // Goes on in other groups, of another number of ranks, by a policy that fits them: lays all out
-  // anew in place, under the module's same parameters. What they held is gone: all of state() is to
-  // be written, and spread(), before use, and an optimizer's slices are others. Collective.
+  // Continues in other groups, of another number of ranks, by a policy that fits them: rebuilds the
+  // layout in place, under the module's same parameters. Their contents are lost: write all of
+  // state() and call sync_parameters() before use; an optimizer's slices change. Collective.
   Result<void> reshard(Mesh mesh, const Policy& policy);
-  // After this rank's masters of the units were written to: gives every rank what it holds of the
-  // others' slices. Collective. begin_spread() does not wait for the parameters of blocks that ran
-  // through the model since it was last called: that is done when they run again.
-  Result<void> spread();
-  Result<void> begin_spread();
-  // Waits for all that begin_spread() left. To be called after an optimizer's step before
-  // parameters are read by others than blocks that run through the model.
-  Result<void> settle();
+  // After a write to this rank's masters of the units: updates each rank's copies of the other
+  // ranks' slices. Collective. begin_parameter_sync() does not wait for the parameters of blocks
+  // that ran through the model since the last call: the wait is at their next run.
+  Result<void> sync_parameters();
+  Result<void> begin_parameter_sync();
+  // Waits for all that begin_parameter_sync() left. Call it after an optimizer's step before code
+  // other than blocks that run through the model reads parameters.
+  Result<void> wait_parameter_sync();
   // Buffers such as running statistics follow the data of each rank. Makes them equal: floats the
   // mean over the ranks, all others rank 0's. Collective.
   Result<void> average_buffers();
-  // Of the step whose gradients are finished and whose norm is not finite: who had the first value
-  // that is not, and where. Collective.
-  Result<NotFinite> first_not_finite();
+  // For the step whose gradients are finished and whose norm is not finite: the rank that had the
+  // first such value, and its location. Collective.
+  Result<NonFiniteValue> find_first_non_finite();
   // The ranks have decided on the step.
-  void forget_looks() { looks_.forget(); }
-  // What went wrong where no Result could be returned, such as in a block's forward.
+  void clear_finite_checks() { non_finite_detector_.clear(); }
+  // An error where no Result could be returned, such as in a block's forward.
   Result<void> status() const { return error_.outcome(); }
 
   // Trainable parameters and buffers under the module's names; a shared one once, under its first.
   const std::vector<NamedTensor>& parameters() const { return tensors_.trainable; }
   const std::vector<NamedTensor>& buffers() const { return tensors_.buffers; }
-  // Of the parameters that do not require a gradient those that are whole on every rank: all but
-  // those of blocks that come and go.
+  // The parameters that do not require a gradient and are whole on every rank: all but those of
+  // blocks that are gathered and released.
   const std::vector<NamedTensor>& frozen() const { return tensors_.frozen; }
-  // Of all of these what this rank holds: "parameter/head.weight", "buffer/norm.mean"; parameters
-  // of 16-bit floats in the 32 bits of their masters. After writing to them: spread(). Waits for
-  // readers.
+  // This rank's part of all of these: "parameter/head.weight", "buffer/norm.mean"; parameters of
+  // 16-bit floats in the 32 bits of their masters. After writing to them call sync_parameters().
+  // Waits for snapshot copies.
   std::vector<OwnedTensor> state() const;
 
-  // Of what state() gave as steady. To be awaited before it changes.
-  const std::shared_ptr<Readers>& readers() const { return readers_; }
+  // The copies of the tensors that state() returned as stable. Wait for them before a change.
+  const std::shared_ptr<SnapshotCopies>& snapshot_copies() const { return snapshot_copies_; }
 
-  // As asked for, or as it was chosen.
+  // As requested, or as chosen.
   const Policy& policy() const { return policy_; }
   const Layout& layout() const { return layout_; }
   const std::vector<Unit>& units() const { return units_; }
   Mesh& mesh() { return mesh_; }
-  // How many buffers of the largest unit's size were in use at once at most: by gathered parameters
-  // and by gradients under way.
-  int most_buffers() const { return wholes_->most(); }
+  // The greatest number of buffers of the largest unit's size in use at once: by gathered
+  // parameters and by unreduced gradients.
+  int buffers_in_use_max() const { return unsharded_pool_->in_use_max(); }
 
  private:
   friend Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module&, Mesh, const Policy&,
                                                      const std::vector<torch::nn::Module*>&,
-                                                     Values);
+                                                     InitialValues);
   ShardedModel(Mesh mesh, Blocks blocks);
-  Result<void> decide(const Policy& asked);
+  Result<void> resolve_policy(const Policy& asked);
   Result<Policy> choose(const Policy& asked);
-  Result<void> build(Values values);
+  Result<void> build(InitialValues values);
   void start_engine();
   void leave_groups(Mesh next);
-  Result<void> build_layout(Values values);
-  Result<void> equalize();
+  Result<void> build_layout(InitialValues values);
+  Result<void> broadcast_frozen_and_buffers();
   static void collect(std::vector<at::Tensor>& tensors, const at::Tensor& input) {
     if (input.defined()) tensors.push_back(input);
   }
@@ -201,42 +203,44 @@ class ShardedModel {
   bool recomputes(const torch::nn::Module& module) const;
   at::Tensor recompute(const torch::nn::Module& module, const std::vector<at::Tensor>& inputs,
                        BlockForward forward);
-  void watch_end_of_backward(int block, const std::vector<at::Tensor>& inputs);
+  void hook_block_inputs(int block, const std::vector<at::Tensor>& inputs);
   Result<void> run_backward(const at::Tensor& loss);
 
   enum class Phase { finished, accumulating, reducing };
 
   Mesh mesh_;
   Blocks blocks_;
-  std::vector<Stage> stages_;
+  std::vector<SequentialChild> children_;
   ModuleTensors tensors_;
   Policy policy_;
   Layout layout_;
   std::vector<Unit> units_;
-  // Of which a save in flight may be the last to know.
-  std::shared_ptr<Readers> readers_ = std::make_shared<Readers>();
+  // Shared: a save in flight may hold it last.
+  std::shared_ptr<SnapshotCopies> snapshot_copies_ = std::make_shared<SnapshotCopies>();
   FirstError error_;
-  FiniteLooks looks_;
-  std::unique_ptr<Buffers> wholes_, frozen_wholes_;
-  std::unique_ptr<RollCall> roll_call_;
-  std::shared_ptr<Gathers> gathers_;  // blocks' outputs point to it weakly: a graph may outlive it
-  std::unique_ptr<Reductions> reductions_;
-  std::shared_ptr<Arrivals> arrivals_;  // graphs point to it weakly, too
+  NonFiniteDetector non_finite_detector_;
+  std::unique_ptr<BufferPool> unsharded_pool_, frozen_unsharded_pool_;
+  std::unique_ptr<CollectiveOrderChecker> order_checker_;
+  std::shared_ptr<ParameterGatherer>
+      gatherer_;  // blocks' outputs point to it weakly: a graph may outlive it
+  std::unique_ptr<GradientReducer> reducer_;
+  std::shared_ptr<GradientTracker> gradient_tracker_;  // graphs point to it weakly, too
   GradientHooks hooks_;
 
   Phase phase_ = Phase::finished;
   int micro_steps_ = 0;
 };
 
-// Rank 0's parameters and buffers become everybody's. blocks: what is gathered one at a time where
-// the policy divides parameters; of a torch::nn::Sequential its children, without being named. The
-// module needs not outlive the call, its tensors do, and a Sequential if forward() is called. Cuts
-// the mesh into shard groups as the policy says. Refuses a module that is sharded already, and
-// parameters on several devices. Values::to_come: nothing is spread, what the module holds is not
-// looked at, and all of state() is to be written, and spread(), before use.
-Result<std::unique_ptr<ShardedModel>> shard(torch::nn::Module& module, Mesh mesh,
-                                            const Policy& policy = {},
-                                            const std::vector<torch::nn::Module*>& blocks = {},
-                                            Values values = Values::of_rank_0);
+// Rank 0's values of parameters and buffers are broadcast to all ranks. blocks: the modules that
+// are gathered one at a time if the policy divides parameters; for a torch::nn::Sequential its
+// children, without being named. The module need not outlive the call; its tensors must, and so
+// must a Sequential if forward() is called. Cuts the mesh into shard groups according to the
+// policy. Refuses a module that is sharded already, and parameters on several devices.
+// InitialValues::deferred: nothing is broadcast and the module's values are not read; write all of
+// state() and call sync_parameters() before use.
+Result<std::unique_ptr<ShardedModel>> shard(
+    torch::nn::Module& module, Mesh mesh, const Policy& policy = {},
+    const std::vector<torch::nn::Module*>& blocks = {},
+    InitialValues values = InitialValues::broadcast_from_rank_0);
 
 }  // namespace lockstep

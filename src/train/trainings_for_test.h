@@ -26,13 +26,13 @@ namespace lockstep::trainings_for_test {
 inline constexpr int kRanks = 4;
 inline constexpr int kBatch = 12;
 
-// Numbers that look random and are the same everywhere.
+// Pseudo-random numbers that are the same everywhere.
 inline at::Tensor wave(at::IntArrayRef shape, double phase) {
   const auto count = c10::multiply_integers(shape);
   return at::sin(at::arange(count, at::kDouble) * 1.7 + phase).view(shape);
 }
 
-// Odd sizes, so that nothing divides; one parameter that is of no use, one that needs no gradient.
+// Odd sizes, so that nothing divides; one unused parameter, one that needs no gradient.
 class Layer : public torch::nn::Module {
  public:
   explicit Layer(double phase) {
@@ -50,7 +50,7 @@ class Layer : public torch::nn::Module {
   bool uses_all = false;
 };
 
-// Of three numbers, so that most ranks own none of it; and of one that another has too.
+// Has a parameter of three numbers, so that most ranks own none of it, and one that is shared.
 class Scale : public torch::nn::Module {
  public:
   explicit Scale(const at::Tensor& shared) {
@@ -109,7 +109,7 @@ inline Share share_of(int step, Mesh& mesh) {
 
 inline Result<Policy> policy_of(const std::string& name, int world_size) {
   auto policy = TRY(parse_policy(name, world_size));
-  policy.bucket = 512_B;  // several units of what is whole, although it is small
+  policy.bucket = 512_B;  // several units of undivided parameters, although it is small
   policy.first_bucket = 128_B;
   return policy;
 }
@@ -159,7 +159,7 @@ class Training {
 
 using State = std::map<std::string, at::Tensor>;  // flat
 
-// What one process alone comes to.
+// The final state of a training in one process.
 inline State alone(const OptimizerOptions& options, int steps) {
   auto training = Training::start(Mesh::single(), "ddp", options).value();
   for (int step = 0; step < steps; ++step) EXPECT_TRUE(training->step(step, 1));
@@ -169,7 +169,7 @@ inline State alone(const OptimizerOptions& options, int steps) {
   return state;
 }
 
-// What a parameter is before the first step.
+// The value of a parameter before the first step.
 inline at::Tensor start_of(const std::string& name) {
   static const auto training = Training::start(Mesh::single(), "ddp", {}).value();
   for (const auto& one : training->model->state())
@@ -189,8 +189,7 @@ inline std::int64_t elements_of(const State& state) {
   return elements;
 }
 
-// The largest difference of what this rank holds, and how many elements that is of those that
-// policies divide.
+// The largest difference in this rank's part, and the number of its elements that policies divide.
 inline std::pair<double, std::int64_t> compare(const Training& training, const State& expected) {
   double most = 0;
   std::int64_t held = 0;

@@ -2,21 +2,21 @@
 // another. The module's own parameters are views of the flat buffer, so that one transfer serves
 // many parameters without a copy, and the optimizer steps on few large tensors.
 //
-//   whole    all elements. Where the policy divides parameters, it has memory only while gathered
-//   shard    this rank's share in its shard group; all that is left of the whole between uses
-//   slice    of the shard, what this rank's optimizer steps
+// whole: all elements. If the policy divides parameters, it has memory only while gathered.
+// shard: this rank's share in its shard group; the only part kept between uses.
+// slice: the part of the shard that this rank's optimizer steps.
 //
-// Each is a view of the one before where that has memory all the time. Released is a matter of the
-// storage: the tensors stay as they are, so what autograd saved of them is there again after the
-// next gather, and no version counter moves.
+// Each is a view of the one before if that always has memory. Only the storage is released: the
+// tensors stay as they are. So what autograd saved of them is valid again after the next gather,
+// and no version counter changes.
 //
-// Of 16-bit floats the optimizer steps a master of its slice in 32 bits, of which the slice is a
-// rounded copy; their gradients are collected and reduced in 32 bits, too. Of all other types the
-// slice is its own master.
+// For 16-bit floats the optimizer steps a 32-bit master of its slice, and the slice is a rounded
+// copy of the master; their gradients are collected and reduced in 32 bits, too. For all other
+// types the slice is its own master.
 //
-// Gradients have the same three. With a shard group, whole ones exist from the first that arrives
-// until they are reduced; without, they are there all the time and the module's gradients are views
-// of them, to which micro-steps add.
+// Gradients have the same three forms. With a shard group, whole gradients exist from the first
+// that arrives until they are reduced. Without one they always exist, and the module's gradients
+// are views of them, to which micro-steps add.
 #pragma once
 
 #include <cstddef>
@@ -33,10 +33,10 @@
 
 namespace lockstep {
 
-// What parameters and buffers hold when a module has been sharded.
-enum class Values {
-  of_rank_0,  // its values become everybody's
-  to_come,    // none: somebody writes them afterwards, so nobody has to have memory for them before
+// The values of parameters and buffers after a module has been sharded.
+enum class InitialValues {
+  broadcast_from_rank_0,  // all ranks get its values
+  deferred,               // none: they are written later, so no rank needs memory for them before
 };
 
 class Unit {
@@ -45,16 +45,16 @@ class Unit {
   // divided unit is released. Collective for values of rank 0.
   static Result<Unit> create(const Layout& layout, int index,
                              const std::vector<at::Tensor>& parameters, Mesh& mesh,
-                             Values values = Values::of_rank_0);
+                             InitialValues values = InitialValues::broadcast_from_rank_0);
 
   int index() const { return index_; }
   int block() const { return block_; }
-  // Whether parameters are gathered for use and released after it.
+  // True if parameters are gathered for use and released after it.
   bool divided() const { return block_ != ParameterSpec::kRoot; }
   // A frozen unit has no gradients, and its slice is the shard.
   bool trainable() const { return trainable_; }
 
-  // All one-dimensional, in the backend's memory where it lends some. Padding is zero.
+  // All one-dimensional, in the backend's memory if the backend provides some. Padding is zero.
   const at::Tensor& whole() const { return whole_; }
   const at::Tensor& shard() const { return shard_; }
   const at::Tensor& slice() const { return slice_; }
@@ -62,48 +62,48 @@ class Unit {
   const at::Tensor& gradients() const { return gradients_; }
   const at::Tensor& gradient_shard() const { return gradient_shard_; }
   const at::Tensor& gradient_slice() const { return gradient_slice_; }
-  // Rounds the master into the slice, where they are two.
+  // Rounds the master into the slice, if they are separate tensors.
   void round_master();
-  // What of a parameter lies in the slice, or in a tensor that is like it.
-  static at::Tensor owned(const at::Tensor& slice_like, const Layout& layout, int parameter);
+  // The part of a parameter in the slice, or in a tensor of the same shape.
+  static at::Tensor owned_view(const at::Tensor& slice_like, const Layout& layout, int parameter);
 
-  // Memory for a divided unit's parameters, and that memory back.
-  void hold(at::Tensor buffer);
-  at::Tensor release();
-  // After an error: nothing is lent any more. What transferred to or from it has ended.
+  // Attaches memory for a divided unit's parameters; detach_buffer() returns that memory.
+  void attach_buffer(at::Tensor buffer);
+  at::Tensor detach_buffer();
+  // After an error: no buffer is attached any more. Transfers to or from them have ended.
   void drop_buffers();
   bool has_memory() const { return !divided() || parameter_buffer_.defined(); }
 
-  // Before each backward. Those that begin anew, and all with a shard group, get what autograd
-  // computes first as their gradient. The others' views are put back where somebody replaced or
-  // dropped one (zero_grad does), keeping its values.
-  void attach_gradients(bool anew);
+  // Before each backward. For units that start a new sum, and for all units with a shard group,
+  // autograd's first gradient becomes the gradient. For the others, views that were replaced or
+  // dropped (by zero_grad, for example) are put back, with their values.
+  void attach_gradients(bool new_sum);
 
-  // With a shard group: memory for whole gradients, and that memory back.
-  void collect_into(at::Tensor buffer);
-  bool collecting() const { return gradient_buffer_.defined(); }
-  // A parameter's gradient of this backward to its place among the whole ones, by move(to, from);
-  // `from` is undefined where there is none, and may be `to`. `to` is of gradients().
-  using Move = std::function<void(const at::Tensor& to, const at::Tensor& from)>;
-  void take_gradient(std::size_t member, const Move& move);
-  at::Tensor end_collecting();
+  // With a shard group: attaches memory for whole gradients; detach_gradient_buffer() returns it.
+  void attach_gradient_buffer(at::Tensor buffer);
+  bool has_gradient_buffer() const { return gradient_buffer_.defined(); }
+  // Copies a parameter's gradient of this backward into the whole gradients, by copy(to, from);
+  // `from` is undefined if there is none, and may be `to`. `to` is a view of gradients().
+  using CopyGradient = std::function<void(const at::Tensor& to, const at::Tensor& from)>;
+  void store_gradient(std::size_t member, const CopyGradient& move);
+  at::Tensor detach_gradient_buffer();
 
   // Counts the parameters whose gradient is complete in this backward.
   void expect_all() { missing_ = static_cast<int>(members_.size()); }
-  void arrived() { --missing_; }
+  void count_gradient() { --missing_; }
   bool complete() const { return missing_ == 0; }
 
  private:
   struct Member {
     at::Tensor parameter;
-    at::Tensor gradient;  // view of the whole gradients, where they are there all the time
+    at::Tensor gradient;  // view of the whole gradients, if they always exist
     std::int64_t offset;
-    std::int64_t next;  // the offset of the member behind it, or the end
+    std::int64_t next;  // the offset of the next member, or the end
   };
 
   Result<void> create_whole(const Layout& layout, const std::vector<at::Tensor>& parameters,
-                            Mesh& mesh, Values values);
-  Result<void> create_pieces(const UnitPlace& place, Mesh& mesh);
+                            Mesh& mesh, InitialValues values);
+  Result<void> create_pieces(const UnitLayout& unit_layout, Mesh& mesh);
   Result<void> create_master(Mesh& mesh);
   Result<void> create_gradients(Mesh& mesh);
   void zero_padding();
@@ -114,7 +114,7 @@ class Unit {
   bool shard_group_ = false;
   at::Tensor whole_, shard_, slice_, master_;
   at::Tensor gradients_, gradient_shard_, gradient_slice_;
-  at::Tensor parameter_buffer_, gradient_buffer_;  // while they are lent
+  at::Tensor parameter_buffer_, gradient_buffer_;  // while they are attached
   std::vector<Member> members_;
   int missing_ = 0;
 };

@@ -26,14 +26,14 @@ def user_token(cluster: Cluster) -> str:
 
 
 def generation(cluster: Cluster) -> str:
-    """Of the store that the daemon serves; it is the only one that was served here."""
+    """The generation of the store that the daemon serves, the only one that was served here."""
     (name,) = json.loads((cluster.home / "stores.json").read_text())["minted"]
     return str(name)
 
 
 def agent_token(cluster: Cluster, attempt: str, of: str = "") -> str:
-    """As the daemon derives it from its key (src/platform/host/keys.cc), for an attempt of the
-    generation `of`; none: one from before stores had generations."""
+    """The token that the daemon derives from its key (src/platform/host/keys.cc), for an attempt of
+    the generation `of`; none: one from before stores had generations."""
     key = bytes.fromhex((cluster.home / "key").read_text().strip())
     words = f"agent:{of}:{attempt}" if of else f"agent:{attempt}"
     return hmac.new(key, words.encode(), hashlib.sha256).hexdigest()
@@ -53,7 +53,7 @@ class Answer:
         return json.loads(self.body)
 
     def error(self) -> str:
-        """The message of a refusal, which must have the form of all refusals."""
+        """The message of an error, which must have the form of all errors."""
         assert self.headers["content-type"] == "application/json"
         answer = self.json()
         assert answer.keys() == {"error"} and answer["error"].keys() == {"code", "message"}
@@ -79,7 +79,7 @@ def call(
 
 
 def ask(cluster: Cluster, method: str, target: str, body: bytes | str | None = None) -> Answer:
-    """As the user; a body is said to be JSON."""
+    """A call with the user's token; a body has the type JSON."""
     headers = bearer(user_token(cluster))
     if body is not None:
         headers["Content-Type"] = "application/json"

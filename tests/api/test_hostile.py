@@ -1,4 +1,4 @@
-"""What a daemon says to callers who err or mean harm, and that it serves the others meanwhile."""
+"""The daemon's answers to faulty and hostile callers; it serves the others meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS = "/api/v1/runs"
 
 
 def memory(cluster: Cluster) -> int:
-    """The most that the daemon ever held, in bytes."""
+    """The daemon's peak memory, in bytes."""
     for line in open(f"/proc/{cluster.daemon_pid()}/status"):  # noqa: SIM115
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -178,7 +178,7 @@ def test_a_reader_who_stops_reading_holds_nobody_up(cluster: Cluster) -> None:
 
 @contextlib.contextmanager
 def connections(cluster: Cluster, count: int) -> Iterator[list[socket.socket]]:
-    """That many that never ask for anything."""
+    """So many connections that never send a request."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count + 200), hard))
     with contextlib.ExitStack() as stack:

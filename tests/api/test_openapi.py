@@ -1,4 +1,4 @@
-"""The description of the API is what the declarations say, and who may call is as it says."""
+"""The description of the API matches the declarations, and access is as it says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = {"project": "default", "number": "1", "epoch": "1", "index": "0"}
 
 
 def routes() -> list[tuple[str, str, dict[str, Any]]]:
-    """Method, path with its places filled in, and operation, of every route."""
+    """Method, path with example values, and operation, of every route."""
     paths = json.loads(DESCRIPTION.read_text())["paths"]
     return [
         (method.upper(), path.format(**WORDS), operation)

@@ -17,7 +17,7 @@ EXAMPLES = 60  # of each route and phase: about half a minute for all
 
 
 def schemathesis(cluster: Cluster, token: str, folder: Path, *which: str) -> None:
-    """The same calls each time, for the same description."""
+    """Makes the same calls each time, for the same description."""
     host, port = address(cluster)
     ended = subprocess.run(
         [
@@ -29,7 +29,8 @@ def schemathesis(cluster: Cluster, token: str, folder: Path, *which: str) -> Non
             f"--header=Authorization: Bearer {token}",
             "--phases=examples,coverage,fuzzing",
             "--checks=all",
-            # A schema cannot say all: that a run fits the cluster, or a heartbeat its path.
+            # A schema cannot express every rule: a run must fit the cluster, a heartbeat its
+            # path.
             "--exclude-checks=positive_data_acceptance",
             "--mode=all",
             "--generation-deterministic",
@@ -51,7 +52,7 @@ def test_no_call_of_a_user_brings_the_daemon_out_of_its_description(
     idle: Cluster, tmp_path: Path
 ) -> None:
     idle.serve("1x1")
-    # Of the path's examples, and ended: no call of it starts a process.
+    # The run of the path's examples. It has ended, so that no call of it starts a process.
     idle.ended(idle.submit("--project", "demo", "--", "true"))
     idle.submit("--project", "hold", "--", "sleep", "1000")
     schemathesis(idle, user_token(idle), tmp_path, f"--exclude-path={HEARTBEAT}")

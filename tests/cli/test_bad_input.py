@@ -26,7 +26,7 @@ def refused(cluster: Cluster, *words: str, code: int = WRONG_INPUT) -> str:
 
 
 def refused_file(cluster: Cluster, file: Path, content: str | bytes) -> str:
-    """As above, for `lockstep run FILE`, which must not start a daemon."""
+    """The same for `lockstep run FILE`, which must not start a daemon."""
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     line = refused(cluster, "run", "--detach", str(file))
     assert not (cluster.home / "daemon.json").exists(), "a daemon was started for a wrong file"
@@ -235,7 +235,7 @@ def test_a_store_of_a_newer_lockstep_is_left_alone(idle: Cluster) -> None:
 
 
 def in_small_file_system(cluster: Cluster, size: str, script: str) -> str:
-    """What the script says in a name space of its own, its home on a file system of this size."""
+    """The output of the script in its own name space, its home on a file system of this size."""
     options = f"-o size={size},mode=700"
     mount = f'mkdir -p "$LOCKSTEP_HOME" && mount -t tmpfs {options} none "$LOCKSTEP_HOME"'
     done = subprocess.run(

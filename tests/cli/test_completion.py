@@ -22,7 +22,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def completed(cluster: Cluster, *words: str, **options: Path) -> set[str]:
-    """What bash would offer for the last of the words."""
+    """The completions that bash offers for the last of the words."""
     done = subprocess.run(
         ["bash", "-c", COMPLETE.format(folder=PROGRAM.parent), "bash", "lockstep", *words],
         env=cluster.environment,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import PROGRAM, Cluster, wait_until
 
-# Tab lists what fits, and the replaced compadd writes it down; Control-X marks the end of a line.
+# Tab lists the matches, and the replaced compadd prints them; Control-X marks the end of a line.
 ZSHRC = r"""
 PROMPT='ready> '
 autoload -Uz compinit && compinit -u -D
@@ -74,7 +74,7 @@ class Zsh:
         return self._offered.read_text().splitlines()
 
     def _read(self) -> bytes:
-        """All that it has printed; it would wait if nobody read that."""
+        """All output so far; the shell would block if it was not read."""
         try:
             while words := os.read(self._terminal, 1 << 16):
                 self._output += words
@@ -85,7 +85,7 @@ class Zsh:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where users stand when they type."""
+    """The folder in which the user types."""
     folder = tmp_path / "work"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "run.yaml").touch()

@@ -1,4 +1,4 @@
-"""Starting and stopping the daemon when something else happens at the same moment."""
+"""Starting and stopping the daemon during other events."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_command_that_waits_for_the_daemon_says_so(cluster: Cluster) -> None:
 def interrupted_while_the_daemon_hangs(
     cluster: Cluster, follower: subprocess.Popen[str]
 ) -> int | None:
-    """The exit code; none if it has not ended after five seconds of interrupts."""
+    """The exit code; None if it has not ended after five seconds of interrupts."""
     os.kill(cluster.daemon_pid(), signal.SIGSTOP)
     try:
         wait_until("it waits for an answer", lambda: is_waiting_for(follower.pid))
@@ -122,7 +122,7 @@ def interrupted_while_the_daemon_hangs(
 
 
 def is_waiting_for(pid: int) -> bool:
-    """It sleeps: it has said what it wanted, and waits for an answer."""
+    """True if it sleeps, waiting for an answer to its request."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
@@ -138,7 +138,7 @@ for words in (["serve", "--listen", "0.0.0.0", "--detach"], ["serve", "--stop"])
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
 def test_an_address_that_others_reach_is_warned_of(idle: Cluster) -> None:
-    """In a network of its own, where nobody else is."""
+    """In a separate network without other processes."""
     done = subprocess.run(
         ["unshare", "--net", sys.executable, "-c", ON_LOOPBACK_ALONE, str(PROGRAM)],
         env=idle.environment,

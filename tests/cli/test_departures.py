@@ -1,4 +1,4 @@
-"""Runs that make room for others: evicted, moved; how they go on, and how it is told."""
+"""Runs that are preempted for others: evicted or moved; how they go on, and the messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.conftest import Cluster, wait_until
 
-# Says that a checkpoint is complete, as lockstep.checkpoint() does, and waits.
+# Reports that a checkpoint is complete, as lockstep.checkpoint() does, and waits.
 SAVES = """
 import os, socket, time
 s = socket.socket(socket.AF_UNIX); s.connect(os.environ['LOCKSTEP_REPORT'])

@@ -1,4 +1,4 @@
-"""What users see when they err: one line that names the thing and the remedy; nothing half done."""
+"""Errors of users: one line that names the thing and the remedy; nothing is half done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lockstep flight`: what ranks recorded of their collectives, from files as a rank writes them."""
+"""`lockstep flight`: recorded collectives of ranks, from files as a rank writes them."""
 
 from __future__ import annotations
 

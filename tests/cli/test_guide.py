@@ -25,7 +25,7 @@ def write_files(folder: Path) -> None:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """What is typed, with the lines that are shown below it."""
+    """The typed commands, with the lines that are shown below each."""
     typed: list[tuple[str, list[str]]] = []
     for line in "".join(blocks("console")).splitlines():
         if line.startswith("$ "):
@@ -47,7 +47,7 @@ def figures(words: str) -> list[float]:
 
 
 def check_figures(line: str, said: str) -> None:
-    """What does not depend on the day is as the page shows it: losses, and how many checkpoints."""
+    """Values that do not depend on the day match the page: losses, and how many checkpoints."""
     if not re.match(r"(loss|\[0\] step \d+  loss|checkpoints) ", line):
         return
     alike = without_numbers(line.removesuffix(" ..."))

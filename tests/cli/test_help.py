@@ -1,4 +1,4 @@
-"""Help, the exit codes in it, and that the guide says the same as the program."""
+"""Help, the exit codes in it, and the agreement of the guide with the program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def said(*words: str) -> str:
 
 
 def commands() -> list[str]:
-    """Those of the overview: two blanks, a name, what it does."""
+    """The commands of the overview: two blanks, a name, a description."""
     overview = said("help").split("A first run")[0]
     return re.findall(r"^  ([a-z]+)  +[A-Z]", overview, re.MULTILINE)
 
@@ -55,7 +55,7 @@ def test_each_command_has_help_with_an_example_that_it_takes(command: str) -> No
 
 
 def table_rows(text: str) -> dict[str, str]:
-    """Of a table in Markdown with a code or a name in its first column."""
+    """The rows of a Markdown table with a code or a name in its first column."""
     rows = re.findall(r"^\| `?([\w.-]+)`? \| (.+?) \|(?: |$)", text, re.MULTILINE)
     return {name: meaning.replace("\\|", "|") for name, meaning in rows}
 

@@ -142,7 +142,7 @@ def test_a_command_of_a_rank_starts_no_daemon(cluster: Cluster, tmp_path: Path) 
 
 # --- Addresses ---
 
-# In a network of its own with an address that others reach.
+# In a separate network with an address that others reach.
 WITH_AN_ADDRESS = """
 import json, pathlib, subprocess, sys
 program, home = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -224,7 +224,7 @@ class SharedHome(Cluster):
 
     @property
     def pointer(self) -> Path:
-        """As it lies on the disk below the FUSE file system."""
+        """The path on the disk below the FUSE file system."""
         return self.real / ".local/state/lockstep/daemon.json"
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ def typed(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def as_ranks(meeting: Path, hosts: list[str], *words: str) -> list[str]:
-    """What each rank prints."""
+    """The output of each rank."""
     ranks = [
         subprocess.Popen(
             [PROGRAM, *words],

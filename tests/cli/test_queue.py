@@ -1,4 +1,4 @@
-"""Who waits and why, what would become of a run, and what users and operators change of it."""
+"""The waiting runs and their reasons, start estimates, and changes by users and operators."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_nobody_waits(cluster: Cluster) -> None:
 
 
 def without_times(sentence: str) -> str:
-    """What two commands say alike, one after the other."""
+    """The common text of two commands that run one after the other."""
     return re.sub(r" in (about )?[\dhms ]+", "", sentence)
 
 

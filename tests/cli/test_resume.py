@@ -1,4 +1,4 @@
-"""Going on with a run that ended early, stopping with patience, and what is shown of a hang."""
+"""Resuming a run that ended early, stopping with a grace period, and the display of a hang."""
 
 from __future__ import annotations
 

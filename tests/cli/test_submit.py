@@ -22,7 +22,7 @@ from tests.conftest import PROGRAM, Cluster
 
 
 class Front(BaseHTTPRequestHandler):
-    """Stands before a daemon and passes calls on."""
+    """A proxy in front of a daemon that forwards calls."""
 
     protocol_version = "HTTP/1.1"
     daemon: Cluster
@@ -57,7 +57,7 @@ class Front(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def proof(self, nonce: str) -> str:
-        """As docs/design/api.md says it is made."""
+        """The request id as docs/design/api.md defines it."""
         key = hashlib.sha256(user_token(self.daemon).encode()).digest()
         port = self.connection.getsockname()[1]
         return hmac.new(key, f"daemon at port {port}: {nonce}".encode(), hashlib.sha256).hexdigest()
@@ -70,7 +70,7 @@ class Front(BaseHTTPRequestHandler):
 def front_of(
     daemon: Cluster, home: Path, posted: list[str], loses_answer: Callable[[], bool]
 ) -> Iterator[None]:
-    """A home whose daemon is the front; `posted` becomes the bodies that it was posted."""
+    """A home whose daemon is the proxy; `posted` gets the bodies of its POST requests."""
     shared = {"daemon": daemon, "posted": posted, "loses_answer": staticmethod(loses_answer)}
     handler = type("FrontOfIt", (Front,), shared)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -102,7 +102,7 @@ def test_a_submission_whose_answer_is_lost_makes_one_run(cluster: Cluster, tmp_p
 def test_ctrl_c_while_a_run_is_submitted_tells_how_to_come_back_to_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """It comes when the run is there, and the command does not know its name yet."""
+    """Ctrl-C comes when the run exists and the command does not know its name yet."""
     home = tmp_path / "front"
     started = threading.Event()
     processes: list[subprocess.Popen[str]] = []

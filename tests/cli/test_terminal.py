@@ -1,4 +1,4 @@
-"""What commands write to terminals and to files: width, colour, lines that are drawn over."""
+"""The output of commands on terminals and in files: width, colour, lines that are redrawn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def in_terminal(
     gate: Path | None = None,
     **environment: str,
 ) -> str:
-    """What a command writes to a terminal of this width; the gate opens when `until` is there."""
+    """The output on a terminal of this width; the gate opens when `until` is there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(

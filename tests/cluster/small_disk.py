@@ -1,4 +1,4 @@
-"""A disk of a few MiB that only some processes see: a tmpfs in a mount namespace of its own."""
+"""A disk of a few MiB that only some processes see: a tmpfs in a separate mount namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 class SmallDisk:
-    """Mounted at `folder` for those that start by the words `within`."""
+    """Mounted at `folder` for commands with the prefix `within`."""
 
     def __init__(self, folder: Path, holder: subprocess.Popen[str]) -> None:
         self.folder = folder
@@ -24,7 +24,7 @@ class SmallDisk:
         self._filler = self.from_outside / "filler"
 
     def fill(self) -> None:
-        """To the last byte."""
+        """Fills the disk to the last byte."""
         with self._filler.open("ab", buffering=0) as file:
             for piece in (MIB, 4096, 1):
                 write_until_full(file.fileno(), bytes(piece))
@@ -45,7 +45,7 @@ def write_until_full(file: int, piece: bytes) -> None:
 
 @contextmanager
 def small_disk(folder: Path, mib: int) -> Iterator[SmallDisk]:
-    """Skips the test where this user may not make one."""
+    """Skips the test if this user may not create one."""
     folder.mkdir(parents=True)
     script = f'mount -t tmpfs -o size={mib}M small "$0" && echo mounted && exec cat'
     holder = subprocess.Popen(

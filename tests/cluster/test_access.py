@@ -1,4 +1,4 @@
-"""The processes of a run: what they listen on, and what a stranger gets who calls there."""
+"""The processes of a run: the ports on which they listen, and the answers to a stranger."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ NETWORK = """
 ip link set lo up && ip address add 10.99.0.1/32 dev lo && ip address add 10.99.0.2/32 dev lo &&
 echo ready && exec cat
 """
-# Calls every listening socket of the run's hosts beyond loopback: as one who sets a key in torch's
-# store, and as one who knows the meeting place's protocol and asks to be forwarded.
+# Calls every listening socket of the run's hosts beyond loopback: as a client that sets a key in
+# torch's store, and as one that knows the rendezvous protocol and asks to be forwarded.
 STRANGER = r"""
 import socket, struct
 TORCH = struct.pack("<BIBQ6sQ1s", 9, 0x3C85F7CE, 0, 6, b"stolen", 1, b"x")

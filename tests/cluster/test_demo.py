@@ -1,4 +1,4 @@
-"""`./dev demo`, shortened: what it shows, what it writes, and that it leaves nothing behind."""
+"""`./dev demo`, shortened: its output and its files, and that no process is left."""
 
 from __future__ import annotations
 

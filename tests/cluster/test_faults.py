@@ -1,4 +1,4 @@
-"""Faults that are not the program's: told from its own failures, and named."""
+"""Faults outside the program: distinguished from its own failures, and named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.conftest import Cluster, wait_until
 
-# What a rank says to its agent before it ends, as the library does.
+# A rank that reports to its agent before it ends, as the library does.
 REPORTING = """
 import json, os, socket, sys
 if os.environ["LOCKSTEP_EPOCH"] != "1" and sys.argv[1] != "superseded":
@@ -22,14 +22,14 @@ agent.sendall(json.dumps(fault).encode() + b"\\n")
 sys.exit(1)
 """
 
-# As Gloo ends a script whose peer is out of reach.
+# Gloo ends a script in this way if its peer cannot be reached.
 PRINTING = """
 test "$LOCKSTEP_EPOCH" = 2 && exit 0
 echo "RuntimeError: [gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:4" >&2
 exit 1
 """
 
-# Rank 1 loses its connections to the other rank, as by a switch that restarts: both live on.
+# Rank 1 loses its connections to the other rank, as with a switch that restarts: both live on.
 CUT = """
 import os, socket
 import torch, torch.distributed as dist

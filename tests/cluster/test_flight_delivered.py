@@ -11,7 +11,7 @@ from tests.conftest import PROGRAM, Cluster, wait_until
 
 
 def submit(cluster: Cluster, folder: Path, elsewhere: Path) -> str:
-    """Two nodes whose ranks meet in some collectives, and stay."""
+    """Two nodes whose ranks run some collectives, and stay."""
     script = f"{PROGRAM} probe > {folder}/probe-$RANK && touch {folder}/met-$RANK && sleep 1000"
     named = f"LOCKSTEP_FLIGHT_DIR={elsewhere}"
     return cluster.submit("-n", "2", "--env", named, "--", "sh", "-c", script)

@@ -1,4 +1,4 @@
-"""A disk that is full: what is said, what is kept, and that it goes on once there is room."""
+"""A full disk: the messages, the kept data, and that work goes on once there is free space."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def write_text(folder: Path) -> Path:
 
 
 def refusal(disk: SmallDisk, cluster: Cluster, run: str) -> str:
-    """The line that says that a checkpoint found no room. Old ones give way: that room goes too."""
+    """The line that reports a full disk for a checkpoint. Old ones are removed: their space fills
+    too."""
 
     def refused() -> list[str]:
         disk.fill()

@@ -1,4 +1,4 @@
-"""A rank that hangs is told from one that is dead."""
+"""A rank that hangs is distinguished from one that is dead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.conftest import Cluster, wait_until
 
-# The first attempt goes on for ever, the next one ends at once.
+# The first attempt runs without end, the next one ends at once.
 REPORTING = """
 import os, time, lockstep
 step = 0
@@ -65,8 +65,8 @@ def test_a_killed_rank_is_lost_and_not_hung_and_seen_at_once(
     wait_until("`lockstep show` says so", lambda: state() == "killed")
     seconds = time.monotonic() - killed
     print(f"{seconds:.3f} s from a rank's death to its state in `lockstep show`")
-    # 1 s on a machine that does nothing else (see ./dev bench survive); an agent that says nothing
-    # is missed after 30 s.
+    # 1 s on a machine that does nothing else (see ./dev bench survive); an agent that sends no
+    # report is lost after 30 s.
     assert seconds < 20
     view = cluster.ended(run)
     assert [attempt["cause"] for attempt in view["attempts"]] == ["rank_lost", "ok"]

@@ -33,7 +33,7 @@ def network() -> Iterator[Network]:
 
 
 def add_interface(host: Host, name: str, address: str) -> None:
-    """One that is up and leads nowhere."""
+    """An interface that is up and has no peer."""
     host.run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}-end")
     host.run("ip", "link", "set", f"{name}-end", "up")
     host.run("ip", "address", "add", address, "dev", name)
@@ -42,7 +42,7 @@ def add_interface(host: Host, name: str, address: str) -> None:
 
 
 def join_directly(first: Host, second: Host) -> None:
-    """By a second network, eth1 on both."""
+    """Through a second network, eth1 on both."""
     first.run("ip", "link", "add", "eth1", "type", "veth", "peer", "eth1", "netns", second.pid)
     for number, host in enumerate((first, second), 1):
         host.run("ip", "address", "add", f"10.88.0.{number}/24", "dev", "eth1")
@@ -73,7 +73,7 @@ class Rank:
         )
 
     def end(self) -> tuple[str, str]:
-        """What it printed, and what it logged or failed with."""
+        """Its standard output, and its log or error."""
         try:
             return self._process.communicate(timeout=60)
         finally:
@@ -119,7 +119,7 @@ def test_an_interface_that_others_do_not_reach_is_named_with_the_remedy(
 
 
 def test_ranks_of_several_hosts_keep_to_a_range_of_ports(network: Network, tmp_path: Path) -> None:
-    # Rank 0 needs three: for the meeting place, for its callers, and for their data.
+    # Rank 0 needs three: for the rendezvous, for incoming connections, and for their data.
     first, second, *_ = network.hosts
     ranks = start([first, second], tmp_path, LOCKSTEP_PORT_RANGE="24000-24002")
     ended = [rank.end() for rank in ranks]

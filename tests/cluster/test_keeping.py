@@ -1,4 +1,4 @@
-"""What the daemon keeps and clears up: docs/design/keeping.md."""
+"""The data that the daemon keeps and removes: docs/design/keeping.md."""
 
 from __future__ import annotations
 

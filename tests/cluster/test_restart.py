@@ -1,4 +1,4 @@
-"""A daemon that comes back: at another port, with a large store, after a time-out without it."""
+"""A daemon that restarts: at another port, with a large store, after a time-out without it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_served(cluster: Cluster) -> bool:
 
 
 def multiply(store: Path, project: str, number: int, copies: int) -> None:
-    """Copies of a run with all that is known of it, under the numbers that follow."""
+    """Copies of a run with all of its rows, under the numbers that follow."""
     with sqlite3.connect(store) as database:
         tables = [
             row[0]

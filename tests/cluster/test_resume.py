@@ -62,7 +62,7 @@ def test_what_succeeded_or_still_runs_is_not_resumed(cluster: Cluster) -> None:
 
 
 def test_a_resumed_run_survives_the_daemon(cluster: Cluster, tmp_path: Path) -> None:
-    """Queued again behind another, the daemon restarted: it still knows."""
+    """Queued again behind another run, with the daemon restarted: the state is kept."""
     run = end_badly(cluster, tmp_path, "failed")
     blocker = cluster.submit("-n", "2", "-g", "2", "--", "sleep", "1000")
     cluster.running_ranks(blocker)

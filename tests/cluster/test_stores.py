@@ -24,7 +24,7 @@ def move_away(cluster: Cluster, folder: Path) -> None:
 
 
 def waiting_for(gate: Path, *before: str) -> list[str]:
-    """A program that says so, and goes on once the gate is there."""
+    """A program that reports its start, and continues once the gate is there."""
     words = "; ".join((*before, f"until test -e '{gate}'; do sleep 0.05; done", "echo after"))
     return ["--", "sh", "-c", words]
 
@@ -131,7 +131,7 @@ def test_an_agent_of_another_store_never_becomes_a_new_run(
     again = cluster.submit("--project", "act", "--", "echo", "new")
     assert again == run
     os.kill(agent, signal.SIGCONT)
-    # A run of its name is in the way, so it waits until the orphan is gone.
+    # A run of the same name exists already, so it waits until the orphan is gone.
     assert "`lockstep orphan stop act/1` ends it" in wait_until(
         "it says why it waits",
         lambda: "orphan" in (why := cluster.show(again)["reason"]) and why,

@@ -1,4 +1,4 @@
-"""Ten rounds of the survival bench: what is killed, the runs end as they should.
+"""Ten rounds of the survival bench: whatever is killed, the runs end as they should.
 
 All hundred are `./dev bench survive`, which also holds the times to their bars. Here they may take
 five times as long, because tests run on machines that do other things as well.
@@ -17,10 +17,10 @@ from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 
-from _survive.checks import Evidence, check
+from _survive.checks import RoundRecord, check
+from _survive.local_cluster import Violation
 from _survive.plan import GANG, KINDS, QUEUED, SINGLE, plan
 from _survive.round import Result, play
-from _survive.world import Violation
 
 SEED = 29
 ROUNDS = 10
@@ -44,79 +44,79 @@ def test_daemon_and_ranks_are_back_and_seen_in_time() -> None:
 
 def test_the_rounds_kill_every_kind_alone_and_in_every_pair() -> None:
     planned = {
-        tuple(sorted(blow.kind for blow in plan(SEED, index).blows)) for index in range(ROUNDS)
+        tuple(sorted(blow.kind for blow in plan(SEED, index).kills)) for index in range(ROUNDS)
     }
     assert planned == {tuple(sorted(kinds)) for kinds in KINDS}
     assert plan(SEED, 3) == plan(SEED, 3) != plan(SEED + 1, 3)
 
 
 @pytest.fixture
-def evidence() -> Evidence:
-    """Of a round that went well and in which no agent was killed, to be spoilt."""
+def evidence() -> RoundRecord:
+    """The record of a round without a failure or a killed agent, for tests to spoil."""
     index = 0
     if index not in played:
         played[index] = play(plan(SEED, index))
     return copy.deepcopy(played[index].evidence)
 
 
-def lose_a_point(evidence: Evidence) -> None:
+def lose_a_point(evidence: RoundRecord) -> None:
     del evidence.points[f"{GANG}/1"][2, 40]
 
 
-def change_a_point(evidence: Evidence) -> None:
+def change_a_point(evidence: RoundRecord) -> None:
     evidence.points[f"{GANG}/1"][2, 40] = [40.5]
 
 
-def count_a_point_twice(evidence: Evidence) -> None:
+def count_a_point_twice(evidence: RoundRecord) -> None:
     evidence.points[f"{GANG}/1"][2, 40] *= 2
 
 
-def add_a_point(evidence: Evidence) -> None:
+def add_a_point(evidence: RoundRecord) -> None:
     evidence.points[f"{SINGLE}/1"][0, 1000] = [1.0]
 
 
-def lose_a_line(evidence: Evidence) -> None:
+def lose_a_line(evidence: RoundRecord) -> None:
     evidence.lines[f"{GANG}/1"].remove("counted 1 3 7")
 
 
-def double_a_line(evidence: Evidence) -> None:
+def double_a_line(evidence: RoundRecord) -> None:
     evidence.lines[f"{GANG}/1"].append("counted 1 3 7")
 
 
-def swap_two_lines(evidence: Evidence) -> None:
+def swap_two_lines(evidence: RoundRecord) -> None:
     lines = evidence.lines[f"{SINGLE}/1"]
     first, second = lines.index("counted 1 0 7"), lines.index("counted 1 0 8")
     lines[first], lines[second] = lines[second], lines[first]
 
 
-def lose_a_run(evidence: Evidence) -> None:
+def lose_a_run(evidence: RoundRecord) -> None:
     del evidence.views[f"{QUEUED}/1"]
 
 
-def fail_a_run(evidence: Evidence) -> None:
+def fail_a_run(evidence: RoundRecord) -> None:
     evidence.views[f"{SINGLE}/1"]["state"] = "failed"
 
 
-def retry_without_a_loss(evidence: Evidence) -> None:
+def retry_without_a_loss(evidence: RoundRecord) -> None:
     attempts = evidence.views[f"{SINGLE}/1"]["attempts"]
     attempts.append({**attempts[0], "epoch": 2})
 
 
-def start_a_rank_twice(evidence: Evidence) -> None:
-    evidence.diaries[0].starts *= 2
+def start_a_rank_twice(evidence: RoundRecord) -> None:
+    evidence.rank_logs[0].starts *= 2
 
 
-def overlap_attempts(evidence: Evidence) -> None:
-    evidence.diaries[0].starts[0]["others"] = ["gang-1.1.0"]
+def overlap_attempts(evidence: RoundRecord) -> None:
+    evidence.rank_logs[0].starts[0]["others"] = ["gang-1.1.0"]
 
 
-def add_an_agent(evidence: Evidence) -> None:
+def add_an_agent(evidence: RoundRecord) -> None:
     evidence.of_run(f"{GANG}/1")[0].starts[0]["agent"] += 1
 
 
-def stand_still_without_a_daemon(evidence: Evidence) -> None:
-    absence = evidence.absences[0]
-    for diary in evidence.diaries:
+def stand_still_without_a_daemon(evidence: RoundRecord) -> None:
+    absence = evidence.downtimes[0]
+    for diary in evidence.rank_logs:
         for step, time in diary.done.items():
             if absence.since < time < absence.until:
                 diary.done[step] = absence.until + 0.001
@@ -142,7 +142,7 @@ def stand_still_without_a_daemon(evidence: Evidence) -> None:
     ],
 )
 def test_a_broken_promise_is_noticed(
-    evidence: Evidence, spoil: Callable[[Evidence], None], told: str
+    evidence: RoundRecord, spoil: Callable[[RoundRecord], None], told: str
 ) -> None:
     check(evidence)
     spoil(evidence)

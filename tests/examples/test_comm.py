@@ -1,4 +1,4 @@
-"""comm alone, in a program of forty lines, as launchers other than ours start it."""
+"""comm alone, in a program of forty lines, started by launchers other than ours."""
 
 from __future__ import annotations
 

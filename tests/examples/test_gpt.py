@@ -1,4 +1,4 @@
-"""The GPT example as a program: how it ends, and what it learns by each policy."""
+"""The GPT example as a program: its exit, and its losses with each policy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 def trained_by(policy: str, data: Path, ranks: int) -> str:
-    """What rank 0 says of a few steps of a tiny model."""
+    """The output of rank 0 for a few steps of a tiny model."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
     environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     sizes = "--steps 6 --batch 8 --micro-steps 2 --layers 3 --heads 2 --width 20 --context 16"

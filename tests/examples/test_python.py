@@ -1,4 +1,4 @@
-"""The Python examples as programs: what they learn by each policy, and from whose checkpoints."""
+"""The Python examples as programs: their losses with each policy, and whose checkpoints load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HUGGING_FACE = ["examples/hugging_face/train.py", *SIZES.split()]
 
 
 def run_ranks(ranks: int, command: list[str]) -> str:
-    """What rank 0 says."""
+    """The output of rank 0."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     kept |= {"PYTHONPATH": str(BUILD / "python"), "HF_HUB_OFFLINE": "1"}
@@ -63,7 +63,7 @@ def test_the_gpt_learns_and_cpp_goes_on_from_its_checkpoints(data: Path, tmp_pat
     assert losses(said)[0] == pytest.approx(5.55, abs=0.2)
     learned = losses(said)[-1]
     assert learned < losses(said)[0] - 0.5
-    # C++ reads it and learns on, and Python reads that.
+    # C++ loads it and continues the training, and Python loads that.
     cpp = [str(BUILD / "bin" / "gpt"), "train", *SIZES.split(), "--heads", "2", *options]
     said = run_ranks(2, [*cpp, "--policy", "ddp", "--steps", "14"])
     assert "resuming from step 12" in said

@@ -13,12 +13,12 @@ import pytest
 from tests.conftest import BUILD, ROOT
 
 PATIENCE = 60.0  # seconds
-# What a benchmark whose hosts are network namespaces says where it can have none.
+# The message of a benchmark between network namespaces where it cannot create them.
 NO_NAMESPACES = ("need root", "no network namespace")
 
 
 def rows_of(bench: str, *words: str) -> list[dict[str, Any]]:
-    """What bench/NAME.py prints; skips the test where it cannot have the hosts that it needs."""
+    """The rows of bench/NAME.py; skips the test where its hosts cannot be created."""
     shown = subprocess.run(
         [sys.executable, str(ROOT / "bench" / f"{bench}.py"), *words],
         env=os.environ | {"LOCKSTEP_BUILD": str(BUILD)},

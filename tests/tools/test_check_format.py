@@ -1,4 +1,4 @@
-"""tools/check_format on a tiny checkout: each formatter's finding alone fails it, and is named."""
+"""tools/check_format on a tiny checkout: the finding of each formatter fails it, and is named."""
 
 from __future__ import annotations
 

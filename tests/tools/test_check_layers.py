@@ -1,4 +1,4 @@
-"""tools/check_layers on tiny trees: what it refuses, where it says so, and what it lets pass."""
+"""tools/check_layers on tiny trees: its errors with their lines, and what it accepts."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 
-from _contest.choices import Way, judged
+from _contest.between_hosts import Layout, rows
+from _contest.choices import AlgorithmSide, compare_plans
 from _contest.contestant import Contestant, Entry, Failed, Work
 from _contest.network import RATES, Network, Unavailable
-from _contest.rounds import Look, Pace, best_half, first_look, take_turns
+from _contest.rounds import Calibration, Pace, best_half, calibrate, take_turns
 from _contest.rows import bar, row
-from _contest.wired import Layout, rows
 
 MIB = 1 << 20
 WORK = Work("all_reduce", 64)
@@ -26,7 +26,7 @@ PACE = Pace(rounds=3, seconds=0.03)
 
 
 class Metronome:
-    """A contestant that always takes the same time, and remembers what it was asked."""
+    """A contestant that always takes the same time, and records its calls."""
 
     def __init__(self, name: str, seconds: float, asked: list[str] | None = None) -> None:
         self.name = name
@@ -49,7 +49,7 @@ def test_of_the_rounds_the_median_of_the_better_half_counts() -> None:
 
 @pytest.mark.parametrize(("seconds", "calls"), [(1e-3, 30), (1e-6, 30_000), (0.5, 1)])
 def test_a_turn_is_as_many_calls_as_fill_its_time(seconds: float, calls: int) -> None:
-    assert first_look(Metronome("a", seconds), WORK, 0.03) == Look(calls, seconds)
+    assert calibrate(Metronome("a", seconds), WORK, 0.03) == Calibration(calls, seconds)
 
 
 def test_contestants_take_turns_that_begin_with_another_each_time() -> None:
@@ -70,7 +70,7 @@ def test_who_takes_more_than_a_second_for_a_call_is_left_out_with_a_word() -> No
 def test_who_is_hopelessly_slow_at_a_first_look_takes_no_turns() -> None:
     asked: list[str] = []
     sides = [Metronome("quick", 0.1, asked), Metronome("slow", 0.3, asked)]
-    times = take_turns(sides, WORK, Pace(3, 0.1, hopeless=2.5), print)
+    times = take_turns(sides, WORK, Pace(3, 0.1, slow_ratio_max=2.5), print)
     assert times == {"quick": 0.1, "slow": 0.3}
     assert asked == ["quick check", "quick 1", "slow check", "slow 1", *["quick 1"] * 3]
 
@@ -107,7 +107,7 @@ def test_the_bar_rises_with_what_the_path_saves(
 
 
 class Wires:
-    """As much of a network as rows ask for."""
+    """The part of a network that rows need."""
 
     def __init__(self, hosts: int) -> None:
         self.hosts = [object()] * hosts
@@ -195,19 +195,19 @@ def test_the_choice_is_held_against_every_plan() -> None:
 def test_plans_are_compared_within_a_start_of_the_ranks_only() -> None:
     slow_start = {"ring": 30.0, "ring#again": 33.0, "tree": 24.0}
     fast_start = {"ring": 15.0, "ring#again": 15.0, "tree": 16.0}
-    found = judged("ring", "ring", [slow_start, fast_start, slow_start])
+    found = compare_plans("ring", "ring", [slow_start, fast_start, slow_start])
     assert (found.best, found.ratio, found.spread) == ("tree", 0.8, 2.0)
     assert found.same == pytest.approx(30 / 33)
     assert found.seconds == {"ring": 30.0, "tree": pytest.approx(24.0)}
-    assert judged("tree", "ring", [slow_start]).ratio == 1.0
+    assert compare_plans("tree", "ring", [slow_start]).ratio == 1.0
 
 
 def test_who_was_left_out_of_a_start_is_left_out() -> None:
     whole = {"ring": 2.0, "ring#again": 2.0, "tree": 1.0}
-    assert judged("ring", "ring", [whole, {"ring": 2.0, "ring#again": 2.0}]).best == "ring"
+    assert compare_plans("ring", "ring", [whole, {"ring": 2.0, "ring#again": 2.0}]).best == "ring"
 
 
-# Two ranks that say of themselves what the arguments are, and answer as the last one does.
+# Two ranks that report the arguments about themselves, and answer as the last one does.
 FAKE = """
 import os, socket, sys
 rank = 0 if os.fork() else 1
@@ -244,9 +244,9 @@ def test_a_wrong_result_on_one_rank_fails_the_contest_by_name(tmp_path: Path) ->
 
 def test_a_way_that_ranks_do_not_have_fails_the_contest_by_name(tmp_path: Path) -> None:
     with fake("right", tmp_path) as contestant:
-        assert Way(contestant, "ring").run(WORK, 4) == 1.0
+        assert AlgorithmSide(contestant, "ring").run(WORK, 4) == 1.0
         with pytest.raises(Failed, match="fake cannot take the way star on rank 0: never heard"):
-            Way(contestant, "star").check(WORK)
+            AlgorithmSide(contestant, "star").check(WORK)
 
 
 def test_a_rank_that_dies_fails_the_contest_with_its_last_words(tmp_path: Path) -> None:
@@ -257,11 +257,11 @@ def test_a_rank_that_dies_fails_the_contest_with_its_last_words(tmp_path: Path) 
         contestant.check(WORK)
 
 
-# Two ranks forked as ours are, of which one is killed as the kernel does for want of memory.
+# Two forked ranks like ours; one of them is killed, as the kernel does when memory is exhausted.
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from _contest.forked import fork_ranks, obey
+from _contest.fork_ranks import fork_ranks, obey
 def answer(line):
     os.kill(os.getpid(), signal.SIGKILL)
 sys.exit(fork_ranks(2, [], lambda rank, store: obey(rank, sys.argv[2], answer)))

@@ -1,4 +1,4 @@
-"""What ./dev says before it sets anything up, and how its tests and benchmarks are counted."""
+"""The output of ./dev before it sets anything up, and how its tests and benchmarks are counted."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_check_that_there_is_not_is_refused_before_anything_is_set_up() -> Non
 
 
 def step_sh(folder: Path, *lines: str) -> list[str]:
-    """What a script prints, into a pipe, that takes steps in this folder."""
+    """The output, into a pipe, of a script that takes steps in this folder."""
     (folder / "build" / "logs").mkdir(parents=True)
     shown = subprocess.run(
         [
@@ -174,7 +174,7 @@ def test_a_gtest_program_without_tests_is_a_failure(tmp_path: Path) -> None:
 
 
 def is_dead(process: Path) -> bool:
-    """Gone, or a zombie that nobody has waited for."""
+    """True if it is gone, or a zombie that no process has waited for."""
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

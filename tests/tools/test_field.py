@@ -1,4 +1,4 @@
-"""The field of training steps: who takes part, what is the least to be sent, and its rows."""
+"""The benchmark of training steps: its contestants, the least bytes to send, and its rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def job(policy: str, contestant: str = "fsdp2", backend: str = "gloo", micro_ste
 
 
 class Answers:
-    """A contestant of two ranks, a host of its, and how long its steps take."""
+    """A contestant of two ranks, one of its hosts, and the time of its steps."""
 
     def __init__(self, seconds: float, losses: list[float], parts: str) -> None:
         self._seconds, self._losses, self._sent, self._parts = seconds, losses, 0, parts
@@ -53,7 +53,7 @@ class Answers:
 
 
 def runner(job: Job, seconds: float, losses: list[float]) -> Runner:
-    # Who computes alone tells what of it is a forward, and the update.
+    # The contestant without communication reports the seconds of a forward and of the update.
     answers = Answers(seconds, losses, "0.25 0.125" if job.contestant == "alone" else "")
     made = Runner(job, cast(Contestant, answers), cast(Host, answers))
     for _ in range(len(losses)):

@@ -1,4 +1,4 @@
-"""The bench of saving: everybody saves, and its rows say how they compare."""
+"""The benchmark of saving: all savers save, and its rows compare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lockstep-sim as somebody uses it who was woken by a seed that breaks a promise."""
+"""The use of lockstep-sim after a seed has found a broken promise."""
 
 from __future__ import annotations
 

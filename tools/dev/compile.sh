@@ -4,11 +4,11 @@
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
 # Without this it does not cache what uses a precompiled header.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
-# Headers are known from the compiler's own list, instead of from running the preprocessor before.
+# ccache takes the headers from the compiler's dependency list, without running the preprocessor.
 export CCACHE_DEPEND=true
 
 # ON compiles up to 16 sources of a folder at once: half the time from nothing. OFF compiles each source
-# alone, which is faster for who changes one file at a time. An existing build keeps what it has.
+# alone, which is faster if one file changes at a time. An existing build keeps its setting.
 batches() {
   local existing
   existing=$(sed --quiet 's/^LOCKSTEP_BATCHES:BOOL=//p' build/CMakeCache.txt 2>/dev/null) || true
@@ -33,7 +33,7 @@ is_configured() {
 
 configure_into() { cmake -S . -B "$1" "${@:2}" && echo "${*:2}" >"$1/.configured-with"; }
 
-# compile [TARGET...]; all without one.
+# compile [TARGET...]; without one, all targets.
 compile() {
   NINJA_STATUS='[%f/%t] ' step compile "Compiling" ninja -C build -j "$(compile_jobs)" "$@"
 }

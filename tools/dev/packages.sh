@@ -1,5 +1,5 @@
-# What the machine must offer, and the Debian packages of tools/apt-packages.txt. With
-# needs_tests=true also those of tools/apt-packages-tests.txt.
+# Checks the machine, and installs the Debian packages of tools/apt-packages.txt. With
+# needs_tests=true it also installs those of tools/apt-packages-tests.txt.
 
 needs_tests=false
 
@@ -20,7 +20,7 @@ check_distribution() {
     "use Debian 12, or install the likes of tools/apt-packages.txt and set LOCKSTEP_ANY_DISTRIBUTION=1"
 }
 
-# The venv and the build need 5 GiB; once they are there, room for what changes is enough.
+# The venv and the build need 5 GiB; once they are there, space for changes is enough.
 check_disk() {
   local needed=6 free
   [[ ! -e build/build.ninja ]] || needed=1
@@ -66,7 +66,7 @@ as_root() {
   if [[ $EUID -eq 0 ]]; then env "$@"; else sudo --non-interactive env "$@"; fi
 }
 
-# An update that fails for one foreign source must not stop us: the installation tells.
+# A failed update of one foreign source must not stop the set-up: the installation shows errors.
 apt_install() {
   local quiet=(DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=300
     --option Acquire::Retries=2 --option Acquire::http::Timeout=60)

@@ -2,8 +2,8 @@
 #
 #   step NAME "Installing Debian packages (43)" command...
 #
-# prints "[2/6] Installing Debian packages (43) ... done in 31 s". Until then it says how far the step is
-# and how long it will take: on a terminal in this line, elsewhere in a new line every ten seconds. When
+# prints "[2/6] Installing Debian packages (43) ... done in 31 s". Until then it shows the progress of the step
+# and the time left: on a terminal in this line, elsewhere in a new line every ten seconds. When
 # the command fails, the end of its log is shown and the program exits.
 
 step_number=0
@@ -52,7 +52,7 @@ already() {
 }
 
 # The end of an interrupted set-up is the end of its installers and compilers too: they run in a
-# process group of their own (set -m), which Ctrl-C does not reach by itself.
+# process group of their own (set -m), which Ctrl-C does not reach.
 stop_child() {
   [[ -z $step_child ]] || kill -TERM -- "-$step_child" 2>/dev/null || true
 }
@@ -83,7 +83,7 @@ step() {
   fi
 }
 
-# Until the child ends: how far it is, twice a second on a terminal, every ten seconds elsewhere.
+# Shows the progress until the child ends: twice a second on a terminal, every ten seconds elsewhere.
 watch_child() {
   local name=$1 head=$2 log=$3 started=$4 next=$((SECONDS + 2))
   while kill -0 "$step_child" 2>/dev/null; do
@@ -113,7 +113,7 @@ progress() {
 
 about() { if [[ $1 -lt 90 ]]; then echo "about $1 s"; else echo "about $((($1 + 30) / 60)) min"; fi; }
 
-# From the step's log; nothing if it does not tell.
+# From the step's log; nothing if the log does not show it.
 percent_of() {
   case $1 in
     compile) ninja_percent "$2" ;;
@@ -147,7 +147,7 @@ pip_percent() {
   echo $((collected >= count ? 60 : 60 * collected / count))
 }
 
-# What failed first if the log says so, else its last lines.
+# The first failure if the log names it, else the last lines of the log.
 show_log() {
   echo
   if grep --quiet '^FAILED: ' "$1"; then

@@ -1,1 +1,1 @@
-"""A file a contestant (field.py says what is in it)."""
+"""A file for each contestant (field.py describes its contents)."""

@@ -1,6 +1,6 @@
-"""What every rank computes without communication: the passes, and the update of its share.
+"""The computation of every rank without communication: the passes, and the update of its share.
 
-Its ranks drift apart after the first step, so that its losses are nobody's.
+Its ranks drift apart after the first step, so its losses match no other contestant.
 """
 
 import time

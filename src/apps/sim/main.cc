@@ -1,5 +1,5 @@
-// lockstep-sim: replays one seed of the simulated world with a trace, or looks for seeds that break
-// a promise. docs/design/sim.md tells how to read it.
+// lockstep-sim: replays one seed of the simulation with a trace, or searches for seeds that break a
+// promise. docs/design/sim.md explains its output.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "sim/seed_range.h"
+#include "sim/simulation.h"
 #include "sim/trace_filter.h"
-#include "sim/world.h"
 
 namespace lockstep::sim {
 namespace {
@@ -19,12 +19,12 @@ void print(std::string_view line) {
   std::fputc('\n', stdout);
 }
 
-std::string summary(std::uint64_t seed, const Verdict& verdict) {
+std::string summary(std::uint64_t seed, const SimulationOutcome& outcome) {
   return format(
       "seed {}: {}; {} runs, {} succeeded, {} attempts, {} deaths of the daemon, "
       "{} commits, {} events",
-      seed, verdict.violation ? "VIOLATION " + *verdict.violation : "holds", verdict.runs,
-      verdict.succeeded, verdict.attempts, verdict.deaths, verdict.commits, verdict.events);
+      seed, outcome.violation ? "VIOLATION " + *outcome.violation : "holds", outcome.runs,
+      outcome.succeeded, outcome.attempts, outcome.crashes, outcome.commits, outcome.events);
 }
 
 bool replay(std::uint64_t seed, const std::string& run) {
@@ -32,12 +32,12 @@ bool replay(std::uint64_t seed, const std::string& run) {
   const auto trace = [&](std::string_view line) {
     if (filter.shows(line)) print(line);
   };
-  const Verdict verdict = World({.seed = seed, .trace = trace}).run();
-  print(summary(seed, verdict));
-  return !verdict.violation;
+  const SimulationOutcome outcome = Simulation({.seed = seed, .trace = trace}).run();
+  print(summary(seed, outcome));
+  return !outcome.violation;
 }
 
-// Written over itself on a terminal, a line for each tenth elsewhere.
+// Redrawn on a terminal; elsewhere a line for each tenth.
 class Progress {
  public:
   explicit Progress(std::uint64_t all) : all_(all) {}
@@ -54,7 +54,7 @@ class Progress {
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-// FNV-1a over what is told of the worlds: equal where all of it is, byte for byte.
+// FNV-1a over the outcomes and traces: equal if all of them are equal, byte for byte.
 class Digest {
  public:
   void add(std::string_view line) {
@@ -75,9 +75,10 @@ bool search(const SeedRange& range, bool with_digest) {
       with_digest ? TraceSink([&](std::string_view line) { digest.add(line); }) : TraceSink();
   const Progress progress(range.count());
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
-    if (const Verdict verdict = World({.seed = seed, .trace = sink}).run(); verdict.violation) {
+    if (const SimulationOutcome outcome = Simulation({.seed = seed, .trace = sink}).run();
+        outcome.violation) {
       ++broken;
-      print(summary(seed, verdict));
+      print(summary(seed, outcome));
       print(format("  the whole trace: lockstep-sim --seed {}", seed));
     }
     progress.show(seed - range.first + 1, broken);

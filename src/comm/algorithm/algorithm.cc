@@ -11,13 +11,15 @@ namespace {
 
 constexpr std::string_view kHierarchical = ",hierarchical";
 
-// Somewhere several ranks share memory, and nowhere too many for one reduction.
+// True if several ranks share memory on at least one host, and no host has too many ranks for one
+// reduction.
 bool has_hierarchy(const GroupShape& group) {
-  return group.hosts > 1 && group.most > 1 && group.most <= static_cast<int>(kReductionOperands);
+  return group.hosts > 1 && group.ranks_per_host_max > 1 &&
+         group.ranks_per_host_max <= static_cast<int>(kReductionOperands);
 }
 
-// Whether the algorithm, among all ranks or between hosts, carries out the operation.
-bool can(Algorithm algorithm, Operation operation, std::size_t bytes) {
+// True if the algorithm can run the operation, among all ranks or between hosts.
+bool is_supported(Algorithm algorithm, Operation operation, std::size_t bytes) {
   switch (algorithm) {
     case Algorithm::flat:
       return operation == Operation::all_reduce && bytes <= kFlatBytes;
@@ -80,9 +82,10 @@ std::string text(const CallPlan& plan) {
   return format("{}{}", text(plan.algorithm), plan.hierarchical ? kHierarchical : "");
 }
 
-Result<CallPlan> parse_plan(std::string_view words) {
-  const bool hierarchical = words.ends_with(kHierarchical);
-  const auto name = words.substr(0, words.size() - (hierarchical ? kHierarchical.size() : 0));
+Result<CallPlan> parse_plan(std::string_view plan_text) {
+  const bool hierarchical = plan_text.ends_with(kHierarchical);
+  const auto name =
+      plan_text.substr(0, plan_text.size() - (hierarchical ? kHierarchical.size() : 0));
   std::vector<std::string_view> names;
   for (const auto algorithm : kAlgorithms) {
     if (text(algorithm) == name) return CallPlan{algorithm, hierarchical};
@@ -90,7 +93,7 @@ Result<CallPlan> parse_plan(std::string_view words) {
   }
   return Error{Code::invalid,
                format("there is no algorithm '{}'; there are {}, each also with '{}' after it",
-                      words, joined(names, ", "), kHierarchical)};
+                      plan_text, joined(names, ", "), kHierarchical)};
 }
 
 GroupShape shape_of(std::span<const std::vector<int>> hosts) {
@@ -98,14 +101,15 @@ GroupShape shape_of(std::span<const std::vector<int>> hosts) {
   for (const auto& ranks : hosts) {
     const auto count = static_cast<int>(ranks.size());
     group.ranks += count;
-    group.fewest = group.fewest == 0 ? count : std::min(group.fewest, count);
-    group.most = std::max(group.most, count);
+    group.ranks_per_host_min =
+        group.ranks_per_host_min == 0 ? count : std::min(group.ranks_per_host_min, count);
+    group.ranks_per_host_max = std::max(group.ranks_per_host_max, count);
   }
   return group;
 }
 
 bool fits(const CallPlan& plan, Operation operation, std::size_t bytes, const GroupShape& group) {
-  return can(plan.algorithm, operation, bytes) &&
+  return is_supported(plan.algorithm, operation, bytes) &&
          (!plan.hierarchical || can_be_hierarchical(operation, group));
 }
 

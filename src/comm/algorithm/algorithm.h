@@ -1,6 +1,5 @@
-// Which algorithms there are for the collectives of a group on several hosts, what they are called,
-// and where each may be used. (Within one host there is nothing to choose: host_reduce.h and
-// host_move.h.)
+// The algorithms for the collectives of a group on several hosts, their names, and where each may
+// be used. Within one host there is no choice: see host_reduce.h and host_copy.h.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/algorithm/call.h"
+#include "comm/algorithm/collective_call.h"
 
 namespace lockstep {
 
@@ -33,32 +32,32 @@ inline constexpr Algorithm kAlgorithms[] = {Algorithm::flat,
                                             Algorithm::dissemination};
 std::string_view text(Algorithm algorithm);  // "double_tree"
 
-// How a call is carried out: an algorithm among all ranks; or hierarchically: within each host in
-// the memory that its ranks share, and by this algorithm between the hosts.
+// How a call is executed. Either an algorithm runs among all ranks, or the call is hierarchical:
+// ranks of a host use their shared memory, and the algorithm runs between the hosts.
 struct CallPlan {
   Algorithm algorithm = Algorithm::ring;
   bool hierarchical = false;
   bool operator==(const CallPlan&) const = default;
 };
 std::string text(const CallPlan& plan);  // "double_tree", "ring,hierarchical"
-// What text() gave. An error lists the names that there are.
-Result<CallPlan> parse_plan(std::string_view words);
+// Parses the result of text(). The error lists the valid names.
+Result<CallPlan> parse_plan(std::string_view plan_text);
 
-// A group, as far as the choice depends on it. Equal on all of its ranks.
+// The properties of a group that the choice depends on. Equal on all of its ranks.
 struct GroupShape {
   int ranks = 1;
   int hosts = 1;
-  int fewest = 1;  // ranks of a host
-  int most = 1;
-  bool even() const { return fewest == most; }
+  int ranks_per_host_min = 1;  // ranks of a host
+  int ranks_per_host_max = 1;
+  bool is_uniform() const { return ranks_per_host_min == ranks_per_host_max; }
   bool operator==(const GroupShape&) const = default;
 };
-// hosts: as Exchange::hosts().
+// hosts: as MessageExchange::hosts().
 GroupShape shape_of(std::span<const std::vector<int>> hosts);
 
-// Whether a plan can carry out such a call. bytes: the call header's, of a rank's share.
+// True if a plan can execute such a call. bytes: of the call header, for one rank's share.
 bool fits(const CallPlan& plan, Operation operation, std::size_t bytes, const GroupShape& group);
-// All that fit: at least one for every collective.
+// All plans that fit: at least one for every collective.
 std::vector<CallPlan> fitting_plans(Operation operation, std::size_t bytes,
                                     const GroupShape& group);
 

@@ -1,11 +1,15 @@
 #include "comm/algorithm/algorithm.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/algorithm/flat_all_reduce.h"
 
 namespace lockstep {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr Operation kCollectives[] = {
     Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather,
@@ -25,17 +29,19 @@ TEST(CallPlan, AnUnknownNameIsRefusedWithTheNamesThereAre) {
   for (const auto* words : {"", "rings", "ring,", "ring,flat", ",hierarchical", "hierarchical"}) {
     const auto plan = parse_plan(words);
     ASSERT_FALSE(plan) << words;
-    EXPECT_EQ(plan.error().message,
-              std::string("there is no algorithm '") + words +
-                  "'; there are flat, ring, recursive_doubling, halving_doubling, double_tree, "
-                  "pairwise, dissemination, each also with ',hierarchical' after it");
+    EXPECT_EQ(plan.error().code, Code::invalid);
+    EXPECT_THAT(plan.error().message,
+                AllOf(HasSubstr(std::string("'") + words + "'"),
+                      HasSubstr("flat, ring, recursive_doubling, halving_doubling, double_tree, "
+                                "pairwise, dissemination"),
+                      HasSubstr(",hierarchical")));
   }
 }
 
 TEST(Shape, TellsOfHostsHowManyRanksTheyHave) {
   const std::vector<std::vector<int>> hosts = {{0, 3, 4}, {1}, {2, 5}};
   EXPECT_EQ(shape_of(hosts), (GroupShape{6, 3, 1, 3}));
-  EXPECT_FALSE(shape_of(hosts).even());
+  EXPECT_FALSE(shape_of(hosts).is_uniform());
 }
 
 TEST(CallPlan, OneFitsWhateverIsCalled) {

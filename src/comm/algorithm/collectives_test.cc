@@ -1,6 +1,6 @@
-// Every plan x ranks x hosts x size x type against one serial answer; the same bits on all ranks
-// and whatever the timing; and no byte more between hosts than the algorithms say. What the ranks
-// share in a host is real, the links between them are queues (group_for_test.h).
+// Every plan x ranks x hosts x size x type against one serial answer. All ranks have the same bits
+// for any timing, and no more bytes go between hosts than the algorithms state. The memory that the
+// ranks of a host share is real; the links between them are queues (in_memory_group_for_test.h).
 #include <bit>
 #include <limits>
 #include <numeric>
@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/algorithm/by_plan.h"
-#include "comm/algorithm/group_for_test.h"
+#include "comm/algorithm/execute_plan.h"
+#include "comm/algorithm/in_memory_group_for_test.h"
 #include "comm/reduction/serial_for_test.h"
 
 namespace lockstep {
@@ -64,10 +64,10 @@ bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-// Where a call's buffers lie; some: on each other rank in lent memory.
-enum class Place { elsewhere, lent, some };
+// The location of a call's buffers. mixed: every other rank uses the shared heap.
+enum class BufferLocation { private_memory, shared_heap, mixed };
 
-// A buffer of one call; what is lent is taken back as soon as its rank is done.
+// A buffer of one call. Shared heap memory is freed as soon as its rank is done.
 class Data {
  public:
   Data(bool lent, std::span<const std::byte> content)
@@ -90,42 +90,45 @@ class Data {
 
 struct Setting {
   Hosts hosts;
-  Place place = Place::elsewhere;
+  BufferLocation buffer_location = BufferLocation::private_memory;
   std::uint64_t seed = 1;
   std::size_t piece_bytes = 1024;
 };
 
-// A group and what its ranks call in it.
+// A group and the calls that its ranks make in it.
 class Ranks {
  public:
   explicit Ranks(const Setting& setting)
       : turns(setting.seed),
         group(turns, setting.hosts, setting.piece_bytes),
-        place_(setting.place) {}
+        buffer_location_(setting.buffer_location) {}
 
   Data data(int rank, std::span<const std::byte> content) {
-    return Data(place_ == Place::lent || (place_ == Place::some && rank % 2 == 0), content);
+    return Data(buffer_location_ == BufferLocation::shared_heap ||
+                    (buffer_location_ == BufferLocation::mixed && rank % 2 == 0),
+                content);
   }
 
-  // Each rank calls what call_of(rank, carry_out) makes; carry_out(Call) is to be called once.
+  // Each rank calls what call_of(rank, execute) makes, which must call execute(call) once.
   template <class Body>
   void run(const CallPlan& plan, Body body) {
     const auto done = turns.run(group.size(), [&](int rank) {
-      return body(rank, [&, rank](Call call) {
-        return group.call(rank, call, [&](Exchange& exchange, const Call& numbered) {
-          return carry_out_by(plan, exchange, numbered);
-        });
+      return body(rank, [&, rank](CollectiveCall call) {
+        return group.call(rank, call,
+                          [&](MessageExchange& exchange, const CollectiveCall& numbered) {
+                            return execute_plan(plan, exchange, numbered);
+                          });
       });
     });
     ASSERT_TRUE(done.has_value()) << done.error().message;
-    EXPECT_TRUE(group.all_taken());
+    EXPECT_TRUE(group.all_received());
   }
 
-  Turns turns;
-  QueueGroup group;
+  TurnScheduler turns;
+  InMemoryGroup group;
 
  private:
-  const Place place_;
+  const BufferLocation buffer_location_;
 };
 
 GroupShape shape(const Ranks& ranks) { return shape_of(ranks.group.hosts()); }
@@ -135,12 +138,12 @@ std::string words_of(const Setting& setting) {
   for (const auto& ranks : setting.hosts)
     words += (words.empty() ? "" : "_") + std::to_string(ranks.size());
   const char* places[] = {"", "_lent", "_some_lent"};
-  return words + places[static_cast<int>(setting.place)];
+  return words + places[static_cast<int>(setting.buffer_location)];
 }
 std::string name_of(const testing::TestParamInfo<Setting>& info) { return words_of(info.param); }
 void PrintTo(const Setting& setting, std::ostream* out) { *out << words_of(setting); }
 
-// By each of the plans.
+// With each of the plans.
 void check_all_reduce(Ranks& ranks, const std::vector<CallPlan>& plans, std::size_t count,
                       DataType type, ReduceOp op) {
   std::vector<Memory> shares;
@@ -195,7 +198,7 @@ void check_reduce_scatter(Ranks& ranks, const std::vector<CallPlan>& plans, std:
     });
 }
 
-Header move_header(Operation operation, std::size_t bytes, int root) {
+MessageHeader move_header(Operation operation, std::size_t bytes, int root) {
   return make_header(operation, 0, bytes, DataType::uint8, ReduceOp::sum, root);
 }
 
@@ -230,8 +233,8 @@ void check_broadcast(Ranks& ranks, const CallPlan& plan, std::size_t bytes, int 
   });
 }
 
-// Sizes in elements of four bytes: nothing, one, odd, a page and one more or less, what a host's
-// ranks may bring and one more, several pieces for each rank.
+// Sizes in elements of four bytes: zero, one, odd, a page and one more or less, the inline limit of
+// a host's ranks and one more, several pieces for each rank.
 constexpr std::size_t kCounts[] = {0, 1, 3, 1023, 1025, 8192, 8193, 20'003};
 
 class EveryPlan : public testing::TestWithParam<Setting> {
@@ -299,23 +302,26 @@ INSTANTIATE_TEST_SUITE_P(OneRankAHost, EveryPlan,
                                          Setting{hosts_of({1, 1, 1, 1, 1, 1, 1, 1, 1})}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(EvenHosts, EveryPlan,
-                         testing::Values(Setting{hosts_of({2, 2}), Place::lent},
-                                         Setting{hosts_of({2, 2, 2}), Place::some},
-                                         Setting{hosts_of({3, 3}), Place::elsewhere},
-                                         Setting{hosts_of({2, 2, 2, 2}), Place::elsewhere},
-                                         Setting{hosts_of({4, 4}), Place::lent},
-                                         Setting{hosts_of({3, 3, 3}), Place::lent}),
+                         testing::Values(Setting{hosts_of({2, 2}), BufferLocation::shared_heap},
+                                         Setting{hosts_of({2, 2, 2}), BufferLocation::mixed},
+                                         Setting{hosts_of({3, 3}), BufferLocation::private_memory},
+                                         Setting{hosts_of({2, 2, 2, 2}),
+                                                 BufferLocation::private_memory},
+                                         Setting{hosts_of({4, 4}), BufferLocation::shared_heap},
+                                         Setting{hosts_of({3, 3, 3}), BufferLocation::shared_heap}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(UnevenHosts, EveryPlan,
-                         testing::Values(Setting{hosts_of({2, 1}), Place::lent},
-                                         Setting{hosts_of({3, 2}), Place::elsewhere},
-                                         Setting{hosts_of({3, 2}), Place::lent},
-                                         Setting{hosts_of({1, 4, 2}), Place::some},
-                                         Setting{hosts_of({4, 2, 3}), Place::elsewhere},
-                                         Setting{hosts_of({2, 5}), Place::some}),
+                         testing::Values(Setting{hosts_of({2, 1}), BufferLocation::shared_heap},
+                                         Setting{hosts_of({3, 2}), BufferLocation::private_memory},
+                                         Setting{hosts_of({3, 2}), BufferLocation::shared_heap},
+                                         Setting{hosts_of({1, 4, 2}), BufferLocation::mixed},
+                                         Setting{hosts_of({4, 2, 3}),
+                                                 BufferLocation::private_memory},
+                                         Setting{hosts_of({2, 5}), BufferLocation::mixed}),
                          name_of);
 
-// All types and reductions where every way of reducing differs: among all, and in hosts first.
+// All types and reductions where each way of reducing differs: among all ranks, and within hosts
+// first.
 TEST(EveryType, EqualsTheSerialAnswer) {
   for (const auto& hosts : {hosts_of({1, 1, 1}), hosts_of({3, 2, 2})}) {
     Ranks ranks({.hosts = hosts});
@@ -334,13 +340,15 @@ TEST(EveryType, EqualsTheSerialAnswer) {
                              type, op);
 }
 
-// So large that slices have several parts, which are reduced and spread while others travel.
+// So large that slices have several parts, which are reduced and distributed while others travel.
 TEST(LargeBuffers, GoInPartsToTheSerialAnswer) {
   constexpr std::size_t kCount = 1'100'001;
-  for (const auto& setting :
-       {Setting{hosts_of({2, 2}), Place::lent}, Setting{hosts_of({2, 2}), Place::elsewhere},
-        Setting{hosts_of({3, 1, 1}), Place::elsewhere}}) {
-    Ranks ranks({.hosts = setting.hosts, .place = setting.place, .piece_bytes = 128 * 1024});
+  for (const auto& setting : {Setting{hosts_of({2, 2}), BufferLocation::shared_heap},
+                              Setting{hosts_of({2, 2}), BufferLocation::private_memory},
+                              Setting{hosts_of({3, 1, 1}), BufferLocation::private_memory}}) {
+    Ranks ranks({.hosts = setting.hosts,
+                 .buffer_location = setting.buffer_location,
+                 .piece_bytes = 128 * 1024});
     auto plans = fitting_plans(Operation::all_reduce, kCount * 4, shape(ranks));
     std::erase_if(plans, [](const CallPlan& plan) { return !plan.hierarchical; });
     check_all_reduce(ranks, plans, kCount, DataType::float32, ReduceOp::average);
@@ -357,7 +365,7 @@ TEST(LargeBuffers, OfAMegabyteEqualTheSerialAnswer) {
                    DataType::float32, ReduceOp::sum);
 }
 
-// The bits that each rank gets when all give something that must be rounded, with some NaN, for
+// The bits that each rank gets when all contribute values that must be rounded. Some are NaN, for
 // which min depends on the order of its operands.
 std::vector<Memory> results(const Setting& setting, const CallPlan& plan, std::size_t count,
                             DataType type, ReduceOp op = ReduceOp::sum) {
@@ -394,7 +402,8 @@ TEST(Bits, AreTheSameOnAllRanksWhateverTheTimingAndWhereverBuffersLie) {
         const auto first = results({.hosts = hosts, .seed = 1}, plan, kCount, type, op);
         for (const auto& result : first) EXPECT_TRUE(result == first[0]) << text(plan);
         const auto again =
-            results({.hosts = hosts, .place = Place::lent, .seed = 2}, plan, kCount, type, op);
+            results({.hosts = hosts, .buffer_location = BufferLocation::shared_heap, .seed = 2},
+                    plan, kCount, type, op);
         EXPECT_TRUE(again == first) << text(plan);
       }
 }
@@ -408,12 +417,13 @@ TEST(Bits, OfDoublingAreThoseOfHalvingAndDoubling) {
                                          DataType::bfloat16, op));
 }
 
-// What each rank sends to other hosts, by the formula at the top of the algorithm's file.
+// The bytes that each rank sends to other hosts, by the formula at the top of the algorithm's file.
 std::vector<std::size_t> sent(const Hosts& hosts, const CallPlan& plan, Operation operation,
                               std::size_t bytes) {
-  // Everything is divisible by all that it is cut into, and a piece holds what a rank sends at
+  // Every size is divisible by the number of its pieces, and a piece holds all that a rank sends at
   // once.
-  Ranks ranks({.hosts = hosts, .place = Place::lent, .piece_bytes = kSlotBytes});
+  Ranks ranks(
+      {.hosts = hosts, .buffer_location = BufferLocation::shared_heap, .piece_bytes = kSlotBytes});
   const auto n = static_cast<std::size_t>(ranks.group.size());
   ranks.run(plan, [&](int rank, auto carry_out) -> Result<void> {
     const auto gathers = operation == Operation::all_gather;
@@ -433,7 +443,7 @@ std::size_t sum(const std::vector<std::size_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::size_t{0});
 }
 
-// Of n equal hosts, whether they have a rank each or exchange what several have reduced.
+// For n equal hosts, with one rank each or with several ranks that reduce within the host first.
 void expect_all_reduce_sends(const Hosts& hosts, bool hierarchical, std::size_t bytes) {
   const auto n = hosts.size();
   const auto sent_by = [&](Algorithm algorithm) {
@@ -442,7 +452,7 @@ void expect_all_reduce_sends(const Hosts& hosts, bool hierarchical, std::size_t 
   const auto p = std::bit_floor(n), rounds = static_cast<std::size_t>(std::bit_width(p)) - 1;
   EXPECT_EQ(sent_by(Algorithm::ring), std::vector(n, 2 * (n - 1) * bytes / n));
   std::vector<std::size_t> doubling(n, rounds * bytes), halving(n, 2 * (p - 1) * bytes / p);
-  for (std::size_t i = 0; i < n - p; ++i) {  // pairs of a keeper and an extra rank
+  for (std::size_t i = 0; i < n - p; ++i) {  // pairs of a proxy and an extra rank
     doubling[2 * i] += bytes;
     halving[2 * i] += bytes;
     doubling[2 * i + 1] = halving[2 * i + 1] = bytes;
@@ -487,8 +497,8 @@ TEST(BytesSent, ByBlocksAreThoseOfTheFormulas) {
               std::vector<std::size_t>(3, 5 * kBytes));
     EXPECT_EQ(sent(hosts_of({2, 2, 2}), {Algorithm::ring, true}, operation, kBytes),
               std::vector<std::size_t>(3, 4 * kBytes));
-    // Each host sends the blocks of all but the next one (all-gather), or of all but its own, but
-    // in another order (reduce-scatter).
+    // Each host sends the blocks of all but the next host (all-gather), or of all but its own in
+    // another order (reduce-scatter).
     const auto uneven = sent(hosts_of({1, 3, 2}), {Algorithm::ring, true}, operation, kBytes);
     const bool gathers = operation == Operation::all_gather;
     EXPECT_EQ(uneven, gathers ? (std::vector<std::size_t>{3 * kBytes, 4 * kBytes, 5 * kBytes})
@@ -513,9 +523,10 @@ TEST(BytesSent, ByBroadcastAndReduceReachEverybodyOnce) {
               (std::vector<std::size_t>{0, kBytes, kBytes}));
 }
 
-// A group of some of the processes, in any order: the process that each of its ranks is.
+// A group of some of the processes, in any order. For each rank of the group: its process.
 struct SubGroup {
-  SubGroup(Turns& turns, const std::vector<int>& ranks_a_host, int processes, Random& random)
+  SubGroup(TurnScheduler& turns, const std::vector<int>& ranks_a_host, int processes,
+           Random& random)
       : group(turns, hosts_of(ranks_a_host)), members(static_cast<std::size_t>(processes)) {
     std::iota(members.begin(), members.end(), 0);
     for (std::size_t i = 0; i + 1 < members.size(); ++i)
@@ -527,7 +538,7 @@ struct SubGroup {
     if (found == members.end()) return std::nullopt;
     return static_cast<int>(found - members.begin());
   }
-  QueueGroup group;
+  InMemoryGroup group;
   std::vector<int> members;
 };
 
@@ -543,23 +554,23 @@ Result<void> add_up(const Step& step, int rank) {
   const auto bytes = std::as_writable_bytes(std::span(values));
   const auto header =
       make_header(Operation::all_reduce, 0, bytes.size(), DataType::int64, ReduceOp::sum, 0);
-  TRY(group.call(rank, {header, {}, bytes}, [&](Exchange& exchange, const Call& call) {
-    return carry_out_by(step.plan, exchange, call);
-  }));
+  TRY(group.call(rank, {header, {}, bytes},
+                 [&](MessageExchange& exchange, const CollectiveCall& call) {
+                   return execute_plan(step.plan, exchange, call);
+                 }));
   const auto expected = group.size() * (group.size() + 1) / 2;
   for (const auto value : values)
     if (value != expected) return Error{Code::internal, text(step.plan)};
   return {};
 }
 
-// Processes are in several groups at the same time and call in them, one group after the other,
-// what a seed says: each group's calls in its own order, with nothing that keeps processes
-// together.
-TEST(Groups, InterleavedFromASeedAnswerAsEachAlone) {
+// Processes are in several groups at the same time and call in one group after the other, as the
+// seed says. Each group's calls keep their own order, and nothing synchronizes the processes.
+TEST(GroupsByAlgorithm, InterleavedFromASeedAnswerAsEachAlone) {
   constexpr int kProcesses = 7;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
-    Turns turns(seed);
+    TurnScheduler turns(seed);
     SubGroup all(turns, {3, 2, 2}, kProcesses, random), pairs(turns, {2, 2}, kProcesses, random),
         odd(turns, {1, 1, 1}, kProcesses, random);
     SubGroup* const groups[] = {&all, &pairs, &odd};

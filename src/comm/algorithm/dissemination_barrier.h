@@ -1,14 +1,14 @@
-// Dissemination barrier (Hensgen, Finkel and Manber 1988): in round k each rank tells the one 2^k
-// further on and hears from the one 2^k before; after ceil(log2 n) rounds it has heard, through
-// others, from all.
-//   Steps: ceil(log2 n), each an empty message.
+// Dissemination barrier (Hensgen, Finkel and Manber 1988). In round k each rank sends to the rank
+// 2^k after it and receives from the rank 2^k before it. After ceil(log2 n) rounds each rank
+// depends on messages from all others, directly or indirectly. Steps: ceil(log2 n), each an empty
+// message.
 #pragma once
 
 #include "base/result.h"
-#include "comm/algorithm/exchange.h"
+#include "comm/algorithm/message_exchange.h"
 
 namespace lockstep {
 
-Result<void> dissemination_barrier(Exchange& exchange);
+Result<void> dissemination_barrier(MessageExchange& exchange);
 
 }  // namespace lockstep

@@ -12,94 +12,96 @@
 namespace lockstep {
 namespace {
 
-// Smaller pieces would cost more in messages than they gain.
+// Smaller pieces cost more in messages than they gain.
 constexpr std::size_t kSmallestPiece = 16 * 1024;
-// Filling and emptying the trees then costs a quarter of the time at most.
+// Filling and draining the trees then takes at most a quarter of the time.
 constexpr std::size_t kPiecesPerLevel = 4;
 
-constexpr int kNobody = -1;
+constexpr int kNoRank = -1;
 
-// A rank in one of the trees.
-struct Role {
-  int parent = kNobody, left = kNobody, right = kNobody;  // ranks
+// The position of a rank in one of the trees.
+struct TreePosition {
+  int parent = kNoRank, left = kNoRank, right = kNoRank;  // ranks
   std::size_t depth = 0;
 };
 
-// Who stands where in the two trees: all ranks, or all but a root above them.
-class Trees {
+// The positions of ranks in the two trees: all ranks, or all but a root above them.
+class DoubleTreeLayout {
  public:
-  Trees(const Exchange& exchange, std::optional<int> root)
+  DoubleTreeLayout(const MessageExchange& exchange, std::optional<int> root)
       : ring_(exchange.ring()),
-        above_(root ? place_of(*root) : 0),
+        root_index_(root ? ring_index_of(*root) : 0),
         has_root_(root.has_value()),
         nodes_(ring_.size() - (has_root_ ? 1 : 0)) {}
 
-  // How deep the deepest rank stands.
+  // The depth of the deepest rank.
   std::size_t deepest() const {
     return static_cast<std::size_t>(std::bit_width(nodes_)) - (has_root_ ? 0 : 1);
   }
 
-  Role role(std::size_t tree, int rank) const {
-    if (has_root_ && rank == ring_[above_]) return {.right = rank_of(tree, std::bit_floor(nodes_))};
-    const auto at = place_in_tree(nodes_, number(tree, place_of(rank)));
-    auto role = Role{rank_of(tree, at.parent), rank_of(tree, at.left), rank_of(tree, at.right),
-                     at.depth + (has_root_ ? 1 : 0)};
-    if (has_root_ && at.parent == 0) role.parent = ring_[above_];
+  TreePosition role(std::size_t tree, int rank) const {
+    if (has_root_ && rank == ring_[root_index_])
+      return {.right = rank_of(tree, std::bit_floor(nodes_))};
+    const auto at = tree_node(nodes_, node_number(tree, ring_index_of(rank)));
+    auto role = TreePosition{rank_of(tree, at.parent), rank_of(tree, at.left),
+                             rank_of(tree, at.right), at.depth + (has_root_ ? 1 : 0)};
+    if (has_root_ && at.parent == 0) role.parent = ring_[root_index_];
     return role;
   }
 
  private:
-  std::size_t place_of(int rank) const {
+  std::size_t ring_index_of(int rank) const {
     return static_cast<std::size_t>(std::find(ring_.begin(), ring_.end(), rank) - ring_.begin());
   }
-  std::size_t number(std::size_t tree, std::size_t place) const {
-    const auto i = has_root_ ? (place + ring_.size() - above_ - 1) % ring_.size() : place;
+  std::size_t node_number(std::size_t tree, std::size_t ring_index) const {
+    const auto i =
+        has_root_ ? (ring_index + ring_.size() - root_index_ - 1) % ring_.size() : ring_index;
     if (tree == 0) return i + 1;
     return nodes_ % 2 == 0 ? nodes_ - i : (i + 1) % nodes_ + 1;
   }
   int rank_of(std::size_t tree, std::size_t number) const {
-    if (number == 0) return kNobody;
+    if (number == 0) return kNoRank;
     const auto i = tree == 0         ? number - 1
                    : nodes_ % 2 == 0 ? nodes_ - number
                                      : (number + nodes_ - 2) % nodes_;
-    return ring_[has_root_ ? (i + above_ + 1) % ring_.size() : i];
+    return ring_[has_root_ ? (i + root_index_ + 1) % ring_.size() : i];
   }
 
   const std::span<const int> ring_;
-  const std::size_t above_;  // place of the root above the trees
+  const std::size_t root_index_;  // ring index of the root above the trees
   const bool has_root_;
   const std::size_t nodes_;
 };
 
-// Time goes in steps. A rank at depth d sends piece i up at step i + D - d, D being the deepest,
-// and down at step i + D + d (broadcast: i + d): so what a rank needs at a step was sent at the
-// step before.
+// Time is divided into steps. A rank at depth d sends piece i up at step i + D - d, where D is the
+// largest depth, and down at step i + D + d (broadcast: i + d). So the data that a rank needs at a
+// step was sent at the step before.
 //
-// Why it does not get stuck: of ranks that wait, look at one at the earliest step. What it waits to
-// receive was sent at the step before, and everybody is past that. What it waits to have room for:
-// its peer has taken all that was sent two steps ago, and in a step a rank sends another at most
-// two messages, one a tree, so that at most kSlots - 1 are under way. Both take them in the same
-// order: by step, in a step by tree.
+// Why there is no deadlock: consider, of all waiting ranks, one at the earliest step. If it waits
+// for a message, that message was sent at the step before, and all ranks are past that step. If it
+// waits for a free slot: its peer has received all messages sent two steps ago. In a step a rank
+// sends another rank at most two messages, one for each tree, so at most kSlots - 1 are in flight.
+// Both ranks process them in the same order: by step, and within a step by tree.
 class DoubleTree {
  public:
-  DoubleTree(Exchange& exchange, Parts& parts, std::optional<int> root)
+  DoubleTree(MessageExchange& exchange, BufferParts& parts, std::optional<int> root)
       : exchange_(exchange), parts_(parts) {
-    const Trees trees(exchange, root);
+    const DoubleTreeLayout trees(exchange, root);
     deepest_ = trees.deepest();
     for (std::size_t tree = 0; tree < 2; ++tree) roles_[tree] = trees.role(tree, exchange.rank());
     const auto half = (parts.longest() + 1) / 2;
     const auto best = half * parts.element() / (kPiecesPerLevel * 2 * (deepest_ + 1));
     const auto most = exchange.piece_bytes();
     const auto room = std::clamp(best, std::min(kSmallestPiece, most), most);
-    pieces_ = pieces_of(half, room / parts.element());
+    pieces_ = piece_count(half, room / parts.element());
   }
 
-  DoubleTree& up(DataType type, ReduceOp op) {
+  DoubleTree& reduce_up(DataType type, ReduceOp op) {
     up_ = true;
     reduction_ = {type, op};
     return *this;
   }
-  DoubleTree& down() {
+  DoubleTree& broadcast_down() {
     down_ = true;
     return *this;
   }
@@ -121,40 +123,40 @@ class DoubleTree {
 
  private:
   // Messages are numbered for each tree and direction.
-  enum class Way { up, down };
-  std::size_t message(std::size_t tree, Way way, std::size_t piece) const {
-    return piece * 4 + tree * 2 + (way == Way::down ? 1 : 0);
+  enum class Direction { up, down };
+  std::size_t message(std::size_t tree, Direction way, std::size_t piece) const {
+    return piece * 4 + tree * 2 + (way == Direction::down ? 1 : 0);
   }
   ElementRange range_of(std::size_t tree, std::size_t piece) const {
     const auto half = cut(parts_.range(piece / pieces_), 2, tree);
     return cut(half, pieces_, piece % pieces_);
   }
 
-  Result<void> fill(std::size_t piece) {
-    while (filled_ <= piece / pieces_) TRY(parts_.fill(filled_++));
+  Result<void> prepare_part(std::size_t piece) {
+    while (parts_prepared_ <= piece / pieces_) TRY(parts_.before_exchange(parts_prepared_++));
     return {};
   }
 
   Result<void> send_up(std::size_t tree, std::size_t piece) {
-    TRY(fill(piece));
+    TRY(prepare_part(piece));
     const auto& role = roles_[tree];
     const auto range = range_of(tree, piece);
     const auto bytes = range.count() * parts_.element();
-    const auto number = message(tree, Way::up, piece);
+    const auto number = message(tree, Direction::up, piece);
     auto* const own = parts_.at(range.begin);
     std::array<const std::byte*, 3> shares;
     std::size_t count = 0;
-    if (role.left != kNobody) shares[count++] = TRY(exchange_.receive(role.left, number, bytes));
+    if (role.left != kNoRank) shares[count++] = TRY(exchange_.receive(role.left, number, bytes));
     shares[count++] = own;
-    if (role.right != kNobody) shares[count++] = TRY(exchange_.receive(role.right, number, bytes));
-    auto* const sum = role.parent == kNobody ? own : TRY(exchange_.claim(role.parent));
+    if (role.right != kNoRank) shares[count++] = TRY(exchange_.receive(role.right, number, bytes));
+    auto* const sum = role.parent == kNoRank ? own : TRY(exchange_.claim(role.parent));
     add(sum, std::span(shares).first(count), range.count());
-    if (role.parent != kNobody)
+    if (role.parent != kNoRank)
       exchange_.publish(role.parent, number, bytes);
     else
       finish(own, range.count(), reduction_.type, reduction_.op, exchange_.size());
     for (const int child : {role.left, role.right})
-      if (child != kNobody) exchange_.release(child);
+      if (child != kNoRank) exchange_.release(child);
     return {};
   }
 
@@ -170,72 +172,73 @@ class DoubleTree {
     const auto& role = roles_[tree];
     const auto range = range_of(tree, piece);
     const auto bytes = range.count() * parts_.element();
-    const auto number = message(tree, Way::down, piece);
+    const auto number = message(tree, Direction::down, piece);
     const std::byte* source = parts_.at(range.begin);
-    if (role.parent == kNobody) {
-      TRY(fill(piece));
+    if (role.parent == kNoRank) {
+      TRY(prepare_part(piece));
     } else {
       source = TRY(exchange_.receive(role.parent, number, bytes));
       copy_bytes(parts_.at(range.begin), source, bytes);
     }
     for (const int child : {role.left, role.right}) {
-      if (child == kNobody) continue;
+      if (child == kNoRank) continue;
       copy_bytes(TRY(exchange_.claim(child)), source, bytes);
       exchange_.publish(child, number, bytes);
     }
-    if (role.parent != kNobody) exchange_.release(role.parent);
-    return spread(tree, piece);
+    if (role.parent != kNoRank) exchange_.release(role.parent);
+    return finish_parts(tree, piece);
   }
 
-  // What both trees have brought down is final.
-  Result<void> spread(std::size_t tree, std::size_t piece) {
+  // The data that both trees have broadcast down is final.
+  Result<void> finish_parts(std::size_t tree, std::size_t piece) {
     done_[tree] = piece + 1;
     const auto done = std::min(done_[0], done_[1]);
-    while ((spread_ + 1) * pieces_ <= done) TRY(parts_.spread(spread_++));
+    while ((parts_finished_ + 1) * pieces_ <= done) TRY(parts_.after_exchange(parts_finished_++));
     return {};
   }
 
-  Exchange& exchange_;
-  Parts& parts_;
+  MessageExchange& exchange_;
+  BufferParts& parts_;
   bool up_ = false, down_ = false;
   ReductionSpec reduction_{};
   std::size_t deepest_ = 0;
   std::size_t pieces_ = 0;  // of a part, in each tree
-  std::array<Role, 2> roles_;
-  std::size_t filled_ = 0, spread_ = 0;   // parts
-  std::array<std::size_t, 2> done_ = {};  // pieces
+  std::array<TreePosition, 2> roles_;
+  std::size_t parts_prepared_ = 0, parts_finished_ = 0;  // parts
+  std::array<std::size_t, 2> done_ = {};                 // pieces
 };
 
 }  // namespace
 
-TreePlace place_in_tree(std::size_t m, std::size_t number) {
-  TreePlace place;
-  std::size_t before = 0, after = m;  // the numbers of the subtree are before + 1 to after
+TreeNode tree_node(std::size_t m, std::size_t number) {
+  TreeNode node;
+  std::size_t before = 0, after = m;  // the subtree has the numbers before + 1 to after
   auto root = std::bit_floor(m);
-  for (; root != number; ++place.depth) {
-    place.parent = root;
+  for (; root != number; ++node.depth) {
+    node.parent = root;
     if (number < root)
       after = root - 1;
     else
       before = root;
     root = before + std::bit_floor(after - before);
   }
-  if (root > before + 1) place.left = before + std::bit_floor(root - 1 - before);
-  if (root < after) place.right = root + std::bit_floor(after - root);
-  return place;
+  if (root > before + 1) node.left = before + std::bit_floor(root - 1 - before);
+  if (root < after) node.right = root + std::bit_floor(after - root);
+  return node;
 }
 
-Result<void> double_tree_all_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op) {
-  return DoubleTree(exchange, parts, std::nullopt).up(type, op).down().run();
+Result<void> double_tree_all_reduce(MessageExchange& exchange, BufferParts& parts, DataType type,
+                                    ReduceOp op) {
+  return DoubleTree(exchange, parts, std::nullopt).reduce_up(type, op).broadcast_down().run();
 }
 
-Result<void> double_tree_broadcast(Exchange& exchange, Parts& parts, int root) {
-  return DoubleTree(exchange, parts, root).down().run();
+Result<void> double_tree_broadcast(MessageExchange& exchange, BufferParts& parts, int root) {
+  return DoubleTree(exchange, parts, root).broadcast_down().run();
 }
 
-Result<void> double_tree_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op,
-                                int root) {
-  return DoubleTree(exchange, parts, root).up(type, op).run();
+Result<void> double_tree_reduce(MessageExchange& exchange, BufferParts& parts, DataType type,
+                                ReduceOp op, int root) {
+  return DoubleTree(exchange, parts, root).reduce_up(type, op).run();
 }
 
 }  // namespace lockstep

@@ -9,25 +9,25 @@
 namespace lockstep {
 namespace {
 
-TEST(TreePlace, ParentsAndChildrenKnowEachOtherUpToTheRoot) {
+TEST(TreeNode, ParentsAndChildrenKnowEachOtherUpToTheRoot) {
   for (std::size_t m = 1; m <= 130; ++m)
     for (std::size_t number = 1; number <= m; ++number) {
-      const auto at = place_in_tree(m, number);
+      const auto at = tree_node(m, number);
       if (at.parent == 0) {
         EXPECT_EQ(at.depth, 0u);
         continue;
       }
-      const auto parent = place_in_tree(m, at.parent);
+      const auto parent = tree_node(m, at.parent);
       EXPECT_EQ(number < at.parent ? parent.left : parent.right, number) << m;
       EXPECT_EQ(at.depth, parent.depth + 1) << m;
     }
 }
 
-TEST(TreePlace, OddNumbersAreLeavesAndNoneIsDeeperThanTheLogarithm) {
+TEST(TreeNode, OddNumbersAreLeavesAndNoneIsDeeperThanTheLogarithm) {
   for (std::size_t m = 1; m <= 130; ++m) {
     std::size_t deepest = 0;
     for (std::size_t number = 1; number <= m; ++number) {
-      const auto at = place_in_tree(m, number);
+      const auto at = tree_node(m, number);
       EXPECT_EQ(at.left == 0 && at.right == 0, number % 2 == 1) << number << " of " << m;
       deepest = std::max(deepest, at.depth);
     }

@@ -3,64 +3,64 @@
 #include <cstddef>
 #include <span>
 
+#include "comm/algorithm/buffer_parts.h"
 #include "comm/algorithm/host_slices.h"
-#include "comm/algorithm/lane.h"
 #include "comm/algorithm/over_links.h"
-#include "comm/algorithm/parts.h"
+#include "comm/algorithm/rail.h"
 #include "comm/algorithm/slice.h"
-#include "comm/algorithm/sub_exchange.h"
+#include "comm/algorithm/subgroup_exchange.h"
 
 namespace lockstep {
 namespace {
 
-class Broadcast {
+class HierarchicalBroadcast {
  public:
-  Broadcast(Exchange& exchange, const Call& call)
+  HierarchicalBroadcast(MessageExchange& exchange, const CollectiveCall& call)
       : exchange_(exchange),
         call_(call),
-        source_(where_is(exchange.hosts(), call.root())),
+        root_(locate_rank(exchange.hosts(), call.root())),
         slicing_(slicing_for(call.output.size(), shape_of(exchange.hosts()))),
-        at_source_(where_is(exchange.hosts(), exchange.rank()).host == source_.host),
-        slices_(exchange.host(), call.header, call.output, 1, slicing_,
-                at_source_ ? source_.place : 0) {}
+        on_root_host_(locate_rank(exchange.hosts(), exchange.rank()).host == root_.host),
+        slices_(exchange.host_group(), call.header, call.output, 1, slicing_,
+                on_root_host_ ? root_.local_rank : 0) {}
 
   Result<void> run(Algorithm between) {
     TRY(slices_.enter());
-    TRY(slices_.leads() ? lead(between) : follow());
+    TRY(slices_.is_leader() ? lead(between) : follow());
     return slices_.leave();
   }
 
  private:
   // A leader's slice.
-  class Slice : public Parts {
+  class Slice : public BufferParts {
    public:
-    explicit Slice(Broadcast& broadcast)
-        : Parts(broadcast.own_slice(), 1, broadcast.slicing_.parts,
-                slice(broadcast.call_.output.size(), broadcast.slicing_.leaders, 0).count()),
+    explicit Slice(HierarchicalBroadcast& broadcast)
+        : BufferParts(broadcast.own_slice(), 1, broadcast.slicing_.parts,
+                      slice(broadcast.call_.output.size(), broadcast.slicing_.leaders, 0).count()),
           broadcast_(broadcast) {}
-    // Leaders on the root's host are roots of their slices' broadcasts, which fill; the others do
-    // not.
-    Result<void> fill(std::size_t part) override { return broadcast_.share(part); }
-    Result<void> spread(std::size_t part) override {
-      return broadcast_.at_source_ ? Result<void>() : broadcast_.share(part);
+    // Leaders on the root's host are roots of their slices' broadcasts, and only they do this step.
+    Result<void> before_exchange(std::size_t part) override { return broadcast_.share(part); }
+    Result<void> after_exchange(std::size_t part) override {
+      return broadcast_.on_root_host_ ? Result<void>() : broadcast_.share(part);
     }
 
    private:
-    Broadcast& broadcast_;
+    HierarchicalBroadcast& broadcast_;
   };
 
   std::span<std::byte> own_slice() const {
     return call_.output.subspan(slices_.own_slice().begin, slices_.own_slice().count());
   }
   Result<void> share(std::size_t part) {
-    return at_source_ ? slices_.give(part, source_.place) : slices_.spread(part);
+    return on_root_host_ ? slices_.broadcast_part(part, root_.local_rank)
+                         : slices_.all_gather_slices(part);
   }
 
   Result<void> lead(Algorithm between) {
-    const auto leaders = lane_from(exchange_, source_, slices_.leader());
-    SubExchange others(exchange_, leaders);
+    const auto leaders = rail_ranks_from_root(exchange_, root_, slices_.leader_index());
+    SubgroupExchange others(exchange_, leaders);
     Slice slice(*this);
-    return broadcast_over_links(between, others, slice, leaders[source_.host]);
+    return broadcast_over_links(between, others, slice, leaders[root_.host]);
   }
 
   Result<void> follow() {
@@ -68,18 +68,19 @@ class Broadcast {
     return {};
   }
 
-  Exchange& exchange_;
-  const Call& call_;
-  const HostPlace source_;
+  MessageExchange& exchange_;
+  const CollectiveCall& call_;
+  const HostLocation root_;
   const Slicing slicing_;
-  const bool at_source_;  // this rank is on the root's host
+  const bool on_root_host_;  // this rank is on the root's host
   HostSlices slices_;
 };
 
 }  // namespace
 
-Result<void> hierarchical_broadcast(Exchange& exchange, const Call& call, Algorithm between) {
-  return Broadcast(exchange, call).run(between);
+Result<void> hierarchical_broadcast(MessageExchange& exchange, const CollectiveCall& call,
+                                    Algorithm between) {
+  return HierarchicalBroadcast(exchange, call).run(between);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
-// What the ranks of a host do with buffers that are not in memory that they lend: in pieces, each
-// copies into its staging memory what others need, all meet, and each takes what it needs from the
-// others'. Each byte is copied in and out once more than it would be from lent memory.
+// Steps of a host's ranks for buffers that are not in the shared heap. In pieces, each rank copies
+// the data that others need into its staging memory. All ranks reach a barrier, and each copies
+// what it needs from the others' staging memory. Each byte is copied in and out once more than with
+// zero-copy.
 #pragma once
 
 #include <array>
@@ -15,24 +16,24 @@
 
 namespace lockstep {
 
-// Something of each rank of a host.
+// A value for each rank of a host.
 template <class Value>
-using PerPlace = std::array<Value, kReductionOperands>;
+using PerLocalRank = std::array<Value, kReductionOperands>;
 
-// The bytes of a buffer that are a rank's; the same function on all ranks of the host.
-using RangeOf = std::function<ByteRange(std::size_t place)>;
+// The byte range of a buffer that belongs to a rank; the same function on all ranks of the host.
+using RangeOf = std::function<ByteRange(std::size_t local_rank)>;
 
-// Of the range of each rank that rank gets the reduction over all ranks' inputs, in the order of
-// the places, into `output`. It may be where the range lies in the own input.
+// Each rank gets, for its own range, the reduction over all ranks' inputs in `output`, in the order
+// of local ranks. `output` may be that range of the own input.
 Result<void> staged_reduce(HostGroup& host, std::span<const std::byte> input,
                            const RangeOf& range_of, std::byte* output,
                            const ReductionSpec& reduction);
 
-// The taker gets what each other rank has made of its range, into its buffer.
-Result<void> staged_hand(HostGroup& host, const std::byte* made, std::byte* buffer,
-                         std::size_t taker, const RangeOf& range_of);
+// The taker receives into its buffer the data that each other rank has made for its range.
+Result<void> staged_gather(HostGroup& host, const std::byte* made, std::byte* buffer,
+                           std::size_t taker, const RangeOf& range_of);
 
-// Of the range of each rank all others get that rank's bytes, in place.
-Result<void> staged_spread(HostGroup& host, std::byte* buffer, const RangeOf& range_of);
+// All ranks get the range of each rank from that rank, in place.
+Result<void> staged_all_gather(HostGroup& host, std::byte* buffer, const RangeOf& range_of);
 
 }  // namespace lockstep

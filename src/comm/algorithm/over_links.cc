@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-Result<void> all_reduce_over_links(Algorithm algorithm, Exchange& exchange, Parts& parts,
-                                   DataType type, ReduceOp op) {
+Result<void> all_reduce_over_links(Algorithm algorithm, MessageExchange& exchange,
+                                   BufferParts& parts, DataType type, ReduceOp op) {
   switch (algorithm) {
     case Algorithm::flat:
       return flat_all_reduce(exchange, parts, type, op);
@@ -29,7 +29,8 @@ Result<void> all_reduce_over_links(Algorithm algorithm, Exchange& exchange, Part
   }
 }
 
-Result<void> broadcast_over_links(Algorithm algorithm, Exchange& exchange, Parts& parts, int root) {
+Result<void> broadcast_over_links(Algorithm algorithm, MessageExchange& exchange,
+                                  BufferParts& parts, int root) {
   if (algorithm == Algorithm::double_tree) return double_tree_broadcast(exchange, parts, root);
   LS_CHECK(algorithm == Algorithm::ring);
   return ring_broadcast(exchange, parts, root);

@@ -1,16 +1,17 @@
-// The collectives that have several algorithms, by the algorithm's name. It must be one of theirs.
+// The collectives that have several algorithms. The given algorithm must support the operation.
 #pragma once
 
 #include "base/result.h"
 #include "comm/algorithm/algorithm.h"
-#include "comm/algorithm/exchange.h"
-#include "comm/algorithm/parts.h"
+#include "comm/algorithm/buffer_parts.h"
+#include "comm/algorithm/message_exchange.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
 
-Result<void> all_reduce_over_links(Algorithm algorithm, Exchange& exchange, Parts& parts,
-                                   DataType type, ReduceOp op);
-Result<void> broadcast_over_links(Algorithm algorithm, Exchange& exchange, Parts& parts, int root);
+Result<void> all_reduce_over_links(Algorithm algorithm, MessageExchange& exchange,
+                                   BufferParts& parts, DataType type, ReduceOp op);
+Result<void> broadcast_over_links(Algorithm algorithm, MessageExchange& exchange,
+                                  BufferParts& parts, int root);
 
 }  // namespace lockstep

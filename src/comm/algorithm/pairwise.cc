@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-Result<void> send_piece(Exchange& exchange, int peer, std::span<const std::byte> block,
+Result<void> send_piece(MessageExchange& exchange, int peer, std::span<const std::byte> block,
                         std::size_t pieces, std::size_t i) {
   const auto range = cut(block.size(), pieces, i);
   copy_bytes(TRY(exchange.claim(peer)), block.data() + range.begin, range.count());
@@ -16,11 +16,11 @@ Result<void> send_piece(Exchange& exchange, int peer, std::span<const std::byte>
   return {};
 }
 
-Result<void> receive_piece(Exchange& exchange, int peer, std::span<std::byte> block,
+Result<void> receive_piece(MessageExchange& exchange, int peer, std::span<std::byte> block,
                            std::size_t pieces, std::size_t i) {
   const auto range = cut(block.size(), pieces, i);
-  const auto* came = TRY(exchange.receive(peer, i, range.count()));
-  copy_bytes(block.data() + range.begin, came, range.count());
+  const auto* received = TRY(exchange.receive(peer, i, range.count()));
+  copy_bytes(block.data() + range.begin, received, range.count());
   exchange.release(peer);
   return {};
 }
@@ -29,17 +29,17 @@ void keep_own(std::span<const std::byte> from, std::span<std::byte> to) {
   if (!from.empty()) std::memmove(to.data(), from.data(), from.size());
 }
 
-template <class Span>
-Span block_of(Span blocks, int rank, std::size_t bytes) {
+template <class DeviceRange>
+DeviceRange block_of(DeviceRange blocks, int rank, std::size_t bytes) {
   return blocks.subspan(static_cast<std::size_t>(rank) * bytes, bytes);
 }
 
 }  // namespace
 
-// Pieces of all ranks in turn, so that all of them send at the same time.
-Result<void> pairwise_gather(Exchange& exchange, std::span<const std::byte> input,
+// Takes pieces of all ranks in turn, so that all of them send at the same time.
+Result<void> pairwise_gather(MessageExchange& exchange, std::span<const std::byte> input,
                              std::span<std::byte> output, int root) {
-  const auto pieces = pieces_of(input.size(), exchange.piece_bytes());
+  const auto pieces = piece_count(input.size(), exchange.piece_bytes());
   for (std::size_t i = 0; i < pieces; ++i) {
     if (exchange.rank() != root) {
       TRY(send_piece(exchange, root, input, pieces, i));
@@ -53,9 +53,9 @@ Result<void> pairwise_gather(Exchange& exchange, std::span<const std::byte> inpu
   return {};
 }
 
-Result<void> pairwise_scatter(Exchange& exchange, std::span<const std::byte> input,
+Result<void> pairwise_scatter(MessageExchange& exchange, std::span<const std::byte> input,
                               std::span<std::byte> output, int root) {
-  const auto pieces = pieces_of(output.size(), exchange.piece_bytes());
+  const auto pieces = piece_count(output.size(), exchange.piece_bytes());
   for (std::size_t i = 0; i < pieces; ++i) {
     if (exchange.rank() != root) {
       TRY(receive_piece(exchange, root, output, pieces, i));
@@ -69,14 +69,14 @@ Result<void> pairwise_scatter(Exchange& exchange, std::span<const std::byte> inp
   return {};
 }
 
-// Why it does not get stuck: who waits for room towards a peer has sent kSlots pieces that the peer
-// has not taken, though it itself has taken as many as it has sent; so that peer has sent fewer
-// pieces in all. Along a circle of waiting ranks that number would fall for ever.
-Result<void> pairwise_all_to_all(Exchange& exchange, std::span<const std::byte> input,
+// Why there is no deadlock: a rank that waits for a free slot to a peer has sent kSlots pieces that
+// the peer has not received, though it has itself received as many as it has sent. So that peer has
+// sent fewer pieces in total. Along a cycle of waiting ranks that number would decrease forever.
+Result<void> pairwise_all_to_all(MessageExchange& exchange, std::span<const std::byte> input,
                                  std::span<std::byte> output) {
   const int size = exchange.size(), rank = exchange.rank();
   const auto block = input.size() / static_cast<std::size_t>(size);
-  const auto pieces = pieces_of(block, exchange.piece_bytes());
+  const auto pieces = piece_count(block, exchange.piece_bytes());
   keep_own(block_of(input, rank, block), block_of(output, rank, block));
   for (int step = 1; step < size; ++step) {
     const int to = (rank + step) % size, from = (rank + size - step) % size;

@@ -2,33 +2,34 @@
 
 #include <cstddef>
 
-#include "comm/algorithm/folded_all_reduce.h"
-#include "comm/algorithm/swap.h"
+#include "comm/algorithm/power_of_two_all_reduce.h"
+#include "comm/algorithm/transfer.h"
 
 namespace lockstep {
 namespace {
 
-class RecursiveDoubling : public FoldedAllReduce {
+class RecursiveDoubling : public PowerOfTwoAllReduce {
  public:
-  using FoldedAllReduce::FoldedAllReduce;
+  using PowerOfTwoAllReduce::PowerOfTwoAllReduce;
 
  private:
   Result<void> reduce_in_pairs(std::size_t part) override {
     const auto all = parts_.range(part);
-    for (std::size_t distance = 1; distance < cores(); distance *= 2) {
+    for (std::size_t distance = 1; distance < active_count(); distance *= 2) {
       const bool lower = is_lower(distance);
-      TRY(swap_ranges(exchange_, peer(distance), parts_, part, all, all,
-                      [&](auto piece, auto* came) { add(piece, came, lower); }));
+      TRY(send_and_receive_ranges(
+          exchange_, peer(distance), parts_, part, all, all,
+          [&](auto piece, auto* received) { add_received(piece, received, lower); }));
     }
-    divide(all);
+    finish_average(all);
     return {};
   }
 };
 
 }  // namespace
 
-Result<void> recursive_doubling_all_reduce(Exchange& exchange, Parts& parts, DataType type,
-                                           ReduceOp op) {
+Result<void> recursive_doubling_all_reduce(MessageExchange& exchange, BufferParts& parts,
+                                           DataType type, ReduceOp op) {
   return RecursiveDoubling(exchange, parts, type, op).run();
 }
 

@@ -8,25 +8,26 @@
 #include <span>
 
 #include "base/result.h"
-#include "comm/algorithm/exchange.h"
+#include "comm/algorithm/message_exchange.h"
 #include "comm/algorithm/slice.h"
 
 namespace lockstep {
 
-// Told when a range of bytes of every block has come; in ascending order, at the same moments on
-// all ranks.
-using Gathered = std::function<Result<void>(ByteRange)>;
+// Called when a range of bytes of every block has been received: in ascending order, at the same
+// steps on all ranks.
+using RangeCallback = std::function<Result<void>(ByteRange)>;
 
-// Of blocks of so many bytes, which lie in their place in the output on those that have them.
-// owners: for each place in the ring the rank whose block that one has; negative: none. A block's
-// place is its owner's number in the whole group.
-Result<void> ring_all_gather(Exchange& exchange, std::span<const int> owners, std::size_t block,
-                             std::span<std::byte> output, const Gathered& gathered);
-// How often `gathered` is told.
-std::size_t gathered_ranges(const Exchange& exchange, std::size_t block);
+// Gathers blocks of `block` bytes. Ranks that have a block have it in place in the output. owners:
+// for each ring index the rank whose block it has; negative: none. The position of a block is its
+// owner's rank in the whole group.
+Result<void> ring_all_gather(MessageExchange& exchange, std::span<const int> owners,
+                             std::size_t block, std::span<std::byte> output,
+                             const RangeCallback& gathered);
+// The number of calls of `gathered`.
+std::size_t gathered_range_count(const MessageExchange& exchange, std::size_t block);
 
-// input may be its own block of output.
-Result<void> ring_all_gather(Exchange& exchange, std::span<const std::byte> input,
+// input may be the rank's own block of output.
+Result<void> ring_all_gather(MessageExchange& exchange, std::span<const std::byte> input,
                              std::span<std::byte> output);
 
 }  // namespace lockstep

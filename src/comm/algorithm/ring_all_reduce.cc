@@ -10,17 +10,17 @@
 namespace lockstep {
 namespace {
 
-class AllReduce {
+class RingAllReduce {
  public:
-  AllReduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op)
+  RingAllReduce(MessageExchange& exchange, BufferParts& parts, DataType type, ReduceOp op)
       : exchange_(exchange),
         parts_(parts),
         type_(type),
         op_(op),
         ranks_(static_cast<std::size_t>(exchange.size())),
-        at_(neighbours(exchange)),
-        order_(exchange, (parts.longest() + ranks_ - 1) / ranks_, parts.element(), at_.place,
-               2 * (ranks_ - 1), parts.count()) {}
+        neighbours_(ring_neighbours(exchange)),
+        order_(exchange, (parts.longest() + ranks_ - 1) / ranks_, parts.element(),
+               neighbours_.ring_index, 2 * (ranks_ - 1), parts.count()) {}
 
   Result<void> run() {
     for (std::size_t i = 0; i < order_.depth(); ++i) TRY(send_own(i));
@@ -42,60 +42,61 @@ class AllReduce {
   }
   Result<void> prepare(std::size_t message) {
     if (!order_.begins_part(message)) return {};
-    return parts_.fill(order_.part(message));
+    return parts_.before_exchange(order_.part(message));
   }
 
   Result<void> send_own(std::size_t message) {
     TRY(prepare(message));
-    copy_own(TRY(exchange_.claim(at_.right)), message);
-    exchange_.publish(at_.right, message, sent_bytes(message));
+    copy_own(TRY(exchange_.claim(neighbours_.right)), message);
+    exchange_.publish(neighbours_.right, message, sent_bytes(message));
     return {};
   }
 
-  // Receives a message and sends the one that it allows.
+  // Receives a message and sends the next one that this permits.
   Result<void> take(std::size_t message) {
     const auto range = range_of(order_.received_chunk(message), message);
     const auto bytes = range.count() * parts_.element();
     auto* own = parts_.at(range.begin);
-    const auto* came = TRY(exchange_.receive(at_.left, message, bytes));
+    const auto* received = TRY(exchange_.receive(neighbours_.left, message, bytes));
     const auto next = message + order_.depth();
     const bool sends = next < order_.messages();
     if (sends) TRY(prepare(next));
-    auto* slot = sends ? TRY(exchange_.claim(at_.right)) : nullptr;
+    auto* slot = sends ? TRY(exchange_.claim(neighbours_.right)) : nullptr;
 
     const auto step = order_.step(message);
     if (step < ranks_ - 2) {  // a partial sum: only the next rank needs it
-      combine(slot, came, own, range.count(), type_, op_);
+      combine(slot, received, own, range.count(), type_, op_);
     } else if (step == ranks_ - 2) {  // the last share
-      combine(own, came, own, range.count(), type_, op_);
+      combine(own, received, own, range.count(), type_, op_);
       finish(own, range.count(), type_, op_, exchange_.size());
       copy_bytes(slot, own, bytes);
     } else {
-      copy_bytes(own, came, bytes);
+      copy_bytes(own, received, bytes);
       if (step < 2 * ranks_ - 3) {
-        copy_bytes(slot, came, bytes);
-      } else if (sends) {  // this turn is over, the next begins
+        copy_bytes(slot, received, bytes);
+      } else if (sends) {  // this turn ends, the next one begins
         copy_own(slot, next);
       }
     }
-    if (sends) exchange_.publish(at_.right, next, sent_bytes(next));
-    exchange_.release(at_.left);
-    return order_.ends_part(message) ? parts_.spread(order_.part(message)) : Result<void>();
+    if (sends) exchange_.publish(neighbours_.right, next, sent_bytes(next));
+    exchange_.release(neighbours_.left);
+    return order_.ends_part(message) ? parts_.after_exchange(order_.part(message)) : Result<void>();
   }
 
-  Exchange& exchange_;
-  Parts& parts_;
+  MessageExchange& exchange_;
+  BufferParts& parts_;
   const DataType type_;
   const ReduceOp op_;
   const std::size_t ranks_;
-  const Neighbours at_;
-  const RingOrder order_;
+  const RingNeighbours neighbours_;
+  const RingSchedule order_;
 };
 
 }  // namespace
 
-Result<void> ring_all_reduce(Exchange& exchange, Parts& parts, DataType type, ReduceOp op) {
-  return AllReduce(exchange, parts, type, op).run();
+Result<void> ring_all_reduce(MessageExchange& exchange, BufferParts& parts, DataType type,
+                             ReduceOp op) {
+  return RingAllReduce(exchange, parts, type, op).run();
 }
 
 }  // namespace lockstep

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "base/result.h"
-#include "comm/algorithm/exchange.h"
-#include "comm/algorithm/parts.h"
+#include "comm/algorithm/buffer_parts.h"
+#include "comm/algorithm/message_exchange.h"
 
 namespace lockstep {
 
-// Parts are filled at the root only.
-Result<void> ring_broadcast(Exchange& exchange, Parts& parts, int root);
+// Only the root calls before_exchange().
+Result<void> ring_broadcast(MessageExchange& exchange, BufferParts& parts, int root);
 
 }  // namespace lockstep

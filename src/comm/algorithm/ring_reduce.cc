@@ -10,15 +10,16 @@ namespace {
 
 class BufferInPieces : public ReducedPieces {
  public:
-  BufferInPieces(const Exchange& exchange, std::span<std::byte> buffer, DataType type, ReduceOp op)
+  BufferInPieces(const MessageExchange& exchange, std::span<std::byte> buffer, DataType type,
+                 ReduceOp op)
       : buffer_(buffer.data()),
         type_(type),
         op_(op),
         ranks_(exchange.size()),
         elements_(buffer.size() / size_of(type)),
-        count_(pieces_of(elements_, chain_piece_bytes(buffer.size(), exchange.ring().size(),
-                                                      exchange.piece_bytes()) /
-                                        size_of(type))) {}
+        count_(piece_count(elements_, chain_piece_bytes(buffer.size(), exchange.ring().size(),
+                                                        exchange.piece_bytes()) /
+                                          size_of(type))) {}
 
   std::size_t count() const override { return count_; }
   std::size_t elements(std::size_t piece) const override { return range(piece).count(); }
@@ -42,21 +43,21 @@ class BufferInPieces : public ReducedPieces {
 
 }  // namespace
 
-// A rank waits only for its left neighbour's data and its right one's room, and the chain has an
-// end: nobody waits in a circle.
-Result<void> ring_reduce_pieces(Exchange& exchange, ReducedPieces& pieces, DataType type,
+// A rank waits only for data from its left neighbour and for a free slot to its right one. The
+// chain has an end, so there is no cycle of waiting ranks.
+Result<void> ring_reduce_pieces(MessageExchange& exchange, ReducedPieces& pieces, DataType type,
                                 ReduceOp op, int root) {
-  const auto at = neighbours(exchange);
+  const auto at = ring_neighbours(exchange);
   const bool first = at.left == root, last = exchange.rank() == root;
   for (std::size_t i = 0; i < pieces.count(); ++i) {
     const auto count = pieces.elements(i), bytes = count * size_of(type);
     const auto* own = TRY(pieces.share(i));
-    const auto* came = first ? nullptr : TRY(exchange.receive(at.left, i, bytes));
+    const auto* received = first ? nullptr : TRY(exchange.receive(at.left, i, bytes));
     auto* const target = last ? pieces.sum(i) : TRY(exchange.claim(at.right));
     if (first)
       copy_bytes(target, own, bytes);
     else
-      combine(target, came, own, count, type, op);
+      combine(target, received, own, count, type, op);
     if (!first) exchange.release(at.left);
     if (last)
       TRY(pieces.done(i));
@@ -66,7 +67,7 @@ Result<void> ring_reduce_pieces(Exchange& exchange, ReducedPieces& pieces, DataT
   return {};
 }
 
-Result<void> ring_reduce(Exchange& exchange, std::span<std::byte> buffer, DataType type,
+Result<void> ring_reduce(MessageExchange& exchange, std::span<std::byte> buffer, DataType type,
                          ReduceOp op, int root) {
   BufferInPieces pieces(exchange, buffer, type, op);
   return ring_reduce_pieces(exchange, pieces, type, op, root);

@@ -37,9 +37,9 @@ inline ElementRange cut(std::size_t total, std::size_t parts, std::size_t i) {
   return cut(ElementRange{0, total}, parts, i);
 }
 
-// How many pieces of at most `room` hold `total`: at least one, since an empty message, too, tells
-// what its sender calls. room > 0.
-inline std::size_t pieces_of(std::size_t total, std::size_t room) {
+// The number of pieces of at most `room` bytes for `total` bytes. At least one, because an empty
+// message also identifies its sender's call. room > 0.
+inline std::size_t piece_count(std::size_t total, std::size_t room) {
   return std::max<std::size_t>(1, (total + room - 1) / room);
 }
 

@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-// Predictions are no better than that, and one message of so many comes late.
+// The relative error of predictions. One message in ten arrives late.
 constexpr double kDoubt = 0.1;
-// Of a plan that takes more of the wire and of the processors than a hierarchical one would.
+// For a plan that uses more of the wire and of the processors than a hierarchical one.
 constexpr double kDoubtOfMany = 0.15;
-// Who meets in pairs ends a round before it begins the next, which leaves gaps on the wire: of
-// plans that are predicted alike that decides where there is much data, half of it from so many
-// bytes on.
+// A plan that exchanges in pairs ends a round before it begins the next, which leaves gaps on the
+// wire. Among plans with similar predictions that is decisive for large data: fully for very large
+// data, half of it at this size.
 constexpr double kGaps = 0.02, kMuch = 4 << 20;
 
 bool leaves_gaps(Algorithm algorithm, int ranks) {
@@ -25,7 +25,7 @@ bool leaves_gaps(Algorithm algorithm, int ranks) {
          (algorithm == Algorithm::recursive_doubling || algorithm == Algorithm::halving_doubling);
 }
 
-// What a rank sends. Only trees cut what is no longer than a slot into pieces.
+// The number of messages that a rank sends. Only trees cut data of at most one slot into pieces.
 int messages(Algorithm algorithm, Operation operation, std::size_t bytes, int ranks) {
   constexpr std::size_t kTreePieceBytes = 16 * 1024;
   const int rounds = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
@@ -61,7 +61,7 @@ CallPlan choose(Operation operation, std::size_t bytes, const GroupShape& group,
   for (const CallPlan& plan : plans)
     times.push_back(predict(plan, operation, bytes, group, costs, piece_bytes));
   const bool has_hierarchy = std::ranges::any_of(plans, &CallPlan::hierarchical);
-  // Without a threshold that a little more data could cross to and fro.
+  // Uses no threshold, because a little more data could then change the choice back and forth.
   const auto counted = [&](std::size_t i) {
     const CallPlan& plan = plans[i];
     const int ranks = plan.hierarchical ? group.hosts : group.ranks;

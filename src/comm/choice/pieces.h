@@ -1,15 +1,15 @@
-// piece_bytes_between_hosts: in pieces of which size much data travels between hosts, by what
-// messages cost there; the same on all ranks of a group, as its costs are.
+// piece_bytes_between_hosts: the size of the pieces in which large data is sent between hosts. It
+// depends on the cost of messages there, and is the same on all ranks of a group, as its costs are.
 //
-// Two pieces of a rank or three are under way at once (ring.h, swap.h), so that the wire never
-// rests if one takes as long to send as a lone message takes to come: latency / per_byte. A larger
-// one only does harm where processors are the limit: what lies in the slots of all links and in the
-// kernels between them is out of their caches before it is read. There pieces of 60 KiB carry up to
-// twice as much as those of 128 KiB or more.
+// A rank has two or three pieces in flight (ring.h, transfer.h). So the wire is always busy if a
+// piece takes as long to send as a single message takes to arrive: latency / per_byte. Larger
+// pieces are slower where processors are the limit: data in the slots of all links and in the
+// kernels between them leaves the caches before it is read. There pieces of 60 KiB give up to twice
+// the throughput of pieces of 128 KiB or more.
 //
-// A slow wire leaves the processors time, and is worth more: while other threads compute, who is
-// to send the next piece waits for a processor, up to a tick of the scheduler (4 ms), and the wire
-// must have enough to do meanwhile.
+// A slow wire leaves the processors idle time, and is the scarcer resource. While other threads
+// compute, the thread that sends the next piece waits for a processor, up to a scheduler tick (4
+// ms). The wire must have enough data for that time.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,17 @@
 
 namespace lockstep {
 
-// What a byte that comes and one that goes cost a processor, through both kernels and the slots, in
-// times of what it takes to add one up. Measured over TCP.
+// The processor cost of one received byte and one sent byte, through both kernels and the slots, as
+// a multiple of the cost to reduce a byte. Measured over TCP.
 inline constexpr double kTcpWork = 8;
 
-// Whether processors fill the wire with ease. Four ranks may share one.
+// True if processors saturate the wire easily. Four ranks may share a processor.
 inline bool wire_is_slow(const Costs& costs) {
   return costs.between_hosts.per_byte > 4 * kTcpWork * costs.reduction;
 }
 
-// least: as Link::piece_bytes(), so many times that or twice that and so on, so that a little more
-// latency changes nothing.
+// least: as Link::piece_bytes(). The result is that size times a power of two, so small differences
+// in latency change nothing.
 inline std::size_t piece_bytes_between_hosts(const Costs& costs,
                                              std::size_t least = kTcpPieceBytes) {
   constexpr double kHalfATick = 2e-3;

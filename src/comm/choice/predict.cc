@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Of libraries some return an unsigned number.
+// Some standard libraries return an unsigned number.
 int bits_of(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))); }
 int log2_up(int n) { return bits_of(n - 1); }
 
@@ -21,12 +21,12 @@ bool reduces(Operation operation) {
          operation == Operation::reduce_scatter;
 }
 
-bool meets_in_pairs(Algorithm algorithm) {
+bool exchanges_in_pairs(Algorithm algorithm) {
   return algorithm == Algorithm::recursive_doubling || algorithm == Algorithm::halving_doubling;
 }
 
-// What a rank does in a step: with a piece of the tree in which it is an inner node, and of the one
-// in which it is a leaf.
+// The work of a rank in a step: with a piece of the tree in which it is an inner node, and of the
+// tree in which it is a leaf.
 struct TreeWork {
   int messages = 0;  // sent, and as many received
   int reduced = 0;   // pieces
@@ -39,21 +39,21 @@ TreeWork tree_work(Operation operation) {
   return {4, 2, 2};
 }
 
-// What rounding up makes of a number on average. Without its steps, so that a byte more or less
-// never changes much.
+// The average result of rounding up. It is continuous, so that a byte more or less never changes
+// much.
 double rounded_up(double number) { return std::max(1.0, std::min(2 * number - 1, number + 0.5)); }
 
-// A level's cost, what the kernels hold of a connection, and what a processor is busy with each
-// byte that it sends while it receives another.
-struct Way : LevelCost {
-  double held_bytes = 0;
+// A level's cost, the kernel buffer size of a connection, and the processor time for each byte that
+// it sends while it receives another.
+struct PathCost : LevelCost {
+  double socket_buffer_bytes = 0;
   double work_per_byte = 0;
 };
 
-// Between ranks of a host by messages: each byte is copied into a slot and out of it, either of
-// which takes as long as to reduce it. What was measured is the way by which it is not.
-Way by_slots(const Costs& costs) {
-  Way way{costs.within_host};
+// Between ranks of a host by messages: each byte is copied into a slot and out of it. Each copy
+// takes as long as reducing the byte. The measured cost is that of zero-copy.
+PathCost shm_path_cost(const Costs& costs) {
+  PathCost way{costs.within_host};
   way.per_byte = std::max(way.per_byte, 2 * costs.reduction);
   return way;
 }
@@ -64,15 +64,15 @@ double chain_room(double bytes, int ranks, double piece_bytes) {
                                                static_cast<std::size_t>(piece_bytes)));
 }
 
-// Times of messages, rounds and whole algorithms for one group.
+// The times of messages, rounds and whole algorithms for one group.
 class Model {
  public:
   Model(const GroupShape& group, const Costs& costs, std::size_t piece_bytes)
       : n_(group.ranks),
         hosts_(group.hosts),
-        most_(group.most),
-        within_(by_slots(costs)),
-        between_{costs.between_hosts, kHeldBytes, kTcpWork * costs.reduction},
+        most_(group.ranks_per_host_max),
+        within_(shm_path_cost(costs)),
+        between_{costs.between_hosts, kSocketBufferBytes, kTcpWork * costs.reduction},
         gamma_(costs.reduction),
         piece_(static_cast<double>(piece_bytes)) {}
 
@@ -99,63 +99,65 @@ class Model {
 
  private:
   // The cost of messages in pairs over this distance, a power of two, in the ring order, where
-  // ranks of a host are neighbours: when pairs reach over hosts, so many of a host's ranks send to
-  // others.
-  Way level(int distance) const {
+  // ranks of a host are adjacent. When pairs reach across hosts, up to that many ranks of a host
+  // send to others.
+  PathCost level(int distance) const {
     if (hosts_ == 1 || most_ % (2 * distance) == 0) return within_;
-    Way cost = between_;
+    PathCost cost = between_;
     cost.per_byte *= std::min(most_, distance);
     return cost;
   }
   // The same for one rank of each host.
-  const Way& slowest() const { return hosts_ > 1 ? between_ : within_; }
+  const PathCost& slowest() const { return hosts_ > 1 ? between_ : within_; }
 
-  // A lone message; each of `reduced` its length is added up when it has come.
-  double lone(const Way& cost, double bytes, int reduced) const {
+  // A single message; `reduced` times its length is reduced after it has arrived.
+  double single_message(const PathCost& cost, double bytes, int reduced) const {
     return cost.latency + bytes * (cost.per_byte + reduced * gamma_);
   }
-  // Between two pieces of a rank that sends and receives: as the wire, the processor, and the link
-  // allow. What kernels hold of a connection is free again after a message and the word that it was
-  // read; and where they hold nothing, a slot.
-  double pace(const Way& cost, double bytes, double reduced) const {
+  // The interval between two pieces of a rank that sends and receives: the limit is the wire, the
+  // processor, or the link. A kernel buffer is free again after a message and its acknowledgement.
+  // Where kernels buffer nothing, this holds for a slot.
+  double piece_interval(const PathCost& cost, double bytes, double reduced) const {
     const double wire = bytes * cost.per_byte;
     const double processor = 2 * cost.overhead + bytes * (cost.work_per_byte + reduced * gamma_);
     const double to_and_fro = 2 * (cost.latency - cost.overhead);
-    const double link = cost.held_bytes > 0 ? bytes / cost.held_bytes * to_and_fro
-                                            : (to_and_fro + wire) / static_cast<double>(kSlots);
+    const double link = cost.socket_buffer_bytes > 0
+                            ? bytes / cost.socket_buffer_bytes * to_and_fro
+                            : (to_and_fro + wire) / static_cast<double>(kSlots);
     return std::max({wire, processor, link});
   }
   double pieces_of(double bytes) const { return rounded_up(bytes / piece_); }
-  // Two ranks exchange so much, in pieces.
-  double exchange(const Way& cost, double bytes, int reduced) const {
+  // Two ranks exchange this many bytes, in pieces.
+  double exchange(const PathCost& cost, double bytes, int reduced) const {
     const double pieces = pieces_of(bytes), piece = bytes / pieces;
-    return lone(cost, piece, reduced) + (pieces - 1) * pace(cost, piece, reduced);
+    return single_message(cost, piece, reduced) +
+           (pieces - 1) * piece_interval(cost, piece, reduced);
   }
 
-  // A rank sends to all, as fast as its processor and its host's wire allow, and then takes what
-  // has come from all. Of both, one message's part is in its latency already.
+  // A rank sends to all, as fast as its processor and its host's wire allow, and then receives from
+  // all. The latency already includes one message's part of both.
   double flat(double bytes) const {
     const int near = hosts_ == 1 ? n_ - 1 : most_ - 1, far = n_ - 1 - near;
-    const auto messages = [&](int count, const Way& cost, int sharing) {
+    const auto messages = [&](int count, const PathCost& cost, int sharing) {
       return count * (std::max(cost.overhead, sharing * bytes * cost.per_byte) + cost.overhead);
     };
     const double all = far > 0 ? messages(near, within_, 1) + messages(far - 1, between_, most_)
                                : messages(near - 1, within_, 1);
-    return lone(slowest(), bytes, n_ - 1) + all;
+    return single_message(slowest(), bytes, n_ - 1) + all;
   }
 
-  // ring.h: `steps` around the ring with chunks in pieces, of which `depth` are under way. A share
-  // of the steps reduces.
+  // ring.h: `steps` around the ring with chunks in pieces, of which `depth` are in flight.
+  // `reducing` is the share of the steps that reduce.
   double ring_steps(double steps, double chunk, double reducing) const {
     const auto depth = static_cast<double>(
         ring_depth(static_cast<std::size_t>(chunk), static_cast<std::size_t>(piece_)));
     const double turns = rounded_up(pieces_of(chunk) / depth);
     const double piece = chunk / (turns * depth);
     const double far = hosts_ > 1 ? static_cast<double>(hosts_) / n_ : 0;
-    const double lap = far * lone(between_, piece, 0) + (1 - far) * lone(within_, piece, 0) +
-                       reducing * piece * gamma_;
-    // Of the pieces that are under way the last comes after the first by their pace.
-    const double each = pace(slowest(), piece, reducing);
+    const double lap = far * single_message(between_, piece, 0) +
+                       (1 - far) * single_message(within_, piece, 0) + reducing * piece * gamma_;
+    // The last of the pieces in flight arrives after the first, by the interval of each.
+    const double each = piece_interval(slowest(), piece, reducing);
     return std::max(turns * steps * lap + (depth - 1) * each,
                     turns * steps * depth * each + slowest().latency);
   }
@@ -169,12 +171,13 @@ class Model {
     const double pieces = std::max(1.0, bytes / chain_room(bytes, n_, piece_));
     const double piece = bytes / pieces;
     const int far = hosts_ > 1 ? hosts_ - 1 : 0;
-    return far * lone(between_, piece, reduced) + (n_ - 1 - far) * lone(within_, piece, reduced) +
-           (pieces - 1) * pace(slowest(), piece, reduced);
+    return far * single_message(between_, piece, reduced) +
+           (n_ - 1 - far) * single_message(within_, piece, reduced) +
+           (pieces - 1) * piece_interval(slowest(), piece, reduced);
   }
 
-  // Of n ranks the largest power of two takes part; each of the rest is folded into a neighbour
-  // before, and told the result after.
+  // The largest power of two of the n ranks takes part. Each other rank sends its data to a proxy
+  // before, and receives the result after.
   int rounds() const { return bits_of(n_) - 1; }
   double folding(double bytes) const {
     if (n_ == 1 << rounds()) return 0;
@@ -184,11 +187,11 @@ class Model {
   double doubling(double bytes) const {
     double sum = folding(bytes);
     for (int k = 0; k < rounds(); ++k) sum += exchange(level(1 << k), bytes, 1);
-    // When few are folded, their keepers' last partners have nothing to wait for.
+    // If there are few extra ranks, the last partners of their proxies have nothing to wait for.
     const int cores = 1 << rounds(), extras = n_ - cores;
     return extras > 0 && extras <= cores / 2 ? sum - level(1).latency : sum;
   }
-  // Of S bytes half in the first round, then a quarter, ...; and the same way back.
+  // S bytes: half in the first round, then a quarter, ...; and the same in reverse.
   double halving(double bytes) const {
     double sum = folding(bytes), part = bytes / 2;
     for (int k = 0; k < rounds(); ++k, part /= 2)
@@ -196,8 +199,8 @@ class Model {
     return sum;
   }
 
-  // double_tree.cc: time goes in steps, in each of which a rank does its work with a piece of each
-  // tree, and each needs what was sent in the step before.
+  // double_tree.cc: time is divided into steps. In each step a rank does its work with a piece of
+  // each tree, and each needs data that was sent in the step before.
   double double_tree(const TreeWork& work, double bytes) const {
     constexpr double kSmallestPiece = 16 * 1024, kPiecesPerLevel = 4;
     const double half = bytes / 2;
@@ -207,9 +210,10 @@ class Model {
     const double pieces = std::max(1.0, half / room), piece = half / pieces;
     return work.ways * tree_way(work, deepest, piece) + (pieces - 1) * tree_step(work, piece);
   }
-  // To the next level of a tree: a rank has two children there.
-  double tree_hop(const TreeWork& work, const Way& cost, double piece) const {
-    return lone(cost, piece, work.reduced) + std::max(piece * cost.per_byte, cost.overhead);
+  // To the next level of a tree, where a rank has two children.
+  double tree_hop(const TreeWork& work, const PathCost& cost, double piece) const {
+    return single_message(cost, piece, work.reduced) +
+           std::max(piece * cost.per_byte, cost.overhead);
   }
   // Once up or down. Few of the levels are within the hosts.
   double tree_way(const TreeWork& work, int deepest, double piece) const {
@@ -217,12 +221,13 @@ class Model {
     const auto& cost = slowest();
     const double way =
         far * tree_hop(work, cost, piece) + (deepest - far) * tree_hop(work, within_, piece);
-    // In the deepest level of a tree that is not full, nobody on the longest way has two children.
-    const int nodes = work.ways == 2 ? n_ : n_ - 1;  // of which a broadcast's root is none
+    // In the deepest level of a tree that is not full, no rank on the longest path has two
+    // children.
+    const int nodes = work.ways == 2 ? n_ : n_ - 1;  // without a broadcast's root
     const bool full = std::has_single_bit(static_cast<unsigned>(nodes) + 1);
     return full ? way : way - std::max(piece * cost.per_byte, cost.overhead);
   }
-  // Where hosts have several ranks, more ways lead over their wires.
+  // Where hosts have several ranks, more paths share their wires.
   double tree_step(const TreeWork& work, double piece) const {
     const auto& cost = slowest();
     const int messages = std::min(work.messages, n_);
@@ -240,28 +245,28 @@ class Model {
       return near * exchange(within_, block, 0) +
              (far > 0 ? far * exchange(level(most_), block, 0) : 0);
     const auto& cost = slowest();
-    return lone(cost, block, 0) + (near + far - 1) * pace(cost, block, 0);
+    return single_message(cost, block, 0) + (near + far - 1) * piece_interval(cost, block, 0);
   }
 
   const int n_, hosts_, most_;
-  const Way within_, between_;
+  const PathCost within_, between_;
   const double gamma_, piece_;
 };
 
-// host_slices.h: little data has one leader; of much each of a host's leaders has a slice, in
-// parts, so that what is done within the hosts goes on while other parts travel, but for the first
-// and the last of them.
+// host_slices.h: little data has one leader. For large data each leader of a host has a slice, in
+// parts. So the work within the hosts overlaps with the messages of other parts, except for the
+// first and the last part.
 struct Slices {
   double leaders = 1, parts = 1;
 };
 Slices slices_of(double bytes, const GroupShape& group, double part_bytes) {
   constexpr double kBringBytes = 4096;
   if (bytes <= kBringBytes) return {};
-  const double leaders = group.fewest;
+  const double leaders = group.ranks_per_host_min;
   return {leaders, std::max(1.0, bytes / leaders / part_bytes)};
 }
 
-// All `bytes` of a host go through the memory that its ranks share, before and after they travel.
+// All `bytes` of a host pass through its shared memory before and after the exchange.
 double within_hosts(Operation operation, double bytes, double parts, const Costs& costs) {
   const auto& cost = costs.within_host;
   const double per_byte = cost.per_byte + (reduces(operation) ? costs.reduction : 0);
@@ -273,23 +278,28 @@ double hierarchical(const CallPlan& plan, Operation operation, double bytes,
   const bool in_blocks =
       operation == Operation::reduce_scatter || operation == Operation::all_gather;
   constexpr double kPartBytes = 2 << 20;
-  const double part_bytes =
-      operation == Operation::reduce
-          ? chain_room(bytes / group.fewest, group.hosts, static_cast<double>(piece_bytes))
-          : kPartBytes;
-  // Of blocks each rank has a lane, and those of small hosts several, one after the other.
-  const double rounds = in_blocks ? std::ceil(static_cast<double>(group.most) / group.fewest) : 1;
-  const auto [leaders, parts] =
-      in_blocks ? Slices{group.most / rounds, 1} : slices_of(bytes, group, part_bytes);
+  const double part_bytes = operation == Operation::reduce
+                                ? chain_room(bytes / group.ranks_per_host_min, group.hosts,
+                                             static_cast<double>(piece_bytes))
+                                : kPartBytes;
+  // In collectives in blocks each rank has a rail, and the ranks of small hosts have several, one
+  // after the other.
+  const double rounds =
+      in_blocks
+          ? std::ceil(static_cast<double>(group.ranks_per_host_max) / group.ranks_per_host_min)
+          : 1;
+  const auto [leaders, parts] = in_blocks ? Slices{group.ranks_per_host_max / rounds, 1}
+                                          : slices_of(bytes, group, part_bytes);
   const double within =
       within_hosts(operation, in_blocks ? bytes * group.ranks : bytes, parts, costs);
-  costs.between_hosts.per_byte *= leaders;  // which share the wire
-  const GroupShape places{group.hosts, group.hosts, 1, 1};
+  costs.between_hosts.per_byte *= leaders;  // the leaders share the wire
+  const GroupShape one_rank_per_host{group.hosts, group.hosts, 1, 1};
   const double share = in_blocks ? bytes : bytes / leaders;
-  // Those in which ranks meet in pairs end a part before they begin the next.
-  const double in_turn = meets_in_pairs(plan.algorithm) ? parts : 1;
+  // Algorithms that exchange in pairs end a part before they begin the next.
+  const double in_turn = exchanges_in_pairs(plan.algorithm) ? parts : 1;
   const double between =
-      in_turn * Model(places, costs, piece_bytes).time(plan.algorithm, operation, share / in_turn);
+      in_turn *
+      Model(one_rank_per_host, costs, piece_bytes).time(plan.algorithm, operation, share / in_turn);
   return within + rounds * between;
 }
 

@@ -58,8 +58,8 @@ TEST(Predict, IsFiniteAndPositiveForAllThatFits) {
         }
 }
 
-// With one exception: more bytes may be cut into pieces that overlap better, or shared out among
-// more processors. Never by a sixth.
+// One exception: more bytes may be cut into pieces that overlap better, or be shared among more
+// processors. The difference is always below a sixth.
 TEST(Predict, MoreBytesTakeNoLess) {
   for (const auto& costs : some_costs())
     for (const auto& group : shapes())
@@ -109,7 +109,7 @@ TEST(Pieces, AreSmallUnlessTwoOfThemWouldLeaveALongWayEmpty) {
   Costs costs;
   EXPECT_EQ(piece_bytes_between_hosts(costs), kTcpPieceBytes);
   EXPECT_EQ(piece_bytes_between_hosts(costs, kOfiPieceBytes), kOfiPieceBytes);
-  costs.between_hosts = {25e-6, 4e-6, 1 / 5e9};  // holds 125 kB
+  costs.between_hosts = {25e-6, 4e-6, 1 / 5e9};  // 125 kB in flight
   EXPECT_EQ(piece_bytes_between_hosts(costs), 4 * kTcpPieceBytes);
   costs.between_hosts.latency = 1;
   EXPECT_EQ(piece_bytes_between_hosts(costs), kSlotBytes);
@@ -117,14 +117,15 @@ TEST(Pieces, AreSmallUnlessTwoOfThemWouldLeaveALongWayEmpty) {
   EXPECT_EQ(piece_bytes_between_hosts(costs), kSlotBytes);
 }
 
-// 1 Gbit/s: three pieces take longer than a scheduler lets a thread wait beside those that compute.
+// 1 Gbit/s: three pieces take longer than a thread waits for its processor beside threads that
+// compute.
 TEST(Pieces, CoverAWaitForAProcessorOnAWireThatProcessorsFillWithEase) {
   Costs costs;
   costs.between_hosts.per_byte = 1 / 119e6;
   const auto bytes = piece_bytes_between_hosts(costs);
   EXPECT_EQ(bytes, 4 * kTcpPieceBytes);
   EXPECT_GT(3 * static_cast<double>(bytes) * costs.between_hosts.per_byte, 4e-3);
-  costs.reduction = 1e-9;  // processors that hardly fill it
+  costs.reduction = 1e-9;  // processors that barely saturate it
   EXPECT_EQ(piece_bytes_between_hosts(costs), kTcpPieceBytes);
 }
 
@@ -154,8 +155,8 @@ TEST(Choose, TakesOfPlansThatAreAsGoodTheOneWithFewestMessagesWhileTheyCount) {
 }
 
 // As probed where four hosts shared two cores: halving and doubling took 2.0 ms for 1 MiB and 36
-// for 16, a ring 2.4 and 27; on another day 2.6 and 3.2 ms for 1 MiB, but with two ranks a host in
-// the hosts' hierarchy 3.8 and 3.5. Hardly different times are predicted of much data.
+// for 16, a ring 2.4 and 27. On another day they took 2.6 and 3.2 ms for 1 MiB, but with two ranks
+// a host and hierarchical plans 3.8 and 3.5. For large data the predicted times are almost equal.
 TEST(Choose, TakesTheEvenestFlowForMuchDataWhereProcessorsAreTheLimit) {
   Costs one_day, another;
   one_day.between_hosts = {60.7e-6, 30.1e-6, 8 / 6.45e9};
@@ -174,7 +175,7 @@ TEST(Choose, TakesTheEvenestFlowForMuchDataWhereProcessorsAreTheLimit) {
 }
 
 // Measured between two hosts at 10 Gbit/s: a ring 91 us, one message each way 56. The second of the
-// two pieces that the ring has under way comes when the first has gone around.
+// two pieces that the ring has in flight arrives when the first has gone around.
 TEST(Choose, SendsWhatTwoPiecesHoldAtOnceWhereARingWouldWaitForTheSecond) {
   constexpr std::size_t kBytes = 64 << 10;
   EXPECT_EQ(text(choose(Operation::all_reduce, kBytes, hosts(2), {})), "recursive_doubling");
@@ -183,7 +184,7 @@ TEST(Choose, SendsWhatTwoPiecesHoldAtOnceWhereARingWouldWaitForTheSecond) {
 }
 
 // The same at 10 Gbit/s on other days, as probed: 70 us and 55, 118 and 75. A ring has two pieces
-// under way here, which only helps while processors have time for both.
+// in flight here, which helps only while processors have time for both.
 TEST(Choose, KnowsThatProcessorsAreBusyWithBytesAsWellAsWithMessages) {
   constexpr std::size_t kBytes = 64 << 10;
   Costs fast, slow;
@@ -194,12 +195,12 @@ TEST(Choose, KnowsThatProcessorsAreBusyWithBytesAsWellAsWithMessages) {
   for (const auto& costs : {fast, slow})
     EXPECT_GT(all_reduce(Algorithm::ring, kBytes, hosts(2), costs),
               1.05 * all_reduce(Algorithm::recursive_doubling, kBytes, hosts(2), costs));
-  const double wire = 64e6 * fast.between_hosts.per_byte;  // which they fill with large pieces
+  const double wire = 64e6 * fast.between_hosts.per_byte;  // which large pieces saturate
   EXPECT_LT(all_reduce(Algorithm::ring, 64'000'000, hosts(2), fast), 1.01 * wire);
 }
 
-// Measured at 1 Gbit/s where four hosts of two ranks shared two cores: a ring of all 1.0 to 1.6 ms,
-// halving and doubling between the hosts 0.8. Predicted are 0.94 and 0.99.
+// Measured at 1 Gbit/s where four hosts of two ranks shared two cores: a ring of all ranks 1.0 to
+// 1.6 ms, halving and doubling between the hosts 0.8. The predictions are 0.94 and 0.99.
 TEST(Choose, LeavesTheWireToOneRankOfAHostAtATimeWhereBothSeemAlike) {
   Costs costs;
   costs.within_host = {0.3e-6, 0.1e-6, 8 / 226e9};
@@ -209,8 +210,8 @@ TEST(Choose, LeavesTheWireToOneRankOfAHostAtATimeWhereBothSeemAlike) {
             "halving_doubling,hierarchical");
 }
 
-// Where ranks share a processor, two that send at once take longer than one, which no constant
-// says.
+// Where ranks share a processor, two that send at once take longer than one. No constant models
+// that.
 TEST(Choose, LetsOneRankOfAHostSpeakForItWhereThatCostsHardlyMore) {
   Costs costs;
   costs.within_host = {0.2e-6, 0.1e-6, 1e-11};
@@ -242,7 +243,7 @@ TEST(Choose, IsOfLowLatencyForLittleAndOfFullBandwidthForMuch) {
       << text(much);
 }
 
-// Over 190 sizes from 4 bytes to 256 MiB: no two plans take turns all the way.
+// Over 190 sizes from 4 bytes to 256 MiB: the choice does not alternate between two plans.
 TEST(Choose, ChangesFewTimesOverAllSizes) {
   for (const auto& costs : some_costs())
     for (const auto& group : shapes()) {
@@ -257,7 +258,7 @@ TEST(Choose, ChangesFewTimesOverAllSizes) {
         before = plan;
       }
       EXPECT_LE(changes, 9) << group.ranks << " ranks on " << group.hosts << " hosts, "
-                            << to_words(costs) << "; from " << course;
+                            << encode_costs(costs) << "; from " << course;
     }
 }
 

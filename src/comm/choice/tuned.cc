@@ -38,7 +38,7 @@ std::optional<CallPlan> tuned_plan(Operation operation, std::size_t bytes, const
 Result<void> check_tuned(std::span<const TunedRange> tuned) {
   for (const TunedRange& range : tuned)
     if (auto plan = parse_plan(range.plan); !plan)
-      return std::move(plan).error().within(
+      return std::move(plan).error().with_context(
           format("what was tuned for {} of up to {}", range.operation, text(range.up_to)));
   return {};
 }

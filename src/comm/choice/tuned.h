@@ -1,6 +1,6 @@
-// What `lockstep tune` found out by whole calls: of an operation in groups of one shape, up to
-// which size which plan was the fastest. It goes before any prediction: a model knows nothing of
-// ranks that share a processor, of a switch that drops, of a wire that somebody else uses too.
+// The results of `lockstep tune`, which times whole calls: for an operation and a group shape, the
+// fastest plan up to each size. They have priority over predictions. A model does not know about
+// ranks that share a processor, a switch that drops frames, or a wire with other traffic.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,31 @@
 
 #include "base/result.h"
 #include "comm/algorithm/algorithm.h"
-#include "comm/algorithm/call.h"
+#include "comm/algorithm/collective_call.h"
 #include "comm/cost/costs.h"
 
 namespace lockstep {
 
-// Nothing, if no such call was measured in a group of so many ranks on so many hosts, or if the
-// plan that was the fastest does not fit this call. bytes: the call header's, of a rank's share.
+// Returns nullopt if no such call was measured in a group of this shape, or if the fastest plan
+// does not fit this call. bytes: of the call header, for one rank's share.
 std::optional<CallPlan> tuned_plan(Operation operation, std::size_t bytes, const GroupShape& group,
                                    std::span<const TunedRange> tuned);
 
-// Refuses plans that this Lockstep does not have, with those that it has. Operations that it does
-// not have are never called.
+// Rejects plans that this version does not have; the error lists the valid ones. Unknown operations
+// are accepted, because they are never called.
 Result<void> check_tuned(std::span<const TunedRange> tuned);
 
-// Which plan calls of so many bytes are to be carried out by.
+// The plan for calls of this size.
 struct TunedCall {
   std::size_t bytes = 0;
   CallPlan plan;
 };
-// calls: of ascending sizes. A range ends in the middle, as factors go, between two sizes with
-// different plans, and the last one at the largest size.
+// calls: by ascending size. A range ends at the geometric mean of two sizes with different plans.
+// The last range ends at the largest size.
 std::vector<TunedRange> tuned_ranges(Operation operation, const GroupShape& group,
                                      std::span<const TunedCall> calls);
 
-// Those that were known before, but for the operations in groups of the shape that are in `found`.
+// Returns `before` without the operations and group shapes that are in `found`, plus `found`.
 std::vector<TunedRange> merge_tuned(std::span<const TunedRange> before,
                                     std::span<const TunedRange> found);
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/choice/choose.h"
-#include "comm/choice/chooser.h"
+#include "comm/choice/plan_chooser.h"
 
 namespace lockstep {
 namespace {
@@ -28,7 +28,7 @@ TEST(Tuned, GoesBeforeWhatIsPredicted) {
   EXPECT_EQ(choice(4096), "flat");
   EXPECT_EQ(choice(4100), "double_tree,hierarchical");
   EXPECT_EQ(choice(1 << 20), "double_tree,hierarchical");
-  Chooser chooser(kEight, std::nullopt, tuned_costs());
+  PlanChooser chooser(kEight, std::nullopt, tuned_costs());
   for (int again = 0; again < 2; ++again)
     EXPECT_EQ(text(chooser.plan_for(kAllReduce, 4100)), "double_tree,hierarchical");
 }
@@ -53,7 +53,7 @@ TEST(Tuned, APlanThatDoesNotFitTheCallIsNotTaken) {
 }
 
 TEST(Tuned, WhatIsForcedGoesBeforeWhatWasTuned) {
-  Chooser chooser(kEight, CallPlan{Algorithm::ring, false}, tuned_costs());
+  PlanChooser chooser(kEight, CallPlan{Algorithm::ring, false}, tuned_costs());
   EXPECT_EQ(text(chooser.plan_for(kAllReduce, 8)), "ring");
 }
 

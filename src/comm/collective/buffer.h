@@ -1,5 +1,5 @@
-// Buffer: memory that is communicated, page-aligned and zeroed when it is made. It lies in the heap
-// that this process shares with the ranks of its host, which outlives every group.
+// Buffer: memory for communication, page-aligned and initially zero. It is allocated in the heap
+// that this process shares with the ranks of its host. The heap outlives every group.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "comm/fabric/shm/heap.h"
+#include "comm/fabric/shm/shared_heap.h"
 
 namespace lockstep {
 
@@ -32,9 +32,9 @@ class Buffer {
   std::span<std::byte> span() const { return memory_; }
 
  private:
-  Buffer(std::shared_ptr<Heap> heap, std::span<std::byte> memory)
+  Buffer(std::shared_ptr<SharedHeap> heap, std::span<std::byte> memory)
       : heap_(std::move(heap)), memory_(memory) {}
-  std::shared_ptr<Heap> heap_;  // shared by all buffers of the process
+  std::shared_ptr<SharedHeap> heap_;  // shared by all buffers of the process
   std::span<std::byte> memory_;
 };
 

@@ -1,11 +1,11 @@
-// Who carries a call out, and when it returns; MPI's words.
+// The thread that executes a call, and when the call returns; the terms are MPI's.
 #pragma once
 
 namespace lockstep {
 
 enum class CallMode {
-  nonblocking,  // it runs in the background; its Pending tells when it is done
-  blocking,     // the caller carries it out itself where it can; it returns when it is done
+  nonblocking,  // it runs in the background; its OperationFuture reports completion
+  blocking,     // the caller executes it itself if possible; it returns on completion
 };
 
 }  // namespace lockstep

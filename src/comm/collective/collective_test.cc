@@ -1,12 +1,12 @@
 // Every collective x type x reduction x transport x size x ranks, against one serial answer. The
-// product is cut: all sizes with one type, all types and reductions with one size.
+// product is reduced: all sizes with one type, all types and reductions with one size.
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "base/random.h"
-#include "comm/collective/groups_for_test.h"
+#include "comm/collective/thread_group_for_test.h"
 
 namespace lockstep {
 namespace {
@@ -48,7 +48,7 @@ void store(Bytestring& to, std::size_t i, double value, DataType type) {
   }
 }
 
-// What rank `rank` puts in at element i: 1 or 2, by the top bit of a product (Fibonacci hashing).
+// The value of rank `rank` at element i: 1 or 2, by the top bit of a product (Fibonacci hashing).
 double share(int rank, std::size_t i) {
   const auto mixed = (i * 64 + static_cast<std::size_t>(rank) + 1) * 0x9E3779B97F4A7C15U;
   return mixed >> 63 == 0 ? 1.0 : 2.0;
@@ -86,12 +86,12 @@ Bytestring fill(std::size_t count, DataType type, Value value) {
 }
 
 enum class Transport { shm, tcp, mixed };
-// Where buffers lie, and how calls are waited for. `some`: this differs between the ranks.
-enum class Memory { elsewhere, lent, some };
+// The location of buffers, and how the test waits for calls. mixed: this differs between the ranks.
+enum class Memory { private_memory, shared_heap, mixed };
 struct Case {
   Transport transport;
   int ranks;
-  Memory memory = Memory::elsewhere;
+  Memory memory = Memory::private_memory;
 };
 
 // A rank's buffer, with a copy of `content` in it.
@@ -114,7 +114,7 @@ class Data {
   Bytestring elsewhere_;
 };
 
-// Bits are reduced alike whatever integer they are of.
+// Bitwise reductions are the same for every integer type.
 bool is_tried(ReduceOp op, DataType type) {
   return is_defined(op, type) && (op < ReduceOp::bit_and || type == DataType::int32);
 }
@@ -134,7 +134,7 @@ class Collectives : public testing::TestWithParam<Case> {
 
   static bool lends(const Communicator& comm) {
     const auto memory = GetParam().memory;
-    return memory == Memory::lent || (memory == Memory::some && comm.rank() % 2 == 0);
+    return memory == Memory::shared_heap || (memory == Memory::mixed && comm.rank() % 2 == 0);
   }
   static CallMode mode(const Communicator& comm) {
     return lends(comm) ? CallMode::blocking : CallMode::nonblocking;
@@ -142,7 +142,7 @@ class Collectives : public testing::TestWithParam<Case> {
   static Data data(Communicator& comm, const Bytestring& content) {
     return Data(comm, lends(comm), content);
   }
-  static void expect_done(const Pending& pending) {
+  static void expect_done(const OperationFuture& pending) {
     const auto done = pending.wait();
     ASSERT_TRUE(done.has_value()) << done.error().message;
   }
@@ -208,7 +208,7 @@ class Collectives : public testing::TestWithParam<Case> {
         if (size <= 1000 || root == group.size() - 1) body(size, root);
   }
 
-  Group group;
+  ThreadGroup group;
 };
 
 TEST_P(Collectives, AllReduceOfEverySizeEqualsTheSerialAnswer) {
@@ -319,7 +319,7 @@ TEST_P(Collectives, NobodyLeavesABarrierBeforeAllHaveEntered) {
 TEST_P(Collectives, AllRanksGetTheSameBitsAndGetThemAgain) {
   constexpr std::size_t kCount = 40'000;
   const auto ranks = static_cast<std::size_t>(group.size());
-  std::vector<std::vector<std::uint32_t>> results(2 * ranks);  // bits
+  std::vector<std::vector<std::uint32_t>> results(2 * ranks);  // bit patterns
   for (std::size_t again = 0; again < 2; ++again)
     group.run([&](Communicator& comm) {
       Random random(static_cast<std::uint64_t>(comm.rank()));
@@ -338,7 +338,7 @@ TEST_P(Collectives, ManyInFlightFinishInOrder) {
     std::vector<std::vector<std::int64_t>> buffers;
     for (int i = 0; i < kCalls; ++i)
       buffers.emplace_back(static_cast<std::size_t>(i * 5 % 97), comm.rank() + i);
-    std::vector<Pending> pending;
+    std::vector<OperationFuture> pending;
     for (auto& buffer : buffers)
       pending.push_back(comm.all_reduce(bytes_of(buffer), DataType::int64, ReduceOp::sum));
     const int n = comm.size();
@@ -357,7 +357,7 @@ TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
     group.run([&](Communicator& comm) {
       const auto n = static_cast<std::size_t>(comm.size());
       std::vector<Bytestring> out(n), in(n);
-      std::vector<Pending> sends, receives;
+      std::vector<OperationFuture> sends, receives;
       for (int peer = 0; peer < comm.size(); ++peer) {
         if (peer == comm.rank()) continue;
         auto& buffer = out[static_cast<std::size_t>(peer)];
@@ -380,11 +380,11 @@ TEST_P(Collectives, AllSendToAllBeforeTheyReceive) {
   }
 }
 
-// So much is stored past the cache.
+// This size uses non-temporal stores.
 TEST(MoreThanTheCacheHolds, IsMovedAndReducedInLentMemory) {
   constexpr std::int32_t kBlock = 1 << 20;
   constexpr std::size_t kBlockBytes = sizeof(std::int32_t) * kBlock;
-  Group group(one_host(3));
+  ThreadGroup group(one_host(3));
   group.run([](Communicator& comm) {
     const int ranks = comm.size(), own = comm.rank(), whole = ranks * kBlock;
     const auto size = Bytes(std::int64_t{4} * whole);
@@ -394,7 +394,7 @@ TEST(MoreThanTheCacheHolds, IsMovedAndReducedInLentMemory) {
       auto* const places = reinterpret_cast<std::int32_t*>(buffer.data()) + from;
       std::iota(places, places + count, value);
     };
-    const auto expect_done = [](const Pending& pending) { ASSERT_TRUE(pending.wait()); };
+    const auto expect_done = [](const OperationFuture& pending) { ASSERT_TRUE(pending.wait()); };
     const auto block =
         second.span().subspan(static_cast<std::size_t>(own) * kBlockBytes, kBlockBytes);
 
@@ -416,14 +416,13 @@ TEST(MoreThanTheCacheHolds, IsMovedAndReducedInLentMemory) {
   });
 }
 
-// That algorithms are right is tested in memory (comm/algorithm); here, that they are over real
-// links.
+// comm/algorithm tests in memory that algorithms are right. This test runs them over real links.
 TEST(ForcedAlgorithms, EqualTheSerialAnswer) {
   for (const auto* algorithm : {"recursive_doubling", "halving_doubling,hierarchical",
                                 "double_tree", "double_tree,hierarchical"}) {
     auto options = two_hosts(5);
     options.algorithm = algorithm;
-    Group group(options);
+    ThreadGroup group(options);
     for (const std::size_t count : {1u, 1000u, 300'001u}) {
       const auto type = DataType::float32;
       const auto expected = fill(count, type, [&](std::size_t i) {
@@ -440,9 +439,9 @@ TEST(ForcedAlgorithms, EqualTheSerialAnswer) {
   }
 }
 
-// Rank 2 waits for rank 0's block, rank 0 for rank 2 in the memory of their host.
+// Rank 2 waits for rank 0's block, and rank 0 waits for rank 2 in the memory of their host.
 TEST(Mismatches, AreFoundThoughRanksWaitForEachOther) {
-  Group group(two_hosts(4));
+  ThreadGroup group(two_hosts(4));
   group.run([](Communicator& comm) {
     Bytestring buffer(100'000), blocks(400'000);
     const auto pending = comm.rank() == 2
@@ -465,16 +464,18 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Collectives,
-    testing::Values(Case{Transport::shm, 1}, Case{Transport::shm, 2}, Case{Transport::shm, 3},
-                    Case{Transport::shm, 4}, Case{Transport::shm, 6}, Case{Transport::shm, 7},
-                    Case{Transport::shm, 8}, Case{Transport::tcp, 2}, Case{Transport::tcp, 5},
-                    Case{Transport::mixed, 4}, Case{Transport::mixed, 6, Memory::some},
-                    Case{Transport::mixed, 6, Memory::lent}, Case{Transport::shm, 1, Memory::lent},
-                    Case{Transport::shm, 2, Memory::lent}, Case{Transport::shm, 3, Memory::lent},
-                    Case{Transport::shm, 4, Memory::lent}, Case{Transport::shm, 5, Memory::lent},
-                    Case{Transport::shm, 9, Memory::lent}, Case{Transport::tcp, 3, Memory::lent},
-                    Case{Transport::mixed, 5, Memory::lent}, Case{Transport::shm, 2, Memory::some},
-                    Case{Transport::shm, 5, Memory::some}, Case{Transport::tcp, 2, Memory::some}),
+    testing::Values(
+        Case{Transport::shm, 1}, Case{Transport::shm, 2}, Case{Transport::shm, 3},
+        Case{Transport::shm, 4}, Case{Transport::shm, 6}, Case{Transport::shm, 7},
+        Case{Transport::shm, 8}, Case{Transport::tcp, 2}, Case{Transport::tcp, 5},
+        Case{Transport::mixed, 4}, Case{Transport::mixed, 6, Memory::mixed},
+        Case{Transport::mixed, 6, Memory::shared_heap},
+        Case{Transport::shm, 1, Memory::shared_heap}, Case{Transport::shm, 2, Memory::shared_heap},
+        Case{Transport::shm, 3, Memory::shared_heap}, Case{Transport::shm, 4, Memory::shared_heap},
+        Case{Transport::shm, 5, Memory::shared_heap}, Case{Transport::shm, 9, Memory::shared_heap},
+        Case{Transport::tcp, 3, Memory::shared_heap},
+        Case{Transport::mixed, 5, Memory::shared_heap}, Case{Transport::shm, 2, Memory::mixed},
+        Case{Transport::shm, 5, Memory::mixed}, Case{Transport::tcp, 2, Memory::mixed}),
     name_of);
 
 }  // namespace

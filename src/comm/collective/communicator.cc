@@ -9,8 +9,8 @@
 #include "comm/algorithm/algorithm.h"
 #include "comm/choice/tuned.h"
 #include "comm/collective/progress_engine.h"
+#include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/address/link_speed.h"
-#include "comm/fabric/address/own_address.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +26,7 @@ Result<void> check_reduction(std::size_t bytes, DataType type, ReduceOp op) {
   return {};
 }
 
-Header move_header(Operation operation, std::size_t bytes, int root) {
+MessageHeader move_header(Operation operation, std::size_t bytes, int root) {
   return make_header(operation, 0, bytes, DataType::uint8, ReduceOp::sum, root);
 }
 
@@ -59,50 +59,51 @@ std::string algorithm_name(const CommunicatorOptions& options) {
 Result<std::optional<CallPlan>> parse_algorithm(const std::string& name) {
   if (name == kNoAlgorithm) return std::optional<CallPlan>();
   auto plan = parse_plan(name);
-  if (!plan) return std::move(plan).error().within(kAlgorithmVariable);
+  if (!plan) return std::move(plan).error().with_context(kAlgorithmVariable);
   return std::optional<CallPlan>(*plan);
 }
 
-Duration meeting_bound(const CommunicatorOptions& options) {
-  return options.meeting > Duration(0) ? options.meeting : options.timeout;
+Duration rendezvous_timeout_of(const CommunicatorOptions& options) {
+  return options.rendezvous_timeout > Duration(0) ? options.rendezvous_timeout : options.timeout;
 }
 
-// Ranks that force different algorithms would wait for each other for ever. Rank 0 has said which
-// one before it met the others.
+// Ranks that force different algorithms would wait for each other forever. Rank 0 has published its
+// algorithm before it connects to the others.
 Result<void> check_algorithm(const CommunicatorOptions& options, Rendezvous& rendezvous,
                              const std::string& own) {
   const auto first =
-      TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(meeting_bound(options))));
+      TRY(rendezvous.get(kAlgorithmVariable, Deadline::after(rendezvous_timeout_of(options))));
   if (first == own) return {};
   return invalid(format("rank {} has the algorithm {}, rank {} has {}: set {} alike on all ranks",
-                        options.members.number_of(0), first,
-                        options.members.number_of(options.rank), own, kAlgorithmVariable));
+                        options.members.global_rank(0), first,
+                        options.members.global_rank(options.rank), own, kAlgorithmVariable));
 }
 
-// Of the interface by which others reach this rank. That there is none is said when the ranks meet.
+// The costs of the interface by which others reach this rank. If there is none, connecting reports
+// it.
 Costs assumed_costs(const NetworkOptions& network) {
   const auto own = choose_address(network);
   return assumed_costs(own ? link_speed(own->interface) : std::nullopt);
 }
 
-// What rank 0 says before it meets the others.
-Result<void> tell_settings(const CommunicatorOptions& options, Rendezvous& rendezvous,
-                           const std::string& algorithm) {
+// The settings that rank 0 publishes before it connects to the others.
+Result<void> publish_settings(const CommunicatorOptions& options, Rendezvous& rendezvous,
+                              const std::string& algorithm) {
   TRY(rendezvous.set(kAlgorithmVariable, algorithm));
-  auto given = options.costs ? options.costs : TRY(costs_in(own_environment()));
+  auto given = options.costs ? options.costs : TRY(costs_from_environment(own_environment()));
   const Costs costs = given ? *std::move(given) : assumed_costs(options.network);
   if (auto checked = check_tuned(costs.tuned); !checked)
-    return std::move(checked).error().within(kCostsVariable);
-  return rendezvous.set(kCostsVariable, to_words(costs));
+    return std::move(checked).error().with_context(kCostsVariable);
+  return rendezvous.set(kCostsVariable, encode_costs(costs));
 }
 
-// On rank 0's costs: by costs of their own, ranks would choose differently.
-Result<Costs> agree(const CommunicatorOptions& options, Rendezvous& rendezvous,
-                    const std::string& algorithm) {
+// Fetches rank 0's costs: with different costs, ranks would choose different plans.
+Result<Costs> fetch_agreed_costs(const CommunicatorOptions& options, Rendezvous& rendezvous,
+                                 const std::string& algorithm) {
   if (options.size == 1) return Costs{};
   TRY(check_algorithm(options, rendezvous, algorithm));
-  return costs_from_words(
-      TRY(rendezvous.get(kCostsVariable, Deadline::after(meeting_bound(options)))));
+  return parse_costs(
+      TRY(rendezvous.get(kCostsVariable, Deadline::after(rendezvous_timeout_of(options)))));
 }
 
 }  // namespace
@@ -113,21 +114,22 @@ class Communicator::Impl {
        const std::optional<CallPlan>& forced, const Costs& costs)
       : rank_(options.rank),
         size_(options.size),
-        number_(options.members.number_of(options.rank)),
+        global_rank_(options.members.global_rank(options.rank)),
         engine_(std::move(endpoint), options.group, options.timeout, forced, costs) {}
 
-  bool in_forked_child() const { return born_here_.in_child(); }
-  // A forked child has no progress thread, so nothing that it submits would ever be done; and the
-  // engine's lock may have been taken when it was forked.
+  bool in_forked_child() const { return fork_guard_.in_child(); }
+  // A forked child has no progress thread, so no submitted call would ever complete. Also, the
+  // engine's lock may have been held at the fork.
   Result<void> check_process() const {
     if (!in_forked_child()) return {};
     return invalid(
         format("this process was forked from rank {}, to which the group belongs: "
                "communicate in rank {} itself, or make a new group here",
-               number_, number_));
+               global_rank_, global_rank_));
   }
-  Pending submit(const Call& call, CallMode mode) {
-    if (auto checked = check_process(); !checked) return Pending::finished(std::move(checked));
+  OperationFuture submit(const CollectiveCall& call, CallMode mode) {
+    if (auto checked = check_process(); !checked)
+      return OperationFuture::completed(std::move(checked));
     return engine_.submit(call, mode);
   }
   int rank() const { return rank_; }
@@ -160,15 +162,15 @@ class Communicator::Impl {
 
  private:
   const int rank_, size_;  // in the group
-  const int number_;       // in the run
-  const ForkGuard born_here_;
+  const int global_rank_;  // in the run
+  const ForkGuard fork_guard_;
   ProgressEngine engine_;
 };
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// A forked child has no progress thread, and its descriptors are closed already: it drops the
-// memory and touches nothing.
+// A forked child has no progress thread, and its descriptors are already closed. It releases the
+// memory and nothing else.
 Communicator::~Communicator() {
   if (impl_->in_forked_child()) (void)impl_.release();
 }
@@ -176,22 +178,22 @@ Communicator::~Communicator() {
 Result<std::unique_ptr<Communicator>> Communicator::create(CommunicatorOptions options,
                                                            Rendezvous& rendezvous) {
   TRY(check_options(options));
-  if (options.members.ranks.empty()) options.members = Members::world(options.size);
+  if (options.members.ranks.empty()) options.members = GroupRanks::world(options.size);
   const auto rank = options.rank, size = options.size;
-  const auto timeout = meeting_bound(options);
+  const auto timeout = rendezvous_timeout_of(options);
   const auto algorithm = algorithm_name(options);
   const auto forced = TRY(parse_algorithm(algorithm));
   PrefixedRendezvous settings(rendezvous, "settings/" + options.group);
-  if (rank == 0 && size > 1) TRY(tell_settings(options, settings, algorithm));
+  if (rank == 0 && size > 1) TRY(publish_settings(options, settings, algorithm));
   auto endpoint = Endpoint::create({rank, size, options.host_id, options.secret, options.group,
-                                    options.members, timeout, options.network, options.crew},
+                                    options.members, timeout, options.network, options.membership},
                                    rendezvous);
   if (!endpoint)
-    return std::move(endpoint).error().within(
-        format("rank {} joining {}", options.members.number_of(rank), text(options.members)));
-  auto costs = agree(options, settings, algorithm);
+    return std::move(endpoint).error().with_context(
+        format("rank {} joining {}", options.members.global_rank(rank), text(options.members)));
+  auto costs = fetch_agreed_costs(options, settings, algorithm);
   if (!costs) {
-    (*endpoint)->tell_giving_up({costs.error()});
+    (*endpoint)->send_abort({costs.error()});
     return std::move(costs).error();
   }
   auto impl = std::make_unique<Impl>(std::move(*endpoint), options, forced, *costs);
@@ -205,97 +207,98 @@ std::span<const std::vector<int>> Communicator::hosts() const { return impl_->en
 const Costs& Communicator::costs() const { return impl_->engine().costs(); }
 std::uint64_t Communicator::wire_bytes() const { return impl_->engine().wire_bytes(); }
 
-Pending Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
-                                 CallMode mode) {
+OperationFuture Communicator::all_reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
+                                         CallMode mode) {
   if (auto checked = check_reduction(buffer.size(), type, op); !checked)
-    return Pending::finished(std::move(checked));
+    return OperationFuture::completed(std::move(checked));
   return impl_->submit(
       {make_header(Operation::all_reduce, 0, buffer.size(), type, op, 0), {}, buffer}, mode);
 }
 
-Pending Communicator::reduce(std::span<std::byte> buffer, DataType type, ReduceOp op, int root,
-                             CallMode mode) {
+OperationFuture Communicator::reduce(std::span<std::byte> buffer, DataType type, ReduceOp op,
+                                     int root, CallMode mode) {
   auto checked = check_reduction(buffer.size(), type, op);
   if (checked) checked = impl_->check_root(root);
-  if (!checked) return Pending::finished(std::move(checked));
+  if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->submit(
       {make_header(Operation::reduce, 0, buffer.size(), type, op, root), {}, buffer}, mode);
 }
 
-Pending Communicator::reduce_scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                                     DataType type, ReduceOp op, CallMode mode) {
+OperationFuture Communicator::reduce_scatter(std::span<const std::byte> input,
+                                             std::span<std::byte> output, DataType type,
+                                             ReduceOp op, CallMode mode) {
   auto checked = check_reduction(output.size(), type, op);
   if (checked) checked = impl_->check_blocks(input.size(), output.size());
-  if (!checked) return Pending::finished(std::move(checked));
+  if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->submit(
       {make_header(Operation::reduce_scatter, 0, output.size(), type, op, 0), input, output}, mode);
 }
 
-Pending Communicator::all_gather(std::span<const std::byte> input, std::span<std::byte> output,
-                                 CallMode mode) {
+OperationFuture Communicator::all_gather(std::span<const std::byte> input,
+                                         std::span<std::byte> output, CallMode mode) {
   if (auto checked = impl_->check_blocks(output.size(), input.size()); !checked)
-    return Pending::finished(std::move(checked));
+    return OperationFuture::completed(std::move(checked));
   return impl_->submit({move_header(Operation::all_gather, input.size(), 0), input, output}, mode);
 }
 
-Pending Communicator::broadcast(std::span<std::byte> buffer, int root, CallMode mode) {
+OperationFuture Communicator::broadcast(std::span<std::byte> buffer, int root, CallMode mode) {
   if (auto checked = impl_->check_root(root); !checked)
-    return Pending::finished(std::move(checked));
+    return OperationFuture::completed(std::move(checked));
   const auto input = rank() == root ? std::span<const std::byte>(buffer) : none();
   return impl_->submit({move_header(Operation::broadcast, buffer.size(), root), input, buffer},
                        mode);
 }
 
-Pending Communicator::gather(std::span<const std::byte> input, std::span<std::byte> output,
-                             int root, CallMode mode) {
+OperationFuture Communicator::gather(std::span<const std::byte> input, std::span<std::byte> output,
+                                     int root, CallMode mode) {
   auto checked = impl_->check_root(root);
   if (checked && rank() == root) checked = impl_->check_blocks(output.size(), input.size());
   if (checked && rank() != root && !output.empty())
     checked = invalid("only the root of a gather has an output");
-  if (!checked) return Pending::finished(std::move(checked));
+  if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->submit({move_header(Operation::gather, input.size(), root), input, output}, mode);
 }
 
-Pending Communicator::scatter(std::span<const std::byte> input, std::span<std::byte> output,
-                              int root, CallMode mode) {
+OperationFuture Communicator::scatter(std::span<const std::byte> input, std::span<std::byte> output,
+                                      int root, CallMode mode) {
   auto checked = impl_->check_root(root);
   if (checked && rank() == root) checked = impl_->check_blocks(input.size(), output.size());
   if (checked && rank() != root && !input.empty())
     checked = invalid("only the root of a scatter has an input");
-  if (!checked) return Pending::finished(std::move(checked));
+  if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->submit({move_header(Operation::scatter, output.size(), root), input, output}, mode);
 }
 
-Pending Communicator::all_to_all(std::span<const std::byte> input, std::span<std::byte> output,
-                                 CallMode mode) {
+OperationFuture Communicator::all_to_all(std::span<const std::byte> input,
+                                         std::span<std::byte> output, CallMode mode) {
   const auto block = input.size() / static_cast<std::size_t>(size());
   auto checked = impl_->check_blocks(input.size(), block);
   if (checked) checked = impl_->check_blocks(output.size(), block);
-  if (!checked) return Pending::finished(std::move(checked));
+  if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->submit({move_header(Operation::all_to_all, block, 0), input, output}, mode);
 }
 
-Pending Communicator::barrier(CallMode mode) {
+OperationFuture Communicator::barrier(CallMode mode) {
   return impl_->submit({move_header(Operation::barrier, 0, 0)}, mode);
 }
 
-Pending Communicator::send(std::span<const std::byte> buffer, int peer, int tag) {
+OperationFuture Communicator::send(std::span<const std::byte> buffer, int peer, int tag) {
   if (auto checked = impl_->check_peer(peer, tag); !checked)
-    return Pending::finished(std::move(checked));
+    return OperationFuture::completed(std::move(checked));
   return impl_->engine().send(buffer, peer, tag);
 }
 
-Pending Communicator::recv(std::span<std::byte> buffer, int peer, int tag) {
+OperationFuture Communicator::recv(std::span<std::byte> buffer, int peer, int tag) {
   if (auto checked = impl_->check_peer(peer, tag); !checked)
-    return Pending::finished(std::move(checked));
+    return OperationFuture::completed(std::move(checked));
   return impl_->engine().recv(buffer, peer, tag);
 }
 
-Pending Communicator::recv_from_any(std::span<std::byte> buffer, int tag, int& source) {
+OperationFuture Communicator::recv_from_any(std::span<std::byte> buffer, int tag, int& source) {
   auto checked = impl_->check_tag(tag);
   if (checked && size() == 1)
     checked = invalid("in a group of one there is nobody to receive from");
-  if (!checked) return Pending::finished(std::move(checked));
+  if (!checked) return OperationFuture::completed(std::move(checked));
   return impl_->engine().recv(buffer, kAnyPeer, tag, &source);
 }
 

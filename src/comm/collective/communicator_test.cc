@@ -1,5 +1,5 @@
-// What a communicator refuses, and what it does at its edges.
-#include "comm/collective/groups_for_test.h"
+// The calls that a communicator refuses, and its behaviour in edge cases.
+#include "comm/collective/thread_group_for_test.h"
 #include "comm/group/fault.h"
 
 namespace lockstep {
@@ -17,7 +17,7 @@ void expect_invalid(const Pendings& pending, const std::string& words) {
 }
 
 TEST(Communicator, BadArgumentsAreRefusedAndLeaveItUsable) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   std::vector<std::byte> seven(7), eight(8);
   auto& comm = group[0];
   expect_invalid(comm.all_reduce(seven, DataType::int32, ReduceOp::sum), "int32");
@@ -53,17 +53,17 @@ TEST(Communicator, ARankThatNeverComesIsNamedAtTheTimeOut) {
   EXPECT_NE(comm.error().message.find("for rank 1"), std::string::npos) << comm.error().message;
 }
 
-// What rank 0 has said, for who may say nothing there himself.
-class Listening : public Rendezvous {
+// Reads what rank 0 has published, for a rank that must publish nothing itself.
+class ReadOnlyRendezvous : public Rendezvous {
  public:
-  explicit Listening(Rendezvous& place) : place_(place) {}
+  explicit ReadOnlyRendezvous(Rendezvous& place) : inner_(place) {}
   Result<void> set(std::string_view, std::string_view) override { return {}; }
   Result<std::string> get(std::string_view key, Deadline deadline) override {
-    return place_.get(key, deadline);
+    return inner_.get(key, deadline);
   }
 
  private:
-  Rendezvous& place_;
+  Rendezvous& inner_;
 };
 
 TEST(Communicator, AWrongSecretIsRefusedAndTheOthersMeet) {
@@ -83,7 +83,7 @@ TEST(Communicator, AWrongSecretIsRefusedAndTheOthersMeet) {
     EXPECT_TRUE((*comm)->barrier().wait().has_value());
   };
   std::thread other([&] { live(0); });
-  Listening listening(place);
+  ReadOnlyRendezvous listening(place);
   const auto stranger = Communicator::create(options(1, Secret::random()), listening);
   live(1);
   other.join();
@@ -92,7 +92,7 @@ TEST(Communicator, AWrongSecretIsRefusedAndTheOthersMeet) {
   EXPECT_NE(stranger.error().message.find("secret"), std::string::npos) << stranger.error().message;
 }
 
-// Why rank 1 of a group of two is refused, as rank 0 is.
+// The reason for which rank 1 of a group of two is refused, as rank 0 is.
 template <class OptionsOf>
 Error refusal_of(OptionsOf options_of) {
   LocalRendezvous place;
@@ -150,7 +150,7 @@ TEST(Communicator, WhatCollectivesSendToOtherHostsIsCounted) {
   constexpr std::size_t kBytes = 64 * 1024;
   auto options = two_hosts(4);
   options.algorithm = "ring,hierarchical";
-  Group group(options);
+  ThreadGroup group(options);
   std::atomic<std::uint64_t> sent = 0;
   group.run([&](Communicator& communicator) {
     std::vector<float> values(kBytes / sizeof(float));
@@ -166,7 +166,7 @@ TEST(Communicator, CallsAreCarriedOutAsWasTunedForTheirSize) {
   options.costs = Costs{};
   options.costs->tuned = {{"all_reduce", 2, 4, 64_KiB, "ring"},
                           {"all_reduce", 2, 4, 1_MiB, "ring,hierarchical"}};
-  Group group(options);
+  ThreadGroup group(options);
   std::atomic<std::uint64_t> sent_flat = 0, sent_in_all = 0;
   group.run([&](Communicator& communicator) {
     std::vector<float> values(2 * kBytes / sizeof(float));
@@ -221,10 +221,10 @@ TEST(Communicator, RanksThatForceDifferentAlgorithmsAreNamedWhenTheyMeet) {
 
 TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
   for (const auto& options : {one_host(2), a_host_each(2)}) {
-    Group group(options);
+    ThreadGroup group(options);
     group.run([](Communicator& comm) {
       std::vector<std::vector<std::byte>> buffers;
-      std::vector<Pending> pending;
+      std::vector<OperationFuture> pending;
       const std::size_t sizes[] = {10, 100'000, 10, 100'000};
       for (std::size_t i = 0; i < 4; ++i)
         buffers.emplace_back(sizes[i], static_cast<std::byte>(comm.rank() == 0 ? i + 1 : 0));
@@ -244,7 +244,7 @@ TEST(Communicator, TagsMatchInAnyOrderAndEachTagInOrder) {
 
 TEST(Communicator, ARecvFromAnyTakesTheFirstOfItsTagFromWhomeverItComes) {
   for (const auto& options : {one_host(3), a_host_each(3)}) {
-    Group group(options);
+    ThreadGroup group(options);
     group.run([](Communicator& comm) {
       for (const int tag : {7, 8}) {  // with data that comes with the offer, and after it
         const std::size_t size = tag == 7 ? 1 : 100'000;
@@ -268,7 +268,7 @@ TEST(Communicator, ARecvFromAnyTakesTheFirstOfItsTagFromWhomeverItComes) {
 }
 
 TEST(Communicator, ARecvFromAnyAndOneFromAPeerMatchInTheOrderInWhichTheyWerePosted) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   group.run([](Communicator& comm) {
     std::vector<std::vector<std::byte>> buffers;
     for (int i = 0; i < 4; ++i) buffers.emplace_back(10, static_cast<std::byte>(i));
@@ -278,7 +278,7 @@ TEST(Communicator, ARecvFromAnyAndOneFromAPeerMatchInTheOrderInWhichTheyWerePost
       return;
     }
     int sources[2] = {-1, -1};
-    const std::vector<Pending> pending = {
+    const std::vector<OperationFuture> pending = {
         comm.recv(buffers[0], 1, 3), comm.recv_from_any(buffers[1], 3, sources[0]),
         comm.recv(buffers[2], 1, 3), comm.recv_from_any(buffers[3], 3, sources[1])};
     ASSERT_TRUE(comm.send({}, 1, 0).wait().has_value());
@@ -289,7 +289,7 @@ TEST(Communicator, ARecvFromAnyAndOneFromAPeerMatchInTheOrderInWhichTheyWerePost
 }
 
 TEST(Communicator, ARecvFromAnyEndsWhenAllOthersHaveLeft) {
-  Group group(one_host(3));
+  ThreadGroup group(one_host(3));
   std::vector<std::byte> buffer(8);
   int source = -1;
   auto pending = group[0].recv_from_any(buffer, 1, source);
@@ -303,8 +303,8 @@ TEST(Communicator, ARecvFromAnyEndsWhenAllOthersHaveLeft) {
 }
 
 TEST(Communicator, TooManySendsAndReceivesAreRefusedAndLeaveItUsable) {
-  Group group(one_host(2));
-  std::vector<Pending> pending;
+  ThreadGroup group(one_host(2));
+  std::vector<OperationFuture> pending;
   for (std::size_t i = 0; i < 65'536; ++i) pending.push_back(group[0].recv({}, 1, 1));
   const auto refused = group[0].recv({}, 1, 1).wait();
   ASSERT_FALSE(refused.has_value());
@@ -315,10 +315,10 @@ TEST(Communicator, TooManySendsAndReceivesAreRefusedAndLeaveItUsable) {
 }
 
 TEST(Communicator, MoreSendsThanTheWindowWaitTheirTurn) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   group.run([](Communicator& comm) {
     std::vector<std::int32_t> values(2000);
-    std::vector<Pending> pending;
+    std::vector<OperationFuture> pending;
     for (std::size_t i = 0; i < values.size(); ++i) {
       auto element = std::as_writable_bytes(std::span(values).subspan(i, 1));
       if (comm.rank() == 0) values[i] = static_cast<std::int32_t>(i);
@@ -331,10 +331,10 @@ TEST(Communicator, MoreSendsThanTheWindowWaitTheirTurn) {
 }
 
 TEST(Communicator, SendsGoOnWhileACollectiveWaits) {
-  Group group(one_host(3));
+  ThreadGroup group(one_host(3));
   group.run([](Communicator& comm) {
     std::vector<std::byte> buffer(200'000);
-    auto barrier = comm.rank() == 2 ? Pending::finished({}) : comm.barrier();
+    auto barrier = comm.rank() == 2 ? OperationFuture::completed({}) : comm.barrier();
     if (comm.rank() == 0) {
       EXPECT_TRUE(comm.send(buffer, 1, 0).wait().has_value());
     }
@@ -352,7 +352,7 @@ TEST(Communicator, SendsGoOnWhileACollectiveWaits) {
 }
 
 TEST(Communicator, SizesThatDifferBetweenSendAndRecvAreNamed) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   group.run([](Communicator& comm) {
     std::vector<std::byte> buffer(comm.rank() == 0 ? 64 : 128);
     auto result = comm.rank() == 0 ? comm.recv(buffer, 1, 3).wait()
@@ -366,23 +366,23 @@ TEST(Communicator, SizesThatDifferBetweenSendAndRecvAreNamed) {
 }
 
 TEST(Communicator, ACallbackComesOnceAndMaySubmit) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   group.run([](Communicator& comm) {
     std::atomic<int> calls = 0;
-    const Completer chained;
+    const OperationPromise chained;
     comm.barrier().on_done([&](const Result<void>& first) {
       EXPECT_TRUE(first.has_value());
       ++calls;
       comm.barrier().on_done([&](const Result<void>& second) { chained.complete(second); });
     });
-    EXPECT_TRUE(chained.pending().wait().has_value());
-    Pending::finished({}).on_done([&](const Result<void>&) { ++calls; });
+    EXPECT_TRUE(chained.future().wait().has_value());
+    OperationFuture::completed({}).on_done([&](const Result<void>&) { ++calls; });
     EXPECT_EQ(calls.load(), 2);
   });
 }
 
 TEST(Communicator, DestructionEndsWhatIsPending) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   std::vector<float> first(100'000), second(100'000);
   auto pending = group[0].all_reduce(bytes_of(first), DataType::float32, ReduceOp::sum);
   group.drop(0);
@@ -450,24 +450,24 @@ TEST(Communicator, ErrorsNameRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
   EXPECT_EQ(message.find("g1"), std::string::npos) << message;
 }
 
-// Rank 7, say, was lost in another group: the ranks of this one learn that, and do not blame the
-// rank that leaves.
+// A rank, for example 7, was lost in another group. The ranks of this group learn that, and do not
+// blame the rank that leaves.
 TEST(Communicator, ARankThatLeavesBecauseOfAnotherGroupsFaultNamesTheRankAtFaultThere) {
-  Group group(one_host(2));
+  ThreadGroup group(one_host(2));
   std::vector<int> at_fault;
-  listen_to_faults([&](const GroupFault& fault) { at_fault.push_back(fault.rank); });
-  tell_fault({GroupFault::Kind::timed_out, 7, "rank 7 is at fault"});
+  set_fault_listener([&](const GroupFault& fault) { at_fault.push_back(fault.rank); });
+  notify_fault_listener({GroupFault::Kind::timed_out, 7, "rank 7 is at fault"});
   group.drop(1);
   const auto error = group[0].barrier().wait().error();
   EXPECT_EQ(error.code, Code::timeout);
   EXPECT_TRUE(error.message.starts_with("rank 1 gave up: rank 7 is at fault")) << error.message;
   EXPECT_EQ(at_fault, (std::vector{7, 7})) << "as rank 1 was told, and as rank 0 tells";
-  forget_faults();
-  listen_to_faults({});
+  clear_faults();
+  set_fault_listener({});
 }
 
 TEST(Communicator, AllocatedMemoryIsZeroedAndWritable) {
-  Group group(one_host(1));
+  ThreadGroup group(one_host(1));
   auto buffer = group[0].allocate(10_KiB).value();
   EXPECT_EQ(buffer.size(), 10_KiB);
   for (const auto byte : buffer.span()) ASSERT_EQ(byte, std::byte{0});

@@ -4,13 +4,13 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/algorithm/call.h"
+#include "comm/algorithm/collective_call.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
 namespace {
 
-// Behind the operations that a header knows.
+// Codes after the operations that a header can contain.
 constexpr auto kSend = static_cast<std::uint8_t>(Operation::data) + 1;
 constexpr auto kRecv = kSend + 1;
 
@@ -38,7 +38,7 @@ const FlightNames& flight_names() {
   return *all;
 }
 
-FlightCall flight_call(const Header& header) {
+FlightCall flight_call(const MessageHeader& header) {
   const auto operation = static_cast<Operation>(header.operation);
   const bool reduces = operation == Operation::all_reduce || operation == Operation::reduce ||
                        operation == Operation::reduce_scatter;

@@ -1,4 +1,4 @@
-// What a call is in the flight record.
+// The representation of a call in the flight record.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// The words for what headers hold, by their codes.
+// The names for the codes in headers.
 const FlightNames& flight_names();
-// Of a collective.
-FlightCall flight_call(const Header& header);
+// For a collective.
+FlightCall flight_call(const MessageHeader& header);
 FlightCall flight_send(std::size_t bytes, int peer, int tag);
 // peer may be kAnyPeer.
 FlightCall flight_recv(std::size_t bytes, int peer, int tag);

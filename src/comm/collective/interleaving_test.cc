@@ -1,12 +1,11 @@
-// Groups that share ranks: their calls run beside each other, in whichever order each rank makes
-// them.
+// Groups that share ranks: their calls run beside each other, in any order on each rank.
 #include <algorithm>
 #include <deque>
 #include <latch>
 #include <map>
 
 #include "base/random.h"
-#include "comm/collective/groups_for_test.h"
+#include "comm/collective/thread_group_for_test.h"
 
 namespace lockstep {
 namespace {
@@ -16,13 +15,13 @@ using Values = std::vector<std::int64_t>;
 
 constexpr int kRanks = 4;
 
-struct Crossing {
+struct OverlappingGroup {
   std::string name;
   std::vector<int> members;
 };
-const std::vector<Crossing> kGroups = {{"world", {0, 1, 2, 3}}, {"left", {0, 1}},
-                                       {"right", {2, 3}},       {"even", {0, 2}},
-                                       {"odd", {1, 3}},         {"three", {0, 1, 3}}};
+const std::vector<OverlappingGroup> kGroups = {{"world", {0, 1, 2, 3}}, {"left", {0, 1}},
+                                               {"right", {2, 3}},       {"even", {0, 2}},
+                                               {"odd", {1, 3}},         {"three", {0, 1, 3}}};
 
 // Calls `live(rank)` on all ranks at once.
 template <class Live>
@@ -32,9 +31,9 @@ void on_all_ranks(Live live) {
   for (auto& thread : threads) thread.join();
 }
 
-class Crossings {
+class OverlappingGroups {
  public:
-  explicit Crossings(const GroupOptions& options) : members_(kRanks) {
+  explicit OverlappingGroups(const GroupOptions& options) : members_(kRanks) {
     const auto secret = Secret::random();
     on_all_ranks([&](int rank) {
       for (const auto& [name, members] : kGroups) {
@@ -47,13 +46,13 @@ class Crossings {
                                           .group = name,
                                           .timeout = options.timeout,
                                           .network = {.address = "127.0.0.1"}},
-                                         meeting_place_);
+                                         rendezvous_);
         ASSERT_TRUE(comm.has_value()) << comm.error().message;
         of_rank(rank).emplace(name, *std::move(comm));
       }
     });
   }
-  ~Crossings() {
+  ~OverlappingGroups() {
     on_all_ranks([&](int rank) { of_rank(rank).clear(); });
   }
 
@@ -62,11 +61,11 @@ class Crossings {
   }
 
  private:
-  LocalRendezvous meeting_place_;
+  LocalRendezvous rendezvous_;
   std::vector<std::map<std::string, std::unique_ptr<Communicator>>> members_;
 };
 
-// Some are small, some take long.
+// Some calls are small, some take long.
 std::size_t size_of_call(const std::string& group, std::uint64_t seed, int call) {
   constexpr std::size_t kSizes[] = {1, 3, 500, 5000, 200'000};
   Random random(seed * 1000 + static_cast<std::uint64_t>(call) * 10 + group.size());
@@ -79,7 +78,7 @@ void live(std::map<std::string, std::unique_ptr<Communicator>>& groups, std::uin
   struct Call {
     std::string group;
     Values values;
-    Pending pending;
+    OperationFuture pending;
   };
   std::vector<std::string> order;
   for (const auto& [name, comm] : groups)
@@ -94,7 +93,7 @@ void live(std::map<std::string, std::unique_ptr<Communicator>>& groups, std::uin
     const int number = made[name]++;
     auto& call =
         all.emplace_back(Call{name, Values(size_of_call(name, seed, number), comm.rank() + number),
-                              Pending::finished({})});
+                              OperationFuture::completed({})});
     call.pending = comm.all_reduce(bytes_of(call.values), DataType::int64, ReduceOp::sum);
   }
   std::map<std::string, int> checked;
@@ -109,7 +108,7 @@ void live(std::map<std::string, std::unique_ptr<Communicator>>& groups, std::uin
 class Interleavings : public testing::TestWithParam<bool> {};
 
 TEST_P(Interleavings, OfGroupsThatShareRanksEndWellInAnyOrder) {
-  Crossings crossings(GetParam() ? one_host(kRanks) : two_hosts(kRanks));
+  OverlappingGroups crossings(GetParam() ? one_host(kRanks) : two_hosts(kRanks));
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     on_all_ranks([&](int rank) { live(crossings.of_rank(rank), seed, rank, 6); });
@@ -120,13 +119,13 @@ TEST_P(Interleavings, OfGroupsThatShareRanksEndWellInAnyOrder) {
 INSTANTIATE_TEST_SUITE_P(All, Interleavings, testing::Bool(),
                          [](const auto& one) { return one.param ? "one_host" : "two_hosts"; });
 
-void expect_sum(const Pending& pending, const Values& values) {
+void expect_sum(const OperationFuture& pending, const Values& values) {
   EXPECT_TRUE(pending.wait().has_value());
   EXPECT_EQ(values.back(), 2);
 }
 
 TEST(Interleaving, AGroupWhoseCallWaitsForARankDelaysNoOther) {
-  Crossings crossings(one_host(kRanks));
+  OverlappingGroups crossings(one_host(kRanks));
   std::latch others_are_done(1);
   on_all_ranks([&](int rank) {
     if (rank == 3) return;
@@ -134,7 +133,7 @@ TEST(Interleaving, AGroupWhoseCallWaitsForARankDelaysNoOther) {
     Values values(1'000'000, 1);
     if (rank == 1) others_are_done.wait();
     auto pending =
-        rank == 2 ? Pending::finished({})
+        rank == 2 ? OperationFuture::completed({})
                   : groups.at("left")->all_reduce(bytes_of(values), DataType::int64, ReduceOp::sum);
     if (rank == 1) return expect_sum(pending, values);
     for (int i = 0; i < 20; ++i)

@@ -4,14 +4,14 @@
 #include <cstring>
 
 #include "base/format.h"
-#include "comm/algorithm/call.h"
+#include "comm/algorithm/collective_call.h"
 
 namespace lockstep {
 namespace {
 
-constexpr auto kLane = Lane::point_to_point;
+constexpr auto kChannel = LinkChannel::point_to_point;
 
-Header header_of(Operation operation, std::uint64_t number, std::uint64_t bytes, int tag) {
+MessageHeader header_of(Operation operation, std::uint64_t number, std::uint64_t bytes, int tag) {
   return make_header(operation, number, bytes, DataType::uint8, ReduceOp::sum, tag);
 }
 
@@ -25,7 +25,7 @@ Error broken_protocol(const Peer& peer, std::string_view what) {
 PointToPoint::PointToPoint(Endpoint& endpoint, FlightRecorder& recorder)
     : endpoint_(endpoint), recorder_(recorder), peers_(static_cast<std::size_t>(endpoint.size())) {}
 
-bool PointToPoint::admit() {
+bool PointToPoint::reserve_call() {
   if (calls_.fetch_add(1) < kMostCalls) return true;
   --calls_;
   return false;
@@ -78,7 +78,7 @@ Result<bool> PointToPoint::progress() {
 
 bool PointToPoint::has_arrivals() const {
   for (int peer = 0; peer < endpoint_.size(); ++peer)
-    if (peer != endpoint_.rank() && endpoint_.link(peer).front(kLane)) return true;
+    if (peer != endpoint_.rank() && endpoint_.link(peer).front(kChannel)) return true;
   return false;
 }
 
@@ -86,21 +86,21 @@ bool PointToPoint::has_calls() const {
   return !posted_to_any_.empty() ||
          std::any_of(peers_.begin(), peers_.end(), [](const PeerState& state) {
            return !state.waiting.empty() || !state.offered.empty() || !state.streaming.empty() ||
-                  !state.posted.empty() || !state.receiving.empty() || !state.owed.empty();
+                  !state.posted.empty() || !state.receiving.empty() || !state.unsent_grants.empty();
          });
 }
 
-bool PointToPoint::owes_answers() const {
+bool PointToPoint::has_unsent_grants() const {
   return std::any_of(peers_.begin(), peers_.end(),
-                     [](const PeerState& state) { return !state.owed.empty(); });
+                     [](const PeerState& state) { return !state.unsent_grants.empty(); });
 }
 
-// At most as many as there are slots, so that one busy peer does not starve the others.
+// At most the number of slots, so that one busy peer does not starve the others.
 Result<bool> PointToPoint::take_messages(int peer) {
   auto& link = endpoint_.link(peer);
   std::size_t taken = 0;
   for (; taken < kSlots; ++taken) {
-    const auto message = link.front(kLane);
+    const auto message = link.front(kChannel);
     if (!message) break;
     switch (static_cast<Operation>(message->header.operation)) {
       case Operation::offer:
@@ -115,12 +115,12 @@ Result<bool> PointToPoint::take_messages(int peer) {
       default:
         return broken_protocol(endpoint_.peer(peer), "a collective as a send");
     }
-    link.release(kLane);
+    link.release(kChannel);
   }
   return taken > 0;
 }
 
-Result<void> PointToPoint::take_offer(int peer, const Incoming& message) {
+Result<void> PointToPoint::take_offer(int peer, const IncomingMessage& message) {
   auto& state = at(peer);
   const auto& header = message.header;
   if (state.offers_seen - state.grants_made >= kWindow || header.sequence != state.offers_seen ||
@@ -155,13 +155,13 @@ Result<void> PointToPoint::match(int peer, const Offer& offer, RecvCall call) {
   if (offer.bytes != call.buffer.size()) {
     Error error{Code::invalid,
                 format("rank {} receives {} bytes with tag {} from rank {}, which sends {}",
-                       endpoint_.number_of(endpoint_.rank()), call.buffer.size(), call.tag,
-                       endpoint_.number_of(peer), offer.bytes)};
+                       endpoint_.global_rank(endpoint_.rank()), call.buffer.size(), call.tag,
+                       endpoint_.global_rank(peer), offer.bytes)};
     end(call, error, 0);
     return error;
   }
   auto& state = at(peer);
-  state.owed.push_back(offer.number);
+  state.unsent_grants.push_back(offer.number);
   ++state.grants_made;
   if (offer.bytes > kEagerBytes) {
     state.receiving.emplace(offer.number, Receiving{std::move(call)});
@@ -173,25 +173,25 @@ Result<void> PointToPoint::match(int peer, const Offer& offer, RecvCall call) {
 }
 
 template <class Call>
-void PointToPoint::end(const Call& call, Result<void> result, std::size_t came) {
-  recorder_.ended(call.ticket, result.has_value(), came);
+void PointToPoint::end(const Call& call, Result<void> result, std::size_t received_bytes) {
+  recorder_.mark_ended(call.ticket, result.has_value(), received_bytes);
   --calls_;
   call.completer.complete(std::move(result));
 }
 
-Result<void> PointToPoint::take_grant(int peer, const Incoming& message) {
+Result<void> PointToPoint::take_grant(int peer, const IncomingMessage& message) {
   auto& state = at(peer);
   if (state.grants == state.offers)
     return broken_protocol(endpoint_.peer(peer), "a grant for nothing");
   ++state.grants;
   const auto offered = state.offered.find(message.header.sequence);
-  if (offered == state.offered.end()) return {};  // a small one, done already
+  if (offered == state.offered.end()) return {};  // a small one that is done already
   state.streaming.emplace(offered->first, Sending{std::move(offered->second)});
   state.offered.erase(offered);
   return {};
 }
 
-Result<void> PointToPoint::take_data(int peer, const Incoming& message) {
+Result<void> PointToPoint::take_data(int peer, const IncomingMessage& message) {
   auto& state = at(peer);
   const auto found = state.receiving.find(message.header.sequence);
   const std::size_t bytes = message.header.payload;
@@ -212,10 +212,10 @@ bool PointToPoint::send_grants(int peer) {
   auto& state = at(peer);
   auto& link = endpoint_.link(peer);
   bool moved = false;
-  if (endpoint_.gone(peer)) state.owed.clear();
-  while (!state.owed.empty() && link.claim(kLane) != nullptr) {
-    link.publish(kLane, header_of(Operation::grant, state.owed.front(), 0, 0));
-    state.owed.pop_front();
+  if (endpoint_.is_drained(peer)) state.unsent_grants.clear();
+  while (!state.unsent_grants.empty() && link.claim(kChannel) != nullptr) {
+    link.publish(kChannel, header_of(Operation::grant, state.unsent_grants.front(), 0, 0));
+    state.unsent_grants.pop_front();
     moved = true;
   }
   return moved;
@@ -226,7 +226,7 @@ bool PointToPoint::send_offers(int peer) {
   auto& link = endpoint_.link(peer);
   bool moved = false;
   while (!state.waiting.empty() && state.offers - state.grants < kWindow) {
-    auto* slot = link.claim(kLane);
+    auto* slot = link.claim(kChannel);
     if (slot == nullptr) break;
     auto call = std::move(state.waiting.front());
     state.waiting.pop_front();
@@ -237,7 +237,7 @@ bool PointToPoint::send_offers(int peer) {
       std::memcpy(slot, call.buffer.data(), call.buffer.size());
       header.payload = static_cast<std::uint32_t>(call.buffer.size());
     }
-    link.publish(kLane, header);
+    link.publish(kChannel, header);
     if (eager)
       end(call, {}, 0);
     else
@@ -252,7 +252,7 @@ bool PointToPoint::send_data(int peer) {
   auto& link = endpoint_.link(peer);
   bool moved = false;
   while (!state.streaming.empty()) {
-    auto* slot = link.claim(kLane);
+    auto* slot = link.claim(kChannel);
     if (slot == nullptr) break;
     auto& [number, sending] = *state.streaming.begin();
     const auto& buffer = sending.call.buffer;
@@ -260,7 +260,7 @@ bool PointToPoint::send_data(int peer) {
     std::memcpy(slot, buffer.data() + sending.sent, bytes);
     auto header = header_of(Operation::data, number, buffer.size(), sending.call.tag);
     header.payload = static_cast<std::uint32_t>(bytes);
-    link.publish(kLane, header);
+    link.publish(kChannel, header);
     sending.sent += bytes;
     moved = true;
     if (sending.sent < buffer.size()) continue;
@@ -271,7 +271,7 @@ bool PointToPoint::send_data(int peer) {
   return moved;
 }
 
-// Visits (verb, call, bytes that moved) of all that are under way.
+// Calls visit(verb, call, bytes moved) for all calls in flight.
 template <class Visit>
 void PointToPoint::for_each_call(Visit visit) const {
   for (const auto& state : peers_) {
@@ -284,11 +284,11 @@ void PointToPoint::for_each_call(Visit visit) const {
   for (const auto& call : posted_to_any_) visit("recv from", call, std::size_t{0});
 }
 
-// Of any peer: all are.
-bool PointToPoint::is_gone(int peer) const {
-  if (peer != kAnyPeer) return endpoint_.gone(peer);
+// With kAnyPeer: true if all peers have left.
+bool PointToPoint::has_left(int peer) const {
+  if (peer != kAnyPeer) return endpoint_.is_drained(peer);
   for (int one = 0; one < endpoint_.size(); ++one)
-    if (one != endpoint_.rank() && !endpoint_.gone(one)) return false;
+    if (one != endpoint_.rank() && !endpoint_.is_drained(one)) return false;
   return true;
 }
 
@@ -299,7 +299,7 @@ std::string PointToPoint::peer_text(int peer) const {
 Result<void> PointToPoint::check() const {
   std::optional<Error> error;
   for_each_call([&](const char* verb, const auto& call, std::size_t moved) {
-    const bool gone = is_gone(call.peer);
+    const bool gone = has_left(call.peer);
     if (error || (!gone && !call.deadline.passed())) return;
     const auto peer = peer_text(call.peer);
     const auto what = format("{} {} (tag {}, {} of {} bytes moved)", verb, peer, call.tag, moved,
@@ -308,7 +308,7 @@ Result<void> PointToPoint::check() const {
                          format("{} left the group during a {}",
                                 call.peer == kAnyPeer ? "all other ranks" : peer, what)}
                  : Error{Code::timeout, format("rank {} waited too long for its {}",
-                                               endpoint_.number_of(endpoint_.rank()), what)};
+                                               endpoint_.global_rank(endpoint_.rank()), what)};
   });
   if (error) return std::move(*error);
   return {};
@@ -326,7 +326,7 @@ void PointToPoint::fail_all(const Error& error) {
   for_each_call([&](const char* verb, const auto& call, std::size_t moved) {
     fail(call, verb, moved, error);
   });
-  for (auto& state : peers_) {  // the counters and what is owed go on
+  for (auto& state : peers_) {  // the counters and unsent grants remain
     state.waiting.clear();
     state.offered.clear();
     state.streaming.clear();
@@ -339,10 +339,10 @@ void PointToPoint::fail_all(const Error& error) {
 template <class Call>
 void PointToPoint::fail(const Call& call, const char* verb, std::size_t moved, const Error& error) {
   const auto peer =
-      call.peer == kAnyPeer ? "any rank" : format("rank {}", endpoint_.number_of(call.peer));
+      call.peer == kAnyPeer ? "any rank" : format("rank {}", endpoint_.global_rank(call.peer));
   end(call,
       Error{error.code, format("{}; rank {} was in a {} {} (tag {}, {} of {} bytes moved)",
-                               error.message, endpoint_.number_of(endpoint_.rank()), verb, peer,
+                               error.message, endpoint_.global_rank(endpoint_.rank()), verb, peer,
                                call.tag, moved, call.buffer.size())},
       moved);
 }

@@ -1,14 +1,14 @@
 // PointToPoint: sends and receives, matched by (peer, tag) in order.
 //
-// Protocol. A send is *offered* with its size and tag; up to kEagerBytes come along with the offer.
-// The receiver matches offers with its recvs and *grants* each; then the sender streams the *data*
-// of a larger one, piece by piece. So data always has its place when it comes: nothing waits behind
-// a message that nobody asked for, and two ranks that both send first do not deadlock. What is
-// unexpected is bounded by kWindow offers of at most kEagerBytes from each peer.
+// Protocol. A sender *offers* a send with its size and tag; up to kEagerBytes of data come with the
+// offer. The receiver matches offers with its recvs and *grants* each. Then the sender streams the
+// *data* of a larger one, piece by piece. So data always has a destination when it arrives. No
+// message waits behind one that is not expected, and two ranks that both send first do not
+// deadlock. Unexpected data is bounded by kWindow offers of at most kEagerBytes from each peer.
 //
-// A recv from any peer takes the first offer with its tag that no recv posted before it takes.
+// A recv from any peer takes the first offer with its tag that no earlier recv takes.
 //
-// All state is the driver's own, but for the number of calls.
+// Only the driver accesses the state, except for the number of calls.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "comm/collective/pending.h"
+#include "comm/collective/operation_future.h"
 #include "comm/fabric/endpoint/endpoint.h"
 #include "comm/flight/recorder.h"
 
@@ -34,14 +34,14 @@ inline constexpr std::size_t kWindow = 256;
 struct SendCall {
   std::span<const std::byte> buffer;
   int peer, tag;
-  Completer completer;
+  OperationPromise completer;
   Deadline deadline;
   FlightTicket ticket;
 };
 struct RecvCall {
   std::span<std::byte> buffer;
   int peer, tag;  // the peer is kAnyPeer until one is matched
-  Completer completer;
+  OperationPromise completer;
   Deadline deadline;
   FlightTicket ticket;
   int* source = nullptr;     // becomes the peer
@@ -50,29 +50,29 @@ struct RecvCall {
 
 class PointToPoint {
  public:
-  // The recorder tells of every call.
+  // The recorder records every call.
   PointToPoint(Endpoint& endpoint, FlightRecorder& recorder);
 
-  // So many may be under way; each is admitted before it is submitted. False when there is no room.
-  // From any thread.
+  // The maximum number of calls in flight. A slot is reserved for each call before it is submitted.
+  // False when the limit is reached. From any thread.
   static constexpr std::size_t kMostCalls = 1 << 16;
-  bool admit();
+  bool reserve_call();
   void submit(SendCall call);
   Result<void> submit(RecvCall call);
-  // Moves what can move; true when something did.
+  // Makes all possible progress; true if there was any.
   Result<bool> progress();
   // True when progress() would find a message.
   bool has_arrivals() const;
-  // True while there is something to move or to wait for.
+  // True while any call is in flight.
   bool has_calls() const;
-  // True while answers to peers are not sent.
-  bool owes_answers() const;
-  // An error that names a call which is late, or whose peer has left.
+  // True while grants for peers are not sent.
+  bool has_unsent_grants() const;
+  // Returns an error that names a late call, or a call whose peer has left.
   Result<void> check() const;
   std::optional<Deadline> next_deadline() const;
-  // Completes all calls with the error; answers that are owed are still sent by progress().
+  // Completes all calls with the error; progress() still sends unsent grants.
   void fail_all(const Error& error);
-  // The same for one that was admitted and not submitted.
+  // The same for a call that was reserved and not submitted.
   void fail(const SendCall& call, const Error& error);
   void fail(const RecvCall& call, const Error& error);
 
@@ -100,25 +100,25 @@ class PointToPoint {
     std::deque<RecvCall> posted;                   // without an offer yet
     std::deque<Offer> unexpected;                  // without a recv yet
     std::map<std::uint64_t, Receiving> receiving;  // granted
-    std::deque<std::uint64_t> owed;                // grants to send
+    std::deque<std::uint64_t> unsent_grants;       // grants to send
     std::uint64_t offers_seen = 0, grants_made = 0;
   };
 
   PeerState& at(int peer) { return peers_[static_cast<std::size_t>(peer)]; }
   Result<bool> take_messages(int peer);
-  Result<void> take_offer(int peer, const Incoming& message);
-  Result<void> take_grant(int peer, const Incoming& message);
-  Result<void> take_data(int peer, const Incoming& message);
-  // Whose offer came first, of those with the tag that no recv has taken; kAnyPeer: nobody's.
+  Result<void> take_offer(int peer, const IncomingMessage& message);
+  Result<void> take_grant(int peer, const IncomingMessage& message);
+  Result<void> take_data(int peer, const IncomingMessage& message);
+  // The peer whose offer with the tag came first and is not taken by a recv; kAnyPeer: none.
   int peer_offering(int tag) const;
-  // The recv that takes an offer, off its queue.
+  // Removes and returns the recv that takes an offer.
   std::optional<RecvCall> take_posted(int peer, int tag);
   Result<void> match(int peer, const Offer& offer, RecvCall call);
   template <class Call>
-  void end(const Call& call, Result<void> result, std::size_t came);
+  void end(const Call& call, Result<void> result, std::size_t received_bytes);
   template <class Call>
   void fail(const Call& call, const char* verb, std::size_t moved, const Error& error);
-  bool is_gone(int peer) const;
+  bool has_left(int peer) const;
   std::string peer_text(int peer) const;
   bool send_grants(int peer);
   bool send_offers(int peer);
@@ -132,7 +132,7 @@ class PointToPoint {
   std::deque<RecvCall> posted_to_any_;  // without an offer yet
   std::uint64_t recvs_ = 0;
   std::uint64_t arrivals_ = 0;
-  std::atomic<std::size_t> calls_ = 0;  // admitted and not ended
+  std::atomic<std::size_t> calls_ = 0;  // reserved and not ended
 };
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@
 
 #include "base/format.h"
 #include "comm/choice/pieces.h"
-#include "comm/collective/carry_out.h"
+#include "comm/collective/execute.h"
 #include "comm/collective/flight_call.h"
 #include "comm/group/fault.h"
 
@@ -21,18 +21,18 @@ namespace lockstep {
 namespace {
 
 constexpr int kSpins = 100;
-// Where the core is shared with who must run before what is waited for can come.
+// Used where the core is shared with the thread that must run before the awaited event can happen.
 constexpr int kSpinsOnSharedCore = 8;
-// Of the looks of who spins for one peer's message, one in so many is at all there is.
-constexpr unsigned kLooksAtPeer = 8;
+// A thread that spins for one peer's message polls that peer. Every n-th poll covers all sources.
+constexpr unsigned kPeerPollsPerFullPoll = 8;
 // About 20 us.
-constexpr int kBatonTries = 1000;
+constexpr int kProgressLockTries = 1000;
 constexpr auto kYieldBound = std::chrono::microseconds(100);
-// How often lifelines and time-outs are looked at while there is no time to sleep.
-constexpr auto kCheckPause = std::chrono::milliseconds(1);
+// The interval for checks of control connections and time-outs while the thread does not sleep.
+constexpr auto kPeriodicCheckInterval = std::chrono::milliseconds(1);
 constexpr auto kLeaveBound = std::chrono::seconds(2);
-// While leaving, room for an answer shows only by looking.
-constexpr auto kDrainNap = std::chrono::milliseconds(5);
+// While leaving, free slots for grants are found only by polling.
+constexpr auto kDrainPollInterval = std::chrono::milliseconds(5);
 constexpr auto kForever = std::chrono::hours(24 * 365);
 constexpr std::size_t kQueueLimit = 1 << 20;
 
@@ -42,7 +42,7 @@ std::vector<int> ring_of(const Endpoint& endpoint) {
   return ring;
 }
 
-std::vector<bool> elsewhere(const Endpoint& endpoint) {
+std::vector<bool> ranks_on_other_hosts(const Endpoint& endpoint) {
   std::vector<bool> elsewhere(static_cast<std::size_t>(endpoint.size()), true);
   for (const auto& ranks : endpoint.hosts())
     if (std::find(ranks.begin(), ranks.end(), endpoint.rank()) != ranks.end())
@@ -50,45 +50,45 @@ std::vector<bool> elsewhere(const Endpoint& endpoint) {
   return elsewhere;
 }
 
-// Equal on all ranks, as is all that it follows from.
+// Equal on all ranks, as are all its inputs.
 std::size_t piece_bytes_in(const Endpoint& endpoint, const Costs& costs) {
   if (endpoint.hosts().size() == 1) return kLocalPieceBytes;
   return piece_bytes_between_hosts(costs, endpoint.piece_bytes());
 }
 
-std::vector<Link*> links_in_host(Endpoint& endpoint, const HostShare& share) {
+std::vector<Link*> links_in_host(Endpoint& endpoint, const HostSharedMemory& share) {
   std::vector<Link*> links;
   for (const int rank : share.ranks)
     if (rank != endpoint.rank()) links.push_back(&endpoint.link(rank));
   return links;
 }
 
-// " of shard 1: ranks 2, 3"; nothing of the world.
-std::string in_group(const Members& members) {
+// " of shard 1: ranks 2, 3"; empty for the world.
+std::string in_group(const GroupRanks& members) {
   return members.is_world ? "" : " of " + text(members);
 }
 
-// Of a collective; the root is told by its number in the run, too.
-std::string words_of(Header call, const Members& members) {
+// For a collective; the root is also given by its global rank.
+std::string describe_call(MessageHeader call, const GroupRanks& members) {
   if (call.root >= 0 && call.root < std::ssize(members.ranks))
-    call.root = members.number_of(call.root);
+    call.root = members.global_rank(call.root);
   return call_text(call);
 }
 
-// Of a group that its rank leaves because another one failed.
-GroupEnd end_by(const GroupFault& fault) {
+// For a group that this rank leaves because another group failed.
+FailureReason failure_from_fault(const GroupFault& fault) {
   const bool lost = fault.kind == GroupFault::Kind::connection_lost;
   return {{lost ? Code::peer_lost : Code::timeout, fault.text}, fault.rank};
 }
 
 Deadline earlier(const Deadline& a, const Deadline& b) { return a.at() < b.at() ? a : b; }
 
-// Who brings messages on should run as soon as one has come, also beside threads that compute on
-// every core; else the wire rests until they have used up their time slices. A scheduler that lets
-// threads choose (Linux 6.12) lets one with a short slice run at once; it gets no larger share for
-// it. Others take no notice. Nobody needs a privilege for that.
-void ask_for_short_slices() {
-  struct {  // sched_attr, which no header of ours has
+// The thread that makes progress must run as soon as a message arrives, even if threads compute on
+// every core. Otherwise the wire is idle until they have used up their time slices. A scheduler
+// with custom slices (Linux 6.12) runs a thread with a short slice at once, and gives it no larger
+// share. Other schedulers ignore the request. It needs no privilege.
+void request_short_time_slices() {
+  struct {  // sched_attr, which none of our headers defines
     std::uint32_t size, policy;
     std::uint64_t flags;
     std::int32_t nice;
@@ -98,17 +98,17 @@ void ask_for_short_slices() {
   attributes.size = sizeof attributes;
   attributes.policy = SCHED_OTHER;
   attributes.nice = ::getpriority(PRIO_PROCESS, 0);
-  attributes.runtime = 100'000;  // ns: the least
+  attributes.runtime = 100'000;  // ns: the minimum
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 void become_progress_thread() {
-  // Signals are the program's own threads' business.
+  // The program's own threads handle signals.
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   pthread_setname_np(pthread_self(), "lockstep-comm");
-  if (sched_getscheduler(0) == SCHED_OTHER) ask_for_short_slices();
+  if (sched_getscheduler(0) == SCHED_OTHER) request_short_time_slices();
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
     : endpoint_(std::move(endpoint)),
       timeout_(timeout),
       ring_(ring_of(*endpoint_)),
-      elsewhere_(elsewhere(*endpoint_)),
+      on_other_host_(ranks_on_other_hosts(*endpoint_)),
       piece_bytes_(piece_bytes_in(*endpoint_, costs)),
       costs_(costs),
       recorder_({endpoint_->rank(), endpoint_->members(), group,
@@ -127,156 +127,160 @@ ProgressEngine::ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::st
                 flight_names()),
       chooser_(shape_of(endpoint_->hosts()), forced, costs, piece_bytes_),
       point_to_point_(*endpoint_, recorder_),
-      spinning_(kSpins, kSpinsOnSharedCore) {
-  if (const auto* share = endpoint_->share())
-    host_.emplace(static_cast<Exchange&>(*this), *share, links_in_host(*endpoint_, *share));
-  thread_ = std::thread([this] { serve(); });
+      spin_(kSpins, kSpinsOnSharedCore) {
+  if (const auto* share = endpoint_->shared_memory())
+    host_.emplace(static_cast<MessageExchange&>(*this), *share, links_in_host(*endpoint_, *share));
+  thread_ = std::thread([this] { run_progress_thread(); });
 }
 
 ProgressEngine::~ProgressEngine() {
   {
     Lock lock(mutex_);
     stopping_ = true;
-    has_news_ = true;
+    has_submissions_ = true;
   }
   endpoint_->wake();
   thread_.join();
 }
 
-Pending ProgressEngine::submit(Call call, CallMode mode) {
-  if (mode == CallMode::nonblocking) return queue(call);
-  if (auto done = carry_out_here(call)) return Pending::finished(std::move(*done));
-  auto pending = queue(call);
+OperationFuture ProgressEngine::submit(CollectiveCall call, CallMode mode) {
+  if (mode == CallMode::nonblocking) return enqueue_collective(call);
+  if (auto done = try_execute_inline(call)) return OperationFuture::completed(std::move(*done));
+  auto pending = enqueue_collective(call);
   (void)pending.wait();
   return pending;
 }
 
-Pending ProgressEngine::queue(Call call) {
-  const Completer completer;
+OperationFuture ProgressEngine::enqueue_collective(CollectiveCall call) {
+  const OperationPromise promise;
   {
     Lock lock(mutex_);
-    if (broken_) return Pending::finished(*broken_);
+    if (failure_) return OperationFuture::completed(*failure_);
     if (collectives_.size() >= kQueueLimit)
-      return Pending::finished(Error{Code::exhausted,
-                                     "too many collectives are queued; wait for "
-                                     "some of them first"});
+      return OperationFuture::completed(Error{Code::exhausted,
+                                              "too many collectives are queued; wait for "
+                                              "some of them first"});
     call.header.sequence = ++sequence_;
-    collectives_.push_back({call, completer, recorder_.begin(flight_call(call.header))});
+    collectives_.push_back({call, promise, recorder_.record_queued(flight_call(call.header))});
     ++queued_;
   }
   endpoint_->wake();
-  return completer.pending();
+  return promise.future();
 }
 
-std::optional<Result<void>> ProgressEngine::carry_out_here(Call& call) {
-  // The progress thread, when it has just ended a call of ours, gives the baton away in a moment.
+std::optional<Result<void>> ProgressEngine::try_execute_inline(CollectiveCall& call) {
+  // After the progress thread has completed a call of this thread, it releases the progress mutex
+  // in a moment.
   int tries = 0;
-  const TryLock baton(baton_, [&] {
+  const TryLock progress_lock(progress_mutex_, [&] {
     if (tries++ == 0) ++callers_waiting_;
-    return resting_.load() && tries < kBatonTries;
+    return idle_.load() && tries < kProgressLockTries;
   });
   if (tries > 0) --callers_waiting_;
-  if (!baton) return std::nullopt;
+  if (!progress_lock) return std::nullopt;
   FlightTicket ticket;
   {
     Lock lock(mutex_);
-    if (broken_) return Result<void>(*broken_);
+    if (failure_) return Result<void>(*failure_);
     if (!collectives_.empty()) return std::nullopt;
     call.header.sequence = ++sequence_;
-    ticket = recorder_.start(flight_call(call.header));
+    ticket = recorder_.record_started(flight_call(call.header));
   }
-  if (!driven_by_callers_.load(std::memory_order_relaxed)) driven_by_callers_ = true;
+  if (!callers_made_progress_.load(std::memory_order_relaxed)) callers_made_progress_ = true;
   if (host_) host_->set_background(false);
-  auto done = drive(call, ticket);
-  if (!done) break_down(done.error());
-  return end_of(call.header, done);
+  auto done = execute_call(call, ticket);
+  if (!done) fail_all_calls(done.error());
+  return result_of(call.header, done);
 }
 
 template <class Call>
-Pending ProgressEngine::enqueue(Call call, const FlightCall& record) {
-  auto pending = call.completer.pending();
+OperationFuture ProgressEngine::enqueue_point_to_point(Call call, const FlightCall& record) {
+  auto future = call.completer.future();
   {
     Lock lock(mutex_);
-    if (broken_) return Pending::finished(*broken_);
-    if (!point_to_point_.admit())
-      return Pending::finished(
+    if (failure_) return OperationFuture::completed(*failure_);
+    if (!point_to_point_.reserve_call())
+      return OperationFuture::completed(
           Error{Code::exhausted,
                 format("{} sends and receives are under way; wait for some of them first",
                        PointToPoint::kMostCalls)});
-    call.ticket = recorder_.start(record);
+    call.ticket = recorder_.record_started(record);
     submissions_.push_back(std::move(call));
-    has_news_ = true;
+    has_submissions_ = true;
   }
   endpoint_->wake();
-  return pending;
+  return future;
 }
 
-Pending ProgressEngine::send(std::span<const std::byte> buffer, int peer, int tag) {
-  return enqueue(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}},
-                 flight_send(buffer.size(), peer, tag));
+OperationFuture ProgressEngine::send(std::span<const std::byte> buffer, int peer, int tag) {
+  return enqueue_point_to_point(SendCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}},
+                                flight_send(buffer.size(), peer, tag));
 }
 
-Pending ProgressEngine::recv(std::span<std::byte> buffer, int peer, int tag, int* source) {
-  return enqueue(RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}, source},
-                 flight_recv(buffer.size(), peer, tag));
+OperationFuture ProgressEngine::recv(std::span<std::byte> buffer, int peer, int tag, int* source) {
+  return enqueue_point_to_point(
+      RecvCall{buffer, peer, tag, {}, Deadline::after(timeout_), {}, source},
+      flight_recv(buffer.size(), peer, tag));
 }
 
 void ProgressEngine::abort(Error error) {
   {
     Lock lock(mutex_);
     if (!abort_) abort_ = std::move(error);
-    has_news_ = true;
+    has_submissions_ = true;
   }
   endpoint_->wake();
 }
 
-void ProgressEngine::serve() {
+void ProgressEngine::run_progress_thread() {
   become_progress_thread();
-  baton_.lock();
+  progress_mutex_.lock();
   Result<void> served;
-  while (served) served = serve_next();
-  break_down(conclude(served.error()));
+  while (served) served = execute_next();
+  fail_all_calls(agree_on_failure(served.error()));
   if (stop_seen_) leave();
-  baton_.unlock();
+  progress_mutex_.unlock();
 }
 
-Result<void> ProgressEngine::serve_next() {
-  TRY(await_work());
+Result<void> ProgressEngine::execute_next() {
+  TRY(wait_for_work());
   auto queued = take_queued();
   if (!queued) return {};
-  recorder_.started(queued->ticket);
+  recorder_.mark_started(queued->ticket);
   if (host_) host_->set_background(true);
-  auto done = drive(queued->call, queued->ticket);
-  if (!done) break_down(done.error());  // sets the cause before the caller can go on
-  resting_ = queued_.load() == 0 && !point_to_point_.has_calls();
-  queued->completer.complete(end_of(queued->call.header, done));
+  auto done = execute_call(queued->call, queued->ticket);
+  if (!done) fail_all_calls(done.error());  // sets the cause before the caller can continue
+  idle_ = queued_.load() == 0 && !point_to_point_.has_calls();
+  queued->completer.complete(result_of(queued->call.header, done));
   return done;
 }
 
-// A caller may have met an error meanwhile.
-Result<void> ProgressEngine::await_work() {
-  const auto has_work = [this] { return queued_.load() > 0 || has_news_.load(); };
+// A caller may have met an error in the meantime.
+Result<void> ProgressEngine::wait_for_work() {
+  const auto has_work = [this] { return queued_.load() > 0 || has_submissions_.load(); };
   while (queued_.load() == 0) {
     if (TRY(progress())) continue;
     if (point_to_point_.has_calls()) {
-      resting_ = false;
+      idle_ = false;
       TRY(wait([&] { return has_work() || !point_to_point_.has_calls(); },
                Deadline::after(kForever)));
       continue;
     }
-    resting_ = true;
+    idle_ = true;
     const auto stirs = [&] { return has_work() || point_to_point_.has_arrivals(); };
-    const bool callers_drive = driven_by_callers_.exchange(false) || callers_waiting_.load() > 0;
-    const auto how = callers_drive ? Endpoint::Doze::deaf : Endpoint::Doze::light;
-    if (!endpoint_->lie_down(how, stirs)) continue;
-    baton_.unlock();
-    endpoint_->doze(how);
-    baton_.lock();
-    TRY(endpoint_->get_up());
+    const bool callers_drive =
+        callers_made_progress_.exchange(false) || callers_waiting_.load() > 0;
+    const auto how =
+        callers_drive ? Endpoint::WaitMode::ignore_remote : Endpoint::WaitMode::any_event;
+    if (!endpoint_->prepare_wait(how, stirs)) continue;
+    progress_mutex_.unlock();
+    endpoint_->wait(how);
+    progress_mutex_.lock();
+    TRY(endpoint_->finish_wait());
     Lock lock(mutex_);
-    if (broken_) return *broken_;
+    if (failure_) return *failure_;
   }
-  resting_ = false;
+  idle_ = false;
   return {};
 }
 
@@ -289,33 +293,34 @@ std::optional<ProgressEngine::QueuedCall> ProgressEngine::take_queued() {
   return call;
 }
 
-Result<void> ProgressEngine::drive(const Call& call, FlightTicket ticket) {
+Result<void> ProgressEngine::execute_call(const CollectiveCall& call, FlightTicket ticket) {
   current_ = call.header;
   ticket_ = ticket;
   peer_wait_.reset();
   received_bytes_ = 0;
-  silence_end_.reset();
+  peer_deadline_.reset();
   Result<void> done;
-  if (has_news_.load()) done = take_news();  // an abort that came before the call
-  if (done) done = carry_out(*this, call, chooser_);
-  if (!done) done = conclude(done.error());  // while the record shows the call under way
-  recorder_.ended(ticket, done.has_value(), received_bytes_);
+  // an abort that arrived before the call
+  if (has_submissions_.load()) done = handle_submissions();
+  if (done) done = execute(*this, call, chooser_);
+  if (!done) done = agree_on_failure(done.error());  // while the record shows the call as running
+  recorder_.mark_ended(ticket, done.has_value(), received_bytes_);
   peer_wait_.reset();
   return done;
 }
 
-Result<void> ProgressEngine::end_of(const Header& call, const Result<void>& done) const {
+Result<void> ProgressEngine::result_of(const MessageHeader& call, const Result<void>& done) const {
   if (done || stop_seen_) return done;
   return Error{done.error().code,
-               format("{}; rank {} was in {}{}, {} bytes had come", done.error().message, number(),
-                      words_of(call, endpoint_->members()), in_group(endpoint_->members()),
-                      received_bytes_)};
+               format("{}; rank {} was in {}{}, {} bytes had come", done.error().message,
+                      global_rank(), describe_call(call, endpoint_->members()),
+                      in_group(endpoint_->members()), received_bytes_)};
 }
 
-// Read from the clock when a wait turns out to be one, so that short calls do not pay for it.
-Deadline ProgressEngine::silence_end() {
-  if (!silence_end_) silence_end_ = Deadline::after(timeout_);
-  return *silence_end_;
+// Reads the clock only when a wait turns out to be slow, so short calls do not pay for it.
+Deadline ProgressEngine::peer_deadline() {
+  if (!peer_deadline_) peer_deadline_ = Deadline::after(timeout_);
+  return *peer_deadline_;
 }
 
 template <class Ready>
@@ -323,40 +328,41 @@ Result<bool> ProgressEngine::wait(Ready ready, const Deadline& deadline) {
   auto yield_end = Deadline::after(kYieldBound);
   bool yields = false;
   for (int idle = 0;;) {
-    const bool moved = TRY(idle < spinning_.spins() ? look() : progress());
+    const bool moved = TRY(idle < spin_.spins() ? poll_peer() : progress());
     if (ready()) return true;
     if (moved) {
       idle = 0;
       yields = false;
     }
-    if (++idle < spinning_.spins()) continue;
+    if (++idle < spin_.spins()) continue;
     if (!std::exchange(yields, true)) yield_end = Deadline::after(kYieldBound);
     if (yield_end.passed())
-      TRY(nap(ready, deadline));
+      TRY(block_until(ready, deadline));
     else
-      spinning_.yield();
-    TRY(slow_checks());
+      spin_.yield();
+    TRY(periodic_checks());
     if (deadline.passed()) return ready();
   }
 }
 
 Result<bool> ProgressEngine::progress() {
-  if (has_news_.load()) TRY(take_news());
+  if (has_submissions_.load()) TRY(handle_submissions());
   TRY(endpoint_->poll());
   return point_to_point_.progress();
 }
 
-Result<bool> ProgressEngine::look() {
-  if (!peer_wait_ || ++looks_ % kLooksAtPeer == 0 || has_news_.load()) return progress();
+Result<bool> ProgressEngine::poll_peer() {
+  if (!peer_wait_ || ++looks_ % kPeerPollsPerFullPoll == 0 || has_submissions_.load())
+    return progress();
   TRY(endpoint_->poll_for(peer_wait_->peer));
   return false;
 }
 
-Result<void> ProgressEngine::take_news() {
+Result<void> ProgressEngine::handle_submissions() {
   std::deque<Submission> submissions;
   {
     Lock lock(mutex_);
-    has_news_ = false;
+    has_submissions_ = false;
     if (stopping_) {
       stop_seen_ = true;
       return Error{Code::cancelled, "the communicator was destroyed"};
@@ -374,9 +380,9 @@ Result<void> ProgressEngine::take_news() {
   return {};
 }
 
-Result<void> ProgressEngine::slow_checks() {
-  if (next_checks_ && !next_checks_->passed()) return {};
-  next_checks_ = Deadline::after(kCheckPause);
+Result<void> ProgressEngine::periodic_checks() {
+  if (next_periodic_checks_ && !next_periodic_checks_->passed()) return {};
+  next_periodic_checks_ = Deadline::after(kPeriodicCheckInterval);
   TRY(endpoint_->poll_all());
   TRY(check_arrivals());
   return point_to_point_.check();
@@ -385,7 +391,7 @@ Result<void> ProgressEngine::slow_checks() {
 Result<void> ProgressEngine::check_arrivals() const {
   for (int peer = 0; peer < size() && peer_wait_; ++peer) {  // within a collective
     if (peer == rank()) continue;
-    const auto message = endpoint_->link(peer).front(Lane::collective);
+    const auto message = endpoint_->link(peer).front(LinkChannel::collective);
     if (message && message->header.sequence <= current_.sequence)
       TRY(check_call(peer, message->header));
   }
@@ -393,14 +399,15 @@ Result<void> ProgressEngine::check_arrivals() const {
 }
 
 template <class Ready>
-Result<bool> ProgressEngine::wait_for_peer(int peer, WaitFor what, Ready ready) {
+Result<bool> ProgressEngine::wait_for_peer(int peer, WaitReason what, Ready ready) {
   if (ready()) return true;
   peer_wait_ = SlowWait{peer, what};
-  const bool in_time = TRY(wait(ready, silence_end()));
-  if (!in_time) return false;  // the record goes on telling of the wait
+  const bool in_time = TRY(wait(ready, peer_deadline()));
+  if (!in_time) return false;  // the record continues to show the wait
   if (peer_wait_->recorded) {
-    const bool held_up = sent_to_ >= 0 && endpoint_->link(sent_to_).has_unsent(Lane::collective);
-    recorder_.resumed(ticket_, held_up ? sent_to_ : -1);
+    const bool held_up =
+        sent_to_ >= 0 && endpoint_->link(sent_to_).has_unsent(LinkChannel::collective);
+    recorder_.mark_resumed(ticket_, held_up ? sent_to_ : -1);
   }
   peer_wait_.reset();
   return true;
@@ -408,18 +415,20 @@ Result<bool> ProgressEngine::wait_for_peer(int peer, WaitFor what, Ready ready) 
 
 void ProgressEngine::record_wait() {
   if (peer_wait_ && !std::exchange(peer_wait_->recorded, true))
-    recorder_.waiting(ticket_, peer_wait_->peer, peer_wait_->what, received_bytes_);
+    recorder_.mark_waiting(ticket_, peer_wait_->peer, peer_wait_->reason, received_bytes_);
 }
 
 template <class Ready>
-Result<void> ProgressEngine::nap(Ready ready, Deadline deadline) {
+Result<void> ProgressEngine::block_until(Ready ready, Deadline deadline) {
   record_wait();
   if (const auto other = point_to_point_.next_deadline(); other && other->at() < deadline.at())
     deadline = *other;
   TRY(point_to_point_.check());
-  // What came before, or comes, may show a failure, and nothing else will wake this thread.
-  TRY(endpoint_->sleep(deadline, [&] {
-    return ready() || has_news_.load() || point_to_point_.has_arrivals() || !check_arrivals();
+  // Messages that arrived before, or arrive now, may show a failure, and no other event wakes this
+  // thread.
+  TRY(endpoint_->wait_until(deadline, [&] {
+    return ready() || has_submissions_.load() || point_to_point_.has_arrivals() ||
+           !check_arrivals();
   }));
   TRY(check_arrivals());
   return point_to_point_.check();
@@ -429,11 +438,11 @@ Result<std::byte*> ProgressEngine::claim(int peer) {
   auto& link = endpoint_->link(peer);
   std::byte* slot = nullptr;
   const auto ready = [&] {
-    slot = link.claim(Lane::collective);
-    return slot != nullptr || endpoint_->gone(peer);
+    slot = link.claim(LinkChannel::collective);
+    return slot != nullptr || endpoint_->is_drained(peer);
   };
-  const bool in_time = TRY(wait_for_peer(peer, WaitFor::take_data, ready));
-  if (slot == nullptr) return missed(peer, in_time, WaitFor::take_data);
+  const bool in_time = TRY(wait_for_peer(peer, WaitReason::receive_data, ready));
+  if (slot == nullptr) return wait_error(peer, in_time, WaitReason::receive_data);
   return slot;
 }
 
@@ -441,43 +450,46 @@ void ProgressEngine::publish(int peer, std::size_t piece, std::size_t bytes) {
   auto header = current_;
   header.piece = static_cast<std::uint32_t>(piece);
   header.payload = static_cast<std::uint32_t>(bytes);
-  if (elsewhere_[static_cast<std::size_t>(peer)])
+  if (on_other_host_[static_cast<std::size_t>(peer)])
     wire_bytes_.store(wire_bytes() + bytes, std::memory_order_relaxed);
   sent_to_ = peer;
-  endpoint_->link(peer).publish(Lane::collective, header);
+  endpoint_->link(peer).publish(LinkChannel::collective, header);
 }
 
 Result<const std::byte*> ProgressEngine::receive(int peer, std::size_t piece, std::size_t bytes) {
   auto& link = endpoint_->link(peer);
-  const auto ready = [&] { return link.front(Lane::collective) || endpoint_->gone(peer); };
-  const bool in_time = TRY(wait_for_peer(peer, WaitFor::send_data, ready));
-  const auto message = link.front(Lane::collective);
-  if (!message) return missed(peer, in_time, WaitFor::send_data);
+  const auto ready = [&] {
+    return link.front(LinkChannel::collective) || endpoint_->is_drained(peer);
+  };
+  const bool in_time = TRY(wait_for_peer(peer, WaitReason::send_data, ready));
+  const auto message = link.front(LinkChannel::collective);
+  if (!message) return wait_error(peer, in_time, WaitReason::send_data);
   TRY(check_message(peer, message->header, piece, bytes));
   received_bytes_ += bytes;
-  silence_end_.reset();
+  peer_deadline_.reset();
   return message->payload;
 }
 
-Result<void> ProgressEngine::wait_for(int peer, WaitFor what, const std::function<bool()>& ready) {
-  const auto over = [&] { return ready() || endpoint_->gone(peer); };
+Result<void> ProgressEngine::wait_for(int peer, WaitReason what,
+                                      const std::function<bool()>& ready) {
+  const auto over = [&] { return ready() || endpoint_->is_drained(peer); };
   const bool in_time = TRY(wait_for_peer(peer, what, over));
-  if (!ready()) return missed(peer, in_time, what);
-  silence_end_.reset();
+  if (!ready()) return wait_error(peer, in_time, what);
+  peer_deadline_.reset();
   return {};
 }
 
-void ProgressEngine::release(int peer) { endpoint_->link(peer).release(Lane::collective); }
+void ProgressEngine::release(int peer) { endpoint_->link(peer).release(LinkChannel::collective); }
 
-Result<void> ProgressEngine::check_call(int peer, const Header& header) const {
+Result<void> ProgressEngine::check_call(int peer, const MessageHeader& header) const {
   if (same_call(header, current_)) return {};
   return Error{Code::invalid,
-               format("the ranks' calls do not match: rank {} called {}, {} called {}", number(),
-                      words_of(current_, endpoint_->members()), text(endpoint_->peer(peer)),
-                      words_of(header, endpoint_->members()))};
+               format("the ranks' calls do not match: rank {} called {}, {} called {}",
+                      global_rank(), describe_call(current_, endpoint_->members()),
+                      text(endpoint_->peer(peer)), describe_call(header, endpoint_->members()))};
 }
 
-Result<void> ProgressEngine::check_message(int peer, const Header& header, std::size_t piece,
+Result<void> ProgressEngine::check_message(int peer, const MessageHeader& header, std::size_t piece,
                                            std::size_t bytes) const {
   TRY(check_call(peer, header));
   if (header.piece != piece || header.payload != bytes)
@@ -487,72 +499,74 @@ Result<void> ProgressEngine::check_message(int peer, const Header& header, std::
   return {};
 }
 
-Error ProgressEngine::missed(int peer, bool in_time, WaitFor what) const {
+Error ProgressEngine::wait_error(int peer, bool in_time, WaitReason what) const {
   const auto name = text(endpoint_->peer(peer));
   if (in_time)
     return {Code::peer_lost, format("{} left the group while others were in a call", name)};
   return {Code::timeout,
-          format("rank {} waited {} for {} {}", number(), text(timeout_), name, text(what))};
+          format("rank {} waited {} for {} {}", global_rank(), text(timeout_), name, text(what))};
 }
 
-Error ProgressEngine::conclude(const Error& cause) {
-  if (stop_seen_) return cause;  // a rank that leaves tells so by leaving
-  if (concluded_) return *concluded_;
+Error ProgressEngine::agree_on_failure(const Error& cause) {
+  if (stop_seen_) return cause;  // a rank that leaves reports so by leaving
+  if (agreed_failure_) return *agreed_failure_;
   record_wait();
-  if (abort_seen_) endpoint_->tell_giving_up({cause});
-  const auto end = abort_seen_            ? GroupEnd{cause}
-                   : endpoint_->verdict() ? *endpoint_->verdict()
-                                          : Inquest(*endpoint_, recorder_).hold(cause);
-  concluded_ = end.error;
-  if (!abort_seen_) tell_of_fault(end);
-  return *concluded_;
+  if (abort_seen_) endpoint_->send_abort({cause});
+  const auto end = abort_seen_ ? FailureReason{cause}
+                   : endpoint_->failure_reason()
+                       ? *endpoint_->failure_reason()
+                       : FailureConsensus(*endpoint_, recorder_).agree_on_reason(cause);
+  agreed_failure_ = end.error;
+  if (!abort_seen_) report_as_fault(end);
+  return *agreed_failure_;
 }
 
-// A rank that left in order is at no fault of the network: then there is no rank at fault.
-void ProgressEngine::tell_of_fault(const GroupEnd& end) const {
+// A rank that left in order is no network fault: then no rank is at fault.
+void ProgressEngine::report_as_fault(const FailureReason& end) const {
   if (end.error.code == Code::timeout)
-    tell_fault({GroupFault::Kind::timed_out, end.at_fault, end.error.message});
-  if (end.error.code == Code::peer_lost && end.at_fault >= 0)
-    tell_fault({GroupFault::Kind::connection_lost, end.at_fault, end.error.message});
+    notify_fault_listener({GroupFault::Kind::timed_out, end.rank_at_fault, end.error.message});
+  if (end.error.code == Code::peer_lost && end.rank_at_fault >= 0)
+    notify_fault_listener(
+        {GroupFault::Kind::connection_lost, end.rank_at_fault, end.error.message});
 }
 
-void ProgressEngine::break_down(const Error& error) {
+void ProgressEngine::fail_all_calls(const Error& error) {
   std::deque<QueuedCall> collectives;
   std::deque<Submission> submissions;
   {
     Lock lock(mutex_);
-    if (broken_) return;
-    broken_ = error;
+    if (failure_) return;
+    failure_ = error;
     collectives.swap(collectives_);
     submissions.swap(submissions_);
     queued_ = 0;
   }
   point_to_point_.fail_all(error);
   for (const auto& call : collectives) {
-    recorder_.ended(call.ticket, false, 0);
+    recorder_.mark_ended(call.ticket, false, 0);
     call.completer.complete(error);
   }
   for (const auto& call : submissions)
     std::visit([&](const auto& one) { point_to_point_.fail(one, error); }, call);
 }
 
-// First the answers that are owed, which complete sends of the peers; then goodbye.
+// First sends the unsent grants, which complete sends of the peers; then leaves.
 void ProgressEngine::leave() {
   const auto deadline = Deadline::after(kLeaveBound);
   const auto drain_until = [&](const std::function<bool()>& ready) -> Result<void> {
     while (!ready() && !deadline.passed()) {
       TRY(endpoint_->poll_all());
       if (TRY(point_to_point_.progress())) continue;
-      TRY(endpoint_->sleep(earlier(deadline, Deadline::after(kDrainNap)),
-                           [&] { return ready() || point_to_point_.has_arrivals(); }));
+      TRY(endpoint_->wait_until(earlier(deadline, Deadline::after(kDrainPollInterval)),
+                                [&] { return ready() || point_to_point_.has_arrivals(); }));
     }
     return {};
   };
-  // A failure here is a peer that died or gave up: then nobody waits for a goodbye.
-  if (!drain_until([&] { return !point_to_point_.owes_answers(); })) return;
-  if (const auto fault = current_fault()) endpoint_->tell_giving_up(end_by(*fault));
+  // A failure here means that a peer died or aborted: then no rank waits for this rank to leave.
+  if (!drain_until([&] { return !point_to_point_.has_unsent_grants(); })) return;
+  if (const auto fault = first_fault()) endpoint_->send_abort(failure_from_fault(*fault));
   endpoint_->start_leaving();
-  (void)drain_until([&] { return endpoint_->may_leave(); });
+  (void)drain_until([&] { return endpoint_->leave_acknowledged(); });
 }
 
 }  // namespace lockstep

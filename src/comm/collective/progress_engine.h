@@ -1,17 +1,19 @@
-// ProgressEngine: what carries out a communicator's calls. Collectives run one after the other, as
-// straight code that waits inside Exchange; every wait drives sends and receives, libfabric and the
-// lifelines too, and ends with an error at the time-out, when a peer dies or leaves, and on abort.
+// ProgressEngine: executes a communicator's calls. Collectives run one after the other, as
+// sequential code that waits inside MessageExchange. Every wait also makes progress for sends and
+// receives, libfabric and the control connections. It ends with an error on the time-out, when a
+// peer dies or leaves, and on abort.
 //
-// One thread at a time is the *driver* and holds the baton: the progress thread, which carries out
-// what is queued, or a caller that waits anyway and carries out its own call (CallMode::blocking),
-// which wakes nobody and allocates nothing. The progress thread gives the baton away whenever it
-// has nothing to do.
+// One thread at a time is the *driver* and holds the progress mutex. It is either the progress
+// thread, which executes queued calls, or a caller that waits anyway and executes its own call
+// (CallMode::blocking), which wakes no thread and allocates nothing. The progress thread releases
+// the progress mutex whenever it has no work.
 //
-// A failure is told to all ranks before any of their calls ends with it (inquest.h).
+// All ranks are informed of a failure before any of their calls ends with it (failure_consensus.h).
 //
-// Waiting: spin shortly, and hardly at all once yielding has shown that others run on this core;
-// yield the core for about 100 us (ranks outnumber cores on small hosts), then sleep in epoll until
-// a peer rings, a message comes or something is submitted. An idle communicator costs no time.
+// Waiting: spin for a short time, and hardly at all once yielding has shown that other threads run
+// on this core. Then yield the core for about 100 us (ranks outnumber cores on small hosts). Then
+// sleep in epoll until a peer notifies, a message arrives or a call is submitted. An idle
+// communicator uses no processor time.
 #pragma once
 
 #include <atomic>
@@ -25,34 +27,34 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "comm/algorithm/adaptive_spin.h"
 #include "comm/algorithm/algorithm.h"
-#include "comm/algorithm/call.h"
-#include "comm/algorithm/exchange.h"
+#include "comm/algorithm/collective_call.h"
 #include "comm/algorithm/host_group.h"
-#include "comm/algorithm/spinning.h"
-#include "comm/choice/chooser.h"
+#include "comm/algorithm/message_exchange.h"
+#include "comm/choice/plan_chooser.h"
 #include "comm/collective/call_mode.h"
-#include "comm/collective/inquest.h"
-#include "comm/collective/pending.h"
+#include "comm/collective/failure_consensus.h"
+#include "comm/collective/operation_future.h"
 #include "comm/collective/point_to_point.h"
 #include "comm/fabric/endpoint/endpoint.h"
 #include "comm/flight/recorder.h"
 
 namespace lockstep {
 
-class ProgressEngine : private Exchange {
+class ProgressEngine : private MessageExchange {
  public:
-  // group: for the flight record. forced, costs: as for Chooser.
+  // group: for the flight record. forced, costs: as for PlanChooser.
   ProgressEngine(std::unique_ptr<Endpoint> endpoint, const std::string& group, Duration timeout,
                  const std::optional<CallPlan>& forced, const Costs& costs);
   ~ProgressEngine() override;
 
-  // From any thread. The header's sequence is given here.
-  Pending submit(Call call, CallMode mode);
-  Pending send(std::span<const std::byte> buffer, int peer, int tag);
-  // peer: kAnyPeer for whoever sends; its rank is written to `source`, if given, before all is
-  // done.
-  Pending recv(std::span<std::byte> buffer, int peer, int tag, int* source = nullptr);
+  // From any thread. Sets the header's sequence.
+  OperationFuture submit(CollectiveCall call, CallMode mode);
+  OperationFuture send(std::span<const std::byte> buffer, int peer, int tag);
+  // peer: kAnyPeer for any sender; its rank is written to `source`, if given, before the operation
+  // is done.
+  OperationFuture recv(std::span<std::byte> buffer, int peer, int tag, int* source = nullptr);
   void abort(Error error);
 
   const std::string& fabric() const { return endpoint_->fabric(); }
@@ -62,109 +64,110 @@ class ProgressEngine : private Exchange {
 
  private:
   struct QueuedCall {
-    Call call;
-    Completer completer;
+    CollectiveCall call;
+    OperationPromise completer;
     FlightTicket ticket;
   };
   using Submission = std::variant<SendCall, RecvCall>;
 
-  // Exchange: the driver's view of the collective that it carries out.
+  // MessageExchange: the driver's view of the collective that it executes.
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return endpoint_->size(); }
   std::span<const int> ring() const override { return ring_; }
-  HostGroup* host() override { return host_ ? &*host_ : nullptr; }
+  HostGroup* host_group() override { return host_ ? &*host_ : nullptr; }
   std::size_t piece_bytes() const override { return piece_bytes_; }
   Result<std::byte*> claim(int peer) override;
   void publish(int peer, std::size_t piece, std::size_t bytes) override;
   Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
   void release(int peer) override;
-  Result<void> wait_for(int peer, WaitFor what, const std::function<bool()>& ready) override;
-  Result<void> check_call(int peer, const Header& header) const override;
+  Result<void> wait_for(int peer, WaitReason what, const std::function<bool()>& ready) override;
+  Result<void> check_call(int peer, const MessageHeader& header) const override;
 
-  void serve();
-  Result<void> serve_next() LS_REQUIRES(baton_);
-  // Waits, without the baton when there is nothing to do, until a collective is queued.
-  Result<void> await_work() LS_REQUIRES(baton_);
-  Pending queue(Call call);
-  // Nothing when somebody drives already, or calls are queued before this one.
-  std::optional<Result<void>> carry_out_here(Call& call);
-  // The call's own end: the error of all with what became of this call.
-  Result<void> end_of(const Header& call, const Result<void>& done) const;
+  void run_progress_thread();
+  Result<void> execute_next() LS_REQUIRES(progress_mutex_);
+  // Waits until a collective is queued. Releases the progress mutex when there is no work.
+  Result<void> wait_for_work() LS_REQUIRES(progress_mutex_);
+  OperationFuture enqueue_collective(CollectiveCall call);
+  // Returns nullopt if another thread is the driver, or calls are queued before this one.
+  std::optional<Result<void>> try_execute_inline(CollectiveCall& call);
+  // The result for this call: the agreed failure, plus the state of this call.
+  Result<void> result_of(const MessageHeader& call, const Result<void>& done) const;
   std::optional<QueuedCall> take_queued();
-  Result<void> drive(const Call& call, FlightTicket ticket);
+  Result<void> execute_call(const CollectiveCall& call, FlightTicket ticket);
   // Makes progress until ready(); false at the deadline.
   template <class Ready>
   Result<bool> wait(Ready ready, const Deadline& deadline);
   Result<bool> progress();
-  // The same, mostly for the peer alone that is waited for, if it is one.
-  Result<bool> look();
-  Result<void> take_news();
-  Result<void> slow_checks();
-  // What has come from ranks that are not waited for just now must be of this call or a later one:
-  // where calls do not match, two ranks may wait for each other while a third one shows why.
+  // The same, mostly for the awaited peer alone, if there is one.
+  Result<bool> poll_peer();
+  Result<void> handle_submissions();
+  Result<void> periodic_checks();
+  // Messages from ranks that are not awaited now must belong to this call or a later one. Where
+  // calls do not match, two ranks may wait for each other while a third one shows the reason.
   Result<void> check_arrivals() const;
-  Deadline silence_end();
-  // Sleeps until ready() may be true, something comes, or the deadline.
+  Deadline peer_deadline();
+  // Sleeps until ready() may be true, an event arrives, or the deadline.
   template <class Ready>
-  Result<void> nap(Ready ready, Deadline deadline);
-  // Waits for a peer within the collective; the flight record tells of it when it takes long.
+  Result<void> block_until(Ready ready, Deadline deadline);
+  // Waits for a peer within the collective; the flight record shows a long wait.
   template <class Ready>
-  Result<bool> wait_for_peer(int peer, WaitFor what, Ready ready);
-  Result<void> check_message(int peer, const Header& header, std::size_t piece,
+  Result<bool> wait_for_peer(int peer, WaitReason what, Ready ready);
+  Result<void> check_message(int peer, const MessageHeader& header, std::size_t piece,
                              std::size_t bytes) const;
-  Error missed(int peer, bool in_time, WaitFor what) const;
+  Error wait_error(int peer, bool in_time, WaitReason what) const;
   void record_wait();
-  // What all ranks are to say of a failure. The first one ends everything.
-  Error conclude(const Error& cause);
-  void tell_of_fault(const GroupEnd& end) const;
-  int number() const { return endpoint_->number_of(rank()); }
-  void break_down(const Error& error);
+  // Returns the failure reason that all ranks report. The first failure ends all calls.
+  Error agree_on_failure(const Error& cause);
+  void report_as_fault(const FailureReason& end) const;
+  int global_rank() const { return endpoint_->global_rank(rank()); }
+  void fail_all_calls(const Error& error);
   void leave();
   template <class Call>
-  Pending enqueue(Call call, const FlightCall& record);
+  OperationFuture enqueue_point_to_point(Call call, const FlightCall& record);
 
   const std::unique_ptr<Endpoint> endpoint_;
   const Duration timeout_;
   const std::vector<int> ring_;
-  const std::vector<bool> elsewhere_;  // by rank: on another host
+  const std::vector<bool> on_other_host_;  // by rank: on another host
   const std::size_t piece_bytes_;
   const Costs costs_;
 
   FlightRecorder recorder_;
-  Mutex baton_;  // what follows is the driver's; held while it waits, too
-  Chooser chooser_;
+  Mutex progress_mutex_;  // guards the driver's state below; held while it waits, too
+  PlanChooser chooser_;
   std::optional<HostGroup> host_;
   PointToPoint point_to_point_;
-  Header current_;       // of the collective that is carried out
-  FlightTicket ticket_;  // the current collective's
+  MessageHeader current_;  // of the collective that runs
+  FlightTicket ticket_;    // the current collective's
   struct SlowWait {
     int peer;
-    WaitFor what;
+    WaitReason reason;
     bool recorded = false;
   };
   std::optional<SlowWait> peer_wait_;
-  int sent_to_ = -1;  // last, in a collective
+  int sent_to_ = -1;  // the last peer, in a collective
   bool stop_seen_ = false;
   bool abort_seen_ = false;
-  std::optional<Error> concluded_;
-  std::uint64_t received_bytes_ = 0;     // in the current collective
-  std::optional<Deadline> silence_end_;  // of the wait for the peers, from its first slow moment
-  std::optional<Deadline> next_checks_;  // of what costs system calls
+  std::optional<Error> agreed_failure_;
+  std::uint64_t received_bytes_ = 0;       // in the current collective
+  std::optional<Deadline> peer_deadline_;  // of the wait for the peers, from its first slow moment
+  std::optional<Deadline> next_periodic_checks_;  // of checks that need system calls
   unsigned looks_ = 0;
-  Spinning spinning_;
+  AdaptiveSpin spin_;
   std::atomic<std::uint64_t> wire_bytes_ = 0;  // to other hosts by collectives; written by drivers
 
-  // Since the progress thread last lay down: it need not wake for what comes to them.
-  std::atomic<bool> driven_by_callers_ = false;
-  std::atomic<int> callers_waiting_ = 0;  // for the baton
-  std::atomic<bool> resting_ = false;   // the progress thread has no work, or will find out at once
-  std::atomic<bool> has_news_ = false;  // submissions, an abort or the stop wait to be seen
+  // Set since the progress thread last went to sleep: it need not wake for messages to callers.
+  std::atomic<bool> callers_made_progress_ = false;
+  std::atomic<int> callers_waiting_ = 0;  // for the progress mutex
+  std::atomic<bool> idle_ = false;  // the progress thread has no work, or will find out at once
+  // submissions, an abort or the stop are not handled yet
+  std::atomic<bool> has_submissions_ = false;
   std::atomic<std::size_t> queued_ = 0;  // collectives
   Mutex mutex_;                          // guards what follows
   std::deque<QueuedCall> collectives_ LS_GUARDED_BY(mutex_);
   std::deque<Submission> submissions_ LS_GUARDED_BY(mutex_);
   std::optional<Error> abort_ LS_GUARDED_BY(mutex_);
-  std::optional<Error> broken_ LS_GUARDED_BY(mutex_);  // the first cause, for all later calls
+  std::optional<Error> failure_ LS_GUARDED_BY(mutex_);  // the first cause, for all later calls
   std::uint64_t sequence_ LS_GUARDED_BY(mutex_) = 0;
   bool stopping_ LS_GUARDED_BY(mutex_) = false;
 

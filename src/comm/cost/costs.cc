@@ -21,9 +21,9 @@ LevelCost level_of(const MeasuredLevel& measured) {
           1 / (measured.gbit_per_second * 125e6)};
 }
 
-// The slowest way between two hosts of the map, as far as its links are declared. A wire's latency
-// comes on top of what the two ends do for a message.
-void take_declared(const Map& map, LevelCost& between) {
+// The slowest path between two hosts of the map, as far as its links are declared. The latency of a
+// wire is added to the time that the two ends need for a message.
+void apply_declared_links(const ClusterMap& map, LevelCost& between) {
   const auto all = hosts(map);
   std::optional<Bandwidth> least;
   std::optional<Duration> longest;
@@ -44,27 +44,27 @@ std::array<double, 7> numbers_of(const Costs& costs) {
           between.overhead, between.per_byte, costs.reduction};
 }
 
-Error unreadable(std::string_view words) {
+Error unreadable(std::string_view costs_text) {
   return {Code::invalid,
           format("'{}' are not the costs of communication: expected seven times in seconds, each "
                  "from 0 to {}, and what was tuned, as `lockstep probe --words` prints them",
-                 words, kLongest)};
+                 costs_text, kLongest)};
 }
 
-// Takes its parts from the front of a line, with spaces between.
-class Words {
+// Reads the fields from the start of a line, separated by spaces.
+class FieldReader {
  public:
-  explicit Words(std::string_view words) : rest_(words) {}
+  explicit FieldReader(std::string_view line) : rest_(line) {}
 
   template <class Number>
-  std::optional<Number> number() {
-    const auto part = word();
+  std::optional<Number> number_field() {
+    const auto part = text_field();
     Number value{};
     const auto read = std::from_chars(part.data(), part.data() + part.size(), value);
     if (read.ec != std::errc() || read.ptr != part.data() + part.size()) return std::nullopt;
     return value;
   }
-  std::string_view word() {
+  std::string_view text_field() {
     skip_spaces();
     const auto part = rest_.substr(0, rest_.find(' '));
     rest_.remove_prefix(part.size());
@@ -80,42 +80,42 @@ class Words {
   std::string_view rest_;
 };
 
-std::string to_words(const TunedRange& range) {
+std::string encode_tuned_range(const TunedRange& range) {
   return format("; {} {} {} {} {}", range.operation, range.hosts, range.ranks, range.up_to.count(),
                 range.plan);
 }
 
-std::optional<TunedRange> range_from_words(std::string_view line) {
-  Words words(line);
+std::optional<TunedRange> parse_tuned_range(std::string_view line) {
+  FieldReader fields(line);
   TunedRange range;
-  range.operation = words.word();
-  const auto hosts = words.number<int>(), ranks = words.number<int>();
-  const auto bytes = words.number<std::int64_t>();
-  range.plan = words.word();
-  if (!hosts || !ranks || !bytes || range.plan.empty() || !words.empty()) return std::nullopt;
+  range.operation = fields.text_field();
+  const auto hosts = fields.number_field<int>(), ranks = fields.number_field<int>();
+  const auto bytes = fields.number_field<std::int64_t>();
+  range.plan = fields.text_field();
+  if (!hosts || !ranks || !bytes || range.plan.empty() || !fields.empty()) return std::nullopt;
   range.hosts = *hosts;
   range.ranks = *ranks;
   range.up_to = Bytes(*bytes);
   return range;
 }
 
-std::optional<Costs> constants_from_words(std::string_view line) {
-  Words words(line);
+std::optional<Costs> parse_cost_constants(std::string_view line) {
+  FieldReader fields(line);
   std::array<double, 7> n{};
   for (double& number : n) {
-    const auto read = words.number<double>();
+    const auto read = fields.number_field<double>();
     if (!read || !(*read >= 0) || *read > kLongest) return std::nullopt;
     number = *read;
   }
-  if (!words.empty()) return std::nullopt;
+  if (!fields.empty()) return std::nullopt;
   return Costs{{n[0], n[1], n[2]}, {n[3], n[4], n[5]}, n[6]};
 }
 
 }  // namespace
 
-Costs costs_of(const Map& map) {
+Costs costs_of(const ClusterMap& map) {
   Costs costs;
-  take_declared(map, costs.between_hosts);
+  apply_declared_links(map, costs.between_hosts);
   if (!map.measured) return costs;
   if (map.measured->within_host) costs.within_host = level_of(*map.measured->within_host);
   if (map.measured->between_hosts) costs.between_hosts = level_of(*map.measured->between_hosts);
@@ -133,31 +133,31 @@ Costs assumed_costs(std::optional<Bandwidth> link_speed) {
   return costs;
 }
 
-std::string to_words(const Costs& costs) {
-  std::string words = joined(numbers_of(costs), " ");
-  for (const TunedRange& range : costs.tuned) words += to_words(range);
-  return words;
+std::string encode_costs(const Costs& costs) {
+  std::string costs_text = joined(numbers_of(costs), " ");
+  for (const TunedRange& range : costs.tuned) costs_text += encode_tuned_range(range);
+  return costs_text;
 }
 
-Result<Costs> costs_from_words(std::string_view words) {
-  auto end = std::min(words.find(';'), words.size());
-  auto costs = constants_from_words(words.substr(0, end));
-  if (!costs) return unreadable(words);
-  while (end != words.size()) {
+Result<Costs> parse_costs(std::string_view costs_text) {
+  auto end = std::min(costs_text.find(';'), costs_text.size());
+  auto costs = parse_cost_constants(costs_text.substr(0, end));
+  if (!costs) return unreadable(costs_text);
+  while (end != costs_text.size()) {
     const auto begin = end + 1;
-    end = std::min(words.find(';', begin), words.size());
-    auto range = range_from_words(words.substr(begin, end - begin));
-    if (!range) return unreadable(words);
+    end = std::min(costs_text.find(';', begin), costs_text.size());
+    auto range = parse_tuned_range(costs_text.substr(begin, end - begin));
+    if (!range) return unreadable(costs_text);
     costs->tuned.push_back(std::move(*range));
   }
   return *std::move(costs);
 }
 
-Result<std::optional<Costs>> costs_in(const Environment& environment) {
+Result<std::optional<Costs>> costs_from_environment(const Environment& environment) {
   const auto found = environment.find(std::string(kCostsVariable));
   if (found == environment.end() || found->second.empty()) return std::optional<Costs>();
-  auto costs = costs_from_words(found->second);
-  if (!costs) return std::move(costs).error().within(kCostsVariable);
+  auto costs = parse_costs(found->second);
+  if (!costs) return std::move(costs).error().with_context(kCostsVariable);
   return std::optional(*std::move(costs));
 }
 

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "map/file.h"
+#include "map/map_file.h"
 
 namespace lockstep {
 namespace {
 
-Map map_of(const std::string& before_pods, const std::string& to_leaf = "{}") {
+ClusterMap map_of(const std::string& before_pods, const std::string& to_leaf = "{}") {
   return parse_map(before_pods + R"(
 pods:
   - leaves:
@@ -56,8 +56,8 @@ TEST(Costs, AreAssumedByTheInterfacesSpeedWhereItIsKnown) {
 TEST(Costs, AreTheSameAfterAWayThroughWords) {
   Costs costs;
   costs.between_hosts = {1.0 / 3, 1e-17, 8.0e-10 / 7};
-  EXPECT_EQ(costs_from_words(to_words(costs)).value(), costs);
-  EXPECT_EQ(costs_from_words(to_words(Costs{})).value(), Costs{});
+  EXPECT_EQ(parse_costs(encode_costs(costs)).value(), costs);
+  EXPECT_EQ(parse_costs(encode_costs(Costs{})).value(), Costs{});
 }
 
 TEST(Costs, TakeWhatWasTunedAlong) {
@@ -69,35 +69,35 @@ measured:
   ASSERT_EQ(costs.tuned.size(), 2u);
   EXPECT_EQ(costs.tuned[1], (TunedRange{"all_reduce", 4, 8, 64_MiB, "ring,hierarchical"}));
   EXPECT_TRUE(
-      to_words(costs).ends_with("; all_reduce 4 8 16384 recursive_doubling"
-                                "; all_reduce 4 8 67108864 ring,hierarchical"))
-      << to_words(costs);
-  EXPECT_EQ(costs_from_words(to_words(costs)).value(), costs);
+      encode_costs(costs).ends_with("; all_reduce 4 8 16384 recursive_doubling"
+                                    "; all_reduce 4 8 67108864 ring,hierarchical"))
+      << encode_costs(costs);
+  EXPECT_EQ(parse_costs(encode_costs(costs)).value(), costs);
 }
 
 TEST(Costs, WordsOfATuningThatSayTooLittleOrTooMuchAreRefused) {
-  const auto times = to_words(Costs{});
-  EXPECT_TRUE(costs_from_words(times + "; all_reduce 4 8 1 ring"));
+  const auto times = encode_costs(Costs{});
+  EXPECT_TRUE(parse_costs(times + "; all_reduce 4 8 1 ring"));
   for (const char* wrong :
        {";", "; ", "; all_reduce", "; all_reduce 4 8 1", "; all_reduce 4 8 1 ring ring",
         "; all_reduce four 8 1 ring", "; all_reduce 4 8 1.5 ring", "; all_reduce 4 8 1 ring;",
         "; all_reduce 4 99999999999 1 ring"})
-    EXPECT_EQ(costs_from_words(times + wrong).error().code, Code::invalid) << wrong;
+    EXPECT_EQ(parse_costs(times + wrong).error().code, Code::invalid) << wrong;
 }
 
 TEST(Costs, WordsThatAreNoTimesAreRefused) {
   for (const char* wrong :
        {"", "1", "1 2 3 4 5 6", "1 2 3 4 5 6 7 8", "1 2 3 4 5 6 x", "1 2 3 4 5 6 -1",
         "1 2 3 4 5 6 nan", "1 2 3 4 5 6 inf", "1 2 3 4 5 6 1e9", "1,2,3,4,5,6,7"})
-    EXPECT_EQ(costs_from_words(wrong).error().code, Code::invalid) << wrong;
+    EXPECT_EQ(parse_costs(wrong).error().code, Code::invalid) << wrong;
 }
 
 TEST(Costs, AreThoseOfTheEnvironment) {
   Costs costs;
   costs.reduction = 1e-9;
-  EXPECT_EQ(costs_in({{"LOCKSTEP_COSTS", to_words(costs)}}).value(), costs);
-  EXPECT_EQ(costs_in({}).value(), std::nullopt);
-  EXPECT_TRUE(costs_in({{"LOCKSTEP_COSTS", "fast"}})
+  EXPECT_EQ(costs_from_environment({{"LOCKSTEP_COSTS", encode_costs(costs)}}).value(), costs);
+  EXPECT_EQ(costs_from_environment({}).value(), std::nullopt);
+  EXPECT_TRUE(costs_from_environment({{"LOCKSTEP_COSTS", "fast"}})
                   .error()
                   .message.starts_with("LOCKSTEP_COSTS: 'fast' are not the costs"));
 }

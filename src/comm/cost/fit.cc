@@ -31,25 +31,26 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Line fit_line(std::span<const Timings> sizes) {
-  constexpr double kLeastSeconds = 1e-12;  // a clock may not tell two moments apart
+LinearFit fit_line(std::span<const Timings> sizes) {
+  constexpr double kLeastSeconds = 1e-12;  // a clock may return the same time twice
   Sums sums;
   for (const Timings& size : sizes)
     sums.add(size.bytes, std::max(median(size.seconds), kLeastSeconds));
   const double determinant = sums.weight * sums.bytes_bytes - sums.bytes * sums.bytes;
   const double mean = sums.seconds / sums.weight;
-  // One size, told by a determinant that is nothing but rounding.
+  // There is only one size; the determinant is then only rounding error.
   if (determinant <= 1e-12 * sums.weight * sums.bytes_bytes) return {mean, 0};
-  const Line line{(sums.seconds * sums.bytes_bytes - sums.bytes * sums.bytes_seconds) / determinant,
-                  (sums.weight * sums.bytes_seconds - sums.bytes * sums.seconds) / determinant};
+  const LinearFit line{
+      (sums.seconds * sums.bytes_bytes - sums.bytes * sums.bytes_seconds) / determinant,
+      (sums.weight * sums.bytes_seconds - sums.bytes * sums.seconds) / determinant};
   if (line.per_byte < 0) return {mean, 0};
-  if (line.at_zero < 0) return {0, sums.bytes_seconds / sums.bytes_bytes};
+  if (line.intercept < 0) return {0, sums.bytes_seconds / sums.bytes_bytes};
   return line;
 }
 
-double latency_of(const Line& line, const Timings& smallest) {
+double latency_of(const LinearFit& line, const Timings& smallest) {
   const double lone = median(smallest.seconds);
-  return line.at_zero > 0 ? std::min(line.at_zero, lone) : lone;
+  return line.intercept > 0 ? std::min(line.intercept, lone) : lone;
 }
 
 }  // namespace lockstep

@@ -6,28 +6,28 @@
 
 namespace lockstep {
 
-// How long each of several messages of one size took.
+// The durations of several messages of one size.
 struct Timings {
   double bytes = 0;
   std::vector<double> seconds;  // at least one
 };
 
-struct Line {
-  double at_zero = 0;   // seconds
-  double per_byte = 0;  // seconds
-  bool operator==(const Line&) const = default;
+struct LinearFit {
+  double intercept = 0;  // seconds
+  double per_byte = 0;   // seconds
+  bool operator==(const LinearFit&) const = default;
 };
 
 double median(std::vector<double> values);  // at least one
 
-// The line t = at_zero + bytes * per_byte through the median of each size, by least squares of the
-// relative errors: else the largest message alone would decide on the latency. Medians, because a
-// busy machine makes some messages late and none early. Neither constant is negative; of one size
-// alone the latency is all.
-Line fit_line(std::span<const Timings> sizes);
+// Fits t = intercept + bytes * per_byte to the median of each size, by least squares of the
+// relative errors. With absolute errors the largest message alone would determine the latency.
+// Medians, because a busy machine delays some messages and speeds up none. Neither constant is
+// negative; with one size the latency is all.
+LinearFit fit_line(std::span<const Timings> sizes);
 
-// What a message takes that has hardly any bytes. A lone small one says more of that than a line
-// that large ones bend: up, or down to zero, as on a busy machine.
-double latency_of(const Line& line, const Timings& smallest);
+// The time of a message with hardly any bytes. A single small message measures it better than a
+// line that large messages bend: up, or down to zero, as on a busy machine.
+double latency_of(const LinearFit& line, const Timings& smallest);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ std::vector<Timings> timed(double latency, double per_byte) {
 
 TEST(Fit, FindsLatencyAndBandwidthOfExactTimes) {
   const auto line = fit_line(timed(20e-6, 1e-9));
-  EXPECT_NEAR(line.at_zero, 20e-6, 1e-9);
+  EXPECT_NEAR(line.intercept, 20e-6, 1e-9);
   EXPECT_NEAR(line.per_byte, 1e-9, 1e-12);
 }
 
@@ -31,17 +31,17 @@ TEST(Fit, LateMessagesDoNotMoveIt) {
     }
   }
   const auto line = fit_line(sizes);
-  EXPECT_NEAR(line.at_zero, 20e-6, 2e-6);
+  EXPECT_NEAR(line.intercept, 20e-6, 2e-6);
   EXPECT_NEAR(line.per_byte, 1e-9, 1e-10);
 }
 
 TEST(Fit, NeitherConstantIsEverNegative) {
-  // Larger messages that came sooner, and a curve that bends upwards.
+  // Larger messages that were faster, and a curve that bends upwards.
   const auto falling = fit_line(std::vector<Timings>{{8, {10e-6}}, {1e6, {5e-6}}});
   EXPECT_EQ(falling.per_byte, 0);
-  EXPECT_GT(falling.at_zero, 5e-6);
+  EXPECT_GT(falling.intercept, 5e-6);
   const auto steep = fit_line(std::vector<Timings>{{1000, {1e-9}}, {1e6, {1e-3}}});
-  EXPECT_EQ(steep.at_zero, 0);
+  EXPECT_EQ(steep.intercept, 0);
   EXPECT_GT(steep.per_byte, 0);
 }
 
@@ -53,13 +53,13 @@ TEST(Fit, TheLatencyIsThatOfTheSmallestMessageWhereLargeOnesBendTheLine) {
 }
 
 TEST(Fit, OfOneSizeTheLatencyIsAll) {
-  EXPECT_EQ(fit_line(std::vector<Timings>{{8, {3e-6, 1e-6, 2e-6}}}), (Line{2e-6, 0}));
+  EXPECT_EQ(fit_line(std::vector<Timings>{{8, {3e-6, 1e-6, 2e-6}}}), (LinearFit{2e-6, 0}));
   EXPECT_EQ(fit_line(std::vector<Timings>{{8, {2e-6}}, {8, {2e-6}}}).per_byte, 0);
 }
 
 TEST(Fit, TimesOfZeroAreTaken) {
   const auto line = fit_line(std::vector<Timings>{{8, {0.0}}, {1e6, {1e-3}}});
-  EXPECT_GE(line.at_zero, 0);
+  EXPECT_GE(line.intercept, 0);
   EXPECT_GE(line.per_byte, 0);
 }
 

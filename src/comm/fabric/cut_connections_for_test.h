@@ -1,4 +1,4 @@
-// For tests: a network that fails while all processes live.
+// For tests: a network that fails while all processes are alive.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline bool is_connected_to_other_than(int fd, std::uint16_t kept_port) {
          ntohs(reinterpret_cast<const sockaddr_in*>(&peer)->sin_port) != kept_port;
 }
 
-// Cuts all connections of this process but that to the meeting place at this port.
+// Cuts all connections of this process except that to the rendezvous at this port.
 inline void cut_connections(std::uint16_t kept_port) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), ::closedir);
   while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {

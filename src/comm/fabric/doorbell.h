@@ -1,5 +1,5 @@
-// Doorbell: an eventfd that ends a progress thread's sleep. The owner waits for it among its other
-// descriptors; other threads, and processes that were passed the descriptor, ring it.
+// Doorbell: an eventfd that wakes a progress thread. The owner waits for it among its other
+// descriptors. Other threads, and processes that received the descriptor, ring it.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class Doorbell {
   }
   explicit Doorbell(Fd fd) : fd_(std::move(fd)) {}
 
-  // Never blocks: a bell that is full rings already.
+  // Never blocks: if the counter is full, the doorbell is already set.
   void ring() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
   }
-  void quiet() const {
+  void clear() const {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto got = ::read(fd_.get(), &count, sizeof count);
   }

@@ -1,5 +1,5 @@
-// A slot in memory, of a link whose messages travel whole: the header stands right before the
-// payload, so that one address holds both, and the payload is aligned for vector code.
+// The memory layout of a slot, for links whose messages are sent as one block. The header directly
+// precedes the payload, so one address identifies both, and the payload is aligned for vector code.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 inline constexpr std::size_t kPayloadOffset = 64;
-inline constexpr std::size_t kHeaderOffset = kPayloadOffset - sizeof(Header);
+inline constexpr std::size_t kHeaderOffset = kPayloadOffset - sizeof(MessageHeader);
 inline constexpr std::size_t kSlotSpace = kPayloadOffset + kSlotBytes;
 
 }  // namespace lockstep

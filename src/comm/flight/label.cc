@@ -10,7 +10,7 @@ constinit thread_local FlightLabel::Words current_label{};
 
 }  // namespace
 
-FlightLabel::FlightLabel(std::string_view label) noexcept : outer_(exchange(words_of(label))) {}
+FlightLabel::FlightLabel(std::string_view label) noexcept : outer_(exchange(encode(label))) {}
 
 FlightLabel::~FlightLabel() { current_label = outer_; }
 
@@ -20,10 +20,11 @@ FlightLabel::Words FlightLabel::exchange(const Words& label) noexcept {
   return std::exchange(current_label, label);
 }
 
-FlightLabel::Words FlightLabel::words_of(std::string_view label) noexcept {
-  Words words{};
-  std::copy_n(label.begin(), std::min(label.size(), kBytes), reinterpret_cast<char*>(words.data()));
-  return words;
+FlightLabel::Words FlightLabel::encode(std::string_view label) noexcept {
+  Words encoded{};
+  std::copy_n(label.begin(), std::min(label.size(), kBytes),
+              reinterpret_cast<char*>(encoded.data()));
+  return encoded;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// FlightLabel: what the collectives that this thread calls are for, such as the unit of a model
-// ("layers.7"). While it lives it stands in the flight record of each of them; inside another it
-// stands for that one. A thread-local, so that it passes through every layer between.
+// FlightLabel: the purpose of the collectives that this thread calls, such as the unit of a model
+// ("layers.7"). During its lifetime the flight record of each collective contains it; a nested
+// label replaces it. It is a thread-local, so that it passes through every layer between.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@ class FlightLabel {
   static constexpr std::size_t kBytes = 24;
   using Words = std::array<std::uint64_t, kBytes / sizeof(std::uint64_t)>;
 
-  // Cut to kBytes.
+  // Truncated to kBytes.
   explicit FlightLabel(std::string_view label) noexcept;
   ~FlightLabel();
   FlightLabel(const FlightLabel&) = delete;
   FlightLabel& operator=(const FlightLabel&) = delete;
 
-  // This thread's, filled up with zeros.
+  // The label of this thread, padded with zeros.
   static const Words& current() noexcept;
-  // For scopes that are no C++ scope: the label from now on; what it was before.
+  // For scopes that are no C++ scope: sets the label and returns the previous one.
   static Words exchange(const Words& label) noexcept;
-  static Words words_of(std::string_view label) noexcept;
+  static Words encode(std::string_view label) noexcept;
 
  private:
   const Words outer_;

@@ -22,16 +22,16 @@ namespace fs = std::filesystem;
 using namespace flight_format;
 using PlainSlot = Slot<std::uint64_t>;
 using PlainHeader = Header<std::uint64_t>;
-using PlainMoment = Moment<std::uint64_t>;
+using PlainMoment = ClockSample<std::uint64_t>;
 
 constexpr int kRanks = 1 << 24;
-// Times farther from the record's beginning are damage.
+// Times farther from the start of the record are damage.
 constexpr double kFarthest = 1e18;  // nanoseconds: 31 years
 constexpr std::uint64_t kYear2096 = 4'000'000'000'000'000'000;
-// The newer rate counts when it is over more than this, and must be near to the first.
+// The newer rate is used if it covers more than this time, and must be near the first rate.
 constexpr double kRateSpan = 1e7;  // nanoseconds
 constexpr double kRateDrift = 0.01;
-// How often a file is read again for what its rank wrote to meanwhile.
+// The number of times that a file is read again for parts that its rank wrote during the read.
 constexpr int kReadings = 4;
 
 template <class T>
@@ -45,22 +45,22 @@ std::span<const std::byte> slot_bytes(std::span<const std::byte> file, std::size
   return file.subspan(kHeaderBytes + slot * sizeof(PlainSlot), sizeof(PlainSlot));
 }
 
-// Up to the first zero. Whatever could act on a terminal becomes a question mark.
-std::string words_of(const void* place, std::size_t bytes) {
-  std::string words(static_cast<const char*>(place), bytes);
-  words.resize(std::min(words.find('\0'), words.size()));
-  for (char& letter : words)
+// Up to the first zero. Control characters, which could affect a terminal, become question marks.
+std::string read_text(const void* data, std::size_t bytes) {
+  std::string content(static_cast<const char*>(data), bytes);
+  content.resize(std::min(content.find('\0'), content.size()));
+  for (char& letter : content)
     if (letter < ' ' || letter > '~') letter = '?';
-  return words;
+  return content;
 }
 
 std::string name_of(const Names& names, std::uint8_t code) {
   if (code == kNoCode) return {};
-  auto name = code < kNames ? words_of(names[code], kNameBytes) : std::string();
+  auto name = code < kNames ? read_text(names[code], kNameBytes) : std::string();
   return name.empty() ? format("code {}", code) : name;
 }
 
-// Ticks to UTC, by the newest moment at which all clocks were read.
+// Converts ticks to UTC, by the newest sample of all clocks.
 class Timeline {
  public:
   static Result<Timeline> of(const PlainHeader& header) {
@@ -105,7 +105,7 @@ class Timeline {
   double rate_;
 };
 
-// A time that may be missing; false when it makes no sense.
+// Reads a time that may be missing; false when it is invalid.
 bool read_time(const Timeline& timeline, std::uint64_t ticks, std::optional<FlightTime>& time) {
   if (ticks == 0) return true;
   time = timeline.at(ticks);
@@ -120,9 +120,9 @@ bool read_times(const Timeline& timeline, const PlainSlot& slot, FlightOperation
          read_time(timeline, slot.ended, operation.ended);
 }
 
-using Ranks = std::vector<int>;  // numbers in the run, by rank in the group
+using Ranks = std::vector<int>;  // global ranks, by rank in the group
 
-// False when its numbers are none that a recorder writes. A send's or recv's root is its tag.
+// False when a recorder cannot have written these numbers. A send's or recv's root is its tag.
 bool read_ranks(const Ranks& members, const PlainSlot& slot, const Timeline& timeline,
                 FlightOperation& operation) {
   const auto root = static_cast<std::int32_t>(slot.codes >> 32);
@@ -135,18 +135,18 @@ bool read_ranks(const Ranks& members, const PlainSlot& slot, const Timeline& tim
   if (root >= 0) operation.root = operation.peer || root >= size ? root : number(root);
   if (waited_for < 0 || operation.state == FlightState::done) return true;
   const auto since = timeline.at(slot.waiting_since);
-  if (!since || slot.waiting_for > static_cast<std::uint64_t>(WaitFor::send_data)) return false;
-  operation.wait = {number(waited_for), static_cast<WaitFor>(slot.waiting_for), *since};
+  if (!since || slot.wait_reason > static_cast<std::uint64_t>(WaitReason::send_data)) return false;
+  operation.wait = {number(waited_for), static_cast<WaitReason>(slot.wait_reason), *since};
   return true;
 }
 
-// Nothing of a peer that is none, or of longer than the operation took.
-std::optional<FlightPeerTime> peer_time(const Ranks& members, const Timeline& timeline,
+// Nullopt for an invalid peer, or a wait longer than the operation.
+std::optional<FlightPeerWait> peer_time(const Ranks& members, const Timeline& timeline,
                                         std::uint64_t peer, std::uint64_t ticks, Nanoseconds took) {
   if (peer == 0 || peer > members.size()) return std::nullopt;
   const auto span = timeline.span(ticks);
   if (!span || *span > took) return std::nullopt;
-  return FlightPeerTime{members[peer - 1], *span};
+  return FlightPeerWait{members[peer - 1], *span};
 }
 
 void read_peer_times(const Ranks& members, const PlainSlot& slot, const Timeline& timeline,
@@ -156,12 +156,12 @@ void read_peer_times(const Ranks& members, const PlainSlot& slot, const Timeline
   const auto time = [&](std::uint64_t peer, std::uint64_t ticks) {
     return peer_time(members, timeline, peer, ticks, took);
   };
-  operation.to_take = time(slot.longest_peers & 0xffffffff, slot.longest_take);
-  operation.to_send = time(slot.longest_peers >> 32, slot.longest_send);
+  operation.longest_send_wait = time(slot.longest_peers & 0xffffffff, slot.longest_send_wait);
+  operation.longest_receive_wait = time(slot.longest_peers >> 32, slot.longest_receive_wait);
 }
 
-// State and times tell the same.
-bool agrees(const FlightOperation& operation) {
+// True if state and times are consistent.
+bool is_consistent(const FlightOperation& operation) {
   const bool over = operation.state >= FlightState::done;
   const bool was_started = operation.started.has_value();
   if (over != operation.ended.has_value()) return false;
@@ -171,9 +171,9 @@ bool agrees(const FlightOperation& operation) {
 
 std::optional<FlightOperation> read_slot(const PlainHeader& header, const Ranks& members,
                                          const Timeline& timeline, const PlainSlot& slot) {
-  const auto code = [&](int place) { return static_cast<std::uint8_t>(slot.codes >> (8 * place)); };
+  const auto code = [&](int index) { return static_cast<std::uint8_t>(slot.codes >> (8 * index)); };
   if (code(0) > static_cast<std::uint8_t>(FlightState::failed)) return std::nullopt;
-  if (slot.bytes > INT64_MAX || slot.came > INT64_MAX) return std::nullopt;
+  if (slot.bytes > INT64_MAX || slot.received_bytes > INT64_MAX) return std::nullopt;
   FlightOperation operation;
   operation.sequence = slot.sequence;
   operation.state = static_cast<FlightState>(code(0));
@@ -181,10 +181,10 @@ std::optional<FlightOperation> read_slot(const PlainHeader& header, const Ranks&
   operation.receives = code(1) == header.receive;
   operation.type = name_of(header.types, code(2));
   operation.reduction = name_of(header.reductions, code(3));
-  operation.label = words_of(slot.label, sizeof slot.label);
+  operation.label = read_text(slot.label, sizeof slot.label);
   operation.bytes = Bytes(static_cast<std::int64_t>(slot.bytes));
-  operation.came = Bytes(static_cast<std::int64_t>(slot.came));
-  if (!read_times(timeline, slot, operation) || !agrees(operation)) return std::nullopt;
+  operation.received = Bytes(static_cast<std::int64_t>(slot.received_bytes));
+  if (!read_times(timeline, slot, operation) || !is_consistent(operation)) return std::nullopt;
   if (!read_ranks(members, slot, timeline, operation)) return std::nullopt;
   read_peer_times(members, slot, timeline, operation);
   return operation;
@@ -208,13 +208,14 @@ void read_slots(const PlainHeader& header, const Timeline& timeline,
   for (auto& [number, operation] : numbered) log.operations.push_back(std::move(operation));
 }
 
-// Of a group whose members did not fit into the record, the numbers are those of the group.
+// If the members of a group did not fit into the record, the numbers are ranks of the group.
 void read_members(const PlainHeader& header, FlightLog& log) {
-  auto members = parse_runs(words_of(header.members, sizeof header.members), header.size, kRanks);
-  log.name = words_of(header.name, sizeof header.name);
+  auto members =
+      parse_rank_ranges(read_text(header.members, sizeof header.members), header.size, kRanks);
+  log.name = read_text(header.name, sizeof header.name);
   if (log.name.empty()) log.name = log.group;
   if (!members && log.name != "world") log.name += " (ranks numbered within the group)";
-  log.members = members ? *std::move(members) : Members::world(header.size).ranks;
+  log.members = members ? *std::move(members) : GroupRanks::world(header.size).ranks;
   log.rank = log.members[static_cast<std::size_t>(header.rank)];
 }
 
@@ -251,8 +252,8 @@ void for_each_versioned(const std::string& file, Visit visit) {
     visit(at, sizeof(PlainSlot));
 }
 
-// A copy may be of several states. But what is the same in two readings one after the other, with
-// an even version, was not written to in between, and so is whole in both. What never held still
+// A copy may mix several states. A part that is the same in two consecutive readings, with an even
+// version, was not written between them, and so is complete in both. A part that changed each time
 // keeps an odd version.
 Result<std::string> read_steadily(int fd) {
   std::string before = TRY(read_bytes(fd));
@@ -284,10 +285,10 @@ struct Copied {
 };
 
 Result<Copied> copy_record(const fs::path& path) {
-  // Not blocking, lest a pipe in its place keep us for ever.
+  // Does not block: a pipe with this name would otherwise block forever.
   const Fd fd = TRY(open_file(path, O_RDONLY | O_NONBLOCK));
   const auto refused = [&](Error error) {
-    return std::move(error).within(format("{} is no flight record", path.string()));
+    return std::move(error).with_context(format("{} is no flight record", path.string()));
   };
   auto bytes = read_opened(fd.get());
   if (!bytes) return refused(std::move(bytes).error());
@@ -299,7 +300,7 @@ Result<Copied> copy_record(const fs::path& path) {
 }  // namespace
 
 FlightTime FlightLog::last_seen() const {
-  FlightTime last = begun;
+  FlightTime last = recorded_since;
   for (const FlightOperation& operation : operations) {
     last = std::max(last, operation.ended.value_or(operation.started.value_or(operation.enqueued)));
     if (operation.wait) last = std::max(last, operation.wait->since);
@@ -319,15 +320,15 @@ Result<FlightLog> parse_flight(std::span<const std::byte> bytes) {
   const Timeline timeline = TRY(Timeline::of(header));
   FlightLog log;
   log.size = header.size;
-  log.group = words_of(header.group, sizeof header.group);
+  log.group = read_text(header.group, sizeof header.group);
   read_members(header, log);
-  log.host = words_of(header.host, sizeof header.host);
-  if (header.started_as > 0 && header.started_as <= kRanks)
-    log.started_as = static_cast<int>(header.started_as - 1);
+  log.host = read_text(header.host, sizeof header.host);
+  if (header.launch_rank > 0 && header.launch_rank <= kRanks)
+    log.launch_rank = static_cast<int>(header.launch_rank - 1);
   log.pid = static_cast<int>(header.pid & 0x7fffffff);
   log.process_start = header.process_start;
-  log.pid_space = words_of(header.pid_space, sizeof header.pid_space);
-  log.begun = FlightTime(Nanoseconds(static_cast<std::int64_t>(header.first.wall)));
+  log.pid_space = read_text(header.pid_space, sizeof header.pid_space);
+  log.recorded_since = FlightTime(Nanoseconds(static_cast<std::int64_t>(header.first.wall)));
   log.dropped = header.dropped;
   read_slots(header, timeline, bytes, log);
   return log;
@@ -355,7 +356,7 @@ ProcessState state_of_process(const FlightLog& log) {
 
 bool is_flight_file(const fs::path& path) {
   const std::string name = path.filename().string();
-  return name.ends_with(kFlightEnding) && !name.starts_with('.');
+  return name.ends_with(kFlightFileExtension) && !name.starts_with('.');
 }
 
 Result<FlightFolder> read_flight_folder(const fs::path& folder) {
@@ -369,9 +370,10 @@ Result<FlightFolder> read_flight_folder(const fs::path& folder) {
       read.refused.push_back(std::move(log).error());
   }
   if (!read.logs.empty() || !read.refused.empty()) return read;
-  return Error{Code::not_found,
-               format("{} has no flight records (*{}); start ranks with {}={} to have some",
-                      folder.string(), kFlightEnding, kFlightFolder, folder.string())};
+  return Error{
+      Code::not_found,
+      format("{} has no flight records (*{}); start ranks with {}={} to have some", folder.string(),
+             kFlightFileExtension, kFlightFolderVariable, folder.string())};
 }
 
 }  // namespace lockstep

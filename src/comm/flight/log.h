@@ -1,5 +1,5 @@
-// FlightLog: a flight record as read: checked, in order, in UTC. Bytes come from anywhere, so
-// whatever does not hold together is refused, or counted if it is a single operation.
+// FlightLog: a parsed flight record: checked, in order, in UTC. The bytes may come from any source.
+// So an inconsistent record is rejected, and an inconsistent operation is only counted.
 #pragma once
 
 #include <chrono>
@@ -14,23 +14,23 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "comm/flight/recorder.h"
-#include "comm/group/wait_for.h"
+#include "comm/group/wait_reason.h"
 
 namespace lockstep {
 
 using Nanoseconds = std::chrono::nanoseconds;
-// UTC by the clock of the host that wrote it, so as good as the hosts' clocks agree.
+// UTC by the clock of the host that wrote it, so only as exact as the hosts' clocks agree.
 using FlightTime = std::chrono::time_point<std::chrono::system_clock, Nanoseconds>;
 
 struct FlightWait {
   int peer = 0;
-  WaitFor what{};
+  WaitReason reason{};
   FlightTime since;
 };
 
-struct FlightPeerTime {
+struct FlightPeerWait {
   int peer = 0;
-  Nanoseconds span{};
+  Nanoseconds duration{};
 };
 
 struct FlightOperation {
@@ -42,16 +42,18 @@ struct FlightOperation {
   std::string type;       // empty: none
   std::string reduction;  // empty: none
   Bytes bytes;
-  Bytes came;
+  Bytes received;
   std::optional<int> root;  // a send's or recv's tag
-  std::optional<int> peer;  // of a send or recv; kAnyPeer: of a recv from whoever sends
+  std::optional<int> peer;  // of a send or recv; kAnyPeer: of a recv from any peer
   FlightTime enqueued;
   std::optional<FlightTime> started;
   std::optional<FlightTime> ended;
-  std::optional<FlightWait> wait;  // now; of one that failed: when it failed
-  // Of one that is done: for whom its slow waits were longest, to take data and to send some.
-  std::optional<FlightPeerTime> to_take;
-  std::optional<FlightPeerTime> to_send;
+  // the current wait; for a failed operation: the one when it failed
+  std::optional<FlightWait> wait;
+  // For a completed operation: the peers of its longest slow waits, to send data and to receive
+  // data.
+  std::optional<FlightPeerWait> longest_send_wait;
+  std::optional<FlightPeerWait> longest_receive_wait;
 
   bool is_collective() const { return !peer; }
   bool under_way() const { return started && !ended; }
@@ -59,46 +61,47 @@ struct FlightOperation {
 
 enum class ProcessState { unknown, runs, stopped, ended };
 
-// All ranks in it, peers and roots too, are numbers in the run.
+// All ranks in it, including peers and roots, are global ranks.
 struct FlightLog {
   int rank = 0;
   int size = 1;              // of the group
-  std::string group;         // unlike that of any other group of the run
-  std::string name;          // of the group, for people
+  std::string group;         // unique among all groups of the run
+  std::string name;          // of the group, for messages
   std::vector<int> members;  // the group's ranks
   std::string host;
-  std::optional<int> started_as;  // the rank with which its process was started, if that is known
+  std::optional<int> launch_rank;  // the rank with which its process was started, if known
   int pid = 0;
   std::uint64_t process_start = 0;
   std::string pid_space;
   ProcessState process = ProcessState::unknown;
-  FlightTime begun;
-  std::uint64_t dropped = 0;                // by the rank, because 4,096 were under way
+  FlightTime recorded_since;
+  std::uint64_t dropped = 0;                // by the rank, because 4,096 were in flight
   std::uint64_t unreadable = 0;             // half-written or damaged
   std::vector<FlightOperation> operations;  // in the order of submission
 
-  // The last moment of which the record tells.
+  // The last time in the record.
   FlightTime last_seen() const;
 };
 
-// Code::corrupt with the reason when it is no flight record, whole or brief.
+// Code::corrupt with the reason when it is no flight record, complete or summary.
 Result<FlightLog> parse_flight(std::span<const std::byte> bytes);
-// The bytes of a record of which a rank may go on writing; what it wrote to meanwhile is marked as
-// half-written. Refuses what parse_flight() refuses. Errors name the file.
+// The bytes of a record that a rank may still write; parts that it wrote during the copy are marked
+// as half-written. Rejects what parse_flight() rejects. Errors name the file.
 Result<std::vector<std::byte>> copy_flight_file(const std::filesystem::path& path);
-// The same read. Errors name the file.
+// Reads and parses such a file. Errors name the file.
 Result<FlightLog> read_flight_file(const std::filesystem::path& path);
 
-// Its process, as seen from this machine; unknown where it ran on another.
+// The state of its process, as seen from this machine; unknown where it ran on another.
 ProcessState state_of_process(const FlightLog& log);
-// Whether a file of that name in a folder of records is one.
+// True if a file of that name in a folder of records is a record.
 bool is_flight_file(const std::filesystem::path& path);
 
 struct FlightFolder {
   std::vector<FlightLog> logs;
   std::vector<Error> refused;  // files that could not be read
 };
-// All *.flight in it, with what is known of their processes. Code::not_found when there are none.
+// All *.flight files in it, with the known state of their processes. Code::not_found when there are
+// none.
 Result<FlightFolder> read_flight_folder(const std::filesystem::path& folder);
 
 }  // namespace lockstep

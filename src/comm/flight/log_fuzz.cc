@@ -9,11 +9,12 @@ namespace {
 std::string record() {
   constexpr std::string_view kNames[] = {"all_reduce", "recv"};
   FlightRecorder recorder({1, {"shard 1", {2, 4, 6, 8}}, "g", "host-a"}, {kNames, kNames, kNames});
-  const auto first = recorder.start({.sequence = 1, .bytes = 64, .type = 0});
-  recorder.ended(first, true, 64);
-  recorder.waiting(recorder.start({.sequence = 2, .bytes = 8}), 3, WaitFor::call, 0);
+  const auto first = recorder.record_started({.sequence = 1, .bytes = 64, .type = 0});
+  recorder.mark_ended(first, true, 64);
+  recorder.mark_waiting(recorder.record_started({.sequence = 2, .bytes = 8}), 3,
+                        WaitReason::enter_call, 0);
   const auto bytes = recorder.snapshot();
-  // The header and the first operations; the others were never used.
+  // The header and the first operations; the others are unused.
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 

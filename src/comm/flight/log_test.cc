@@ -27,11 +27,12 @@ using PlainSlot = Slot<std::uint64_t>;
 constexpr std::string_view kOneOperation[] = {"all_reduce"};
 
 std::vector<std::byte> record_of(int operations) {
-  FlightRecorder recorder({1, Members::world(4), "world", "host-a"}, {kOneOperation, {}, {}});
+  FlightRecorder recorder({1, GroupRanks::world(4), "world", "host-a"}, {kOneOperation, {}, {}});
   for (int i = 1; i <= operations; ++i) {
-    const auto ticket = recorder.start({.sequence = static_cast<std::uint64_t>(i), .bytes = 8});
-    if (i % 3 == 0) recorder.waiting(ticket, 2, WaitFor::send_data, 4);
-    if (i % 2 == 0) recorder.ended(ticket, i % 4 == 0, 8);
+    const auto ticket =
+        recorder.record_started({.sequence = static_cast<std::uint64_t>(i), .bytes = 8});
+    if (i % 3 == 0) recorder.mark_waiting(ticket, 2, WaitReason::send_data, 4);
+    if (i % 2 == 0) recorder.mark_ended(ticket, i % 4 == 0, 8);
   }
   return recorder.snapshot();
 }
@@ -64,9 +65,9 @@ FlightLog with_first_slot(Change change_it) {
 TEST(FlightLog, NamesRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
   FlightRecorder recorder({1, {"shards of replica 1", {4, 7, 9}}, "g1-2", "host-a"},
                           {kOneOperation, {}, {}});
-  const auto ticket = recorder.start({.sequence = 1, .bytes = 8, .root = 0});
-  recorder.waiting(ticket, 2, WaitFor::send_data, 4);
-  (void)recorder.start({.bytes = 8, .root = 1, .peer = 0});
+  const auto ticket = recorder.record_started({.sequence = 1, .bytes = 8, .root = 0});
+  recorder.mark_waiting(ticket, 2, WaitReason::send_data, 4);
+  (void)recorder.record_started({.bytes = 8, .root = 1, .peer = 0});
   const auto log = parse_flight(recorder.snapshot()).value();
   EXPECT_EQ(log.rank, 7);
   EXPECT_EQ(log.name, "shards of replica 1: ranks 4, 7, 9");
@@ -79,7 +80,7 @@ TEST(FlightLog, NamesRanksByTheirNumbersInTheRunAndTheGroupByWhatItIs) {
 }
 
 TEST(FlightLog, SaysSoWhereItDoesNotKnowTheNumbersInTheRun) {
-  Members scattered{"shards of replica 0", {}};
+  GroupRanks scattered{"shards of replica 0", {}};
   for (int i = 0; i < 400; ++i) scattered.ranks.push_back(i * i % 1009 + 2000 * (i % 2));
   FlightRecorder recorder({3, scattered, "g", "host-a"}, {kOneOperation, {}, {}});
   const auto log = parse_flight(recorder.snapshot()).value();
@@ -127,13 +128,13 @@ TEST(FlightLog, LetsNoControlCharacterThrough) {
   EXPECT_EQ(log.operations.at(0).label, "?[2Jx?");
 }
 
-// Each of these must be refused or read; a sanitizer sees whether anything outside was touched.
+// Each of these must be rejected or read; a sanitizer detects accesses outside the buffer.
 TEST(FlightLog, SurvivesRandomDamage) {
   std::mt19937 random(20261121);
   const auto whole = record_of(40);
   for (int round = 0; round < 800; ++round) {
     auto record = whole;
-    // Most damage goes where something is: into the header and the first slots.
+    // Most damage is in used parts: the header and the first slots.
     const std::size_t reach =
         round % 4 == 0 ? record.size() : kHeaderBytes + 50 * sizeof(PlainSlot);
     for (unsigned i = 0; i <= random() % 16; ++i)

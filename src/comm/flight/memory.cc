@@ -24,9 +24,9 @@ bool fits_file_name(char letter) {
 }
 
 // FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv
-std::uint64_t digest(std::string_view words) {
+std::uint64_t digest(std::string_view input) {
   std::uint64_t value = 0xcbf29ce484222325;
-  for (const char letter : words)
+  for (const char letter : input)
     value = (value ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
   return value;
 }
@@ -38,7 +38,8 @@ std::string group_in_file_name(std::string_view group) {
   return name == group ? name : format("{}-{:016x}", name, digest(group));
 }
 
-// Space is taken at once: on a full disk, a write to a page without any would kill the process.
+// Allocates the space at once: on a full disk, a write to an unallocated page would kill the
+// process.
 Result<Fd> make_file(const fs::path& path, std::size_t bytes) {
   ::unlink(path.c_str());
   Fd fd = TRY(open_file(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW));
@@ -58,11 +59,11 @@ Result<std::byte*> map(std::size_t bytes, int flags, int fd) {
 }  // namespace
 
 std::string flight_file_name(int rank, std::string_view group) {
-  return format("rank-{}.{}{}", rank, group_in_file_name(group), kFlightEnding);
+  return format("rank-{}.{}{}", rank, group_in_file_name(group), kFlightFileExtension);
 }
 
-Result<FlightMemory> FlightMemory::in_file(const fs::path& path, std::size_t bytes,
-                                           const Fill& fill) {
+Result<FlightMemory> FlightMemory::create_in_file(const fs::path& path, std::size_t bytes,
+                                                  const Fill& fill) {
   TRY(make_folders(path.parent_path()));
   const auto unnamed = path.parent_path() / format(".{}.{}", path.filename().string(), ::getpid());
   const Fd fd = TRY(make_file(unnamed, bytes));
@@ -79,7 +80,7 @@ Result<FlightMemory> FlightMemory::in_file(const fs::path& path, std::size_t byt
   return os_error(format("naming {}", path.string()), error);
 }
 
-Result<FlightMemory> FlightMemory::alone(std::size_t bytes, const Fill& fill) {
+Result<FlightMemory> FlightMemory::create_anonymous(std::size_t bytes, const Fill& fill) {
   FlightMemory memory(TRY(map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1)), bytes);
   fill(memory.data());
   return memory;

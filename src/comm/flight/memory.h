@@ -1,4 +1,4 @@
-// FlightMemory: where a flight record lies: a file mapped into memory, or memory alone.
+// FlightMemory: the memory of a flight record: a file mapped into memory, or anonymous memory.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 namespace lockstep {
 
 // The variable that names the folder.
-inline constexpr auto kFlightFolder = "LOCKSTEP_FLIGHT_DIR";
-inline constexpr std::string_view kFlightEnding = ".flight";
+inline constexpr auto kFlightFolderVariable = "LOCKSTEP_FLIGHT_DIR";
+inline constexpr std::string_view kFlightFileExtension = ".flight";
 
-// rank-3.world.flight. A group whose name is no file name gets one that is, and its own.
+// rank-3.world.flight. A group name that is no valid file name is replaced by a unique valid one.
 std::string flight_file_name(int rank, std::string_view group);
 
 class FlightMemory {
  public:
   using Fill = std::function<void(std::byte*)>;
 
-  // Zeroed, then filled by `fill`; a file gets its name only after that, so nobody finds a
-  // half-written one. It takes the place of one of the same name.
-  static Result<FlightMemory> in_file(const std::filesystem::path& path, std::size_t bytes,
-                                      const Fill& fill);
-  static Result<FlightMemory> alone(std::size_t bytes, const Fill& fill);
+  // Zeroed, then filled by `fill`. The file gets its name only after that, so a reader never finds
+  // a half-written one. It replaces a file of the same name.
+  static Result<FlightMemory> create_in_file(const std::filesystem::path& path, std::size_t bytes,
+                                             const Fill& fill);
+  static Result<FlightMemory> create_anonymous(std::size_t bytes, const Fill& fill);
 
   FlightMemory(FlightMemory&& other) noexcept;
   FlightMemory& operator=(FlightMemory&&) = delete;

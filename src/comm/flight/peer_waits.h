@@ -1,4 +1,5 @@
-// PeerWaits: for which peer an operation waited longest, once to take data and once to send some.
+// PeerWaits: the peers for which an operation waited longest, once to send data and once to receive
+// data.
 #pragma once
 
 #include <algorithm>
@@ -6,11 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/group/wait_for.h"
+#include "comm/group/wait_reason.h"
 
 namespace lockstep {
 
-// For one thread; nothing is allocated.
+// For one thread; it allocates nothing.
 class PeerWaits {
  public:
   struct Longest {
@@ -19,12 +20,12 @@ class PeerWaits {
   };
 
   void clear() { count_ = 0; }
-  void add(int peer, WaitFor what, std::uint64_t ticks) {
-    if (what == WaitFor::take_data) of(peer).to_take += ticks;
-    if (what == WaitFor::send_data) of(peer).to_send += ticks;
+  void add(int peer, WaitReason what, std::uint64_t ticks) {
+    if (what == WaitReason::receive_data) of(peer).to_take += ticks;
+    if (what == WaitReason::send_data) of(peer).to_send += ticks;
   }
-  Longest to_take() const { return longest(&Sums::to_take); }
-  Longest to_send() const { return longest(&Sums::to_send); }
+  Longest longest_send_wait() const { return longest(&Sums::to_take); }
+  Longest longest_receive_wait() const { return longest(&Sums::to_send); }
 
  private:
   struct Sums {
@@ -32,7 +33,7 @@ class PeerWaits {
     std::uint64_t to_take = 0;
     std::uint64_t to_send = 0;
   };
-  // Of an operation with more peers, those that it waited for first.
+  // For an operation with more peers, the first ones that it waited for.
   static constexpr std::size_t kPeers = 8;
 
   Sums& of(int peer) {
@@ -53,7 +54,7 @@ class PeerWaits {
 
   std::array<Sums, kPeers> sums_;
   std::size_t count_ = 0;
-  Sums rest_;  // never told
+  Sums rest_;  // never reported
 };
 
 }  // namespace lockstep

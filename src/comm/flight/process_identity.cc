@@ -12,7 +12,8 @@
 namespace lockstep {
 namespace {
 
-// Of /proc/PID/stat behind the program's name, which may hold anything: the state is the first.
+// The index in /proc/PID/stat after the program's name, which may contain any character. The state
+// is field 0.
 constexpr int kStartField = 19;
 
 }  // namespace
@@ -20,13 +21,13 @@ constexpr int kStartField = 19;
 std::uint64_t process_start(pid_t pid) {
   const auto status = read_file(format("/proc/{}/stat", pid), 4096);
   if (!status) return 0;
-  auto words = std::string_view(*status);
-  words.remove_prefix(std::min(words.rfind(')'), words.size()));
-  if (words.starts_with(") Z")) return 0;
+  auto fields = std::string_view(*status);
+  fields.remove_prefix(std::min(fields.rfind(')'), fields.size()));
+  if (fields.starts_with(") Z")) return 0;
   for (int field = -1; field < kStartField; ++field)
-    words.remove_prefix(std::min(words.find(' ') + 1, words.size()));
+    fields.remove_prefix(std::min(fields.find(' ') + 1, fields.size()));
   std::uint64_t start = 0;
-  std::from_chars(words.data(), words.data() + words.size(), start);
+  std::from_chars(fields.data(), fields.data() + fields.size(), start);
   return start;
 }
 

@@ -1,4 +1,4 @@
-// A process as another one recognises it, also when its pid was given again.
+// The identity of a process for other processes, even if its pid is reused.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// When it began, in the kernel's clock ticks since boot; 0 when there is no such process, or it is
+// The start time, in the kernel's clock ticks since boot; 0 when there is no such process, or it is
 // a zombie.
 std::uint64_t process_start(pid_t pid);
-// Where pids mean the same processes: this boot and this namespace. Empty when unknown.
+// The scope in which a pid identifies a process: this boot and this namespace. Empty when unknown.
 std::string pid_space();
 
 }  // namespace lockstep

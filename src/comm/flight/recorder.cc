@@ -23,12 +23,12 @@ namespace {
 using namespace flight_format;
 using SharedSlot = Slot<SharedWord>;
 using SharedHeader = Header<SharedWord>;
-using SharedMoment = Moment<SharedWord>;
+using SharedMoment = ClockSample<SharedWord>;
 
-// How many operations under way are passed over in search of room.
+// The number of running operations that are skipped in search of a free slot.
 constexpr int kPassedOver = 16;
-// A moment is noted at every such end, too.
-constexpr std::uint64_t kEndsPerMoment = 256;
+// The clocks are also sampled once per this number of ends.
+constexpr std::uint64_t kEndsPerClockSample = 256;
 // Reading all clocks takes some 100 ns.
 constexpr double kUnnoticed = 2000;  // ns
 constexpr int kClockTries = 4;
@@ -36,14 +36,14 @@ constexpr auto kStored = std::memory_order_release;
 constexpr auto kOwn = std::memory_order_relaxed;
 
 // The version is odd while this lives.
-class Writing {
+class SlotWriteGuard {
  public:
-  explicit Writing(SharedWord& version) : version_(version), odd_(version.load(kOwn) | 1) {
+  explicit SlotWriteGuard(SharedWord& version) : version_(version), odd_(version.load(kOwn) | 1) {
     version_.store(odd_, kOwn);
   }
-  ~Writing() { version_.store(odd_ + 1, kStored); }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
+  ~SlotWriteGuard() { version_.store(odd_ + 1, kStored); }
+  SlotWriteGuard(const SlotWriteGuard&) = delete;
+  SlotWriteGuard& operator=(const SlotWriteGuard&) = delete;
 
  private:
   SharedWord& version_;
@@ -54,7 +54,8 @@ FlightState state_of(const SharedSlot& slot) {
   return static_cast<FlightState>(slot.codes.load(std::memory_order_acquire) & 0xff);
 }
 
-// The state first: whoever sees an end there also sees that its writer is still at it.
+// Reads the state first: if it is an end, the version read next shows whether its writer is still
+// active.
 bool is_free(const SharedSlot& slot) {
   const bool over = slot.number.load(kOwn) == 0 || state_of(slot) >= FlightState::done;
   return over && slot.version.load(std::memory_order_acquire) % 2 == 0;
@@ -89,7 +90,7 @@ std::uint64_t nanoseconds(auto time) {
 
 ClockReading read_clocks(const TickClock& clock) {
   const auto good_enough = static_cast<std::uint64_t>(kUnnoticed / clock.nanoseconds_per_tick());
-  return least_interrupted(kClockTries, good_enough, [&] {
+  return best_clock_reading(kClockTries, good_enough, [&] {
     const std::uint64_t before = clock.now();
     const auto steady = std::chrono::steady_clock::now();
     const auto wall = std::chrono::system_clock::now();
@@ -100,24 +101,24 @@ ClockReading read_clocks(const TickClock& clock) {
 
 void note(SharedMoment& moment, const TickClock& clock) {
   const auto now = read_clocks(clock);
-  const Writing writing(moment.version);
+  const SlotWriteGuard writing(moment.version);
   moment.ticks.store(now.ticks, kStored);
   moment.steady.store(nanoseconds(now.steady), kStored);
   moment.wall.store(nanoseconds(now.wall), kStored);
 }
 
 template <std::size_t N>
-void put(char (&place)[N], std::string_view words) {
-  std::memcpy(place, words.data(), std::min(words.size(), N));
+void put(char (&to)[N], std::string_view content) {
+  std::memcpy(to, content.data(), std::min(content.size(), N));
 }
 
-void put(Names& place, std::span<const std::string_view> names) {
+void put(Names& to, std::span<const std::string_view> names) {
   LS_CHECK(names.size() <= kNames, "{} names, {} at most", names.size(), kNames);
-  for (std::size_t i = 0; i < names.size(); ++i) put(place[i], names[i]);
+  for (std::size_t i = 0; i < names.size(); ++i) put(to[i], names[i]);
 }
 
-// The rank with which the process was started, plus one: agents know it by that.
-std::uint32_t started_as() {
+// The rank with which the process was started, plus one: agents identify it by that.
+std::uint32_t launch_rank() {
   const auto variables = own_environment();
   const auto found = variables.find("RANK");
   if (found == variables.end()) return 0;
@@ -135,7 +136,7 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
   header.rank = identity.rank;
   header.size = static_cast<std::int32_t>(identity.members.ranks.size());
   header.pid = static_cast<std::uint32_t>(::getpid());
-  header.started_as = started_as();
+  header.launch_rank = launch_rank();
   header.process_start = process_start(::getpid());
   header.nanoseconds_per_tick = TickClock::get().nanoseconds_per_tick();
   put(header.group, identity.group);
@@ -146,7 +147,7 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
   put(header.reductions, names.reductions);
   header.receive = names.receive;
   put(header.name, text(identity.members));
-  if (const auto runs = to_runs(identity.members.ranks); runs.size() < sizeof header.members)
+  if (const auto runs = to_rank_ranges(identity.members.ranks); runs.size() < sizeof header.members)
     put(header.members, runs);
   note(header.first, TickClock::get());
   for (std::size_t i = 0; i < kSlots; ++i)
@@ -154,19 +155,19 @@ void fill(std::byte* memory, const FlightIdentity& identity, const FlightNames& 
 }
 
 FlightMemory make_memory(const FlightIdentity& identity, const FlightNames& names) {
-  const int number = identity.members.number_of(identity.rank);
+  const int number = identity.members.global_rank(identity.rank);
   const auto fill_it = [&](std::byte* memory) { fill(memory, identity, names); };
   const auto variables = own_environment();
-  if (const auto folder = variables.find(kFlightFolder);
+  if (const auto folder = variables.find(kFlightFolderVariable);
       folder != variables.end() && !folder->second.empty()) {
     const auto path =
         std::filesystem::path(folder->second) / flight_file_name(number, identity.group);
-    auto memory = FlightMemory::in_file(path, kFileBytes, fill_it);
+    auto memory = FlightMemory::create_in_file(path, kFileBytes, fill_it);
     if (memory) return *std::move(memory);
     LS_LOG(warning, "{}; the flight record of rank {} is kept in memory only",
            memory.error().message, number);
   }
-  auto memory = FlightMemory::alone(kFileBytes, fill_it);
+  auto memory = FlightMemory::create_anonymous(kFileBytes, fill_it);
   LS_CHECK(memory.has_value(), "no memory for a flight record");
   return *std::move(memory);
 }
@@ -179,7 +180,7 @@ void copy_words(const SharedWord* from, std::size_t words, std::byte* to) {
   }
 }
 
-// One state of what begins with a version; an odd version when it would not hold still.
+// Copies one state of a part that begins with a version; an odd version when it changed each time.
 template <class Versioned>
 void copy_state(const Versioned& from, std::byte* to) {
   const auto* words = reinterpret_cast<const SharedWord*>(&from);
@@ -200,25 +201,25 @@ FlightRecorder::FlightRecorder(const FlightIdentity& identity, const FlightNames
       header_(*std::launder(reinterpret_cast<SharedHeader*>(memory_.data()))),
       slots_(std::launder(reinterpret_cast<SharedSlot*>(memory_.data() + kHeaderBytes))) {}
 
-FlightRecorder::~FlightRecorder() { note_moment(); }
+FlightRecorder::~FlightRecorder() { sample_clocks(); }
 
-FlightTicket FlightRecorder::begin(const FlightCall& call) noexcept {
-  return enter(call, FlightState::queued);
+FlightTicket FlightRecorder::record_queued(const FlightCall& call) noexcept {
+  return write_slot(call, FlightState::queued);
 }
 
-FlightTicket FlightRecorder::start(const FlightCall& call) noexcept {
-  return enter(call, FlightState::started);
+FlightTicket FlightRecorder::record_started(const FlightCall& call) noexcept {
+  return write_slot(call, FlightState::started);
 }
 
-FlightTicket FlightRecorder::enter(const FlightCall& call, FlightState state) noexcept {
+FlightTicket FlightRecorder::write_slot(const FlightCall& call, FlightState state) noexcept {
   Slot* const slot = free_slot();
   if (slot == nullptr) return {};
   const std::uint64_t now = clock_.now();
   const auto& label = FlightLabel::current();
-  const Writing writing(slot->version);
+  const SlotWriteGuard writing(slot->version);
   slot->sequence.store(call.sequence, kStored);
   slot->bytes.store(call.bytes, kStored);
-  slot->came.store(0, kStored);
+  slot->received_bytes.store(0, kStored);
   slot->codes.store(codes_of(call, state), kStored);
   slot->peers.store(peers_of(call.peer, -1), kStored);
   slot->enqueued.store(now, kStored);
@@ -240,61 +241,62 @@ FlightRecorder::Slot* FlightRecorder::free_slot() noexcept {
   return nullptr;
 }
 
-void FlightRecorder::started(FlightTicket ticket) noexcept {
+void FlightRecorder::mark_started(FlightTicket ticket) noexcept {
   if (ticket.slot_ == nullptr) return;
   const std::uint64_t now = clock_.now();
-  const Writing writing(ticket.slot_->version);
+  const SlotWriteGuard writing(ticket.slot_->version);
   ticket.slot_->started.store(now, kStored);
   set_state(*ticket.slot_, FlightState::started);
 }
 
-void FlightRecorder::waiting(FlightTicket ticket, int peer, WaitFor what,
-                             std::uint64_t came) noexcept {
+void FlightRecorder::mark_waiting(FlightTicket ticket, int peer, WaitReason what,
+                                  std::uint64_t received_bytes) noexcept {
   if (ticket.slot_ == nullptr) return;
-  note_moment();
+  sample_clocks();
   waiting_for_ = what;
   const std::uint64_t now = clock_.now();
-  const Writing writing(ticket.slot_->version);
+  const SlotWriteGuard writing(ticket.slot_->version);
   set_waited_for(*ticket.slot_, peer, now);
-  ticket.slot_->waiting_for.store(static_cast<std::uint64_t>(what), kStored);
-  ticket.slot_->came.store(came, kStored);
+  ticket.slot_->wait_reason.store(static_cast<std::uint64_t>(what), kStored);
+  ticket.slot_->received_bytes.store(received_bytes, kStored);
 }
 
-void FlightRecorder::resumed(FlightTicket ticket, int held_up) noexcept {
+void FlightRecorder::mark_resumed(FlightTicket ticket, int held_up) noexcept {
   if (ticket.slot_ == nullptr) return;
   Slot& slot = *ticket.slot_;
   if (waiter_ != &slot) waits_.clear();
   waiter_ = &slot;
   const auto ticks = clock_.now() - slot.waiting_since.load(kOwn);
   waits_.add(static_cast<std::int32_t>(slot.peers.load(kOwn) >> 32), waiting_for_, ticks);
-  if (held_up >= 0 && waiting_for_ == WaitFor::send_data)
-    waits_.add(held_up, WaitFor::take_data, ticks);
-  const Writing writing(slot.version);
+  if (held_up >= 0 && waiting_for_ == WaitReason::send_data)
+    waits_.add(held_up, WaitReason::receive_data, ticks);
+  const SlotWriteGuard writing(slot.version);
   set_waited_for(slot, -1, 0);
 }
 
-void FlightRecorder::ended(FlightTicket ticket, bool well, std::uint64_t came) noexcept {
+void FlightRecorder::mark_ended(FlightTicket ticket, bool well,
+                                std::uint64_t received_bytes) noexcept {
   if (ticket.slot_ == nullptr) return;
   const std::uint64_t now = clock_.now();
-  if (++ends_ % kEndsPerMoment == 0) note_moment();
-  const Writing writing(ticket.slot_->version);
+  if (++ends_ % kEndsPerClockSample == 0) sample_clocks();
+  const SlotWriteGuard writing(ticket.slot_->version);
   ticket.slot_->ended.store(now, kStored);
-  ticket.slot_->came.store(came, kStored);
+  ticket.slot_->received_bytes.store(received_bytes, kStored);
   const bool waited = waiter_ == ticket.slot_;
   if (waited) waiter_ = nullptr;
-  if (well && waited) keep_waits(*ticket.slot_);
+  if (well && waited) write_longest_waits(*ticket.slot_);
   set_state(*ticket.slot_, well ? FlightState::done : FlightState::failed);
 }
 
-void FlightRecorder::keep_waits(Slot& slot) noexcept {
-  const auto take = waits_.to_take();
-  const auto send = waits_.to_send();
-  slot.longest_take.store(take.ticks, kStored);
-  slot.longest_send.store(send.ticks, kStored);
+void FlightRecorder::write_longest_waits(Slot& slot) noexcept {
+  const auto take = waits_.longest_send_wait();
+  const auto send = waits_.longest_receive_wait();
+  slot.longest_send_wait.store(take.ticks, kStored);
+  slot.longest_receive_wait.store(send.ticks, kStored);
   slot.longest_peers.store(peers_of(take.peer + 1, send.peer + 1), kStored);
 }
 
-void FlightRecorder::note_moment() noexcept { note(header_.latest, clock_); }
+void FlightRecorder::sample_clocks() noexcept { note(header_.latest, clock_); }
 
 std::vector<std::byte> FlightRecorder::snapshot() const {
   std::vector<std::byte> copy(kFileBytes);

@@ -1,20 +1,20 @@
-// FlightRecorder: the last 4,096 operations of one rank in one group, always on, so that after a
-// hang or a kill -9 it can be seen which rank was where. About 30 ns an operation; nothing is
-// allocated, locked or waited for once it is there.
+// FlightRecorder: the last 4,096 operations of one rank in one group. It is always on, so that
+// after a hang or a kill -9 the position of each rank is known. It takes about 30 ns an operation.
+// After construction it allocates nothing, takes no lock and never waits.
 //
-// Where LOCKSTEP_FLIGHT_DIR names a folder, the record lies in a file there, rank-R.GROUP.flight
-// (0600, R is the number in the run), which outlives the process however it ends; read it with
-// `lockstep flight`. Otherwise it is in memory only (snapshot()).
+// Where LOCKSTEP_FLIGHT_DIR names a folder, the record is a file there, rank-R.GROUP.flight (0600,
+// R is the global rank). The file outlives the process in any case; read it with `lockstep flight`.
+// Otherwise it is in memory only (snapshot()).
 //
-// Threads. begin() and start() exclude each other; the engine calls them where it gives a call its
-// number, under its lock, so the record has the order of submission. started(), waiting(),
-// resumed() and ended() exclude each other, too: the driver calls them. Readers may come at any
-// time (format.h).
+// Threads. record_queued() and record_started() exclude each other. The engine calls them where it
+// numbers a call, under its lock, so the record has the order of submission. mark_started(),
+// mark_waiting(), mark_resumed() and mark_ended() also exclude each other: the driver calls them.
+// Readers may read at any time (format.h).
 //
-// A send or recv is under way from its submission to its end, with its peer for the wait.
+// A send or recv is in flight from its submission to its end, with its peer as the awaited one.
 //
-// An operation under way is never overwritten: what the others wait for is what matters. One for
-// which there is no room is only counted.
+// A running operation is never overwritten, because the others may wait for it. An operation
+// without a free slot is only counted.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@
 #include "comm/flight/memory.h"
 #include "comm/flight/peer_waits.h"
 #include "comm/flight/ticks.h"
-#include "comm/group/members.h"
-#include "comm/group/wait_for.h"
+#include "comm/group/group_ranks.h"
+#include "comm/group/wait_reason.h"
 
 namespace lockstep {
 
@@ -44,15 +44,15 @@ struct FlightNames {
 
 struct FlightIdentity {
   int rank = 0;  // in the group
-  Members members;
-  std::string group;  // unlike that of any other group of the run
+  GroupRanks members;
+  std::string group;  // unique among all groups of the run
   std::string host;
 };
 
-// Of a recv: whoever sends.
+// For a recv: any sender.
 inline constexpr int kAnyPeer = -2;
 
-// What is called. The label is this thread's (label.h).
+// The call to record. The label is this thread's (label.h).
 struct FlightCall {
   std::uint64_t sequence = 0;  // of the collective in its group; equal on all ranks
   std::uint64_t bytes = 0;
@@ -65,8 +65,8 @@ struct FlightCall {
 
 enum class FlightState : std::uint8_t { queued, started, done, failed };
 
-// Names an operation's place until it has ended. One that was not recorded has none, which every
-// call takes.
+// Identifies an operation's slot until it has ended. An operation that is not recorded has an empty
+// ticket, which every function accepts.
 class FlightTicket {
  public:
   FlightTicket() = default;
@@ -82,51 +82,52 @@ class FlightRecorder {
  public:
   static constexpr std::size_t kRecords = flight_format::kSlots;
 
-  // Never fails: a folder that cannot be used is told in the log, and memory takes its place.
+  // Never fails: if a folder cannot be used, the log reports it, and the record is in memory.
   FlightRecorder(const FlightIdentity& identity, const FlightNames& names);
   ~FlightRecorder();
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
 
-  // Queued: somebody else will carry it out.
-  FlightTicket begin(const FlightCall& call) noexcept;
-  // Begun and started at once.
-  FlightTicket start(const FlightCall& call) noexcept;
+  // Records a queued call, which another thread will execute.
+  FlightTicket record_queued(const FlightCall& call) noexcept;
+  // Records a call that starts at once.
+  FlightTicket record_started(const FlightCall& call) noexcept;
 
-  void started(FlightTicket ticket) noexcept;
-  // A wait has turned slow. came: bytes that had come by then.
-  void waiting(FlightTicket ticket, int peer, WaitFor what, std::uint64_t came) noexcept;
-  // It is over. Of each peer these waits add up, for who looks for slow links afterwards. held_up:
-  // the peer to which data are still on their way out; the wait counts as one for it, too, to take
-  // them. -1: none.
-  void resumed(FlightTicket ticket, int held_up = -1) noexcept;
-  // The ticket is used up.
-  void ended(FlightTicket ticket, bool well, std::uint64_t came) noexcept;
+  void mark_started(FlightTicket ticket) noexcept;
+  // A wait has become slow. received_bytes: bytes that had been received by then.
+  void mark_waiting(FlightTicket ticket, int peer, WaitReason what,
+                    std::uint64_t received_bytes) noexcept;
+  // The wait has ended. The waits for each peer are added up, to find slow links afterwards.
+  // held_up: the peer to which data is still being sent; the wait also counts as a wait for that
+  // peer to receive. -1: none.
+  void mark_resumed(FlightTicket ticket, int held_up = -1) noexcept;
+  // The ticket is invalid afterwards.
+  void mark_ended(FlightTicket ticket, bool well, std::uint64_t received_bytes) noexcept;
 
-  // A copy, as the file would be; for any thread.
+  // A copy with the content of the file; for any thread.
   std::vector<std::byte> snapshot() const;
 
  private:
   using Slot = FlightTicket::Slot;
 
-  FlightTicket enter(const FlightCall& call, FlightState state) noexcept;
+  FlightTicket write_slot(const FlightCall& call, FlightState state) noexcept;
   Slot* free_slot() noexcept;
-  void note_moment() noexcept;
-  void keep_waits(Slot& slot) noexcept;
+  void sample_clocks() noexcept;
+  void write_longest_waits(Slot& slot) noexcept;
 
   const TickClock& clock_;
   const FlightMemory memory_;
   flight_format::Header<flight_format::SharedWord>& header_;
   Slot* const slots_;
 
-  // Who begins.
+  // Used by the threads that record calls.
   std::uint64_t next_ = 0;
   std::uint64_t number_ = 0;
-  // The driver.
+  // Used by the driver.
   std::uint64_t ends_ = 0;
-  WaitFor waiting_for_{};         // in the slow wait
+  WaitReason waiting_for_{};      // in the slow wait
   PeerWaits waits_;               // of one operation
-  const Slot* waiter_ = nullptr;  // that one
+  const Slot* waiter_ = nullptr;  // the operation of waits_
 };
 
 }  // namespace lockstep

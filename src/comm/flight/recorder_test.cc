@@ -32,7 +32,7 @@ constexpr std::string_view kThreeOperations[] = {"all_reduce", "broadcast", "rec
 constexpr std::string_view kTypes[] = {"float32", "bfloat16"};
 constexpr std::string_view kReductions[] = {"sum", "max"};
 
-FlightIdentity rank_of_world(int rank) { return {rank, Members::world(4), "world", "host-a"}; }
+FlightIdentity rank_of_world(int rank) { return {rank, GroupRanks::world(4), "world", "host-a"}; }
 
 FlightRecorder recorder_of(int rank = 2) {
   return {rank_of_world(rank), {kThreeOperations, kTypes, kReductions}};
@@ -56,11 +56,11 @@ FlightOperation only_operation(const FlightRecorder& recorder) {
 
 FlightTime now() { return std::chrono::system_clock::now(); }
 
-// A folder of its own, named by LOCKSTEP_FLIGHT_DIR for as long as this lives.
+// A folder for this test; LOCKSTEP_FLIGHT_DIR names it during its lifetime.
 class FolderForTest {
  public:
-  FolderForTest() { ::setenv(kFlightFolder, path().c_str(), 1); }
-  ~FolderForTest() { ::unsetenv(kFlightFolder); }
+  FolderForTest() { ::setenv(kFlightFolderVariable, path().c_str(), 1); }
+  ~FolderForTest() { ::unsetenv(kFlightFolderVariable); }
   const fs::path& path() const { return folder_.path(); }
   FlightLog log(int rank = 2) const {
     auto log = read_flight_file(folder_ / flight_file_name(rank, "world"));
@@ -75,8 +75,8 @@ class FolderForTest {
 TEST(FlightRecorder, TellsAnOperationAsItWas) {
   auto recorder = recorder_of();
   const auto before = now() - std::chrono::milliseconds(5);
-  const auto ticket = recorder.start(call_number(17));
-  recorder.ended(ticket, true, 12288);
+  const auto ticket = recorder.record_started(call_number(17));
+  recorder.mark_ended(ticket, true, 12288);
   const auto log = log_of(recorder);
   EXPECT_EQ(log.rank, 2);
   EXPECT_EQ(log.size, 4);
@@ -90,7 +90,7 @@ TEST(FlightRecorder, TellsAnOperationAsItWas) {
   EXPECT_EQ(operation.type, "bfloat16");
   EXPECT_EQ(operation.reduction, "sum");
   EXPECT_EQ(operation.bytes, 4_KiB);
-  EXPECT_EQ(operation.came, 12_KiB);
+  EXPECT_EQ(operation.received, 12_KiB);
   EXPECT_EQ(operation.root, std::nullopt);
   EXPECT_TRUE(operation.is_collective());
   EXPECT_GE(operation.started, before);
@@ -100,32 +100,32 @@ TEST(FlightRecorder, TellsAnOperationAsItWas) {
 
 TEST(FlightRecorder, TellsWhatIsQueuedFromWhatIsStarted) {
   auto recorder = recorder_of();
-  const auto ticket = recorder.begin(call_number(1));
+  const auto ticket = recorder.record_queued(call_number(1));
   EXPECT_EQ(only_operation(recorder).state, FlightState::queued);
   EXPECT_EQ(only_operation(recorder).started, std::nullopt);
-  recorder.started(ticket);
+  recorder.mark_started(ticket);
   EXPECT_EQ(only_operation(recorder).state, FlightState::started);
   EXPECT_TRUE(only_operation(recorder).under_way());
 }
 
 TEST(FlightRecorder, TellsWhoIsWaitedForAndForWhatUntilItCame) {
   auto recorder = recorder_of();
-  const auto ticket = recorder.start(call_number(1));
-  recorder.waiting(ticket, 3, WaitFor::take_part, 100);
+  const auto ticket = recorder.record_started(call_number(1));
+  recorder.mark_waiting(ticket, 3, WaitReason::reach_barrier, 100);
   const auto waits = only_operation(recorder);
   ASSERT_TRUE(waits.wait);
   EXPECT_EQ(waits.wait->peer, 3);
-  EXPECT_EQ(waits.wait->what, WaitFor::take_part);
-  EXPECT_EQ(waits.came, 100_B);
-  recorder.resumed(ticket);
+  EXPECT_EQ(waits.wait->reason, WaitReason::reach_barrier);
+  EXPECT_EQ(waits.received, 100_B);
+  recorder.mark_resumed(ticket);
   EXPECT_FALSE(only_operation(recorder).wait);
 }
 
 TEST(FlightRecorder, KeepsWhoWasWaitedForInWhatFailed) {
   auto recorder = recorder_of();
-  const auto ticket = recorder.start(call_number(1));
-  recorder.waiting(ticket, 3, WaitFor::send_data, 0);
-  recorder.ended(ticket, false, 0);
+  const auto ticket = recorder.record_started(call_number(1));
+  recorder.mark_waiting(ticket, 3, WaitReason::send_data, 0);
+  recorder.mark_ended(ticket, false, 0);
   const auto failed = only_operation(recorder);
   EXPECT_EQ(failed.state, FlightState::failed);
   ASSERT_TRUE(failed.wait);
@@ -134,38 +134,39 @@ TEST(FlightRecorder, KeepsWhoWasWaitedForInWhatFailed) {
 
 TEST(FlightRecorder, KeepsForWhomWhatIsDoneWaitedLongest) {
   auto recorder = recorder_of();
-  const auto ticket = recorder.start(call_number(1));
+  const auto ticket = recorder.record_started(call_number(1));
   const auto begin = now();
-  const auto wait = [&](int peer, WaitFor what, Nanoseconds least, int held_up = -1) {
-    recorder.waiting(ticket, peer, what, 0);
+  const auto wait = [&](int peer, WaitReason what, Nanoseconds least, int held_up = -1) {
+    recorder.mark_waiting(ticket, peer, what, 0);
     for (const auto end = now() + least; now() < end;) std::this_thread::yield();
-    recorder.resumed(ticket, held_up);
+    recorder.mark_resumed(ticket, held_up);
   };
-  wait(0, WaitFor::send_data, std::chrono::milliseconds(2), /*held_up=*/3);
-  wait(0, WaitFor::send_data, std::chrono::milliseconds(1));
-  // However long others computed meanwhile, this one is the longest.
-  wait(1, WaitFor::send_data, std::chrono::milliseconds(4) + (now() - begin));
-  wait(3, WaitFor::take_data, std::chrono::milliseconds(2));
-  wait(2, WaitFor::call, std::chrono::milliseconds(9));
-  recorder.ended(ticket, true, 0);
-  recorder.ended(recorder.start(call_number(2)), true, 0);
+  wait(0, WaitReason::send_data, std::chrono::milliseconds(2), /*held_up=*/3);
+  wait(0, WaitReason::send_data, std::chrono::milliseconds(1));
+  // However long other threads computed in the meantime, this wait is the longest.
+  wait(1, WaitReason::send_data, std::chrono::milliseconds(4) + (now() - begin));
+  wait(3, WaitReason::receive_data, std::chrono::milliseconds(2));
+  wait(2, WaitReason::enter_call, std::chrono::milliseconds(9));
+  recorder.mark_ended(ticket, true, 0);
+  recorder.mark_ended(recorder.record_started(call_number(2)), true, 0);
   const auto log = log_of(recorder);
   const auto& first = log.operations.at(0);
-  ASSERT_TRUE(first.to_take && first.to_send);
-  EXPECT_EQ(first.to_take->peer, 3);
-  EXPECT_GE(first.to_take->span, std::chrono::milliseconds(4));
-  EXPECT_EQ(first.to_send->peer, 1);
-  EXPECT_GE(first.to_send->span, std::chrono::milliseconds(4));
-  EXPECT_LT(first.to_take->span + first.to_send->span, *first.ended - *first.started);
+  ASSERT_TRUE(first.longest_send_wait && first.longest_receive_wait);
+  EXPECT_EQ(first.longest_send_wait->peer, 3);
+  EXPECT_GE(first.longest_send_wait->duration, std::chrono::milliseconds(4));
+  EXPECT_EQ(first.longest_receive_wait->peer, 1);
+  EXPECT_GE(first.longest_receive_wait->duration, std::chrono::milliseconds(4));
+  EXPECT_LT(first.longest_send_wait->duration + first.longest_receive_wait->duration,
+            *first.ended - *first.started);
   EXPECT_FALSE(first.wait);
   const auto& second = log.operations.at(1);
-  EXPECT_FALSE(second.to_take || second.to_send);
+  EXPECT_FALSE(second.longest_send_wait || second.longest_receive_wait);
 }
 
 TEST(FlightRecorder, TellsRootsTagsAndPeers) {
   auto recorder = recorder_of();
-  recorder.begin({.sequence = 1, .root = 3, .operation = 1});
-  recorder.begin({.sequence = 9, .root = 77, .peer = 1, .operation = 2});
+  recorder.record_queued({.sequence = 1, .root = 3, .operation = 1});
+  recorder.record_queued({.sequence = 9, .root = 77, .peer = 1, .operation = 2});
   const auto log = log_of(recorder);
   EXPECT_EQ(log.operations.at(0).root, 3);
   EXPECT_EQ(log.operations.at(1).name, "recv");
@@ -175,7 +176,8 @@ TEST(FlightRecorder, TellsRootsTagsAndPeers) {
 
 TEST(FlightRecorder, KeepsTheNewest) {
   auto recorder = recorder_of();
-  for (std::uint64_t i = 1; i <= 5000; ++i) recorder.ended(recorder.start(call_number(i)), true, 0);
+  for (std::uint64_t i = 1; i <= 5000; ++i)
+    recorder.mark_ended(recorder.record_started(call_number(i)), true, 0);
   const auto log = log_of(recorder);
   ASSERT_THAT(log.operations, SizeIs(FlightRecorder::kRecords));
   EXPECT_EQ(log.operations.front().sequence, 5000 - FlightRecorder::kRecords + 1);
@@ -184,8 +186,9 @@ TEST(FlightRecorder, KeepsTheNewest) {
 
 TEST(FlightRecorder, KeepsWhatIsUnderWayHoweverOld) {
   auto recorder = recorder_of();
-  (void)recorder.start(call_number(1));
-  for (std::uint64_t i = 2; i <= 9000; ++i) recorder.ended(recorder.start(call_number(i)), true, 0);
+  (void)recorder.record_started(call_number(1));
+  for (std::uint64_t i = 2; i <= 9000; ++i)
+    recorder.mark_ended(recorder.record_started(call_number(i)), true, 0);
   const auto log = log_of(recorder);
   EXPECT_EQ(log.operations.front().sequence, 1u);
   EXPECT_TRUE(log.operations.front().under_way());
@@ -194,12 +197,13 @@ TEST(FlightRecorder, KeepsWhatIsUnderWayHoweverOld) {
 
 TEST(FlightRecorder, CountsThatForWhichThereIsNoRoom) {
   auto recorder = recorder_of();
-  for (std::uint64_t i = 1; i <= FlightRecorder::kRecords; ++i) recorder.begin(call_number(i));
-  const auto ticket = recorder.begin(call_number(5000));
-  recorder.started(ticket);
-  recorder.waiting(ticket, 1, WaitFor::send_data, 0);
-  recorder.resumed(ticket);
-  recorder.ended(ticket, true, 0);
+  for (std::uint64_t i = 1; i <= FlightRecorder::kRecords; ++i)
+    recorder.record_queued(call_number(i));
+  const auto ticket = recorder.record_queued(call_number(5000));
+  recorder.mark_started(ticket);
+  recorder.mark_waiting(ticket, 1, WaitReason::send_data, 0);
+  recorder.mark_resumed(ticket);
+  recorder.mark_ended(ticket, true, 0);
   const auto log = log_of(recorder);
   EXPECT_EQ(log.dropped, 1u);
   EXPECT_EQ(log.operations.back().sequence, FlightRecorder::kRecords);
@@ -209,11 +213,11 @@ TEST(FlightRecorder, TakesTheLabelOfTheThread) {
   auto recorder = recorder_of();
   {
     const FlightLabel outer("layers.7");
-    recorder.begin(call_number(1));
+    recorder.record_queued(call_number(1));
     const FlightLabel inner("a name far too long for its place");
-    recorder.begin(call_number(2));
+    recorder.record_queued(call_number(2));
   }
-  recorder.begin(call_number(3));
+  recorder.record_queued(call_number(3));
   const auto log = log_of(recorder);
   EXPECT_EQ(log.operations.at(0).label, "layers.7");
   EXPECT_EQ(log.operations.at(1).label, "a name far too long for ");
@@ -223,7 +227,7 @@ TEST(FlightRecorder, TakesTheLabelOfTheThread) {
 TEST(FlightRecorder, LiesInAFileForItsOwnerAlone) {
   const FolderForTest folder;
   auto recorder = recorder_of();
-  recorder.begin(call_number(5));
+  recorder.record_queued(call_number(5));
   struct stat status{};
   ASSERT_EQ(::stat((folder.path() / "rank-2.world.flight").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -237,8 +241,8 @@ TEST(FlightRecorder, OutlivesAProcessThatIsKilled) {
   if (child == 0) {
     const FlightLabel label("layers.7");
     auto recorder = recorder_of();
-    recorder.ended(recorder.start(call_number(1)), true, 0);
-    recorder.waiting(recorder.start(call_number(2)), 0, WaitFor::send_data, 0);
+    recorder.mark_ended(recorder.record_started(call_number(1)), true, 0);
+    recorder.mark_waiting(recorder.record_started(call_number(2)), 0, WaitReason::send_data, 0);
     ::raise(SIGKILL);
   }
   int status = 0;
@@ -253,9 +257,9 @@ TEST(FlightRecorder, OutlivesAProcessThatIsKilled) {
 
 TEST(FlightRecorder, TakesThePlaceOfAnEarlierRecord) {
   const FolderForTest folder;
-  recorder_of().begin(call_number(1));
+  recorder_of().record_queued(call_number(1));
   auto recorder = recorder_of();
-  recorder.begin(call_number(8));
+  recorder.record_queued(call_number(8));
   EXPECT_EQ(folder.log().operations.at(0).sequence, 8u);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
@@ -263,12 +267,12 @@ TEST(FlightRecorder, TakesThePlaceOfAnEarlierRecord) {
 TEST(FlightRecorder, GoesOnInMemoryWhereTheFolderCannotBeUsed) {
   std::string warning;
   set_log_sink([&](LogLevel, std::string_view message) { warning = message; });
-  ::setenv(kFlightFolder, "/dev/null/flight", 1);
+  ::setenv(kFlightFolderVariable, "/dev/null/flight", 1);
   auto recorder = recorder_of();
-  ::unsetenv(kFlightFolder);
+  ::unsetenv(kFlightFolderVariable);
   set_log_sink({});
   EXPECT_THAT(warning, HasSubstr("/dev/null"));
-  recorder.begin(call_number(1));
+  recorder.record_queued(call_number(1));
   EXPECT_EQ(only_operation(recorder).sequence, 1u);
 }
 
@@ -280,7 +284,7 @@ TEST(FlightRecorder, IsWholeForWhoReadsWhileItIsWritten) {
     for (std::uint64_t i = 1; !stop; ++i) {
       const FlightLabel label(format("unit {}", i));
       const FlightCall call{.sequence = i, .bytes = 3 * i};
-      recorder.ended(recorder.start(call), true, 5 * i);
+      recorder.mark_ended(recorder.record_started(call), true, 5 * i);
     }
   });
   for (int i = 0; i < 10; ++i) {
@@ -289,7 +293,7 @@ TEST(FlightRecorder, IsWholeForWhoReadsWhileItIsWritten) {
       const auto number = static_cast<std::int64_t>(operation.sequence);
       ASSERT_EQ(operation.bytes, Bytes(3 * number));
       ASSERT_EQ(operation.label, format("unit {}", number));
-      ASSERT_EQ(operation.came, Bytes(operation.ended ? 5 * number : 0));
+      ASSERT_EQ(operation.received, Bytes(operation.ended ? 5 * number : 0));
     }
   }
   stop = true;
@@ -300,7 +304,7 @@ TEST(ClockReadings, AreTheOneThatWasInterruptedTheLeast) {
   const auto best = [](std::vector<std::uint64_t> took) {
     std::uint64_t tries = 0;
     const auto read = [&] { return ClockReading{tries, took.at(tries++), {}, {}}; };
-    return least_interrupted(4, /*good_enough=*/200, read).ticks;
+    return best_clock_reading(4, /*good_enough=*/200, read).ticks;
   };
   EXPECT_EQ(best({90}), 0u);
   EXPECT_EQ(best({9'000'000, 150}), 1u);

@@ -19,7 +19,7 @@ bool kernel_counts() {
 #if defined(__x86_64__)
 
 ClockReading read_both() {
-  return least_interrupted(kTries, /*good_enough=*/0, [] {
+  return best_clock_reading(kTries, /*good_enough=*/0, [] {
     const std::uint64_t before = __rdtsc();
     const auto steady = steady_clock::now();
     const std::uint64_t took = __rdtsc() - before;

@@ -1,6 +1,6 @@
-// Ticks: what the flight recorder reads instead of a clock. Where the kernel keeps time by the
-// processor's counter, which it does only when that is even and the same on all cores, the counter
-// itself: 10 ns instead of 23. Elsewhere the steady clock's nanoseconds.
+// Ticks: the clock of the flight recorder. If the kernel uses the processor's counter as its clock,
+// which it does only when the counter is constant and equal on all cores, ticks are that counter:
+// 10 ns instead of 23. Otherwise they are the steady clock's nanoseconds.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace lockstep {
 
 class TickClock {
  public:
-  // The process's; measured (2 ms) at the first call.
+  // The clock of the process; measured (2 ms) at the first call.
   static const TickClock& get();
 
   std::uint64_t now() const noexcept {
@@ -33,19 +33,19 @@ class TickClock {
   double nanoseconds_per_tick_ = 1;
 };
 
-// All clocks at about one moment: `took` ticks have passed from the first to the last, whose middle
-// is `ticks`.
+// All clocks at about the same time. `took` ticks have passed from the first to the last; `ticks`
+// is the middle.
 struct ClockReading {
   std::uint64_t ticks = 0, took = 0;
   std::chrono::steady_clock::time_point steady;
   std::chrono::system_clock::time_point wall;
 };
 
-// The best of so many tries, or the first that is good enough: who is interrupted between two
-// clocks, on a busy machine for milliseconds, would put all times that follow from them so far
-// wrong.
+// The best of this number of tries, or the first that is good enough. A thread may be interrupted
+// between two clocks, on a busy machine for milliseconds. All times derived from such a reading
+// would be wrong by that.
 template <std::invocable Read>
-ClockReading least_interrupted(int tries, std::uint64_t good_enough, Read read) {
+ClockReading best_clock_reading(int tries, std::uint64_t good_enough, Read read) {
   ClockReading best = read();
   for (int i = 1; i < tries && best.took > good_enough; ++i)
     if (const ClockReading next = read(); next.took < best.took) best = next;

@@ -7,42 +7,42 @@
 namespace lockstep {
 namespace {
 
-struct Listening {
+struct FaultListenerState {
   Mutex mutex;  // guards what follows
   FaultListener listener LS_GUARDED_BY(mutex);
   std::optional<GroupFault> first LS_GUARDED_BY(mutex);
 };
 
-Listening& listening() {
-  static auto* const one = new Listening;  // never destroyed: groups may outlive statics
+FaultListenerState& fault_listener_state() {
+  static auto* const one = new FaultListenerState;  // never destroyed: groups may outlive statics
   return *one;
 }
 
 }  // namespace
 
-void listen_to_faults(FaultListener listener) {
-  Lock lock(listening().mutex);
-  listening().listener = std::move(listener);
+void set_fault_listener(FaultListener listener) {
+  Lock lock(fault_listener_state().mutex);
+  fault_listener_state().listener = std::move(listener);
 }
 
-void tell_fault(const GroupFault& fault) {
+void notify_fault_listener(const GroupFault& fault) {
   FaultListener listener;
   {
-    Lock lock(listening().mutex);
-    listener = listening().listener;
-    if (listener && !listening().first) listening().first = fault;
+    Lock lock(fault_listener_state().mutex);
+    listener = fault_listener_state().listener;
+    if (listener && !fault_listener_state().first) fault_listener_state().first = fault;
   }
   if (listener) listener(fault);
 }
 
-std::optional<GroupFault> current_fault() {
-  Lock lock(listening().mutex);
-  return listening().first;
+std::optional<GroupFault> first_fault() {
+  Lock lock(fault_listener_state().mutex);
+  return fault_listener_state().first;
 }
 
-void forget_faults() {
-  Lock lock(listening().mutex);
-  listening().first.reset();
+void clear_faults() {
+  Lock lock(fault_listener_state().mutex);
+  fault_listener_state().first.reset();
 }
 
 }  // namespace lockstep

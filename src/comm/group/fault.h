@@ -1,7 +1,8 @@
-// GroupFault: what ended a group though no rank's program asked for it: a connection that was lost,
-// or a wait that reached its bound. It names the rank that is at fault, by its number in the run.
+// GroupFault: the reason that ended a group without a request of a rank's program: a lost
+// connection, or a wait that reached its time-out. It has the global rank at fault.
 //
-// This layer knows no agent. A program that has one listens, and tells it (train/faults.h).
+// This layer does not know the agent. A program with an agent sets a listener, which informs it
+// (train/faults.h).
 #pragma once
 
 #include <functional>
@@ -21,12 +22,12 @@ using FaultListener = std::function<void(const GroupFault&)>;
 
 // One for the process; null: none. It is called on any thread, before the calls of the group end
 // with the error, and must not wait.
-void listen_to_faults(FaultListener listener);
-void tell_fault(const GroupFault& fault);
+void set_fault_listener(FaultListener listener);
+void notify_fault_listener(const GroupFault& fault);
 
-// The first that a listener was told since the last forget_faults(). A rank that leaves its other
-// groups because of it says so there, so that their ranks name the same rank.
-std::optional<GroupFault> current_fault();
-void forget_faults();
+// The first fault that the listener received since the last clear_faults(). A rank that therefore
+// leaves its other groups reports the fault there, so that their ranks name the same rank.
+std::optional<GroupFault> first_fault();
+void clear_faults();
 
 }  // namespace lockstep

@@ -14,12 +14,12 @@
 namespace lockstep {
 namespace {
 
-// One that outgrows a slot is sent in pieces, as collectives send it.
+// A message larger than a slot is sent in pieces, as collectives send it.
 constexpr std::array<std::size_t, 7> kSizes = {8,         1 << 10, 8 << 10, 64 << 10,
                                                256 << 10, 1 << 20, 4 << 20};
 constexpr double kSecondsForSize = 0.1;
 constexpr int kRoundsLeast = 5, kRoundsAtOnce = 200;
-// So many that ranks which share processors have had their turns, which take milliseconds.
+// Enough rounds for ranks that share processors, whose time slices take milliseconds.
 constexpr std::size_t kRoundsMost = 2000;
 constexpr int kSeries = 30, kSeriesMessages = 32, kSeriesCalls = 20;
 constexpr std::size_t kReducedBytes = 4 << 20;
@@ -35,15 +35,16 @@ class StopWatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// Two messages at the same time, one each way, as in each step of most collectives: a wire that
-// rests after each message, or lets a burst pass, would show more than it carries.
-class Exchanges {
+// Two messages at the same time, one each way, as in each step of most collectives. A wire that is
+// idle after each message, or permits a burst, would otherwise appear faster than it is.
+class ExchangeTimer {
  public:
-  Exchanges(Communicator& pair, Buffer& buffer) : pair_(pair), buffer_(buffer) {}
+  ExchangeTimer(Communicator& pair, Buffer& buffer) : pair_(pair), buffer_(buffer) {}
 
-  // As many as are worth their time; rank 0 says how many, and after each lot whether it was long.
+  // As many rounds as fit into the time; rank 0 decides that, and after each batch whether to
+  // continue.
   Result<Timings> timed(std::size_t bytes) {
-    TRY(exchange(bytes));  // pages and routes are found
+    TRY(exchange(bytes));  // sets up pages and routes
     const double first = TRY(exchange(bytes));
     const double wanted = kSecondsForSize / std::max(first, 1e-9);
     const int lot =
@@ -57,7 +58,8 @@ class Exchanges {
     return timings;
   }
 
-  // How much apart small messages come that are sent one after the other; a lone one takes so long.
+  // The interval of small messages that are sent one after the other; a single message takes
+  // `latency`.
   Result<double> gap(double latency) {
     std::vector<double> seconds;
     for (int i = 0; i < kSeries; ++i) {
@@ -95,15 +97,15 @@ class Exchanges {
   Buffer& buffer_;
 };
 
-// An array of numbers becomes rank 0's, or the greatest of all, on every rank.
-Result<void> share_greatest(Communicator& group, std::span<double> values) {
+// Copies rank 0's array to every rank, or computes the maximum over all ranks.
+Result<void> all_reduce_max(Communicator& group, std::span<double> values) {
   return group
       .all_reduce(std::as_writable_bytes(values), DataType::float64, ReduceOp::max,
                   CallMode::blocking)
       .wait();
 }
 
-// An all-reduce of the buffer; no call ends before all ranks have begun it.
+// The time of an all-reduce of the buffer; no call ends before all ranks have begun it.
 Result<double> seconds_of_call(Communicator& group, Buffer& buffer) {
   const StopWatch watch;
   for (int call = 0; call < kSeriesCalls; ++call)
@@ -117,23 +119,23 @@ Result<double> seconds_of_call(Communicator& group, Buffer& buffer) {
 Result<LevelCost> measure_messages(Communicator& pair, const ProbeProgress& progress) {
   LS_CHECK(pair.size() == 2);
   auto buffer = TRY(pair.allocate(Bytes(static_cast<std::int64_t>(2 * kSizes.back()))));
-  Exchanges exchanges(pair, buffer);
+  ExchangeTimer exchanges(pair, buffer);
   std::vector<Timings> sizes;
   for (const auto bytes : kSizes) {
     progress(format("measuring messages of {}", text(Bytes(static_cast<std::int64_t>(bytes)))));
     sizes.push_back(TRY(exchanges.timed(bytes)));
   }
-  const Line line = fit_line(sizes);
+  const LinearFit line = fit_line(sizes);
   const double latency = latency_of(line, sizes.front());
   const double gap = TRY(exchanges.gap(latency));
   std::array<double, 3> cost = {latency, std::min(gap, latency / 2), line.per_byte};
   if (pair.rank() != 0) cost = {};
-  TRY(share_greatest(pair, cost));
+  TRY(all_reduce_max(pair, cost));
   return LevelCost{cost[0], cost[1], cost[2]};
 }
 
-Result<LevelCost> measure_among(Communicator& flat, Communicator& doubling,
-                                const ProbeProgress& progress) {
+Result<LevelCost> measure_concurrent_messages(Communicator& flat, Communicator& doubling,
+                                              const ProbeProgress& progress) {
   LS_CHECK(flat.size() == 3 || flat.size() == 4);
   progress("measuring messages among several hosts at once");
   auto buffer = TRY(flat.allocate(Bytes(kSizes.front())));
@@ -143,8 +145,8 @@ Result<LevelCost> measure_among(Communicator& flat, Communicator& doubling,
     in_pairs.push_back(TRY(seconds_of_call(doubling, buffer)));
   }
   std::array<double, 2> seconds = {median(at_once), median(in_pairs)};
-  TRY(share_greatest(flat, seconds));
-  // Two rounds; of three ranks, too, one of which has two partners.
+  TRY(all_reduce_max(flat, seconds));
+  // Two rounds; also with three ranks, where one has two partners.
   const double latency = seconds[1] / 2;
   const double overhead = std::max(0.0, seconds[0] - latency) / (2 * (flat.size() - 2));
   return LevelCost{latency, std::min(overhead, latency / 2), 0};
@@ -162,7 +164,7 @@ Result<double> measure_reduction(Communicator& group) {
     seconds.push_back(watch.seconds());
   }
   std::array<double, 1> per_byte = {median(seconds) / kReducedBytes};
-  TRY(share_greatest(group, per_byte));
+  TRY(all_reduce_max(group, per_byte));
   return per_byte[0];
 }
 

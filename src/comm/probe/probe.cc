@@ -18,7 +18,7 @@ constexpr std::size_t kWaysMost = 4, kHostsAtOnce = 4;
 constexpr auto kAloneTimeout = std::chrono::seconds(20);
 
 std::optional<MeasuredLevel> measured_level(const std::optional<LevelCost>& cost) {
-  constexpr double kLeastPerByte = 1e-13;  // no clock tells more
+  constexpr double kLeastPerByte = 1e-13;  // the resolution of the clock
   if (!cost) return std::nullopt;
   return MeasuredLevel{cost->latency * 1e6, cost->overhead * 1e6,
                        1 / std::max(cost->per_byte, kLeastPerByte) / 125e6};
@@ -33,9 +33,9 @@ LevelCost slower(const LevelCost& a, const LevelCost& b) {
           std::max(a.per_byte, b.per_byte)};
 }
 
-// What the ranks found that measured becomes known to all.
-Result<std::optional<LevelCost>> shared(Communicator& world,
-                                        const std::optional<LevelCost>& found) {
+// Sends the result of the ranks that measured to all ranks.
+Result<std::optional<LevelCost>> share_cost(Communicator& world,
+                                            const std::optional<LevelCost>& found) {
   std::array<double, 4> values{};
   if (found) values = {1, found->latency, found->overhead, found->per_byte};
   TRY(world
@@ -46,14 +46,14 @@ Result<std::optional<LevelCost>> shared(Communicator& world,
   return std::optional(LevelCost{values[1], values[2], values[3]});
 }
 
-class Probing {
+class ProbeRun {
  public:
-  Probing(const Joined& joined, const ProbeProgress& progress)
+  ProbeRun(const JoinedWorld& joined, const ProbeProgress& progress)
       : joined_(joined), world_(*joined.world), progress_(progress) {}
 
-  Result<Probed> run() {
+  Result<ProbeResult> run() {
     const auto hosts = world_.hosts();
-    Probed probed{{}, static_cast<int>(hosts.size()), world_.size()};
+    ProbeResult probed{{}, static_cast<int>(hosts.size()), world_.size()};
     probed.measured.within_host = measured_level(TRY(within_host(hosts)));
     probed.measured.between_hosts = measured_level(TRY(between_hosts(hosts)));
     if (probed.measured.between_hosts) probed.measured.fabric = world_.fabric();
@@ -65,7 +65,7 @@ class Probing {
  private:
   using Hosts = std::span<const std::vector<int>>;
 
-  // By the two, while others do the same or wait for them.
+  // Measured by the two ranks, while others do the same or wait for them.
   Result<LevelCost> pair_cost(int a, int b) {
     const std::array<int, 2> ranks = {std::min(a, b), std::max(a, b)};
     const auto pair = TRY(joined_.group(format("probe-{}-{}", ranks[0], ranks[1]), ranks));
@@ -79,11 +79,11 @@ class Probing {
     const int a = (*found)[0], b = (*found)[1];
     std::optional<LevelCost> cost;
     if (world_.rank() == a || world_.rank() == b) cost = TRY(pair_cost(a, b));
-    return shared(world_, cost);
+    return share_cost(world_, cost);
   }
 
-  // The first ranks of all hosts, in pairs, at the same time: as in a collective, in which they
-  // share switches and whatever else they share. Then in other pairs.
+  // The first ranks of all hosts measure in pairs, at the same time. As in a collective, they then
+  // share switches and other resources. Then they measure in other pairs.
   Result<std::optional<LevelCost>> between_hosts(Hosts hosts) {
     const auto own = std::find_if(hosts.begin(), hosts.end(), [this](const auto& ranks) {
       return ranks.front() == world_.rank();
@@ -97,14 +97,14 @@ class Probing {
                          TRY(pair_cost(world_.rank(), hosts[other].front())));
       TRY(world_.barrier().wait());
     }
-    auto cost = TRY(shared(world_, slowest));
-    if (cost && hosts.size() > 2) TRY(look_at_several(hosts, *cost));
+    auto cost = TRY(share_cost(world_, slowest));
+    if (cost && hosts.size() > 2) TRY(measure_several_hosts(hosts, *cost));
     return cost;
   }
 
-  // Of up to four hosts the first ranks all at once; where there are more, some may be farther
-  // away.
-  Result<void> look_at_several(Hosts hosts, LevelCost& cost) {
+  // The first ranks of up to four hosts measure at once; with more hosts, some may be farther
+  // apart.
+  Result<void> measure_several_hosts(Hosts hosts, LevelCost& cost) {
     std::vector<int> firsts;
     for (const auto& ranks : hosts.first(std::min(hosts.size(), kHostsAtOnce)))
       firsts.push_back(ranks.front());
@@ -112,9 +112,9 @@ class Probing {
     if (std::ranges::find(firsts, world_.rank()) != firsts.end()) {
       const auto flat = TRY(joined_.group("probe-flat", firsts, "flat"));
       const auto doubling = TRY(joined_.group("probe-doubling", firsts, "recursive_doubling"));
-      found = TRY(measure_among(*flat, *doubling, progress_));
+      found = TRY(measure_concurrent_messages(*flat, *doubling, progress_));
     }
-    const auto among = TRY(shared(world_, found));
+    const auto among = TRY(share_cost(world_, found));
     if (!among) return {};
     cost.latency =
         hosts.size() > kHostsAtOnce ? std::max(cost.latency, among->latency) : among->latency;
@@ -122,13 +122,13 @@ class Probing {
     return {};
   }
 
-  const Joined& joined_;
+  const JoinedWorld& joined_;
   Communicator& world_;
   const ProbeProgress& progress_;
 };
 
-Result<Probed> probe_as(int rank, LocalRendezvous& meeting_place, const Secret& secret,
-                        const ProbeProgress& progress) {
+Result<ProbeResult> probe_as(int rank, LocalRendezvous& meeting_place, const Secret& secret,
+                             const ProbeProgress& progress) {
   const auto pair = TRY(Communicator::create({.rank = rank,
                                               .size = 2,
                                               .host_id = "here",
@@ -137,7 +137,7 @@ Result<Probed> probe_as(int rank, LocalRendezvous& meeting_place, const Secret& 
                                               .timeout = kAloneTimeout,
                                               .network = {.address = "127.0.0.1"}},
                                              meeting_place));
-  Probed probed;
+  ProbeResult probed;
   probed.measured.within_host = measured_level(TRY(measure_messages(*pair, progress)));
   probed.measured.reduction_gbyte_per_second = gbyte_per_second(TRY(measure_reduction(*pair)));
   return probed;
@@ -145,14 +145,14 @@ Result<Probed> probe_as(int rank, LocalRendezvous& meeting_place, const Secret& 
 
 }  // namespace
 
-Result<Probed> probe(const Joined& joined, const ProbeProgress& progress) {
-  return Probing(joined, progress).run();
+Result<ProbeResult> probe(const JoinedWorld& joined, const ProbeProgress& progress) {
+  return ProbeRun(joined, progress).run();
 }
 
-Result<Probed> probe_alone(const ProbeProgress& progress) {
+Result<ProbeResult> probe_this_host(const ProbeProgress& progress) {
   LocalRendezvous meeting_place;
   const auto secret = Secret::random();
-  // Whatever ends one ends the other, too.
+  // A failure of one thread ends the other, too.
   std::thread other([&] { (void)probe_as(1, meeting_place, secret, [](std::string_view) {}); });
   auto first = probe_as(0, meeting_place, secret, progress);
   other.join();

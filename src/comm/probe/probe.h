@@ -1,5 +1,5 @@
-// probe(): the constants of communication, measured by the ranks of a run, or
-// by two threads of this process for what one host alone can tell.
+// probe(): measures the constants of communication, by the ranks of a run, or by two threads of
+// this process for the constants within one host.
 #pragma once
 
 #include "base/result.h"
@@ -9,20 +9,19 @@
 
 namespace lockstep {
 
-struct Probed {
-  Measured measured;  // what could not be measured is empty
+struct ProbeResult {
+  Measured measured;  // constants that could not be measured are empty
   int hosts = 1;
   int ranks = 2;
 };
 
-// Called by all ranks that joined; the result is the same on all. Between hosts
-// the first ranks of all of them measure in pairs, at the same time, in up to
-// four rounds of other pairs, and the slowest way counts; then those of up to
-// four hosts all at once, for the overhead. Within a host, two
-// ranks of the first host that has them.
-Result<Probed> probe(const Joined& joined, const ProbeProgress& progress);
+// All ranks that joined call it; the result is the same on all. Between hosts the first ranks of
+// all hosts measure in pairs, at the same time, in up to four rounds with different pairs, and the
+// slowest path counts. Then the first ranks of up to four hosts measure at once, for the overhead.
+// Within a host, two ranks of the first host that has them measure.
+Result<ProbeResult> probe(const JoinedWorld& joined, const ProbeProgress& progress);
 
 // Two threads that share memory as two processes of a host do.
-Result<Probed> probe_alone(const ProbeProgress& progress);
+Result<ProbeResult> probe_this_host(const ProbeProgress& progress);
 
 }  // namespace lockstep

@@ -14,41 +14,41 @@
 namespace lockstep {
 namespace {
 
-// A turn is so long because many networks let a burst pass faster than what follows (a token
-// bucket), and between its turns a plan would find it refilled.
+// A turn is this long because many networks permit a burst that is faster than the sustained rate
+// (a token bucket). Between its turns a plan would find it refilled.
 constexpr double kSecondsForPlan = 0.2, kSecondsOfTurn = 0.02;
 constexpr int kTurnsLeast = 7, kTurnsMost = 21, kCallsMost = 1000;
-// Of calls that take long, plans that take so many times as long as the fastest are looked at once.
-constexpr double kLong = 0.01, kHopeless = 2.5;
-// A plan must take so much less than the one that is predicted to be the cheapest, in such a share
-// of the rounds. Of plans that are alike one of 16 does so in seven rounds, one of 75 in 21.
-constexpr double kWorthwhile = 0.95, kSurely = 0.75;
+// For slow calls, plans that take this factor longer than the fastest are measured only once.
+constexpr double kLong = 0.01, kAbandonRatio = 2.5;
+// A plan must take this much less time than the plan with the cheapest prediction, in this share of
+// the rounds. One of 16 equally fast plans does so in seven rounds, and one of 75 in 21.
+constexpr double kTimeRatioMax = 0.95, kWinShareMin = 0.75;
 constexpr std::size_t kBytesInAll = 64 << 20;
 
-// What is late in the other half was late by something else that this host or its network did.
+// Delays in the other half had other causes on this host or its network.
 double median_of_better_half(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   values.resize((values.size() + 1) / 2);
   return median(std::move(values));
 }
 
-// Whether no rank can end such a call before all have begun it, so that calls one after the other
-// take as long as each by itself.
-bool waits_for_all(Operation operation) {
+// True if no rank can end such a call before all have begun it. Then consecutive calls take as long
+// as single ones.
+bool synchronizes_all_ranks(Operation operation) {
   return operation != Operation::broadcast && operation != Operation::reduce;
 }
 
-// The input is a rank's share or, where each rank has a block for each other,
-// all of them; and so is the output.
-class Calls {
+// The input is a rank's share. Where each rank has a block for each other, it is all of them. The
+// same holds for the output.
+class TuningCalls {
  public:
-  static Result<Calls> create(Operation operation, std::size_t bytes, Communicator& world) {
+  static Result<TuningCalls> create(Operation operation, std::size_t bytes, Communicator& world) {
     const auto all = bytes * static_cast<std::size_t>(world.size());
     const bool scatters = operation == Operation::reduce_scatter;
     const bool gathers = operation == Operation::all_gather;
     auto input = TRY(allocate(world, scatters ? all : gathers ? bytes : 0));
     auto output = TRY(allocate(world, gathers ? all : bytes));
-    return Calls(operation, std::move(input), std::move(output));
+    return TuningCalls(operation, std::move(input), std::move(output));
   }
 
   Result<void> make(Communicator& group) {
@@ -74,7 +74,7 @@ class Calls {
   }
 
  private:
-  Calls(Operation operation, Buffer input, Buffer output)
+  TuningCalls(Operation operation, Buffer input, Buffer output)
       : operation_(operation), input_(std::move(input)), output_(std::move(output)) {}
   static Result<Buffer> allocate(Communicator& world, std::size_t bytes) {
     if (bytes == 0) return Buffer();
@@ -87,18 +87,18 @@ class Calls {
 
 class Tuning {
  public:
-  Tuning(const Joined& joined, Operation operation, const ProbeProgress& progress)
+  Tuning(const JoinedWorld& joined, Operation operation, const ProbeProgress& progress)
       : joined_(joined), world_(*joined.world), operation_(operation), progress_(progress) {}
 
   Result<void> measure(TunedSize& size) {
-    auto calls = TRY(Calls::create(operation_, size.bytes, world_));
-    std::vector<Turn> turns;
+    auto calls = TRY(TuningCalls::create(operation_, size.bytes, world_));
+    std::vector<PlanTimings> turns;
     for (const auto& plan : size.plans) {
-      TRY(time(plan.plan, calls, 1));  // pages and routes are found
+      TRY(time(plan.plan, calls, 1));  // sets up pages and routes
       turns.push_back({TRY(time(plan.plan, calls, 1)), 1, {}});
     }
-    const auto runners = choose_runners(turns);
-    TRY(take_turns(size, calls, turns, runners));
+    const auto contenders = select_contenders(turns);
+    TRY(measure_rounds(size, calls, turns, contenders));
     const auto predicted = std::ranges::find_if(size.plans, &TunedPlan::predicted_best);
     const auto& standard = turns[static_cast<std::size_t>(predicted - size.plans.begin())];
     for (std::size_t i = 0; i < size.plans.size(); ++i) {
@@ -110,13 +110,13 @@ class Tuning {
   }
 
  private:
-  // All of it equal on all ranks.
-  struct Turn {
+  // All members are equal on all ranks.
+  struct PlanTimings {
     double at_first;              // seconds of a call
     int calls;                    // of each turn
-    std::vector<double> seconds;  // of a call in each round; none: it takes no turns
+    std::vector<double> seconds;  // of a call in each round; none: it is not measured in rounds
 
-    double wins_over(const Turn& other) const {
+    double wins_over(const PlanTimings& other) const {
       if (seconds.empty()) return 0;
       std::size_t wins = 0;
       for (std::size_t round = 0; round < seconds.size(); ++round)
@@ -126,38 +126,39 @@ class Tuning {
     }
   };
 
-  // Those that are worth a turn, and how many calls that is.
-  std::vector<std::size_t> choose_runners(std::vector<Turn>& turns) const {
-    const double least = std::ranges::min_element(turns, {}, &Turn::at_first)->at_first;
-    std::vector<std::size_t> runners;
+  // Selects the plans to measure in rounds, and sets their number of calls.
+  std::vector<std::size_t> select_contenders(std::vector<PlanTimings>& turns) const {
+    const double least = std::ranges::min_element(turns, {}, &PlanTimings::at_first)->at_first;
+    std::vector<std::size_t> contenders;
     for (std::size_t i = 0; i < turns.size(); ++i) {
       const double once = turns[i].at_first;
-      if (once > kLong && once > kHopeless * least) continue;
+      if (once > kLong && once > kAbandonRatio * least) continue;
       const double filling = kSecondsOfTurn / std::max(once, 1e-9);
-      if (waits_for_all(operation_))
+      if (synchronizes_all_ranks(operation_))
         turns[i].calls = static_cast<int>(std::clamp<double>(filling, 1, kCallsMost));
-      runners.push_back(i);
+      contenders.push_back(i);
     }
-    return runners;
+    return contenders;
   }
 
-  // Each once a round; each round begins with another.
-  Result<void> take_turns(const TunedSize& size, Calls& calls, std::vector<Turn>& turns,
-                          const std::vector<std::size_t>& runners) {
+  // Measures each plan once a round; each round begins with a different plan.
+  Result<void> measure_rounds(const TunedSize& size, TuningCalls& calls,
+                              std::vector<PlanTimings>& turns,
+                              const std::vector<std::size_t>& contenders) {
     double longest = 0;
-    for (const auto i : runners) longest = std::max(longest, turns[i].at_first * turns[i].calls);
+    for (const auto i : contenders) longest = std::max(longest, turns[i].at_first * turns[i].calls);
     const auto rounds = static_cast<std::size_t>(
         std::clamp<double>(kSecondsForPlan / std::max(longest, 1e-9), kTurnsLeast, kTurnsMost));
     for (std::size_t round = 0; round < rounds; ++round)
-      for (std::size_t k = 0; k < runners.size(); ++k) {
-        const auto i = runners[(round + k) % runners.size()];
+      for (std::size_t k = 0; k < contenders.size(); ++k) {
+        const auto i = contenders[(round + k) % contenders.size()];
         turns[i].seconds.push_back(TRY(time(size.plans[i].plan, calls, turns[i].calls)));
       }
     return {};
   }
 
-  // Of one call when so many are made one after the other, of the slowest rank; the same on all.
-  Result<double> time(const CallPlan& plan, Calls& calls, int count) {
+  // The time of one call in a sequence of `count`, of the slowest rank; the same on all.
+  Result<double> time(const CallPlan& plan, TuningCalls& calls, int count) {
     progress_(format("measuring {} by {}", text(operation_), text(plan)));
     auto& group = *TRY(group_of(plan));
     TRY(group.barrier(CallMode::blocking).wait());
@@ -171,7 +172,7 @@ class Tuning {
     return seconds[0] / count;
   }
 
-  // A group in which every call that can be carried out by this plan is.
+  // Returns a group that uses this plan for every call that the plan supports.
   Result<Communicator*> group_of(const CallPlan& plan) {
     for (const auto& [known, group] : groups_)
       if (known == plan) return group.get();
@@ -182,7 +183,7 @@ class Tuning {
     return groups_.back().second.get();
   }
 
-  const Joined& joined_;
+  const JoinedWorld& joined_;
   Communicator& world_;
   const Operation operation_;
   const ProbeProgress& progress_;
@@ -212,14 +213,14 @@ std::vector<std::size_t> tuned_sizes(Operation operation, int ranks) {
   return sizes;
 }
 
-std::vector<TunedCall> worthwhile_calls(std::span<const TunedSize> sizes) {
+std::vector<TunedCall> select_tuned_calls(std::span<const TunedSize> sizes) {
   std::vector<TunedCall> calls;
   for (const TunedSize& size : sizes) {
     const auto predicted = std::ranges::find_if(size.plans, &TunedPlan::predicted_best);
     if (predicted == size.plans.end() || !predicted->measured) continue;
     const TunedPlan* best = &*predicted;
     for (const TunedPlan& plan : size.plans)
-      if (plan.wins >= kSurely && *plan.measured < kWorthwhile * *predicted->measured &&
+      if (plan.wins >= kWinShareMin && *plan.measured < kTimeRatioMax * *predicted->measured &&
           *plan.measured < *best->measured)
         best = &plan;
     calls.push_back({size.bytes, best->plan});
@@ -249,7 +250,7 @@ std::vector<TunedSize> predict_all(Operation operation, std::span<const std::siz
   return result;
 }
 
-Result<std::vector<TunedSize>> tune(const Joined& joined, Operation operation,
+Result<std::vector<TunedSize>> tune(const JoinedWorld& joined, Operation operation,
                                     std::span<const std::size_t> sizes,
                                     const ProbeProgress& progress) {
   const auto& world = *joined.world;

@@ -1,5 +1,5 @@
-// tune(): for sizes of one operation, how long each plan that fits takes, as
-// predicted and as measured, and which is chosen.
+// tune(): for sizes of one operation, the predicted and measured time of each plan that fits, and
+// the chosen plan.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "comm/algorithm/algorithm.h"
-#include "comm/algorithm/call.h"
+#include "comm/algorithm/collective_call.h"
 #include "comm/choice/predict.h"
 #include "comm/choice/tuned.h"
 #include "comm/cost/costs.h"
@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// Those of which there is more than one plan.
+// The operations with more than one plan.
 inline constexpr Operation kTunedOperations[] = {Operation::all_reduce, Operation::reduce_scatter,
                                                  Operation::all_gather, Operation::broadcast,
                                                  Operation::reduce};
@@ -26,39 +26,36 @@ struct TunedPlan {
   CallPlan plan;
   Seconds predicted{};
   std::optional<Seconds> measured{};
-  double wins = 0;              // in which share of the rounds it was faster than predicted_best
-  bool chosen = false;          // what Lockstep takes: as tuned before, else as predicted
-  bool predicted_best = false;  // what it would take without a tuning
+  double wins = 0;      // the share of the rounds in which it was faster than predicted_best
+  bool chosen = false;  // the current choice: as tuned before, else as predicted
+  bool predicted_best = false;  // the choice without a tuning
 };
 
 struct TunedSize {
   std::size_t bytes = 0;
   std::vector<TunedPlan> plans;  // in the order of their predictions
 
-  // The chosen plan's measured time over the least; nothing without
-  // measurements.
+  // The chosen plan's measured time divided by the minimum; nullopt without measurements.
   std::optional<double> ratio() const;
 };
 
-// What a whole tuning measures: from 8 bytes to 64 MiB in all.
+// The sizes of a complete tuning: from 8 bytes to 64 MiB in total.
 std::vector<std::size_t> tuned_sizes(Operation operation, int ranks);
 
-// By which plan calls of these sizes should be carried out by what was measured:
-// by the one that is predicted to be the cheapest, unless another takes a
-// twentieth less, and less in three rounds of four: so that noise decides nothing.
-// Ascending.
-std::vector<TunedCall> worthwhile_calls(std::span<const TunedSize> sizes);
+// The plans for calls of these sizes according to the measurements. It is the plan with the
+// cheapest prediction, unless another takes a twentieth less, and is faster in three rounds of
+// four: so noise decides nothing. Ascending.
+std::vector<TunedCall> select_tuned_calls(std::span<const TunedSize> sizes);
 
-// Nothing is sent.
+// Sends nothing.
 std::vector<TunedSize> predict_all(Operation operation, std::span<const std::size_t> sizes,
                                    const GroupShape& group, const Costs& costs);
 
-// Called by all ranks that joined, on more than one host, once for each
-// operation. All plans are measured by the same processes, in rounds in which
-// they take turns: of the better half of rounds the median, of the slowest rank;
-// the same on all. Little data is sent many times in a turn, where no call can
-// end before all have begun it. bytes: of a rank's share, multiples of 4.
-Result<std::vector<TunedSize>> tune(const Joined& joined, Operation operation,
+// All ranks that joined call it, on more than one host, once for each operation. The same processes
+// measure all plans, in rounds in which the plans take turns. The time is the median of the better
+// half of the rounds, of the slowest rank; the same on all. Small data is sent many times in a
+// turn, if no call can end before all have begun it. bytes: of one rank's share, multiples of 4.
+Result<std::vector<TunedSize>> tune(const JoinedWorld& joined, Operation operation,
                                     std::span<const std::size_t> sizes,
                                     const ProbeProgress& progress);
 

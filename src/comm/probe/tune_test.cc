@@ -9,7 +9,7 @@ namespace {
 
 constexpr CallPlan kRing{Algorithm::ring, false}, kTree{Algorithm::double_tree, false};
 
-// The ring is what is predicted to be the cheapest.
+// The ring has the cheapest prediction.
 TunedSize measured(std::size_t bytes, double ring, double tree, double tree_wins) {
   TunedSize size{bytes, {}};
   size.plans.push_back({.plan = kRing, .measured = Seconds(ring), .predicted_best = true});
@@ -20,7 +20,7 @@ TunedSize measured(std::size_t bytes, double ring, double tree, double tree_wins
 TEST(Tune, APlanMustTakeATwentiethLessThanThePredictedOneInNearlyAllRounds) {
   const std::vector<TunedSize> sizes = {measured(512, 1, 2, 0), measured(8, 1, 0.94, 1),
                                         measured(64, 1, 0.96, 1), measured(128, 1, 0.5, 0.7)};
-  const auto calls = worthwhile_calls(sizes);
+  const auto calls = select_tuned_calls(sizes);
   const auto expect = [&](std::size_t i, std::size_t bytes, const CallPlan& plan) {
     EXPECT_EQ(calls[i].bytes, bytes);
     EXPECT_EQ(calls[i].plan, plan) << bytes;
@@ -35,7 +35,7 @@ TEST(Tune, APlanMustTakeATwentiethLessThanThePredictedOneInNearlyAllRounds) {
 TEST(Tune, WhatWasNotMeasuredIsNotWorthAnything) {
   TunedSize size{8, {}};
   size.plans.push_back({.plan = kRing, .predicted_best = true});
-  EXPECT_TRUE(worthwhile_calls(std::span(&size, 1)).empty());
+  EXPECT_TRUE(select_tuned_calls(std::span(&size, 1)).empty());
 }
 
 TEST(Tune, APredictionMarksWhatIsTakenAndWhatWouldBeTakenWithoutATuning) {

@@ -12,7 +12,7 @@ namespace {
 std::vector<InstructionSet> find_instruction_sets() {
   std::vector<InstructionSet> found = {InstructionSet::plain};
 #if defined(__x86_64__)
-  // The compiler's function also asks whether the system saves the wide registers.
+  // The compiler's function also checks that the system saves the wide registers.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return found;
   found.push_back(InstructionSet::avx2);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -1,23 +1,26 @@
 // The inner loops, written once with the compiler's vector types. Each instruction set has a source
-// file, compiled with flags of its own, that instantiates them for its Set:
+// file, with its own compiler flags, that instantiates them for its Set:
 //
 //   struct Set {
 //     static constexpr int kBytes = 32;               // of a register
-//     static constexpr bool kConvertsHalves = true;   // if so, by these, a register of floats
-//     each: static Lanes<float, 8> floats_of(Lanes<std::uint16_t, 8> halves); static
-//     Lanes<std::uint16_t, 8> halves_of(Lanes<float, 8> floats);  // to nearest even
-//     static constexpr bool kStoresPastCache = true;  // if so, by these:
-//     a register, or half of one, to where it is aligned, and after all of them a fence:
-//     static void store_past_cache(std::byte* to, V value); static void fence();
+//     static constexpr bool kConvertsHalves = true;
+//     // If true, these convert a register of floats; halves_of rounds to nearest even.
+//     static Lanes<float, 8> floats_of(Lanes<std::uint16_t, 8> halves);
+//     static Lanes<std::uint16_t, 8> halves_of(Lanes<float, 8> floats);
+//     static constexpr bool kHasNonTemporalStores = true;
+//     // If true, this stores a register, or half of one, to an aligned address.
+//     static void store_non_temporal(std::byte* to, V value);
+//     static void fence();  // after all such stores
 //   };
 //
-// Of equal inline functions the linker keeps one, whatever flags it was compiled with: one with
-// AVX-512 would end a program on a processor without. So each Set lies in an unnamed namespace, all
-// functions here are members of a template over it, and none of the standard library is called.
+// The linker keeps one of several equal inline functions, whatever flags it was compiled with. A
+// function with AVX-512 would crash a program on a processor without it. So each Set is in an
+// unnamed namespace, all functions here are members of a template over it, and they call nothing of
+// the standard library.
 //
-// A pass takes a tile of every source, a few registers wide, stores the result to every destination
-// and goes on to the next tile. So each byte is loaded and stored once, no intermediate result goes
-// to memory, any number of operands will do, and many loads are on their way at any time.
+// A pass reads a tile of every source, a few registers wide, stores the result to every destination
+// and continues with the next tile. So each byte is loaded and stored once, no intermediate result
+// is stored to memory, the number of operands is free, and many loads are in flight at any time.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +31,7 @@
 
 namespace lockstep {
 
-// `count` numbers that an instruction treats alike; one of them is just a T.
+// `count` numbers that one instruction processes; with one number it is just a T.
 template <class T, int count>
 struct LanesOf {
   using Type [[gnu::vector_size(count * sizeof(T))]] = T;
@@ -53,11 +56,11 @@ class Kernels {
 
  private:
   static constexpr int kTileVectors = 4;  // independent ones, in registers
-  // Of a few streams the processor must be told this many bytes ahead that they are read on and on:
-  // with 4 sources of 64 MiB that is 1.5 to 2.5 times as fast. With 2 or with 8 and more it finds
-  // out by itself, and to be told makes it up to a third slower (EPYC of the fifth generation).
-  static constexpr std::size_t kAhead = 2048;
-  static constexpr std::size_t kFewestTold = 3, kMostTold = 7;
+  // With few streams the processor needs a prefetch this many bytes ahead: with 4 sources of 64 MiB
+  // that is 1.5 to 2.5 times as fast. With 2 or with 8 and more the hardware detects the streams,
+  // and a prefetch is up to a third slower (fifth-generation EPYC).
+  static constexpr std::size_t kPrefetchDistance = 2048;
+  static constexpr std::size_t kPrefetchSourcesMin = 3, kPrefetchSourcesMax = 7;
   static constexpr std::size_t kLine = 64;  // of the cache
 
   // 32 bits and floats, of the same number of lanes.
@@ -65,7 +68,7 @@ class Kernels {
   using FloatsOf = Lanes<float, sizeof(V) / 4>;
   template <class V>
   using BitsOf = Lanes<std::uint32_t, sizeof(V) / 4>;
-  // What a register of 16-bit floats becomes when they are computed in 32 bits.
+  // The type of a register of 16-bit floats when they are computed in 32 bits.
   template <class V>
   struct Pair {
     V first, second;
@@ -87,25 +90,26 @@ class Kernels {
     write(to + sizeof(V), values.second);
   }
   template <class V>
-  static void write_past_cache(std::byte* to, V value) {
-    Set::store_past_cache(to, value);
+  static void write_non_temporal(std::byte* to, V value) {
+    Set::store_non_temporal(to, value);
   }
   template <class V>
-  static void write_past_cache(std::byte* to, Pair<V> values) {
-    Set::store_past_cache(to, values.first);
-    Set::store_past_cache(to + sizeof(V), values.second);
+  static void write_non_temporal(std::byte* to, Pair<V> values) {
+    Set::store_non_temporal(to, values.first);
+    Set::store_non_temporal(to + sizeof(V), values.second);
   }
   template <class V, class T>
   static V all(T value) {
     return V{} + value;
   }
-  // The sum of two NaNs is either, depending on how the compiler orders the operands.
+  // The sum of two NaNs is either of them, depending on how the compiler orders the operands.
   template <class T, class V>
   static V with_one_nan(V value) {
     return value == value ? value : all<V>(static_cast<T>(__builtin_nan("")));
   }
 
-  // Numbers: how they are stored, in what they are computed; load and pack are the ways between.
+  // NumberBuffer: how numbers are stored and in which type they are computed; load and pack
+  // convert.
 
   template <class T>
   struct Whole {
@@ -124,7 +128,7 @@ class Kernels {
     }
   };
 
-  // Two neighbours at a time, as one number of 32 bits, so that none has to change its lane.
+  // Two adjacent values at a time, as one number of 32 bits, so that none has to change its lane.
   struct Brain {
     using Stored = std::uint16_t;
     using Computed = float;
@@ -146,7 +150,7 @@ class Kernels {
       return rounded(values.first) >> 16 | (rounded(values.second) & 0xffff0000u);
     }
     // To nearest even, in the upper 16 bits: add just under half of the last kept bit, and the bit
-    // itself. The instruction of some processors is refused: it takes denormals for zero.
+    // itself. The instruction of some processors is not used: it treats denormals as zero.
     template <class Floats>
     static BitsOf<Floats> rounded(Floats value) {
       const auto bits = __builtin_bit_cast(BitsOf<Floats>, with_one_nan<float>(value));
@@ -154,7 +158,7 @@ class Kernels {
     }
   };
 
-  // By the Set's instructions, or else by the branch-free ways of Maratyszcza's FP16 library.
+  // By the Set's instructions, or else by the branch-free method of Maratyszcza's FP16 library.
   struct Half {
     using Stored = std::uint16_t;
     using Computed = float;
@@ -184,8 +188,8 @@ class Kernels {
       }
     }
 
-    // The exponent's bias differs by 112, which a multiplication corrects, denormals included.
-    // What becomes 2^16 or more was infinite or NaN.
+    // The exponent's bias differs by 112, which a multiplication corrects, denormals included. A
+    // value that becomes 2^16 or more was infinite or NaN.
     template <class Bits>
     static FloatsOf<Bits> widened(Bits stored) {
       using Floats = FloatsOf<Bits>;
@@ -194,8 +198,8 @@ class Kernels {
       const Bits special = scaled >= all<Floats>(0x1p16f) ? all<Bits>(0x7f800000u) : Bits{};
       return __builtin_bit_cast(Floats, __builtin_bit_cast(Bits, scaled) | special | sign);
     }
-    // Adding a number whose last bit is the half's last bit rounds to nearest even; what is too
-    // large has become infinite before.
+    // Adding a number whose last bit is the half's last bit rounds to nearest even. Values that are
+    // too large have become infinite before.
     template <class Floats>
     static BitsOf<Floats> narrowed(Floats value) {
       using Bits = BitsOf<Floats>;
@@ -210,7 +214,7 @@ class Kernels {
     }
   };
 
-  // Operations: what is done with two numbers, and with the last result.
+  // Operations: how two numbers are combined, and how the last result is finished.
 
   struct Unfinished {
     template <class V>
@@ -285,19 +289,19 @@ class Kernels {
     return {Op::finish(value.first, divisor), Op::finish(value.second, divisor)};
   }
 
-  // What a tile of that many bytes will take from its sources a little later; past the end of a
+  // Prefetches the data that a tile of this size will soon read from its sources; past the end of a
   // source this does nothing.
-  static void announce(const Operands& operands, std::size_t at, std::size_t bytes) {
+  static void prefetch(const Operands& operands, std::size_t at, std::size_t bytes) {
     for (std::size_t k = 0; k < operands.source_count; ++k)
       for (std::size_t line = 0; line < bytes; line += kLine)
-        __builtin_prefetch(operands.sources[k] + at + kAhead + line);
+        __builtin_prefetch(operands.sources[k] + at + kPrefetchDistance + line);
   }
 
   // All sources' elements from byte `at` on, `vectors` times `lanes` of them.
   template <class Number, class Op, int lanes, int vectors, bool past_cache>
   [[gnu::always_inline]] static void tile(const Operands& operands, std::size_t at) {
     constexpr std::size_t kStep = lanes * sizeof(typename Number::Stored);
-    // Copies, of which the compiler knows that no store changes them.
+    // Copies, so that the compiler knows that no store changes them.
     const auto [destinations, destination_count, sources, source_count, count, divisor, stores] =
         operands;
     decltype(Number::template load<lanes>(sources[0])) results[vectors];
@@ -313,25 +317,25 @@ class Kernels {
     for (std::size_t k = 0; k < destination_count; ++k)
       for (std::size_t i = 0; i < vectors; ++i)
         if constexpr (past_cache)
-          write_past_cache(destinations[k] + at + i * kStep, packed[i]);
+          write_non_temporal(destinations[k] + at + i * kStep, packed[i]);
         else
           write(destinations[k] + at + i * kStep, packed[i]);
   }
 
-  // As many tiles as there are from byte `at` to `end`; where they end.
+  // Processes all complete tiles from byte `at` to `end`; returns where they end.
   template <class Number, class Op, int lanes, int vectors, bool past_cache = false>
   static std::size_t tiles(const Operands& operands, std::size_t at, std::size_t end) {
     constexpr std::size_t kStep = lanes * vectors * sizeof(typename Number::Stored);
-    const bool announces =
-        vectors > 1 && operands.source_count >= kFewestTold && operands.source_count <= kMostTold;
+    const bool announces = vectors > 1 && operands.source_count >= kPrefetchSourcesMin &&
+                           operands.source_count <= kPrefetchSourcesMax;
     for (; end - at >= kStep; at += kStep) {
-      if (announces) announce(operands, at, kStep);
+      if (announces) prefetch(operands, at, kStep);
       tile<Number, Op, lanes, vectors, past_cache>(operands, at);
     }
     return at;
   }
 
-  // Bytes from here to where a register may be stored past the cache.
+  // The number of bytes from here to the next address for a non-temporal store.
   static std::size_t unaligned(const std::byte* memory) {
     return -reinterpret_cast<std::uintptr_t>(memory) % Set::kBytes;
   }
@@ -341,10 +345,11 @@ class Kernels {
     return true;
   }
 
-  // Of a pass as much as is stored past the cache, from its beginning on; where that ends.
+  // Processes the part of a pass that uses non-temporal stores, from its start; returns where it
+  // ends.
   template <class Number, class Op>
-  static std::size_t pass_past_cache(const Operands& operands, std::size_t end) {
-    if (operands.stores != Stores::past_cache || !are_aligned_alike(operands)) return 0;
+  static std::size_t pass_non_temporal(const Operands& operands, std::size_t end) {
+    if (operands.store_mode != StoreMode::non_temporal || !are_aligned_alike(operands)) return 0;
     constexpr int kLanes = Set::kBytes / sizeof(typename Number::Stored);
     const std::size_t first = unaligned(operands.destinations[0]);
     std::size_t at = tiles<Number, Op, 1, 1>(operands, 0, first < end ? first : end);
@@ -359,14 +364,14 @@ class Kernels {
     constexpr int kFewLanes = 16 / sizeof(typename Number::Stored);
     const std::size_t end = operands.count * sizeof(typename Number::Stored);
     std::size_t at = 0;
-    if constexpr (Set::kStoresPastCache) at = pass_past_cache<Number, Op>(operands, end);
+    if constexpr (Set::kHasNonTemporalStores) at = pass_non_temporal<Number, Op>(operands, end);
     at = tiles<Number, Op, kLanes, kTileVectors>(operands, at, end);
     at = tiles<Number, Op, kLanes, 1>(operands, at, end);
     if constexpr (kFewLanes < kLanes) at = tiles<Number, Op, kFewLanes, 1>(operands, at, end);
     tiles<Number, Op, 1, 1>(operands, at, end);
   }
 
-  // Sums and products of signed integers are those of unsigned ones, which may overflow.
+  // Sums and products of signed integers use those of unsigned ones, which may overflow.
   template <class Ordered, class Summed>
   static constexpr KernelRow row() {
     using Computed = typename Summed::Computed;

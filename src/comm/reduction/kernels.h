@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
-#include "comm/reduction/stores.h"
+#include "comm/reduction/store_mode.h"
 #include "comm/reduction/types.h"
 
 namespace lockstep {
 
-// What reduce() was given, for a kernel of that type and operation.
+// The arguments of reduce(), for a kernel of that type and operation.
 struct Operands {
   std::byte* const* destinations;
   std::size_t destination_count;
@@ -16,7 +16,7 @@ struct Operands {
   std::size_t source_count;
   std::size_t count;  // elements
   int divisor;        // of an average
-  Stores stores;
+  StoreMode store_mode;
 };
 using Kernel = void (*)(const Operands&);
 
@@ -33,7 +33,7 @@ struct KernelTable {
 };
 
 extern const KernelTable kPlainKernels;
-// Only where the processor is an x86-64; only called where it has these instructions.
+// Only on an x86-64 processor; call only where it has these instructions.
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512Kernels;
 

@@ -20,9 +20,9 @@ struct Avx2 {
     using Halves = Lanes<std::uint16_t, 8>;
     return __builtin_bit_cast(Halves, _mm256_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT));
   }
-  static constexpr bool kStoresPastCache = true;
+  static constexpr bool kHasNonTemporalStores = true;
   template <class V>
-  static void store_past_cache(std::byte* to, V value) {
+  static void store_non_temporal(std::byte* to, V value) {
     if constexpr (sizeof value == kBytes)
       _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __builtin_bit_cast(__m256i, value));
     else

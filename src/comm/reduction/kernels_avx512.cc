@@ -10,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-// The forms with a mask, of all lanes: g++ 12 finds that its header's others read what was never
-// set.
+// Uses the masked forms with all lanes: g++ 12 warns that the other forms in its header read
+// uninitialized values.
 struct Avx512 {
   static constexpr int kBytes = 64;
   static constexpr bool kConvertsHalves = true;
@@ -23,9 +23,9 @@ struct Avx512 {
     return __builtin_bit_cast(Halves,
                               _mm512_maskz_cvtps_ph(kAll, floats, _MM_FROUND_TO_NEAREST_INT));
   }
-  static constexpr bool kStoresPastCache = true;
+  static constexpr bool kHasNonTemporalStores = true;
   template <class V>
-  static void store_past_cache(std::byte* to, V value) {
+  static void store_non_temporal(std::byte* to, V value) {
     if constexpr (sizeof value == kBytes)
       _mm512_stream_si512(reinterpret_cast<__m512i*>(to), __builtin_bit_cast(__m512i, value));
     else

@@ -14,14 +14,14 @@ struct Plain {
   static constexpr int kBytes = 16;
   static constexpr bool kConvertsHalves = false;
 #if defined(__SSE2__)
-  static constexpr bool kStoresPastCache = true;
+  static constexpr bool kHasNonTemporalStores = true;
   template <class V>
-  static void store_past_cache(std::byte* to, V value) {
+  static void store_non_temporal(std::byte* to, V value) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to), __builtin_bit_cast(__m128i, value));
   }
   static void fence() { _mm_sfence(); }
 #else
-  static constexpr bool kStoresPastCache = false;
+  static constexpr bool kHasNonTemporalStores = false;
 #endif
 };
 

@@ -44,7 +44,7 @@ class Operand {
   Memory memory_;
 };
 
-// Zeros, infinities, NaNs of both kinds and signs, denormals, the largest and the least.
+// Zeros, infinities, NaNs of both kinds and signs, denormals, the largest and the smallest.
 std::vector<std::uint64_t> specials_of(DataType type) {
   switch (type) {
     case DataType::float16:
@@ -205,7 +205,7 @@ TEST(Kernels, StoresPastTheCacheGiveTheSameBitsHoweverDestinationsAreAligned) {
           for (std::size_t k = 0; k < 2; ++k)
             destinations[k] = memory.data() + k * kRoom + kMargin + skipped[k] * element;
           memory.fill(kUntouched);
-          reduction.stores = Stores::past_cache;
+          reduction.store_mode = StoreMode::non_temporal;
 
           reduce_with(set, destinations, sources, count, reduction);
 

@@ -30,7 +30,7 @@ void carry_out(const KernelTable& kernels, std::span<std::byte* const> destinati
   const auto kernel = kernels.at(reduction.type, reduction.op);
   LS_CHECK(kernel != nullptr, "{} of {}", text(reduction.op), text(reduction.type));
   kernel({destinations.data(), destinations.size(), sources.data(), sources.size(), count,
-          reduction.divisor, reduction.stores});
+          reduction.divisor, reduction.store_mode});
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ void reduce_with(InstructionSet set, std::span<std::byte* const> destinations,
 }
 
 void copy_to_all(std::span<std::byte* const> destinations, const std::byte* source,
-                 std::size_t bytes, Stores stores) {
-  if (stores == Stores::past_cache)  // the sum of one
+                 std::size_t bytes, StoreMode stores) {
+  if (stores == StoreMode::non_temporal)  // the sum of one
     return reduce(destinations, {&source, 1}, bytes, {DataType::uint8, ReduceOp::sum, 1, stores});
   for (auto* const destination : destinations)
     if (bytes > 0) std::memcpy(destination, source, bytes);

@@ -102,7 +102,7 @@ TEST(Reduction, MinAndMaxKeepNaNOfTheFirstSourceAndPassOverLaterOnes) {
 
 TEST(Reduction, CopiesOfOneSourceAreItsBytesEverywhere) {
   const std::vector<std::byte> source(1000, std::byte{7});
-  for (const auto stores : {Stores::cached, Stores::past_cache}) {
+  for (const auto stores : {StoreMode::cached, StoreMode::non_temporal}) {
     std::vector<std::byte> first(1000), second(1000);
     std::byte* const destinations[] = {first.data(), second.data()};
     copy_to_all(destinations, source.data(), source.size(), stores);

@@ -1,4 +1,4 @@
-// Reductions one element after the other, as obviously as can be: what the kernels are held to.
+// Reductions one element after the other, in the simplest form: the reference for the kernels.
 #pragma once
 
 #include <bit>
@@ -75,7 +75,7 @@ Memory serial_as(const std::vector<Memory>& sources, const ReductionSpec& reduct
   return results;
 }
 
-// All sources are equally long.
+// All sources have the same length.
 inline Memory serial(const std::vector<Memory>& sources, const ReductionSpec& reduction) {
   switch (reduction.type) {
     case DataType::uint8:

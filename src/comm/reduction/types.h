@@ -1,4 +1,4 @@
-// The element types and reductions that collectives know.
+// The element types and reductions of collectives.
 #pragma once
 
 #include <cstddef>

@@ -11,60 +11,61 @@
 
 #include "comm/rendezvous/relay.h"
 #include "comm/rendezvous/rendezvous.h"
+#include "net/connection_timeout.h"
 #include "net/crypto.h"
-#include "net/silence.h"
 #include "net/socket.h"
 
 namespace lockstep {
 
 class RendezvousClient : public Rendezvous {
  public:
-  // silence: of the server's host, after which the connection is lost (net/silence.h).
-  // Tries until the deadline while nobody listens yet. `denied` when the server's secret is
-  // another.
-  static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& host,
-                                                           std::uint16_t port, Secret secret,
-                                                           Deadline deadline,
-                                                           Duration silence = kSilenceBound);
-  // As "host:port", which is how LOCKSTEP_RENDEZVOUS has it.
-  static Result<std::unique_ptr<RendezvousClient>> connect(const std::string& address,
-                                                           Secret secret, Deadline deadline,
-                                                           Duration silence = kSilenceBound);
+  // connection_timeout: the connection timeout of the server's host (net/connection_timeout.h).
+  // Retries until the deadline while the server does not listen yet. `denied` when the server's
+  // secret differs.
+  static Result<std::unique_ptr<RendezvousClient>> connect(
+      const std::string& host, std::uint16_t port, Secret secret, Deadline deadline,
+      Duration connection_timeout = kConnectionTimeout);
+  // address: "host:port", as in LOCKSTEP_RENDEZVOUS.
+  static Result<std::unique_ptr<RendezvousClient>> connect(
+      const std::string& address, Secret secret, Deadline deadline,
+      Duration connection_timeout = kConnectionTimeout);
 
-  // Leads to the port to which the server forwards (RendezvousServer). The caller adds the near
+  // Connects to the port to which the server forwards (RendezvousServer). The caller adds the near
   // side.
   static Result<Relay> connect_forwarded(const std::string& address, Secret secret,
-                                         Deadline deadline, Duration silence = kSilenceBound);
+                                         Deadline deadline,
+                                         Duration connection_timeout = kConnectionTimeout);
 
   Result<void> set(std::string_view key, std::string_view value) override;
   Result<std::string> get(std::string_view key, Deadline deadline) override;
-  // When this connection ends, however it ends, the server sets the key, unless it is set already.
-  // For each key that the client names; of more than a few the oldest must be set by then.
-  Result<void> leave_behind(std::string_view key, std::string_view value);
+  // When this connection ends, in any way, the server sets the key, unless it is set already. A
+  // client may have a few tombstones, each with its own key; of more, the oldest must be set by
+  // then.
+  Result<void> set_tombstone(std::string_view key, std::string_view value);
 
-  // From now on next_news() tells each key that begins with the prefix, also those that are there
-  // already. Of two prefixes the later counts.
-  Result<void> listen_to(std::string_view prefix);
-  // Nothing if there is none yet: more may have come when fd() is readable. Does not wait.
-  Result<std::optional<std::string>> next_news();
+  // From now on next_watched_key() returns each key that begins with the prefix, including existing
+  // keys. A second call replaces the prefix.
+  Result<void> watch_prefix(std::string_view prefix);
+  // Nullopt if there is none yet: more may have arrived when fd() is readable. Does not wait.
+  Result<std::optional<std::string>> next_watched_key();
 
   int fd() const { return socket_.fd(); }
 
  private:
   RendezvousClient(Socket socket, std::string server)
       : socket_(std::move(socket)), server_(std::move(server)) {}
-  Result<std::string> ask(char verb, std::string_view key, std::string_view value,
-                          Deadline deadline);
+  Result<std::string> request(char verb, std::string_view key, std::string_view value,
+                              Deadline deadline);
   // number, status, value
-  using Answer = std::vector<std::string>;
-  Result<std::optional<Answer>> try_answer();
+  using Response = std::vector<std::string>;
+  Result<std::optional<Response>> try_receive_response();
 
   Socket socket_;
-  std::string received_;   // the beginning of the next frame
-  std::string listening_;  // the number of the request
-  std::deque<std::string> news_;
+  std::string received_;      // the start of the next frame
+  std::string watch_number_;  // the number of the request
+  std::deque<std::string> watched_keys_;
   std::string server_;          // for error messages
-  std::uint64_t requests_ = 0;  // numbers them, so that a late answer is told from the awaited one
+  std::uint64_t requests_ = 0;  // numbers them, to distinguish a late response from the awaited one
 };
 
 }  // namespace lockstep

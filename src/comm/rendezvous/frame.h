@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// What a handshake or a short exchange may take at most.
+// The maximum for a handshake or a short exchange.
 inline constexpr std::size_t kFrameLimit = 64 * 1024;
 
 // Four bytes of length (big-endian), then the content.
@@ -22,12 +22,12 @@ Result<void> send_frame(Socket& socket, std::string_view content, Deadline deadl
 // `corrupt` when the frame is larger than the limit.
 Result<std::string> recv_frame(Socket& socket, Deadline deadline, std::size_t limit = kFrameLimit);
 
-// The first whole frame at the front of `buffer`, taken off it; nothing while it is not complete.
+// Removes and returns the first complete frame of `buffer`; nullopt while it is incomplete.
 Result<std::optional<std::string>> take_frame(std::string& buffer, std::size_t limit);
 
-// Fields of any bytes, joined so that they come apart again.
+// Joins fields of any bytes so that split_fields() can separate them.
 std::string join_fields(const std::vector<std::string>& fields);
-// `corrupt` when there are not `count`.
+// `corrupt` when their number is not `count`.
 Result<std::vector<std::string>> split_fields(std::string_view joined, std::size_t count);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ LS_FUZZ(frames, {framed("hello") + framed(join_fields({"set", "key", std::string
     const std::size_t before = buffer.size();
     auto frame = take_frame(buffer, 1024);
     if (!frame || !*frame) return;
-    // A frame is what lay at the front, and makes the same bytes again.
+    // A frame is the start of the buffer, and encodes to the same bytes again.
     LS_CHECK(buffer.size() + framed(**frame).size() == before);
     for (const std::size_t count : {1U, 3U})
       if (const auto fields = split_fields(**frame, count))

@@ -48,8 +48,8 @@ Result<void> handshake_as_client(Socket& socket, const Secret& secret, const std
   if (!equal_constant_time(challenge[1], proof_of(secret, "server", purpose, nonce, challenge[0])))
     return refused("the other side");
   TRY(send_frame(socket, proof_of(secret, "client", purpose, nonce, challenge[0]), deadline));
-  const auto verdict = TRY(recv_frame(socket, deadline));
-  if (verdict != kWelcome) return Error{Code::denied, verdict};
+  const auto result = TRY(recv_frame(socket, deadline));
+  if (result != kWelcome) return Error{Code::denied, result};
   return {};
 }
 
@@ -60,7 +60,7 @@ Result<void> handshake_as_server(Socket& socket, const Secret& secret, const std
   TRY(send_frame(socket, challenge, deadline));
   auto checked = handshake.check(TRY(recv_frame(socket, deadline)));
   if (checked) return send_frame(socket, kWelcome, deadline);
-  // Best effort: the caller is refused whether or not it hears why.
+  // Best effort: the client is refused whether or not it receives the reason.
   (void)send_frame(socket, checked.error().message, deadline);
   return checked;
 }

@@ -3,11 +3,12 @@
 //   client > server   hello:     magic, client's nonce
 //   server > client   challenge: server's nonce, HMAC(secret, "server" purpose nonces)
 //   client > server   proof:     HMAC(secret, "client" purpose nonces)
-//   server > client   verdict:   "welcome", or the reason for refusal
+//   server > client   result:    "welcome", or the reason for refusal
 //
-// The purpose ("rendezvous", a group's name) keeps a proof for one thing from opening another. It
-// authenticates at the start and does not encrypt: who can alter the stream on its way is not kept
-// out. The steps are pure, so a blocking caller and a poll loop use the same code.
+// The purpose ("rendezvous", a group's name) prevents the use of a proof for another purpose. The
+// handshake authenticates at the start and does not encrypt: it does not protect against an
+// attacker that can alter the stream. The steps are pure, so a blocking caller and a poll loop use
+// the same code.
 #pragma once
 
 #include <string>

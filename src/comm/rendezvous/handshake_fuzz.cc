@@ -11,7 +11,7 @@ const std::string kHello = join_fields({"lockstep-1", std::string(32, 'a')});
 
 }  // namespace
 
-// A client without the secret: its hello, and as much as it likes instead of a proof.
+// A client without the secret: its hello, and any bytes instead of a proof.
 LS_FUZZ(handshake, {framed(kHello) + std::string(64, 'f'), framed(kHello), ""}) {
   static const Secret secret = Secret::random();
   std::string rest(input);

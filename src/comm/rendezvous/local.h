@@ -1,4 +1,4 @@
-// LocalRendezvous: the meeting place within one process, for ranks that are its threads.
+// LocalRendezvous: the rendezvous within one process, for ranks that are its threads.
 #pragma once
 
 #include <map>

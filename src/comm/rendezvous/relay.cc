@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// In one direction; then other connections have their turn.
+// In one direction; then the loop serves other connections.
 constexpr int kChunksAtOnce = 4;
 
 bool send_some(const Socket& to, std::string& held) {
@@ -20,8 +20,8 @@ bool send_some(const Socket& to, std::string& held) {
   return true;
 }
 
-// Reads only when all is sent, so a receiver that is slow slows its sender.
-bool carry_one_way(Socket& from, const Socket& to, std::string& held) {
+// Reads only when all is sent, so a slow receiver slows its sender.
+bool forward_one_way(Socket& from, const Socket& to, std::string& held) {
   for (int i = 0; i < kChunksAtOnce; ++i) {
     if (!send_some(to, held)) return false;
     if (!held.empty()) return true;
@@ -34,22 +34,22 @@ bool carry_one_way(Socket& from, const Socket& to, std::string& held) {
   return send_some(to, held);
 }
 
-// A side is read once all of it is sent on, and written to while something is left for it.
+// A side is read once all its data is forwarded, and written to while data remains for it.
 short wanted(const std::string& to_other, const std::string& to_it) {
   return static_cast<short>((to_other.empty() ? POLLIN : 0) | (to_it.empty() ? 0 : POLLOUT));
 }
 
 }  // namespace
 
-void Relay::watch(std::vector<pollfd>& fds) const {
+void Relay::add_poll_fds(std::vector<pollfd>& fds) const {
   fds.push_back({near.fd(), wanted(to_far, to_near), 0});
   fds.push_back({far.fd(), wanted(to_near, to_far), 0});
 }
 
 bool Relay::send_near() { return send_some(near, to_near); }
 
-bool Relay::carry() {
-  return carry_one_way(near, far, to_far) && carry_one_way(far, near, to_near);
+bool Relay::forward() {
+  return forward_one_way(near, far, to_far) && forward_one_way(far, near, to_near);
 }
 
 }  // namespace lockstep

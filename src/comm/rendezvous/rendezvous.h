@@ -1,4 +1,4 @@
-// Rendezvous: a small key-value meeting place, through which ranks that start at different times on
+// Rendezvous: a small key-value store through which ranks that start at different times on
 // different hosts find each other. Keys are set once and never removed.
 #pragma once
 
@@ -15,7 +15,7 @@ class Rendezvous {
   virtual ~Rendezvous() = default;
   // already_exists when the key has another value already.
   virtual Result<void> set(std::string_view key, std::string_view value) = 0;
-  // Waits until the key is there; timeout, naming the key, at the deadline.
+  // Waits until the key is set; timeout, naming the key, at the deadline.
   virtual Result<std::string> get(std::string_view key, Deadline deadline) = 0;
 };
 

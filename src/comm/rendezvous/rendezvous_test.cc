@@ -21,11 +21,11 @@ namespace {
 Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 Deadline at_once() { return Deadline::after(std::chrono::milliseconds(20)); }
 
-struct Place {
+struct ServerForTest {
   Secret secret = Secret::random();
   std::unique_ptr<RendezvousServer> server;
 
-  explicit Place(RendezvousLimits limits = {})
+  explicit ServerForTest(RendezvousLimits limits = {})
       : server(RendezvousServer::start("127.0.0.1", 0, secret, limits).value()) {}
   std::unique_ptr<RendezvousClient> client() const {
     return RendezvousClient::connect("127.0.0.1", server->port(), secret, soon()).value();
@@ -33,27 +33,27 @@ struct Place {
 };
 
 TEST(Rendezvous, AGetWaitsForTheSetOfAnotherClient) {
-  Place place;
+  ServerForTest place;
   std::thread late([&] { EXPECT_TRUE(place.client()->set("key", "value").has_value()); });
   EXPECT_EQ(place.client()->get("key", soon()).value(), "value");
   late.join();
 }
 
 TEST(Rendezvous, AMissingKeyIsNamedAtTheDeadlineAndTheClientGoesOn) {
-  Place place;
+  ServerForTest place;
   auto client = place.client();
   auto missing = client->get("nobody", at_once());
   ASSERT_FALSE(missing.has_value());
   EXPECT_EQ(missing.error().code, Code::timeout);
   EXPECT_NE(missing.error().message.find("nobody"), std::string::npos);
-  // The answer to the first get comes now, late, and is not taken for that to the second.
+  // The response to the first get arrives now, late, and is not used for the second.
   EXPECT_TRUE(client->set("nobody", "came").has_value());
   EXPECT_TRUE(client->set("other", "right").has_value());
   EXPECT_EQ(client->get("other", soon()).value(), "right");
 }
 
 TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
-  Place place;
+  ServerForTest place;
   auto client =
       RendezvousClient::connect("127.0.0.1", place.server->port(), Secret::random(), soon());
   ASSERT_FALSE(client.has_value());
@@ -62,14 +62,14 @@ TEST(Rendezvous, AWrongSecretIsRefusedOnBothSides) {
 }
 
 TEST(Rendezvous, AStrangerThatProvesNothingGetsNoAnswerToARequest) {
-  Place place;
+  ServerForTest place;
   auto stranger = Socket::connect_tcp("127.0.0.1", place.server->port(), soon()).value();
   ASSERT_TRUE(send_frame(stranger, join_fields({"1", "S", "key", "value"}), soon()).has_value());
   EXPECT_FALSE(recv_frame(stranger, soon()).has_value());
 }
 
 TEST(Rendezvous, AnEntryIsSetOnce) {
-  Place place;
+  ServerForTest place;
   auto client = place.client();
   EXPECT_TRUE(client->set("key", "a").has_value());
   EXPECT_TRUE(client->set("key", "a").has_value());
@@ -79,7 +79,7 @@ TEST(Rendezvous, AnEntryIsSetOnce) {
 }
 
 TEST(Rendezvous, WhatExceedsItsBoundsIsRefused) {
-  Place place({.connections = 8, .entries = 1, .entry = 100_B});
+  ServerForTest place({.connections = 8, .entries = 1, .entry = 100_B});
   auto client = place.client();
   auto large = client->set("large", std::string(200, 'x'));
   ASSERT_FALSE(large.has_value());
@@ -96,7 +96,7 @@ TEST(Rendezvous, WithoutAFreeFileDescriptorTheServerRestsAndThenGoesOn) {
   double seconds = 0;  // without a free descriptor
   set_log_sink([&](LogLevel, std::string_view) { ++lines; });
   {
-    Place place;
+    ServerForTest place;
     const Fd waiting(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;

@@ -22,24 +22,24 @@ namespace lockstep {
 namespace {
 
 constexpr auto kHandshakeBound = std::chrono::seconds(10);
-constexpr auto kAdmitAgain = std::chrono::seconds(1);
-constexpr auto kLook = std::chrono::milliseconds(1000);
-// Until the port to which clients are forwarded listens.
+constexpr auto kAcceptRetryInterval = std::chrono::seconds(1);
+constexpr auto kPollInterval = std::chrono::milliseconds(1000);
+// The interval of tries until the port to which clients are forwarded listens.
 constexpr auto kForwardAgain = std::chrono::milliseconds(50);
-// A client whose answers pile up beyond this does not read them and is dropped.
+// A client with more unsent responses than this does not read them and is dropped.
 constexpr std::size_t kUnsentLimit = 16 << 20;
-// One client's gets that wait at the same time; ours asks one thing at a time.
-constexpr std::size_t kWaitingLimit = 64;
+// The waiting gets of one client; Lockstep's client sends one request at a time.
+constexpr std::size_t kPendingGetLimit = 64;
 
-// Of one client; a crew leaves two at a time.
-constexpr std::size_t kWillLimit = 16;
+// For one client; a member has two at a time.
+constexpr std::size_t kTombstoneLimit = 16;
 
-struct Waiting {
+struct PendingGet {
   std::string number, key;
 };
 
-// What is to be set when a connection ends.
-struct Will {
+// The entry to set when a connection ends.
+struct Tombstone {
   std::string key, value;
 };
 
@@ -56,15 +56,15 @@ struct Connection {
   Deadline handshake_end;
   Stage stage = Stage::hello;
   std::string received, unsent;
-  std::vector<Waiting> waiting;
-  std::optional<Waiting> listening;  // to all keys that begin with its key
-  std::vector<Will> wills;
-  bool refused = false;  // closes when `unsent` is out
-  // Once it is forwarded. Has the socket, and a far side as soon as the port listens.
+  std::vector<PendingGet> pending_gets;
+  std::optional<PendingGet> watch;  // for all keys that begin with its key
+  std::vector<Tombstone> tombstones;
+  bool closing = false;  // closes when `unsent` is sent
+  // Set when it is forwarded. Has the socket, and a far side as soon as the port listens.
   std::optional<Relay> relay;
 };
 
-// It has not closed, whatever is still to be read of it.
+// True if the peer has not closed it; unread data does not matter.
 bool is_open(const Socket& socket) {
   pollfd one{socket.fd(), POLLRDHUP, 0};
   return ::poll(&one, 1, 0) == 0;
@@ -94,16 +94,16 @@ class RendezvousServer::Impl {
   void serve() {
     while (!stopped_) {
       wait();
-      admit();
+      accept_connections();
       for (auto it = connections_.begin(); it != connections_.end();)
-        it = attend(*it) ? std::next(it) : bury(it);
+        it = serve_connection(*it) ? std::next(it) : remove_connection(it);
     }
   }
 
-  std::list<Connection>::iterator bury(std::list<Connection>::iterator one) {
-    const auto wills = std::move(one->wills);
+  std::list<Connection>::iterator remove_connection(std::list<Connection>::iterator one) {
+    const auto tombstones = std::move(one->tombstones);
     const auto next = connections_.erase(one);
-    for (const auto& [key, value] : wills) {
+    for (const auto& [key, value] : tombstones) {
       if (entries_.contains(key)) continue;
       if (auto done = set(key, value); !done)
         LS_LOG(warning, "rendezvous: executing a will: {}", done.error().message);
@@ -111,19 +111,19 @@ class RendezvousServer::Impl {
     return next;
   }
 
-  // Until something happens; once a second in any case, for the handshakes' bounds, and sooner
-  // while a client waits for the port to which it is forwarded.
+  // Waits for an event, at most a second because of the handshakes' bounds, and less while a client
+  // waits for the port to which it is forwarded.
   void wait() {
     std::vector<pollfd> fds{{stop_.get(), POLLIN, 0}};
-    const bool room = connections_.size() < limits_.connections && admit_again_.passed();
+    const bool room = connections_.size() < limits_.connections && accept_after_.passed();
     fds.push_back({room ? listener_.fd() : -1, POLLIN, 0});
-    auto pause = kLook;
+    auto pause = kPollInterval;
     for (const auto& one : connections_) {
       if (!one.relay)
         fds.push_back(
             {one.socket.fd(), static_cast<short>(POLLIN | (one.unsent.empty() ? 0 : POLLOUT)), 0});
       else if (one.relay->far)
-        one.relay->watch(fds);
+        one.relay->add_poll_fds(fds);
       else
         pause = kForwardAgain;
     }
@@ -131,50 +131,51 @@ class RendezvousServer::Impl {
     stopped_ = fds[0].revents != 0;
   }
 
-  void admit() {
+  void accept_connections() {
     while (connections_.size() < limits_.connections) {
       auto accepted = listener_.try_accept();
-      if (!accepted) return pause_admission(accepted.error());
+      if (!accepted) return pause_accepting(accepted.error());
       if (!*accepted) return;
-      (*accepted)->tune_for_lifeline(limits_.silence);
+      (*accepted)->set_keepalive(limits_.connection_timeout);
       connections_.emplace_back(std::move(**accepted), secret_);
     }
   }
 
-  // No file descriptor is left, say: the listener stays readable and is left alone for a while.
-  void pause_admission(const Error& error) {
+  // For example, no file descriptor is free: the listener stays readable and is ignored for a
+  // while.
+  void pause_accepting(const Error& error) {
     LS_LOG(warning, "rendezvous: {}; trying again", error.message);
-    admit_again_ = Deadline::after(kAdmitAgain);
+    accept_after_ = Deadline::after(kAcceptRetryInterval);
   }
 
-  // Reads, answers, writes; false when the connection is over.
-  bool attend(Connection& one) {
+  // Reads, answers, writes; false when the connection has ended.
+  bool serve_connection(Connection& one) {
     if (one.relay) return forward(*one.relay);
     const bool open = one.stage == Connection::Stage::open;
     if (!open && one.handshake_end.passed()) return false;
     if (!read(one)) return false;
-    while (!one.refused && !one.relay) {
+    while (!one.closing && !one.relay) {
       auto frame = take_frame(one.received, frame_limit());
       if (!frame) return false;
       if (!*frame) break;
       if (auto handled = handle(one, **frame); !handled) return false;
     }
     if (one.relay) return forward(*one.relay);
-    return write(one) && !(one.refused && one.unsent.empty());
+    return write(one) && !(one.closing && one.unsent.empty());
   }
 
-  // Nothing is read before the port listens, but the answer to the request is sent.
+  // Nothing is read before the port listens, but the response to the request is sent.
   bool forward(Relay& relay) const {
     if (!relay.far) {
       auto far = Socket::connect_tcp("127.0.0.1", forward_to_, Deadline::after(kForwardAgain));
       if (!far) return relay.send_near() && is_open(relay.near);
       relay.far = std::move(*far);
-      relay.far.tune_for_lifeline(kSilenceBound);
+      relay.far.set_keepalive(kConnectionTimeout);
     }
-    return relay.carry();
+    return relay.forward();
   }
 
-  // A request is an entry and its few small fields.
+  // A request is an entry and a few small fields.
   std::size_t frame_limit() const { return static_cast<std::size_t>(limits_.entry.count()) + 256; }
 
   bool read(Connection& one) {
@@ -207,7 +208,7 @@ class RendezvousServer::Impl {
         if (auto checked = one.handshake.check(frame); !checked) {
           LS_LOG(warning, "rendezvous: refused a client: {}", checked.error().message);
           one.unsent += framed(checked.error().message);
-          one.refused = true;
+          one.closing = true;
           return {};
         }
         one.unsent += framed(kWelcome);
@@ -227,14 +228,15 @@ class RendezvousServer::Impl {
     } else if (verb == "S") {
       reply(one, number, set(key, value));
     } else if (verb == "W") {
-      reply(one, number, keep_will(one, {key, value}));
+      reply(one, number, add_tombstone(one, {key, value}));
     } else if (verb == "N") {
-      listen(one, {number, key});
+      start_watch(one, {number, key});
     } else if (const auto entry = entries_.find(key); entry != entries_.end()) {
       reply(one, number, "ok", entry->second);
     } else {
-      one.waiting.push_back({number, key});
-      if (one.waiting.size() > kWaitingLimit) one.waiting.erase(one.waiting.begin());
+      one.pending_gets.push_back({number, key});
+      if (one.pending_gets.size() > kPendingGetLimit)
+        one.pending_gets.erase(one.pending_gets.begin());
     }
     if (one.unsent.size() > kUnsentLimit)
       return Error{Code::exhausted, "the client does not read its answers"};
@@ -243,12 +245,12 @@ class RendezvousServer::Impl {
 
   Result<void> set(const std::string& key, const std::string& value) {
     TRY(store(key, value));
-    release_waiting(key, value);
-    tell_news(key);
+    complete_pending_gets(key, value);
+    notify_watchers(key);
     return {};
   }
 
-  // What follows the answer comes from the port, and what follows the request goes there.
+  // After the response, all data comes from the port; after the request, all data goes there.
   void begin_forwarding(Connection& one, const std::string& number) {
     if (forward_to_ == 0)
       return reply(one, number, Error{Code::invalid, "this meeting place forwards nothing"});
@@ -259,28 +261,27 @@ class RendezvousServer::Impl {
                       .to_far = std::move(one.received)};
   }
 
-  // Each key that is there, or comes, is an answer of its own.
-  void listen(Connection& one, Waiting news) {
+  // Each existing or new key is a separate response.
+  void start_watch(Connection& one, PendingGet news) {
     for (auto entry = entries_.lower_bound(news.key);
          entry != entries_.end() && entry->first.starts_with(news.key); ++entry)
       reply(one, news.number, "ok", entry->first);
-    one.listening = std::move(news);
+    one.watch = std::move(news);
   }
 
-  void tell_news(const std::string& key) {
+  void notify_watchers(const std::string& key) {
     for (auto& one : connections_)
-      if (one.listening && key.starts_with(one.listening->key))
-        reply(one, one.listening->number, "ok", key);
+      if (one.watch && key.starts_with(one.watch->key)) reply(one, one.watch->number, "ok", key);
   }
 
-  Result<void> keep_will(Connection& one, Will will) {
-    std::erase_if(one.wills, [&](const Will& other) {
-      return other.key == will.key || entries_.contains(other.key);
+  Result<void> add_tombstone(Connection& one, Tombstone tombstone) {
+    std::erase_if(one.tombstones, [&](const Tombstone& other) {
+      return other.key == tombstone.key || entries_.contains(other.key);
     });
-    if (one.wills.size() >= kWillLimit)
+    if (one.tombstones.size() >= kTombstoneLimit)
       return Error{Code::exhausted,
-                   format("a client may leave {} keys behind, not more", kWillLimit)};
-    one.wills.push_back(std::move(will));
+                   format("a client may leave {} keys behind, not more", kTombstoneLimit)};
+    one.tombstones.push_back(std::move(tombstone));
     return {};
   }
 
@@ -299,9 +300,9 @@ class RendezvousServer::Impl {
     return {};
   }
 
-  void release_waiting(const std::string& key, const std::string& value) {
+  void complete_pending_gets(const std::string& key, const std::string& value) {
     for (auto& one : connections_)
-      std::erase_if(one.waiting, [&](const Waiting& waiting) {
+      std::erase_if(one.pending_gets, [&](const PendingGet& waiting) {
         if (waiting.key != key) return false;
         reply(one, waiting.number, "ok", value);
         return true;
@@ -323,9 +324,9 @@ class RendezvousServer::Impl {
   const Secret secret_;
   const RendezvousLimits limits_;
   const std::uint16_t forward_to_;
-  // The thread's own.
+  // Used only by the thread.
   bool stopped_ = false;
-  Deadline admit_again_ = Deadline::after(Duration(0));
+  Deadline accept_after_ = Deadline::after(Duration(0));
   std::list<Connection> connections_;
   std::map<std::string, std::string> entries_;
   std::thread thread_;  // last: it uses all of the above
@@ -340,7 +341,7 @@ Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(const std::str
                                                                   RendezvousLimits limits,
                                                                   std::uint16_t forward_to) {
   auto listener = Listener::tcp(host, port);
-  if (!listener) return std::move(listener).error().within("opening the rendezvous");
+  if (!listener) return std::move(listener).error().with_context("opening the rendezvous");
   Fd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return os_error("making an eventfd", errno);
   auto impl = std::make_unique<Impl>(std::move(*listener), std::move(stop), std::move(secret),

@@ -1,11 +1,11 @@
-// RendezvousServer: the meeting place over TCP, in a thread of its own. Node 0's agent holds one
-// for each attempt. It admits only clients that prove the attempt's secret (handshake.h).
+// RendezvousServer: the rendezvous over TCP, in its own thread. Node 0's agent has one for each
+// attempt. It accepts only clients that prove the attempt's secret (handshake.h).
 //
-// It also forwards: a client may ask for a connection to one port of this host's loopback, where
-// torch's store listens, which takes no secret itself (forwarder.h). While nothing listens there
-// yet, the client waits.
+// It also forwards: a client may request a connection to one port of this host's loopback, where
+// torch's store listens, which has no authentication (port_forwarder.h). While nothing listens
+// there yet, the client waits.
 //
-// Bounded: connections, entries and the bytes of each; what exceeds a bound is refused with
+// Bounded: connections, entries and the bytes of each; a request above a bound is refused with
 // `exhausted`. A client that is silent within the handshake is dropped after ten seconds.
 #pragma once
 
@@ -16,16 +16,17 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "net/connection_timeout.h"
 #include "net/crypto.h"
-#include "net/silence.h"
 
 namespace lockstep {
 
 struct RendezvousLimits {
   std::size_t connections = 4096;
   std::size_t entries = 1 << 20;
-  Bytes entry = 64_KiB;              // key and value together
-  Duration silence = kSilenceBound;  // of a client's host, after which the client is gone
+  Bytes entry = 64_KiB;  // key and value together
+  Duration connection_timeout =
+      kConnectionTimeout;  // of a client's host; after it the client counts as gone
 };
 
 class RendezvousServer {

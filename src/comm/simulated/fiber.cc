@@ -22,23 +22,23 @@ namespace {
 
 std::size_t page() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// The memory is the caller's.
+// The caller owns the memory.
 struct BorrowedStack {
   boost::context::stack_context allocate() { return context; }
   void deallocate(boost::context::stack_context&) {}
   boost::context::stack_context context;
 };
 
-// What AddressSanitizer is told when a thread goes from one stack to another. What it keeps of a
-// stack stays when the body has ended: frames of Boost.Context are still on it.
+// Informs AddressSanitizer when a thread switches from one stack to another. Its data about a stack
+// remains when the body has ended: frames of Boost.Context are still on it.
 class StackSwitch {
  public:
 #ifdef LS_ADDRESS_SANITIZER
-  // Before leaving for `to`.
+  // Call before the switch to `to`.
   void leave(std::span<const std::byte> to) {
     __sanitizer_start_switch_fiber(&kept_, to.data(), to.size());
   }
-  // After coming (back); tells which stack was left.
+  // Call after the switch (back); returns the stack before the switch.
   std::span<const std::byte> arrive() {
     const void* bottom = nullptr;
     std::size_t size = 0;
@@ -49,34 +49,34 @@ class StackSwitch {
  private:
   void* kept_ = nullptr;
 #else
-  void leave(std::span<const std::byte>) {}
-  std::span<const std::byte> arrive() { return {}; }
+  void start_switch(std::span<const std::byte>) {}
+  std::span<const std::byte> finish_switch() { return {}; }
 #endif
 };
 
 }  // namespace
 
-Result<Stacks> Stacks::create(std::size_t count, std::size_t bytes) {
+Result<FiberStacks> FiberStacks::create(std::size_t count, std::size_t bytes) {
   LS_CHECK(count > 0 && bytes > page() && bytes % page() == 0);
   void* const begin = ::mmap(nullptr, count * bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (begin == MAP_FAILED)
     return os_error(format("reserving {} stacks of {} bytes", count, bytes), errno);
-  Stacks stacks(static_cast<std::byte*>(begin), count, bytes);
+  FiberStacks stacks(static_cast<std::byte*>(begin), count, bytes);
   for (std::size_t i = 0; i < count; ++i)
     if (::mprotect(stacks.begin_ + i * bytes, page(), PROT_NONE) != 0)
       return os_error("guarding a stack", errno);
   return stacks;
 }
 
-Stacks::Stacks(Stacks&& other) noexcept
+FiberStacks::FiberStacks(FiberStacks&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)), count_(other.count_), bytes_(other.bytes_) {}
 
-Stacks::~Stacks() {
+FiberStacks::~FiberStacks() {
   if (begin_ != nullptr) ::munmap(begin_, count_ * bytes_);
 }
 
-std::span<std::byte> Stacks::operator[](std::size_t i) const {
+std::span<std::byte> FiberStacks::operator[](std::size_t i) const {
   LS_CHECK(i < count_);
   return {begin_ + i * bytes_ + page(), bytes_ - page()};
 }
@@ -98,24 +98,24 @@ class Fiber::Impl {
 
   void resume() {
     LS_CHECK(!ended_);
-    from_outside_.leave(stack_);
+    from_outside_.start_switch(stack_);
     inside_ = std::move(inside_).resume();
-    from_outside_.arrive();
+    from_outside_.finish_switch();
   }
 
   void yield() {
-    from_inside_.leave(outside_stack_);
+    from_inside_.start_switch(outside_stack_);
     outside_ = std::move(outside_).resume();
-    outside_stack_ = from_inside_.arrive();
+    outside_stack_ = from_inside_.finish_switch();
   }
 
  private:
   boost::context::fiber run(boost::context::fiber&& outside) {
     outside_ = std::move(outside);
-    outside_stack_ = from_inside_.arrive();
+    outside_stack_ = from_inside_.finish_switch();
     body_();
     ended_ = true;
-    from_inside_.leave(outside_stack_);
+    from_inside_.start_switch(outside_stack_);
     return std::move(outside_);
   }
 

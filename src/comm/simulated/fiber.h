@@ -1,6 +1,6 @@
-// Fiber: a body with a stack of its own, which runs until it yields and later goes on from there.
-// All fibers of a thread take turns on it; nothing runs at the same time. Over Boost.Context
-// (docs/decisions/0027-boost-context.md), with what AddressSanitizer must be told of a stack.
+// Fiber: a body with its own stack, which runs until it yields and later continues from there. The
+// fibers of a thread run one at a time. It uses Boost.Context
+// (docs/decisions/0027-boost-context.md), and informs AddressSanitizer about stacks.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,19 @@
 
 namespace lockstep {
 
-// Memory for many stacks, each with a page below it that must not be touched. What no fiber has
-// used takes no memory.
-class Stacks {
+// Memory for many stacks, each with a guard page below it. Unused pages take no memory.
+class FiberStacks {
  public:
-  // bytes: of each, the guarding page included; a multiple of the page.
-  static Result<Stacks> create(std::size_t count, std::size_t bytes);
-  Stacks(Stacks&& other) noexcept;
-  Stacks& operator=(Stacks&&) = delete;
-  ~Stacks();
+  // bytes: of each, including the guard page; a multiple of the page size.
+  static Result<FiberStacks> create(std::size_t count, std::size_t bytes);
+  FiberStacks(FiberStacks&& other) noexcept;
+  FiberStacks& operator=(FiberStacks&&) = delete;
+  ~FiberStacks();
 
   std::span<std::byte> operator[](std::size_t i) const;
 
  private:
-  Stacks(std::byte* begin, std::size_t count, std::size_t bytes)
+  FiberStacks(std::byte* begin, std::size_t count, std::size_t bytes)
       : begin_(begin), count_(count), bytes_(bytes) {}
   std::byte* begin_;
   std::size_t count_, bytes_;
@@ -33,7 +32,7 @@ class Stacks {
 
 class Fiber {
  public:
-  // stack must stay as long as the fiber. The body must have ended before the fiber goes.
+  // stack must live as long as the fiber. The body must have ended before the fiber is destroyed.
   Fiber(std::span<std::byte> stack, std::function<void()> body);
   ~Fiber();
   Fiber(const Fiber&) = delete;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kStack = 64 * 1024;
 
 TEST(Fiber, GoesOnWhereItYielded) {
-  const auto stacks = Stacks::create(1, kStack).value();
+  const auto stacks = FiberStacks::create(1, kStack).value();
   std::string told;
   Fiber* self = nullptr;
   Fiber fiber(stacks[0], [&] {
@@ -33,7 +33,7 @@ TEST(Fiber, GoesOnWhereItYielded) {
 
 TEST(Fiber, ManyTakeTurnsEachOnItsOwnStack) {
   constexpr int kFibers = 2000;
-  const auto stacks = Stacks::create(kFibers, kStack).value();
+  const auto stacks = FiberStacks::create(kFibers, kStack).value();
   std::vector<std::unique_ptr<Fiber>> fibers;
   long sum = 0;
   for (int i = 0; i < kFibers; ++i)
@@ -57,7 +57,7 @@ TEST(Fiber, ManyTakeTurnsEachOnItsOwnStack) {
 
 TEST(FiberDeathTest, AStackThatOverflowsHitsItsGuard) {
   const auto overflow = [] {
-    const auto stacks = Stacks::create(2, kStack).value();
+    const auto stacks = FiberStacks::create(2, kStack).value();
     Fiber fiber(stacks[1], [&] {
       volatile std::byte* const below = stacks[1].data() - 1;
       *below = std::byte{1};

@@ -20,23 +20,23 @@ using Picoseconds = std::int64_t;
 
 Picoseconds picoseconds(double seconds) { return std::llround(seconds * 1e12); }
 
-// The kernel takes a long message in segments, as it has room.
+// The kernel accepts a long message in segments, as it has free buffers.
 constexpr std::size_t kSegmentBytes = 64 * 1024;
 
-// Messages one way from one rank to another: claimed, published, admitted (the sender's slot is
-// free again), received and released, in this order.
+// Messages in one direction from one rank to another: claimed, published, admitted (the sender's
+// slot is free again), received and released, in this order.
 struct Channel {
   struct Message {
     std::size_t piece = 0, bytes = 0;
     std::byte* buffer = nullptr;
     std::size_t admitted_bytes = 0;
-    Picoseconds arrival = 0;         // of what was admitted
+    Picoseconds arrival = 0;         // of admitted data
     std::size_t stranded_bytes = 0;  // admitted before the receiver had a slot for them
   };
   int from = 0, to = 0;
   std::vector<Message> messages;  // from the oldest that is not released
   std::uint64_t published = 0, admitted = 0, released = 0;
-  std::size_t held_bytes = 0;                 // in the kernels of both ends
+  std::size_t buffered_bytes = 0;             // in the kernels of both ends
   std::array<Picoseconds, kSlots> free_at{};  // with credits: when each slot is free again
   std::byte* claimed = nullptr;
   bool receiver_waits = false, sender_waits = false;
@@ -45,11 +45,11 @@ struct Channel {
   bool has_slot_for(std::uint64_t number) const { return number < released + kSlots; }
 };
 
-// Where messages leave or come in, one after the other.
+// Where messages leave or arrive, one after the other.
 struct Port {
   Picoseconds free_at = 0;
 
-  // The moment when `duration` that cannot begin before `from` is over.
+  // The end of an occupancy of `duration` that cannot begin before `from`.
   Picoseconds pass(Picoseconds from, Picoseconds duration) {
     free_at = std::max(from, free_at) + duration;
     return free_at;
@@ -61,37 +61,37 @@ struct Level {
       : overhead(picoseconds(cost.overhead)),
         wire(std::max<Picoseconds>(0, picoseconds(cost.latency) - 2 * overhead)),
         per_byte(cost.per_byte),
-        held_bytes(held) {}
-  bool has_credits() const { return held_bytes == 0; }
+        socket_buffer_bytes(held) {}
+  bool has_credits() const { return socket_buffer_bytes == 0; }
   Picoseconds transfer(std::size_t bytes) const {
     return picoseconds(static_cast<double>(bytes) * per_byte);
   }
   Picoseconds overhead, wire;
   double per_byte;  // seconds
-  std::size_t held_bytes;
+  std::size_t socket_buffer_bytes;
 };
 
 class Network;
 
-class SimulatedRank : public Exchange {
+class SimulatedRank : public MessageExchange {
  public:
   SimulatedRank(Network& network, int rank, std::span<std::byte> stack,
-                const std::function<Result<void>(Exchange&)>& body);
+                const std::function<Result<void>(MessageExchange&)>& body);
 
   int rank() const override { return rank_; }
   int size() const override;
   std::span<const int> ring() const override;
   std::span<const std::vector<int>> hosts() const override;
-  HostGroup* host() override { return nullptr; }
+  HostGroup* host_group() override { return nullptr; }
   std::size_t piece_bytes() const override;
   Result<std::byte*> claim(int peer) override;
   void publish(int peer, std::size_t piece, std::size_t bytes) override;
   Result<const std::byte*> receive(int peer, std::size_t piece, std::size_t bytes) override;
   void release(int peer) override;
-  Result<void> wait_for(int, WaitFor, const std::function<bool()>&) override {
+  Result<void> wait_for(int, WaitReason, const std::function<bool()>&) override {
     return Error{Code::invalid, "simulated ranks share no memory"};
   }
-  Result<void> check_call(int, const Header&) const override { return {}; }
+  Result<void> check_call(int, const MessageHeader&) const override { return {}; }
 
   Fiber& fiber() { return fiber_; }
   Picoseconds now() const { return now_; }
@@ -109,7 +109,7 @@ class SimulatedRank : public Exchange {
   };
 
   void be_busy_until(Picoseconds moment);
-  // Gives the turn away until somebody wakes this rank. An error when nobody ever will.
+  // Yields until another rank wakes this rank. An error when no rank ever will.
   Result<void> block(const Wait& wait);
 
   Network& network_;
@@ -121,10 +121,10 @@ class SimulatedRank : public Exchange {
 
 class Network {
  public:
-  explicit Network(const SimulatedShape& shape)
+  explicit Network(const SimulatedCluster& shape)
       : shape_(shape),
         within_(shape.costs.within_host, 0),
-        between_(shape.costs.between_hosts, shape.held_bytes),
+        between_(shape.costs.between_hosts, shape.socket_buffer_bytes),
         ring_(static_cast<std::size_t>(shape.hosts * shape.ranks_per_host)),
         hosts_(static_cast<std::size_t>(shape.hosts)),
         room_(shape.piece_bytes),
@@ -137,24 +137,24 @@ class Network {
     run_.wire_bytes.resize(hosts_.size());
   }
 
-  Result<SimulatedRun> run(const std::function<Result<void>(Exchange&)>& body) {
-    const auto stacks = TRY(Stacks::create(ring_.size(), shape_.stack_bytes));
+  Result<SimulationResult> run(const std::function<Result<void>(MessageExchange&)>& body) {
+    const auto stacks = TRY(FiberStacks::create(ring_.size(), shape_.stack_bytes));
     for (const int rank : ring_) {
       ranks_.push_back(std::make_unique<SimulatedRank>(
           *this, rank, stacks[static_cast<std::size_t>(rank)], body));
       wake(rank, 0);
     }
     take_turns();
-    if (unended_ > 0) end_stuck_ranks();
+    if (unended_ > 0) fail_deadlocked_ranks();
     if (failure_) return *failure_;
-    if (stuck_) return *stuck_;
+    if (deadlock_error_) return *deadlock_error_;
     return run_;
   }
 
-  const SimulatedShape& shape() const { return shape_; }
+  const SimulatedCluster& shape() const { return shape_; }
   const std::vector<int>& ring() const { return ring_; }
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
-  const std::optional<Error>& stuck() const { return stuck_; }
+  const std::optional<Error>& deadlock_error() const { return deadlock_error_; }
   Channel& channel(int from, int to) {
     const auto both =
         static_cast<std::uint64_t>(from) * ring_.size() + static_cast<std::uint64_t>(to);
@@ -167,7 +167,7 @@ class Network {
 
   void ended(int rank, const Result<void>& result) {
     --unended_;
-    if (!result && !failure_ && !stuck_)
+    if (!result && !failure_ && !deadlock_error_)
       failure_ = Error{result.error().code, format("rank {}: {}", rank, result.error().message)};
     run_.seconds = std::max(run_.seconds, static_cast<double>(at(rank).now()) * 1e-12);
   }
@@ -175,12 +175,12 @@ class Network {
   void wake(int rank, Picoseconds moment) {
     events_.push({moment, events_made_++, rank, nullptr, 0});
   }
-  // Whether somebody else has a turn until then.
+  // True if another rank runs before that time.
   bool others_first(Picoseconds moment) const {
     return !events_.empty() && events_.top().moment <= moment;
   }
 
-  // What was published goes on its way, as far as there is room.
+  // Sends published messages, as far as there is capacity.
   void admit(Channel& channel, Picoseconds moment) {
     while (channel.admitted < channel.published && admit_next(channel, moment)) {
       const auto arrival = channel.message(channel.admitted++).arrival;
@@ -189,7 +189,7 @@ class Network {
       if (std::exchange(channel.sender_waits, false)) wake(channel.from, moment);
     }
   }
-  // The receiver has a slot for one message more.
+  // The receiver has one more free slot.
   void gain_slot(Channel& channel, Picoseconds moment) {
     const auto number = channel.released + kSlots - 1;
     if (number > channel.admitted || number >= channel.published) return;
@@ -213,9 +213,9 @@ class Network {
  private:
   struct Event {
     Picoseconds moment;
-    std::uint64_t number;  // in the order of being made: who asked first goes first
-    int rank;              // whose turn it is
-    Channel* drained;      // or: whose kernels have got rid of so many bytes
+    std::uint64_t number;  // in the order of creation: earlier requests first
+    int rank;              // the rank that runs next
+    Channel* drained;      // or: the channel whose kernels have freed `bytes`
     std::size_t drained_bytes;
     bool operator>(const Event& other) const {
       return std::pair(moment, number) > std::pair(other.moment, other.number);
@@ -231,12 +231,12 @@ class Network {
     return level(channel.from, channel.to).has_credits();
   }
 
-  // False when there was no room for all of the oldest message that is not admitted.
+  // False when there was no capacity for all of the oldest message that is not admitted.
   bool admit_next(Channel& channel, Picoseconds moment) {
     auto& message = channel.message(channel.admitted);
     const Level& cost = level(channel.from, channel.to);
     do {
-      if (!cost.has_credits() && channel.held_bytes >= cost.held_bytes) return false;
+      if (!cost.has_credits() && channel.buffered_bytes >= cost.socket_buffer_bytes) return false;
       const auto rest = message.bytes - message.admitted_bytes;
       const auto bytes = cost.has_credits() ? rest : std::min(rest, kSegmentBytes);
       message.arrival = transmit(channel, moment, bytes);
@@ -246,21 +246,21 @@ class Network {
     return true;
   }
 
-  // Bytes of the message that is being admitted stay with the kernels until the receiver has read
-  // them into a slot and said so.
+  // Bytes of a message that is being admitted stay in the kernels until the receiver has read them
+  // into a slot and acknowledged that.
   void hold(Channel& channel, Channel::Message& message, std::size_t bytes) {
-    channel.held_bytes += bytes;
+    channel.buffered_bytes += bytes;
     if (channel.has_slot_for(channel.admitted))
       drain_later(channel, message.arrival, bytes);
     else
       message.stranded_bytes += bytes;
   }
   void drain_later(Channel& channel, Picoseconds read, std::size_t bytes) {
-    const auto told = read + level(channel.from, channel.to).wire;
-    events_.push({told, events_made_++, channel.to, &channel, bytes});
+    const auto acknowledged = read + level(channel.from, channel.to).wire;
+    events_.push({acknowledged, events_made_++, channel.to, &channel, bytes});
   }
 
-  // The moment when they have come whole.
+  // Returns the time when all bytes have arrived.
   Picoseconds transmit(const Channel& channel, Picoseconds moment, std::size_t bytes) {
     const int from = channel.from, to = channel.to;
     const bool same_host = host_of(from) == host_of(to);
@@ -279,7 +279,7 @@ class Network {
       const Event event = events_.top();
       events_.pop();
       if (event.drained != nullptr) {
-        event.drained->held_bytes -= event.drained_bytes;
+        event.drained->buffered_bytes -= event.drained_bytes;
         admit(*event.drained, event.moment);
         continue;
       }
@@ -288,38 +288,39 @@ class Network {
     }
   }
 
-  // Nobody will wake the others any more: their waits fail.
-  void end_stuck_ranks() {
+  // No rank will wake the others any more: their waits fail.
+  void fail_deadlocked_ranks() {
     for (const auto& rank : ranks_) {
       if (rank->fiber().ended()) continue;
-      if (!stuck_)
-        stuck_ = Error{Code::timeout, format("the ranks wait for each other for ever: rank {} {}",
-                                             rank->rank(), rank->waits_for())};
+      if (!deadlock_error_)
+        deadlock_error_ =
+            Error{Code::timeout, format("the ranks wait for each other for ever: rank {} {}",
+                                        rank->rank(), rank->waits_for())};
       rank->fiber().resume();
     }
   }
 
-  const SimulatedShape shape_;
+  const SimulatedCluster shape_;
   const Level within_, between_;
   std::vector<int> ring_;
   std::vector<std::vector<int>> hosts_;
-  const std::size_t room_;  // of a slot
+  const std::size_t room_;  // of a slot, in bytes
   std::vector<Port> host_out_, host_in_, rank_out_, rank_in_;
-  // By sender and receiver. Never iterated, so that its order decides nothing.
+  // By sender and receiver. Never iterated, so its order has no effect.
   std::unordered_map<std::uint64_t, Channel> channels_;
   std::vector<std::unique_ptr<std::byte[]>> buffers_;
   std::vector<std::byte*> free_buffers_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t events_made_ = 0;
   std::size_t unended_ = 0;
-  std::optional<Error> failure_;  // the first of a rank's own
-  std::optional<Error> stuck_;
-  SimulatedRun run_;
+  std::optional<Error> failure_;  // the first error of a rank's own body
+  std::optional<Error> deadlock_error_;
+  SimulationResult run_;
   std::vector<std::unique_ptr<SimulatedRank>> ranks_;
 };
 
 SimulatedRank::SimulatedRank(Network& network, int rank, std::span<std::byte> stack,
-                             const std::function<Result<void>(Exchange&)>& body)
+                             const std::function<Result<void>(MessageExchange&)>& body)
     : network_(network),
       rank_(rank),
       fiber_(stack, [this, &body] { network_.ended(rank_, body(*this)); }) {}
@@ -338,8 +339,8 @@ void SimulatedRank::be_busy_until(Picoseconds moment) {
 
 Result<void> SimulatedRank::block(const Wait& wait) {
   wait_ = wait;
-  if (!network_.stuck()) fiber_.yield();
-  if (network_.stuck()) return *network_.stuck();
+  if (!network_.deadlock_error()) fiber_.yield();
+  if (network_.deadlock_error()) return *network_.deadlock_error();
   return {};
 }
 
@@ -397,8 +398,8 @@ void SimulatedRank::release(int peer) {
 
 }  // namespace
 
-Result<SimulatedRun> simulate(const SimulatedShape& shape,
-                              const std::function<Result<void>(Exchange&)>& body) {
+Result<SimulationResult> simulate(const SimulatedCluster& shape,
+                                  const std::function<Result<void>(MessageExchange&)>& body) {
   LS_CHECK(shape.hosts > 0 && shape.ranks_per_host > 0 && shape.piece_bytes > 0);
   return Network(shape).run(body);
 }

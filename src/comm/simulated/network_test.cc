@@ -7,9 +7,9 @@
 namespace lockstep {
 namespace {
 
-// 1 us on the wire and 2 us of each end; a byte a nanosecond.
-SimulatedShape two_hosts() {
-  SimulatedShape shape;
+// 1 us on the wire and 2 us at each end; one byte per nanosecond.
+SimulatedCluster two_hosts() {
+  SimulatedCluster shape;
   shape.hosts = 2;
   shape.costs.between_hosts = {5e-6, 2e-6, 1e-9};
   shape.costs.within_host = {1e-6, 0.1e-6, 1e-10};
@@ -17,13 +17,13 @@ SimulatedShape two_hosts() {
   return shape;
 }
 
-Result<void> send(Exchange& exchange, int peer, std::size_t piece, std::size_t bytes) {
+Result<void> send(MessageExchange& exchange, int peer, std::size_t piece, std::size_t bytes) {
   std::memset(TRY(exchange.claim(peer)), static_cast<int>(piece), bytes);
   exchange.publish(peer, piece, bytes);
   return {};
 }
 
-Result<void> take(Exchange& exchange, int peer, std::size_t piece, std::size_t bytes) {
+Result<void> take(MessageExchange& exchange, int peer, std::size_t piece, std::size_t bytes) {
   const auto* came = TRY(exchange.receive(peer, piece, bytes));
   for (std::size_t i = 0; i < bytes; ++i)
     if (came[i] != static_cast<std::byte>(piece)) return Error{Code::corrupt, "other bytes"};
@@ -31,10 +31,10 @@ Result<void> take(Exchange& exchange, int peer, std::size_t piece, std::size_t b
   return {};
 }
 
-double microseconds(const Result<SimulatedRun>& run) { return run.value().seconds * 1e6; }
+double microseconds(const Result<SimulationResult>& run) { return run.value().seconds * 1e6; }
 
 TEST(SimulatedNetwork, ALoneMessageTakesItsLatencyAndItsBytes) {
-  const auto run = simulate(two_hosts(), [](Exchange& exchange) {
+  const auto run = simulate(two_hosts(), [](MessageExchange& exchange) {
     return exchange.rank() == 0 ? send(exchange, 1, 0, 1000) : take(exchange, 0, 0, 1000);
   });
   EXPECT_DOUBLE_EQ(microseconds(run), 5 + 1);
@@ -43,7 +43,7 @@ TEST(SimulatedNetwork, ALoneMessageTakesItsLatencyAndItsBytes) {
 }
 
 TEST(SimulatedNetwork, BothWaysAtOnceTakeNoLonger) {
-  const auto run = simulate(two_hosts(), [](Exchange& exchange) -> Result<void> {
+  const auto run = simulate(two_hosts(), [](MessageExchange& exchange) -> Result<void> {
     const int peer = 1 - exchange.rank();
     TRY(send(exchange, peer, 0, 1000));
     return take(exchange, peer, 0, 1000);
@@ -54,20 +54,21 @@ TEST(SimulatedNetwork, BothWaysAtOnceTakeNoLonger) {
 TEST(SimulatedNetwork, RanksOfAHostShareItsWire) {
   auto shape = two_hosts();
   shape.ranks_per_host = 4;
-  const auto run = simulate(shape, [](Exchange& exchange) {
+  const auto run = simulate(shape, [](MessageExchange& exchange) {
     const int rank = exchange.rank();
     return rank < 4 ? send(exchange, rank + 4, 0, 100'000) : take(exchange, rank - 4, 0, 100'000);
   });
   EXPECT_DOUBLE_EQ(microseconds(run), 5 + 4 * 100);
 }
 
-// It sends 4 in 8 us. Of the first it hears again 2 + 21 + 2 + 21 us after it began, and so on.
+// It sends 4 in 8 us. The credit of the first arrives 2 + 21 + 2 + 21 us after the start, and so
+// on.
 TEST(SimulatedNetwork, WithCreditsASenderWaitsForSlots) {
   static_assert(kSlots == 4);
   auto shape = two_hosts();
-  shape.held_bytes = 0;
+  shape.socket_buffer_bytes = 0;
   shape.costs.between_hosts.latency = 25e-6;
-  const auto run = simulate(shape, [](Exchange& exchange) -> Result<void> {
+  const auto run = simulate(shape, [](MessageExchange& exchange) -> Result<void> {
     for (std::size_t i = 0; i < 3 * kSlots; ++i)
       TRY(exchange.rank() == 0 ? send(exchange, 1, i, 8) : take(exchange, 0, i, 8));
     return {};
@@ -75,12 +76,12 @@ TEST(SimulatedNetwork, WithCreditsASenderWaitsForSlots) {
   EXPECT_NEAR(microseconds(run), 46 + 46 + 8 + 21 + 2, 0.1);
 }
 
-// Rank 1 takes nothing before it hears that rank 0 has sent all.
-Result<SimulatedRun> run_ahead(std::size_t messages, std::size_t held_bytes) {
+// Rank 1 receives nothing before it knows that rank 0 has sent all.
+Result<SimulationResult> run_ahead(std::size_t messages, std::size_t held_bytes) {
   auto shape = two_hosts();
   shape.hosts = 3;
-  shape.held_bytes = held_bytes;
-  return simulate(shape, [=](Exchange& exchange) -> Result<void> {
+  shape.socket_buffer_bytes = held_bytes;
+  return simulate(shape, [=](MessageExchange& exchange) -> Result<void> {
     if (exchange.rank() == 2) {
       TRY(take(exchange, 0, 0, 8));
       return send(exchange, 1, 0, 8);
@@ -106,12 +107,13 @@ TEST(SimulatedNetwork, WithCreditsAConnectionTakesWhatTheReceiversSlotsHold) {
   EXPECT_FALSE(run_ahead(kSlots + 1, 0));
 }
 
-// A wire of two milliseconds there and back carries no more in that time than the kernels hold.
+// A wire with a round trip of two milliseconds carries no more in that time than the kernels
+// buffer.
 TEST(SimulatedNetwork, OnALongWayTheKernelsAreTheLimit) {
   auto shape = two_hosts();
   shape.costs.between_hosts.latency = 1e-3;
-  shape.held_bytes = 64 * 1024;
-  const auto run = simulate(shape, [](Exchange& exchange) -> Result<void> {
+  shape.socket_buffer_bytes = 64 * 1024;
+  const auto run = simulate(shape, [](MessageExchange& exchange) -> Result<void> {
     for (std::size_t i = 0; i < 64; ++i)
       TRY(exchange.rank() == 0 ? send(exchange, 1, i, 16 * 1024) : take(exchange, 0, i, 16 * 1024));
     return {};
@@ -123,7 +125,7 @@ TEST(SimulatedNetwork, TheSameRunGivesTheSameTimes) {
   auto shape = two_hosts();
   shape.hosts = 5;
   shape.ranks_per_host = 3;
-  const auto body = [](Exchange& exchange) -> Result<void> {
+  const auto body = [](MessageExchange& exchange) -> Result<void> {
     const int n = exchange.size();
     for (int step = 1; step < n; ++step) {
       TRY(send(exchange, (exchange.rank() + step) % n, 0, 64 * static_cast<std::size_t>(step)));
@@ -138,15 +140,16 @@ TEST(SimulatedNetwork, TheSameRunGivesTheSameTimes) {
 }
 
 TEST(SimulatedNetwork, RanksThatWaitForEachOtherAreNamed) {
-  const auto run = simulate(
-      two_hosts(), [](Exchange& exchange) { return take(exchange, 1 - exchange.rank(), 7, 8); });
+  const auto run = simulate(two_hosts(), [](MessageExchange& exchange) {
+    return take(exchange, 1 - exchange.rank(), 7, 8);
+  });
   EXPECT_EQ(run.error().code, Code::timeout);
   EXPECT_EQ(run.error().message,
             "the ranks wait for each other for ever: rank 0 waits for rank 1 to send piece 7");
 }
 
 TEST(SimulatedNetwork, ARanksErrorIsTheRuns) {
-  const auto run = simulate(two_hosts(), [](Exchange& exchange) -> Result<void> {
+  const auto run = simulate(two_hosts(), [](MessageExchange& exchange) -> Result<void> {
     if (exchange.rank() == 1) return Error{Code::internal, "it is out of order"};
     return take(exchange, 1, 0, 8);
   });
@@ -154,7 +157,7 @@ TEST(SimulatedNetwork, ARanksErrorIsTheRuns) {
 }
 
 TEST(SimulatedNetwork, AMessageThatIsNotTheOneExpectedIsAnError) {
-  const auto run = simulate(two_hosts(), [](Exchange& exchange) {
+  const auto run = simulate(two_hosts(), [](MessageExchange& exchange) {
     return exchange.rank() == 0 ? send(exchange, 1, 0, 8) : take(exchange, 0, 0, 16);
   });
   EXPECT_EQ(run.error().message,

@@ -12,8 +12,8 @@
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/format.h"
+#include "comm/fabric/address/choose_address.h"
 #include "comm/fabric/address/network_options.h"
-#include "comm/fabric/address/own_address.h"
 #include "comm/rendezvous/client.h"
 #include "comm/start/launched_rank.h"
 #include "net/socket.h"
@@ -21,8 +21,8 @@
 namespace lockstep {
 namespace {
 
-// How often the others look whether rank 0 has opened the meeting place.
-constexpr auto kLookPause = std::chrono::milliseconds(20);
+// The interval at which the others check whether rank 0 has created the rendezvous.
+constexpr auto kFilePollInterval = std::chrono::milliseconds(20);
 
 std::string setting(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
@@ -36,7 +36,7 @@ Result<std::string> host_id(const Environment& environment) {
   return boot_id;
 }
 
-Result<std::filesystem::path> meeting_folder(const Environment& environment) {
+Result<std::filesystem::path> rendezvous_folder(const Environment& environment) {
   if (const auto folder = setting(environment, "LOCKSTEP_MEETING_FOLDER"); !folder.empty())
     return std::filesystem::path(folder);
   const auto home = setting(environment, "HOME");
@@ -45,26 +45,28 @@ Result<std::filesystem::path> meeting_folder(const Environment& environment) {
   return std::filesystem::path(home) / ".local/state/lockstep/meetings";
 }
 
-struct MeetingPlace {
+struct RendezvousAddress {
   std::string address;  // host:port
   Secret secret;
 };
 
-Result<MeetingPlace> parse_meeting(const std::string& content) {
+Result<RendezvousAddress> parse_rendezvous_address(const std::string& content) {
   const auto space = content.find(' ');
   if (space == std::string::npos)
     return Error{Code::corrupt, "it does not hold an address and a secret"};
-  return MeetingPlace{content.substr(0, space), TRY(Secret::from_hex(content.substr(space + 1)))};
+  return RendezvousAddress{content.substr(0, space),
+                           TRY(Secret::from_hex(content.substr(space + 1)))};
 }
 
-Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const LaunchedRank& launch,
-                                      const Deadline& deadline) {
+Result<RendezvousAddress> wait_for_rendezvous_file(const std::filesystem::path& file,
+                                                   const LaunchedRank& launch,
+                                                   const Deadline& deadline) {
   for (;;) {
     auto content = read_file(file, 1024);
     if (content) {
-      auto meeting = parse_meeting(*content);
-      if (!meeting) return std::move(meeting).error().within(file.string());
-      return meeting;
+      auto rendezvous = parse_rendezvous_address(*content);
+      if (!rendezvous) return std::move(rendezvous).error().with_context(file.string());
+      return rendezvous;
     }
     if (content.error().code != Code::not_found) return std::move(content).error();
     if (deadline.passed())
@@ -73,62 +75,63 @@ Result<MeetingPlace> wait_for_meeting(const std::filesystem::path& file, const L
           format("rank {} waited too long for rank 0 to write {}: did it start, and is this "
                  "folder the same on its host? LOCKSTEP_MEETING_FOLDER names another one",
                  launch.rank, file.string())};
-    std::this_thread::sleep_for(kLookPause);
+    std::this_thread::sleep_for(kFilePollInterval);
   }
 }
 
-class Joining {
+class WorldJoiner {
  public:
-  Joining(const JoinOptions& options, Environment environment, LaunchedRank launch,
-          NetworkOptions network)
+  WorldJoiner(const JoinOptions& options, Environment environment, LaunchedRank launch,
+              NetworkOptions network)
       : options_(options),
         environment_(std::move(environment)),
         launch_(std::move(launch)),
         network_(std::move(network)),
         deadline_(Deadline::after(options.timeout)) {}
 
-  Result<Joined> join() {
-    Joined joined;
-    auto meeting = TRY(find_meeting(joined));
-    joined.meeting_place = TRY(
-        RendezvousClient::connect(meeting.address, meeting.secret, deadline_, network_.silence));
-    network_.meeting_host = TRY(parse_host_port(meeting.address)).host;
+  Result<JoinedWorld> join() {
+    JoinedWorld joined;
+    auto rendezvous = TRY(find_rendezvous(joined));
+    joined.rendezvous = TRY(RendezvousClient::connect(rendezvous.address, rendezvous.secret,
+                                                      deadline_, network_.connection_timeout));
+    network_.rendezvous_host = TRY(parse_host_port(rendezvous.address)).host;
     joined.options = CommunicatorOptions{.rank = launch_.rank,
                                          .size = launch_.size,
                                          .host_id = TRY(host_id(environment_)),
-                                         .secret = meeting.secret,
+                                         .secret = rendezvous.secret,
                                          .timeout = options_.timeout,
                                          .network = network_};
-    auto world = Communicator::create(*joined.options, *joined.meeting_place);
+    auto world = Communicator::create(*joined.options, *joined.rendezvous);
     if (!file_.empty() && launch_.rank == 0) ::unlink(file_.c_str());
     joined.world = TRY(std::move(world));
     return joined;
   }
 
  private:
-  Result<MeetingPlace> find_meeting(Joined& joined) {
-    if (const auto place = setting(environment_, "LOCKSTEP_RENDEZVOUS"); !place.empty()) {
+  Result<RendezvousAddress> find_rendezvous(JoinedWorld& joined) {
+    if (const auto rendezvous = setting(environment_, "LOCKSTEP_RENDEZVOUS"); !rendezvous.empty()) {
       const auto secret_file = setting(environment_, "LOCKSTEP_SECRET_FILE");
       auto content = read_file(secret_file, 1024);
-      if (!content) return std::move(content).error().within("reading LOCKSTEP_SECRET_FILE");
-      return MeetingPlace{place, TRY(Secret::from_hex(*content))};
+      if (!content) return std::move(content).error().with_context("reading LOCKSTEP_SECRET_FILE");
+      return RendezvousAddress{rendezvous, TRY(Secret::from_hex(*content))};
     }
-    const auto folder = TRY(meeting_folder(environment_));
+    const auto folder = TRY(rendezvous_folder(environment_));
     file_ = folder / launch_.job;
-    if (launch_.rank != 0) return wait_for_meeting(file_, launch_, deadline_);
+    if (launch_.rank != 0) return wait_for_rendezvous_file(file_, launch_, deadline_);
     const auto secret = Secret::random();
-    const auto host = TRY(meeting_address());
+    const auto host = TRY(rendezvous_host());
     joined.server = TRY(on_free_port(host, network_.ports, [&](std::uint16_t port) {
-      return RendezvousServer::start(host, port, secret, {.silence = network_.silence});
+      return RendezvousServer::start(host, port, secret,
+                                     {.connection_timeout = network_.connection_timeout});
     }));
     const auto address = text(HostPort{host, joined.server->port()});
     TRY(make_folders(folder));
     TRY(write_file(file_, address + " " + secret.hex()));
-    return MeetingPlace{address, secret};
+    return RendezvousAddress{address, secret};
   }
 
-  // Where rank 0 opens the meeting place.
-  Result<std::string> meeting_address() const {
+  // The address where rank 0 creates the rendezvous.
+  Result<std::string> rendezvous_host() const {
     const bool chosen = !network_.interface.empty() || !network_.address.empty();
     if (launch_.one_host && !chosen) return std::string("127.0.0.1");
     return TRY(choose_address(network_)).address;
@@ -144,26 +147,26 @@ class Joining {
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Joined::group(const std::string& name,
-                                                    std::span<const int> ranks,
-                                                    const std::string& algorithm) const {
+Result<std::unique_ptr<Communicator>> JoinedWorld::group(const std::string& name,
+                                                         std::span<const int> ranks,
+                                                         const std::string& algorithm) const {
   const auto found = std::find(ranks.begin(), ranks.end(), world->rank());
   LS_CHECK(found != ranks.end());
   auto own = *options;
   own.rank = static_cast<int>(found - ranks.begin());
   own.size = static_cast<int>(ranks.size());
   own.group = name;
-  own.members = Members::world(options->size).part({ranks.begin(), ranks.end()}, "");
+  own.members = GroupRanks::world(options->size).subgroup({ranks.begin(), ranks.end()}, "");
   own.algorithm = algorithm;
   own.costs = world->costs();
-  return Communicator::create(std::move(own), *meeting_place);
+  return Communicator::create(std::move(own), *rendezvous);
 }
 
-Result<Joined> join(const JoinOptions& options) {
+Result<JoinedWorld> join(const JoinOptions& options) {
   auto launch = TRY(own_launched_rank());
   const auto environment = own_environment();
-  auto network = TRY(network_options_of(environment));
-  return Joining(options, environment, std::move(launch), std::move(network)).join();
+  auto network = TRY(network_options_from_environment(environment));
+  return WorldJoiner(options, environment, std::move(launch), std::move(network)).join();
 }
 
 }  // namespace lockstep

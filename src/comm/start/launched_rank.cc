@@ -15,19 +15,19 @@
 namespace lockstep {
 namespace {
 
-// The variables of one launcher; those that it does not have are empty.
-struct Dialect {
+// The variables of one launcher; empty if it does not have them.
+struct LauncherVariables {
   const char* launcher;
   const char* rank;
   const char* size;
   const char* local_size;                // ranks on this host
   const char* nodes;                     // hosts
-  std::vector<const char*> job;          // what together names the job
-  std::vector<const char*> must_be_set;  // else the variables are another's
+  std::vector<const char*> job;          // the variables that together identify the job
+  std::vector<const char*> must_be_set;  // else the variables are those of another launcher
 };
 
-const std::vector<Dialect>& dialects() {
-  static const auto* all = new std::vector<Dialect>{
+const std::vector<LauncherVariables>& known_launchers() {
+  static const auto* all = new std::vector<LauncherVariables>{
       {"lockstep run",
        "RANK",
        "WORLD_SIZE",
@@ -78,14 +78,14 @@ Result<int> number_in(const Environment& environment, const char* name) {
   return number;
 }
 
-bool speaks(const Dialect& dialect, const Environment& environment) {
+bool matches_environment(const LauncherVariables& dialect, const Environment& environment) {
   if (!value_of(environment, dialect.rank)) return false;
   for (const auto* name : dialect.must_be_set)
     if (!value_of(environment, name)) return false;
   return true;
 }
 
-Result<LaunchedRank> read(const Dialect& dialect, const Environment& environment,
+Result<LaunchedRank> read(const LauncherVariables& dialect, const Environment& environment,
                           const std::string& parent) {
   LaunchedRank launch;
   launch.launcher = dialect.launcher;
@@ -116,15 +116,15 @@ Result<LaunchedRank> read(const Dialect& dialect, const Environment& environment
 }  // namespace
 
 Result<LaunchedRank> launched_rank_of(const Environment& environment, const std::string& parent) {
-  for (const auto& dialect : dialects())
-    if (speaks(dialect, environment)) return read(dialect, environment, parent);
+  for (const auto& dialect : known_launchers())
+    if (matches_environment(dialect, environment)) return read(dialect, environment, parent);
   return Error{Code::invalid,
                "no launcher has said which rank this is: start it by lockstep run, torchrun, "
                "mpirun or srun, or set RANK and WORLD_SIZE"};
 }
 
-// Process numbers come again; with its start a process is named for good. After the program's name,
-// which may hold spaces, proc(5) has the start as the twentieth field.
+// Process ids are reused; with its start time a process is identified uniquely. proc(5): the start
+// time is the twentieth field after the program's name, which may contain spaces.
 Result<LaunchedRank> own_launched_rank() {
   const auto stat = read_file(format("/proc/{}/stat", ::getppid())).value_or("");
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));

@@ -1,16 +1,22 @@
 #include "comm/start/launched_rank.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace lockstep {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 LaunchedRank launch(const Environment& environment, const std::string& parent = "77-1") {
   return launched_rank_of(environment, parent).value();
 }
 std::string refusal(const Environment& environment) {
   const auto result = launched_rank_of(environment, "77-1");
-  return result ? "taken" : result.error().message;
+  if (result) return "taken";
+  EXPECT_EQ(result.error().code, Code::invalid);
+  return result.error().message;
 }
 
 const Environment kOpenMpi{{"OMPI_COMM_WORLD_RANK", "3"},
@@ -64,10 +70,10 @@ TEST(LaunchedRank, RanksOfOneStartShareAJobThatOthersDoNot) {
 TEST(LaunchedRank, WhatCannotBeIsRefusedByName) {
   auto beyond = kMpich;
   beyond["PMI_RANK"] = "2";
-  EXPECT_EQ(refusal(beyond), "PMI_RANK 2 is not below PMI_SIZE 2");
+  EXPECT_THAT(refusal(beyond), AllOf(HasSubstr("PMI_RANK 2"), HasSubstr("PMI_SIZE 2")));
   auto odd = kMpich;
   odd["PMI_SIZE"] = "two";
-  EXPECT_EQ(refusal(odd), "PMI_SIZE must be a number, got 'two'");
+  EXPECT_THAT(refusal(odd), AllOf(HasSubstr("PMI_SIZE"), HasSubstr("number"), HasSubstr("'two'")));
   auto several_hosts = kMpich;
   several_hosts["MPI_LOCALNRANKS"] = "1";
   EXPECT_NE(refusal(several_hosts).find("mpiexec of MPICH does not name its job"),

@@ -8,8 +8,8 @@
 #include <c10/util/Exception.h>
 
 #include "base/format.h"
+#include "comm/torch/caching_allocator.h"
 #include "comm/torch/connect.h"
-#include "comm/torch/lent_memory.h"
 #include "comm/torch/scope_labels.h"
 #include "comm/torch/tensors.h"
 #include "comm/torch/work.h"
@@ -19,11 +19,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Calls of several tensors check them all before the first is under way: from then on there is no
-// turning back.
+// Calls of several tensors check all of them before the first starts, because a started call cannot
+// be undone.
 void check_reducible(std::string_view what, const at::Tensor& tensor, const c10d::ReduceOp& op) {
   check_dense(what, tensor);
-  (void)reduction_of(what, tensor, op);
+  (void)plan_tensor_reduction(what, tensor, op);
 }
 
 void check_pairs(std::string_view what, std::size_t outputs, std::size_t inputs) {
@@ -36,7 +36,7 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
   check_pairs(what, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_dense(what, inputs[i]);
-    check_like(what, outputs[i], inputs[i].scalar_type(), inputs[i].numel());
+    check_type_and_size(what, outputs[i], inputs[i].scalar_type(), inputs[i].numel());
   }
 }
 
@@ -44,9 +44,9 @@ void check_alike(std::string_view what, const Backend::Tensors& outputs,
 
 Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
                                                     Rendezvous& rendezvous,
-                                                    const Reunion& reunion) {
+                                                    const RecoveryContext& reunion) {
   const Duration timeout = options.timeout;
-  if (options.members.ranks.empty()) options.members = Members::world(options.size);
+  if (options.members.ranks.empty()) options.members = GroupRanks::world(options.size);
   auto members = options.members;
   label_by_scopes();
   auto communicator = TRY(Communicator::create(std::move(options), rendezvous));
@@ -54,13 +54,13 @@ Result<c10::intrusive_ptr<Backend>> Backend::create(CommunicatorOptions options,
                                       reunion);
 }
 
-Backend::Backend(std::unique_ptr<Communicator> communicator, Members members, Duration timeout,
-                 const Reunion& reunion)
+Backend::Backend(std::unique_ptr<Communicator> communicator, GroupRanks members, Duration timeout,
+                 const RecoveryContext& reunion)
     : c10d::Backend(communicator->rank(), communicator->size()),
       members_(std::move(members)),
       timeout_(timeout),
-      reunion_(reunion),
-      group_(Group::create(std::move(communicator))) {}
+      recovery_context_(reunion),
+      group_(BackendGroup::create(std::move(communicator))) {}
 
 c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
   auto options =
@@ -73,17 +73,17 @@ c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
 c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store,
                                                  const std::vector<int>& ranks,
                                                  const c10::intrusive_ptr<Options>& options) {
-  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
-  if (place == ranks.end()) return nullptr;
-  const ConnectOptions part{.rank = static_cast<int>(place - ranks.begin()),
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) return nullptr;
+  const ConnectOptions part{.rank = static_cast<int>(found - ranks.begin()),
                             .size = static_cast<int>(ranks.size()),
                             .group = options->group_name,
-                            .members = members_.part(ranks, options->group_name),
+                            .members = members_.subgroup(ranks, options->group_name),
                             .timeout = options->timeout,
-                            .meeting = reunion_.meeting,
-                            .generation = reunion_.generation,
-                            .crew = reunion_.crew.lock()};
-  auto backend = store ? connect_through(store, part) : connect_at_meeting_place(part);
+                            .rendezvous_timeout = recovery_context_.rendezvous_timeout,
+                            .generation = recovery_context_.generation,
+                            .membership = recovery_context_.membership.lock()};
+  auto backend = store ? connect_through_store(store, part) : connect_at_rendezvous(part);
   if (!backend) raise(backend.error());
   return *std::move(backend);
 }
@@ -94,15 +94,15 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK_TYPE(!device || device->is_cpu(), "lockstep lends memory on the CPU only");
   const auto width = static_cast<std::int64_t>(options.dtype().itemsize());
   (void)communicator();
-  const auto lent = LentMemory::of_process()->lend(Bytes(size * width));
-  if (!lent) raise(lent.error());
-  return at::from_blob((*lent)->data(), {size}, [buffer = *lent](void*) {}, options);
+  const auto allocated = CachingAllocator::for_this_process()->allocate(Bytes(size * width));
+  if (!allocated) raise(allocated.error());
+  return at::from_blob((*allocated)->data(), {size}, [buffer = *allocated](void*) {}, options);
 }
 
 void Backend::abort() {
   if (const auto communicator = group_->communicator())
     communicator->abort(
-        Error{Code::cancelled, format("rank {} aborted the group", members_.number_of(rank_))});
+        Error{Code::cancelled, format("rank {} aborted the group", members_.global_rank(rank_))});
   shutdown();
 }
 
@@ -122,10 +122,10 @@ void Backend::check_root(std::string_view what, std::int64_t root) const {
 // Reductions
 
 void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::ReduceOp& op) {
-  check_dense(parts.what, tensor);
-  const auto reduction = reduction_of(parts.what, tensor, op);
+  check_dense(parts.operation, tensor);
+  const auto reduction = plan_tensor_reduction(parts.operation, tensor, op);
   at::Tensor carried = operand_of(tensor, reduction);
-  parts.pendings.push_back(
+  parts.futures.push_back(
       communicator()->all_reduce(bytes(carried), reduction.type, reduction.op, parts.mode));
   parts.copy(tensor, carried);
   parts.outputs.push_back(tensor);
@@ -134,7 +134,7 @@ void Backend::add_all_reduce(CallParts& parts, at::Tensor& tensor, const c10d::R
 Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_reduce", options);
-  add_all_reduce(parts, the_only(parts.what, tensors), options.reduceOp);
+  add_all_reduce(parts, single_tensor(parts.operation, tensors), options.reduceOp);
   return start(c10d::OpType::ALLREDUCE, std::move(parts));
 }
 
@@ -142,7 +142,7 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
                                               const c10d::AllreduceCoalescedOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_reduce_coalesced", options);
-  for (const auto& tensor : tensors) check_reducible(parts.what, tensor, options.reduceOp);
+  for (const auto& tensor : tensors) check_reducible(parts.operation, tensor, options.reduceOp);
   for (auto& tensor : tensors) add_all_reduce(parts, tensor, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE_COALESCED, std::move(parts));
 }
@@ -150,13 +150,13 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
 Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce", options);
-  check_root(parts.what, options.rootRank);
-  const auto& tensor = the_only(parts.what, tensors);
-  check_dense(parts.what, tensor);
-  const auto reduction = reduction_of(parts.what, tensor, options.reduceOp);
+  check_root(parts.operation, options.rootRank);
+  const auto& tensor = single_tensor(parts.operation, tensors);
+  check_dense(parts.operation, tensor);
+  const auto reduction = plan_tensor_reduction(parts.operation, tensor, options.reduceOp);
   const at::Tensor carried = operand_of(tensor, reduction);
-  parts.pendings.push_back(communicator()->reduce(bytes(carried), reduction.type, reduction.op,
-                                                  static_cast<int>(options.rootRank), parts.mode));
+  parts.futures.push_back(communicator()->reduce(bytes(carried), reduction.type, reduction.op,
+                                                 static_cast<int>(options.rootRank), parts.mode));
   parts.memory.push_back(carried);
   if (rank_ == options.rootRank) parts.copy(tensor, carried);
   parts.outputs.push_back(tensor);
@@ -165,14 +165,14 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
 
 void Backend::add_reduce_scatter(CallParts& parts, at::Tensor& output, const at::Tensor& input,
                                  const c10d::ReduceOp& op) {
-  check_dense(parts.what, output);
-  check_like(parts.what, input, output.scalar_type(), output.numel() * size_);
-  const auto reduction = reduction_of(parts.what, input, op);
+  check_dense(parts.operation, output);
+  check_type_and_size(parts.operation, input, output.scalar_type(), output.numel() * size_);
+  const auto reduction = plan_tensor_reduction(parts.operation, input, op);
   const at::Tensor from = operand_of(input, reduction);
-  const at::Tensor to = dense_memory_for(
-      output.scalar_type() == reduction.carried ? output : output.to(reduction.carried));
-  parts.pendings.push_back(communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type,
-                                                          reduction.op, parts.mode));
+  const at::Tensor to = contiguous_output_for(
+      output.scalar_type() == reduction.wire_type ? output : output.to(reduction.wire_type));
+  parts.futures.push_back(communicator()->reduce_scatter(bytes(from), bytes(to), reduction.type,
+                                                         reduction.op, parts.mode));
   parts.memory.push_back(from);
   parts.copy(output, to);
   parts.outputs.push_back(output);
@@ -182,13 +182,13 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
                                          const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce_scatter", options);
-  auto& output = the_only(parts.what, outputs);
-  check_dense(parts.what, output);
-  check_pairs(parts.what, inputs.size(), 1);
-  check_pairs(parts.what, inputs.front().size(), static_cast<std::size_t>(size_));
+  auto& output = single_tensor(parts.operation, outputs);
+  check_dense(parts.operation, output);
+  check_pairs(parts.operation, inputs.size(), 1);
+  check_pairs(parts.operation, inputs.front().size(), static_cast<std::size_t>(size_));
   for (const auto& input : inputs.front())
-    check_like(parts.what, input, output.scalar_type(), output.numel());
-  add_reduce_scatter(parts, output, in_order(inputs.front()), options.reduceOp);
+    check_type_and_size(parts.operation, input, output.scalar_type(), output.numel());
+  add_reduce_scatter(parts, output, stacked_rows(inputs.front()), options.reduceOp);
   return start(c10d::OpType::REDUCE_SCATTER, std::move(parts));
 }
 
@@ -204,10 +204,11 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("reduce_scatter_tensor_coalesced", options);
-  check_pairs(parts.what, outputs.size(), inputs.size());
+  check_pairs(parts.operation, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    check_reducible(parts.what, outputs[i], options.reduceOp);
-    check_like(parts.what, inputs[i], outputs[i].scalar_type(), outputs[i].numel() * size_);
+    check_reducible(parts.operation, outputs[i], options.reduceOp);
+    check_type_and_size(parts.operation, inputs[i], outputs[i].scalar_type(),
+                        outputs[i].numel() * size_);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
     add_reduce_scatter(parts, outputs[i], inputs[i], options.reduceOp);
@@ -217,11 +218,11 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
 // All-gather, broadcast, barrier
 
 void Backend::add_all_gather(CallParts& parts, const at::Tensor& output, const at::Tensor& input) {
-  check_dense(parts.what, input);
-  check_like(parts.what, output, input.scalar_type(), input.numel() * size_);
+  check_dense(parts.operation, input);
+  check_type_and_size(parts.operation, output, input.scalar_type(), input.numel() * size_);
   const at::Tensor from = input.contiguous();
-  const at::Tensor to = dense_memory_for(output);
-  parts.pendings.push_back(communicator()->all_gather(bytes(from), bytes(to), parts.mode));
+  const at::Tensor to = contiguous_output_for(output);
+  parts.futures.push_back(communicator()->all_gather(bytes(from), bytes(to), parts.mode));
   parts.memory.push_back(from);
   parts.copy(output, to);
   parts.outputs.push_back(output);
@@ -231,13 +232,13 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
                                     const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather", options);
-  const auto& input = the_only(parts.what, inputs);
-  check_dense(parts.what, input);
-  check_pairs(parts.what, outputs.size(), 1);
-  check_pairs(parts.what, outputs.front().size(), static_cast<std::size_t>(size_));
+  const auto& input = single_tensor(parts.operation, inputs);
+  check_dense(parts.operation, input);
+  check_pairs(parts.operation, outputs.size(), 1);
+  check_pairs(parts.operation, outputs.front().size(), static_cast<std::size_t>(size_));
   for (const auto& output : outputs.front())
-    check_like(parts.what, output, input.scalar_type(), input.numel());
-  add_all_gather(parts, parts.receive_into(outputs.front()), input);
+    check_type_and_size(parts.operation, output, input.scalar_type(), input.numel());
+  add_all_gather(parts, parts.receive_buffer_for(outputs.front()), input);
   parts.outputs = outputs.front();
   return start(c10d::OpType::ALLGATHER, std::move(parts));
 }
@@ -246,12 +247,12 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& output_lists
                                               const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather_coalesced", options);
-  check_pairs(parts.what, output_lists.size(), static_cast<std::size_t>(size_));
-  for (const auto& outputs : output_lists) check_alike(parts.what, outputs, inputs);
+  check_pairs(parts.operation, output_lists.size(), static_cast<std::size_t>(size_));
+  for (const auto& outputs : output_lists) check_alike(parts.operation, outputs, inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_ranks;
     for (const auto& outputs : output_lists) of_ranks.push_back(outputs[i]);
-    add_all_gather(parts, parts.receive_into(of_ranks), inputs[i]);
+    add_all_gather(parts, parts.receive_buffer_for(of_ranks), inputs[i]);
   }
   parts.outputs.clear();
   for (const auto& outputs : output_lists)
@@ -271,10 +272,11 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
                                                           const c10d::AllgatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_gather_into_tensor_coalesced", options);
-  check_pairs(parts.what, outputs.size(), inputs.size());
+  check_pairs(parts.operation, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    check_dense(parts.what, inputs[i]);
-    check_like(parts.what, outputs[i], inputs[i].scalar_type(), inputs[i].numel() * size_);
+    check_dense(parts.operation, inputs[i]);
+    check_type_and_size(parts.operation, outputs[i], inputs[i].scalar_type(),
+                        inputs[i].numel() * size_);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) add_all_gather(parts, outputs[i], inputs[i]);
   return start(c10d::OpType::COALESCED, std::move(parts));
@@ -283,12 +285,12 @@ Backend::WorkPtr Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tens
 Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("broadcast", options);
-  check_root(parts.what, options.rootRank);
-  const auto& tensor = the_only(parts.what, tensors);
-  check_dense(parts.what, tensor);
+  check_root(parts.operation, options.rootRank);
+  const auto& tensor = single_tensor(parts.operation, tensors);
+  check_dense(parts.operation, tensor);
   const bool is_root = rank_ == options.rootRank;
-  const at::Tensor carried = is_root ? tensor.contiguous() : dense_memory_for(tensor);
-  parts.pendings.push_back(
+  const at::Tensor carried = is_root ? tensor.contiguous() : contiguous_output_for(tensor);
+  parts.futures.push_back(
       communicator()->broadcast(bytes(carried), static_cast<int>(options.rootRank), parts.mode));
   parts.memory.push_back(carried);
   if (!is_root) parts.copy(tensor, carried);
@@ -298,7 +300,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& options) {
   auto parts = begin("barrier", options);
-  parts.pendings.push_back(communicator()->barrier(parts.mode));
+  parts.futures.push_back(communicator()->barrier(parts.mode));
   return start(c10d::OpType::BARRIER, std::move(parts));
 }
 

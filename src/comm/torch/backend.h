@@ -1,12 +1,12 @@
 // Backend: torch.distributed's backend "lockstep", for CPU tensors, over a Communicator.
 //
 // Collectives of a group run one after the other in the order of submission, which must be the same
-// on all its ranks; sends and receives run beside them. A call raises at once only what is wrong
-// with its arguments. Tensors that are not contiguous travel as copies.
+// on all its ranks; sends and receives run beside them. A call raises at once only for invalid
+// arguments. Tensors that are not contiguous are copied.
 //
-// A call whose options say that its caller waits (asyncOp is false, and no time-out of its own) is
-// over when it returns, and returns no Work: it is carried out by the caller's thread. All others
-// return a Work at once.
+// If a call's options say that its caller waits (asyncOp is false, and no time-out of its own), the
+// caller's thread executes it; it is done when it returns, and returns no Work. All others return a
+// Work at once.
 //
 // Not supported: sparse tensors, more than one tensor a rank.
 #pragma once
@@ -25,17 +25,17 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/collective/communicator.h"
-#include "comm/torch/group.h"
+#include "comm/torch/backend_group.h"
 #include "comm/torch/pending_call.h"
 
 namespace lockstep {
 
-// Of a group whose ranks meet again after a death; its parts are like it. ConnectOptions tells
-// more.
-struct Reunion {
+// For a group whose ranks connect again after a death; its subgroups use the same. ConnectOptions
+// has the details.
+struct RecoveryContext {
   int generation = 0;
-  Duration meeting = Duration(0);
-  std::weak_ptr<Crew> crew = {};
+  Duration rendezvous_timeout = Duration(0);
+  std::weak_ptr<Membership> membership = {};
 };
 
 class Backend : public c10d::Backend {
@@ -43,38 +43,38 @@ class Backend : public c10d::Backend {
   using Tensors = std::vector<at::Tensor>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-  // Tags of send and recv are below this; those above are the backend's own.
+  // Tags of send and recv are below this limit; higher tags are reserved for the backend.
   static constexpr int kTagLimit = 1 << 30;
 
-  // Returns when all ranks of the group have met.
+  // Returns when all ranks of the group are connected.
   static Result<c10::intrusive_ptr<Backend>> create(CommunicatorOptions options,
                                                     Rendezvous& rendezvous,
-                                                    const Reunion& reunion = {});
+                                                    const RecoveryContext& reunion = {});
   const std::string getBackendName() const override { return "lockstep"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
-  // size: number of elements. Memory that the communicator may move without a copy, and that a
-  // tensor may have been in before.
+  // size: number of elements. The memory is one that the communicator can send without a copy, and
+  // may be reused from an earlier tensor.
   at::Tensor allocateTensor(long size, at::TensorOptions options = {}) override;
   void setSequenceNumberForGroup() override {}  // all ranks count from zero
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
-  // The group of these of our ranks, in this order; null for a rank that is none of them.
-  // options->group_name is what it is called ("shard 1"), and a key space. Its ranks meet in the
-  // store; where that is null, at LOCKSTEP_RENDEZVOUS: then every rank of the run makes as many
-  // groups.
+  // The group of these of our ranks, in this order; null for a rank that is not one of them.
+  // options->group_name is its name ("shard 1"), and a key space. Its ranks connect through the
+  // store. If that is null, they use LOCKSTEP_RENDEZVOUS: then every rank of the run makes the same
+  // number of groups.
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store,
                                           const std::vector<int>& ranks,
                                           const c10::intrusive_ptr<Options>& options) override;
 
-  // What a thread calls between the two starts at once but returns no Work: the one that
-  // endCoalescing() returns stands for all of it. A batch that was begun and not ended, as torch
-  // does after an error, is given up with the thread's next: what it started goes on.
+  // Calls of a thread between the two start at once but return no Work: the Work of endCoalescing()
+  // represents all of them. A batch that was begun and not ended, as torch does after an error, is
+  // dropped when the thread begins the next; its started calls continue.
   bool supportsCoalescing() const override { return true; }
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 
-  // Ends what is under way and leaves the group, within two seconds; later calls are refused.
+  // Ends running calls and leaves the group, within two seconds; later calls are refused.
   void shutdown() override { group_->leave(); }
   // The same, and the other ranks' calls fail with an error that says so.
   void abort() override;
@@ -116,20 +116,20 @@ class Backend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
   // For intrusive_ptr only: use create().
-  Backend(std::unique_ptr<Communicator> communicator, Members members, Duration timeout,
-          const Reunion& reunion);
+  Backend(std::unique_ptr<Communicator> communicator, GroupRanks members, Duration timeout,
+          const RecoveryContext& reunion);
 
  private:
-  // Raises once the group was left.
+  // Raises after the group was left.
   std::shared_ptr<Communicator> communicator();
   template <class Options>
-  CallParts begin(std::string_view what, const Options& options) {
+  CallParts begin(std::string_view operation, const Options& options) {
     const bool waits = !options.asyncOp && options.timeout.count() <= 0 && !in_batch();
-    return {.what = what,
+    return {.operation = operation,
             .mode = waits ? CallMode::blocking : CallMode::nonblocking,
-            .allowed = options.timeout};
+            .timeout = options.timeout};
   }
-  // The Work of what was begun; null for what is over, or part of a batch.
+  // The Work of the started call; null if it is done, or part of a batch.
   WorkPtr start(c10d::OpType type, CallParts parts);
   WorkPtr work_of(c10d::OpType type, CallParts parts);
 
@@ -144,15 +144,15 @@ class Backend : public c10d::Backend {
   void add_all_to_all(CallParts& parts, const at::Tensor& output, const at::Tensor& input);
   // Sends inputs[r] to and receives outputs[r] from each rank r.
   void add_exchange(CallParts& parts, const Tensors& outputs, const Tensors& inputs);
-  // The rest of a recv into `tensor`; `begin_recv` starts it with the memory that travels.
+  // The rest of a recv into `tensor`; `begin_recv` starts it with the memory to receive into.
   template <class BeginRecv>
   WorkPtr receive(Tensors& tensors, int tag, BeginRecv begin_recv);
   void check_root(std::string_view what, std::int64_t root) const;
 
-  const Members members_;
+  const GroupRanks members_;
   const Duration timeout_;
-  const Reunion reunion_;
-  const std::shared_ptr<Group> group_;  // shared with Group::leave_all()
+  const RecoveryContext recovery_context_;
+  const std::shared_ptr<BackendGroup> group_;  // shared with BackendGroup::leave_all()
   std::atomic<std::uint64_t> sequence_ = 0;
   Mutex batches_mutex_;  // guards what follows
   std::map<std::thread::id, CallParts> batches_ LS_GUARDED_BY(batches_mutex_);

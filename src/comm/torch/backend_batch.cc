@@ -1,4 +1,4 @@
-// How a call that was begun goes on: waited for here, in a batch, or as a Work.
+// The continuation of a started call: a wait here, a batch, or a Work.
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -12,25 +12,25 @@ Backend::WorkPtr Backend::start(c10d::OpType type, CallParts parts) {
   if (parts.mode == CallMode::nonblocking)
     return add_to_batch(parts) ? nullptr : work_of(type, std::move(parts));
   ++sequence_;
-  if (const auto result = PendingCall(std::move(parts)).settle(); !result)
+  if (const auto result = PendingCall(std::move(parts)).wait_and_finish(); !result)
     raise_failure(result.error());
   return nullptr;
 }
 
 Backend::WorkPtr Backend::work_of(c10d::OpType type, CallParts parts) {
   const std::uint64_t sequence = ++sequence_;
-  const auto allowed = parts.allowed;
-  // Shared by the handle and, when nobody waits, the finisher.
+  const auto timeout = parts.timeout;
+  // Shared by the handle and, when no caller waits, the completion thread.
   auto call = std::make_shared<PendingCall>(std::move(parts));
-  return c10::make_intrusive<Work>(rank_, type, sequence, allowed, std::move(call),
-                                   group_->finisher());
+  return c10::make_intrusive<Work>(rank_, type, sequence, timeout, std::move(call),
+                                   group_->completion_thread());
 }
 
 void Backend::startCoalescing() {
-  // A Work that is dropped goes on without its handle.
+  // The calls of a dropped Work continue without their handle.
   if (auto given_up = take_batch()) work_of(c10d::OpType::COALESCED, *std::move(given_up));
   Lock lock(batches_mutex_);
-  batches_.insert_or_assign(std::this_thread::get_id(), CallParts{.what = "batch"});
+  batches_.insert_or_assign(std::this_thread::get_id(), CallParts{.operation = "batch"});
 }
 
 Backend::WorkPtr Backend::endCoalescing() {

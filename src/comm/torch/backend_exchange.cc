@@ -1,4 +1,5 @@
-// Calls in which each pair of ranks has data of its own: gather, scatter, all-to-all, send, recv.
+// Calls in which each pair of ranks exchanges its own data: gather, scatter, all-to-all, send,
+// recv.
 #include <memory>
 #include <numeric>
 #include <span>
@@ -14,7 +15,7 @@ namespace {
 
 using Tensors = Backend::Tensors;
 
-// One tag is enough: a pair of ranks takes part in them in the same order on both sides.
+// One tag is enough: both ranks of a pair make these calls in the same order.
 constexpr int kAllToAllTag = Backend::kTagLimit;
 
 void check_tag(std::string_view what, int tag) {
@@ -27,17 +28,17 @@ void check_peer(std::string_view what, int peer, int rank, int size) {
                     " has no peer ", peer, " in a group of ", size);
 }
 
-// The list that a root brings along: one tensor for each rank, like `example`.
+// The list that a root passes: one tensor for each rank, like `example`.
 Tensors& of_root(std::string_view what, std::vector<Tensors>& lists, int size,
                  const at::Tensor& example) {
   TORCH_CHECK_VALUE(lists.size() == 1 && lists.front().size() == static_cast<std::size_t>(size),
                     what, " needs one tensor for each of the ", size, " ranks on its root");
   for (const auto& tensor : lists.front())
-    check_like(what, tensor, example.scalar_type(), example.numel());
+    check_type_and_size(what, tensor, example.scalar_type(), example.numel());
   return lists.front();
 }
 
-// Rows of the tensor's first dimension for each rank: as given, or all alike.
+// The rows of the tensor's first dimension for each rank: as given, or equal for all.
 std::vector<std::int64_t> rows_of(std::string_view what, const at::Tensor& tensor,
                                   const std::vector<std::int64_t>& given, int size) {
   TORCH_CHECK_VALUE(tensor.dim() > 0, what, " needs tensors of at least one dimension");
@@ -62,14 +63,14 @@ void Backend::add_exchange(CallParts& parts, const Tensors& outputs, const Tenso
     const int to = (rank_ + step) % size_;
     const int from = (rank_ - step + size_) % size_;
     if (const auto& output = outputs[static_cast<std::size_t>(from)]; output.defined()) {
-      const at::Tensor memory = dense_memory_for(output);
-      parts.pendings.push_back(communicator->recv(bytes(memory), from, kAllToAllTag));
+      const at::Tensor memory = contiguous_output_for(output);
+      parts.futures.push_back(communicator->recv(bytes(memory), from, kAllToAllTag));
       parts.memory.push_back(memory);
       parts.copy(output, memory);
     }
     if (const auto& input = inputs[static_cast<std::size_t>(to)]; input.defined()) {
       const at::Tensor memory = input.contiguous();
-      parts.pendings.push_back(communicator->send(bytes(memory), to, kAllToAllTag));
+      parts.futures.push_back(communicator->send(bytes(memory), to, kAllToAllTag));
       parts.memory.push_back(memory);
     }
   }
@@ -82,18 +83,18 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
                                  const c10d::GatherOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("gather", options);
-  check_root(parts.what, options.rootRank);
-  const auto& input = the_only(parts.what, inputs);
-  check_dense(parts.what, input);
+  check_root(parts.operation, options.rootRank);
+  const auto& input = single_tensor(parts.operation, inputs);
+  check_dense(parts.operation, input);
   const at::Tensor from = input.contiguous();
   at::Tensor to;
   if (rank_ == options.rootRank) {
-    parts.outputs = of_root(parts.what, outputs, size_, input);
-    to = parts.receive_into(parts.outputs);
+    parts.outputs = of_root(parts.operation, outputs, size_, input);
+    to = parts.receive_buffer_for(parts.outputs);
   }
-  parts.pendings.push_back(communicator()->gather(bytes(from),
-                                                  to.defined() ? bytes(to) : std::span<std::byte>(),
-                                                  static_cast<int>(options.rootRank), parts.mode));
+  parts.futures.push_back(communicator()->gather(bytes(from),
+                                                 to.defined() ? bytes(to) : std::span<std::byte>(),
+                                                 static_cast<int>(options.rootRank), parts.mode));
   parts.memory = {from, to};
   return start(c10d::OpType::GATHER, std::move(parts));
 }
@@ -102,13 +103,14 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
                                   const c10d::ScatterOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("scatter", options);
-  check_root(parts.what, options.rootRank);
-  const auto& output = the_only(parts.what, outputs);
-  check_dense(parts.what, output);
+  check_root(parts.operation, options.rootRank);
+  const auto& output = single_tensor(parts.operation, outputs);
+  check_dense(parts.operation, output);
   at::Tensor from;
-  if (rank_ == options.rootRank) from = in_order(of_root(parts.what, inputs, size_, output));
-  const at::Tensor to = dense_memory_for(output);
-  parts.pendings.push_back(
+  if (rank_ == options.rootRank)
+    from = stacked_rows(of_root(parts.operation, inputs, size_, output));
+  const at::Tensor to = contiguous_output_for(output);
+  parts.futures.push_back(
       communicator()->scatter(from.defined() ? bytes(from) : std::span<std::byte>(), bytes(to),
                               static_cast<int>(options.rootRank), parts.mode));
   parts.memory = {from, to};
@@ -118,31 +120,33 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
 }
 
 void Backend::add_all_to_all(CallParts& parts, const at::Tensor& output, const at::Tensor& input) {
-  check_like(parts.what, output, input.scalar_type(), input.numel());
-  const at::Tensor to = dense_memory_for(output);
-  const at::Tensor from = dense_apart_from(to, input);
-  parts.pendings.push_back(communicator()->all_to_all(bytes(from), bytes(to), parts.mode));
+  check_type_and_size(parts.operation, output, input.scalar_type(), input.numel());
+  const at::Tensor to = contiguous_output_for(output);
+  const at::Tensor from = contiguous_without_overlap(to, input);
+  parts.futures.push_back(communicator()->all_to_all(bytes(from), bytes(to), parts.mode));
   parts.memory.push_back(from);
   parts.copy(output, to);
 }
 
-// Ranks must choose alike between the collective and the exchange. Whether the parts are all alike
-// nobody knows of the others, but whether sizes are given is the same on all ranks.
+// Ranks must make the same choice between the collective and the exchange. No rank knows whether
+// the parts of the others are equal, but all ranks know whether sizes are given.
 Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                         std::vector<std::int64_t>& output_sizes,
                                         std::vector<std::int64_t>& input_sizes,
                                         const c10d::AllToAllOptions& options) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_to_all_single", options);
-  check_dense(parts.what, output);
-  check_dense(parts.what, input);
-  TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), parts.what,
+  check_dense(parts.operation, output);
+  check_dense(parts.operation, input);
+  TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), parts.operation,
                    " needs input and output of one type, got ", input.scalar_type(), " and ",
                    output.scalar_type());
-  const auto receives = output.split_with_sizes(rows_of(parts.what, output, output_sizes, size_));
-  const auto sends = input.split_with_sizes(rows_of(parts.what, input, input_sizes, size_));
+  const auto receives =
+      output.split_with_sizes(rows_of(parts.operation, output, output_sizes, size_));
+  const auto sends = input.split_with_sizes(rows_of(parts.operation, input, input_sizes, size_));
   const auto self = static_cast<std::size_t>(rank_);
-  check_like(parts.what, receives[self], sends[self].scalar_type(), sends[self].numel());
+  check_type_and_size(parts.operation, receives[self], sends[self].scalar_type(),
+                      sends[self].numel());
   parts.outputs.push_back(output);
   if (output_sizes.empty() && input_sizes.empty())
     add_all_to_all(parts, output, input);
@@ -156,14 +160,15 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   auto parts = begin("all_to_all", options);
   const auto ranks = static_cast<std::size_t>(size_);
-  TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, parts.what,
+  TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, parts.operation,
                     " needs one input and one output for each of the ", size_, " ranks");
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    check_dense(parts.what, outputs[rank]);
-    check_dense(parts.what, inputs[rank]);
+    check_dense(parts.operation, outputs[rank]);
+    check_dense(parts.operation, inputs[rank]);
   }
   const auto self = static_cast<std::size_t>(rank_);
-  check_like(parts.what, outputs[self], inputs[self].scalar_type(), inputs[self].numel());
+  check_type_and_size(parts.operation, outputs[self], inputs[self].scalar_type(),
+                      inputs[self].numel());
   parts.outputs = outputs;
   add_exchange(parts, outputs, inputs);
   return start(c10d::OpType::ALLTOALL, std::move(parts));
@@ -171,13 +176,13 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
 
 Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "send"};
-  const auto& tensor = the_only(parts.what, tensors);
-  check_dense(parts.what, tensor);
-  check_peer(parts.what, peer, rank_, size_);
-  check_tag(parts.what, tag);
+  CallParts parts{.operation = "send"};
+  const auto& tensor = single_tensor(parts.operation, tensors);
+  check_dense(parts.operation, tensor);
+  check_peer(parts.operation, peer, rank_, size_);
+  check_tag(parts.operation, tag);
   const at::Tensor memory = tensor.contiguous();
-  parts.pendings.push_back(communicator()->send(bytes(memory), peer, tag));
+  parts.futures.push_back(communicator()->send(bytes(memory), peer, tag));
   parts.memory.push_back(memory);
   return start(c10d::OpType::SEND, std::move(parts));
 }
@@ -185,26 +190,26 @@ Backend::WorkPtr Backend::send(Tensors& tensors, int peer, int tag) {
 Backend::WorkPtr Backend::recv(Tensors& tensors, int peer, int tag) {
   check_peer("recv", peer, rank_, size_);
   return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
-    parts.pendings.push_back(communicator()->recv(memory, peer, tag));
+    parts.futures.push_back(communicator()->recv(memory, peer, tag));
   });
 }
 
 Backend::WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
   return receive(tensors, tag, [&](CallParts& parts, std::span<std::byte> memory) {
-    // Shared by the call and, if it joins one, its batch.
+    // Shared by the call and, if it is part of one, its batch.
     const auto& source = parts.sources.emplace_back(std::make_shared<int>(-1));
-    parts.pendings.push_back(communicator()->recv_from_any(memory, tag, *source));
+    parts.futures.push_back(communicator()->recv_from_any(memory, tag, *source));
   });
 }
 
 template <class BeginRecv>
 Backend::WorkPtr Backend::receive(Tensors& tensors, int tag, BeginRecv begin_recv) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  CallParts parts{.what = "recv"};
-  const auto& tensor = the_only(parts.what, tensors);
-  check_dense(parts.what, tensor);
-  check_tag(parts.what, tag);
-  const at::Tensor memory = dense_memory_for(tensor);
+  CallParts parts{.operation = "recv"};
+  const auto& tensor = single_tensor(parts.operation, tensors);
+  check_dense(parts.operation, tensor);
+  check_tag(parts.operation, tag);
+  const at::Tensor memory = contiguous_output_for(tensor);
   begin_recv(parts, bytes(memory));
   parts.memory.push_back(memory);
   parts.copy(tensor, memory);

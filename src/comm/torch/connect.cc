@@ -50,19 +50,20 @@ Result<int> number_variable(const char* name) {
 Result<std::string> host_id() {
   if (auto id = variable("LOCKSTEP_HOST_ID")) return *std::move(id);
   auto boot_id = read_file("/proc/sys/kernel/random/boot_id");
-  if (!boot_id) return std::move(boot_id).error().within("telling hosts apart");
+  if (!boot_id) return std::move(boot_id).error().with_context("telling hosts apart");
   while (!boot_id->empty() && boot_id->back() == '\n') boot_id->pop_back();
   return boot_id;
 }
 
-// Nothing if the environment names no file.
+// Nullopt if the environment names no file.
 Result<std::optional<Secret>> secret_from_file() {
   const auto path = variable("LOCKSTEP_SECRET_FILE");
   if (!path) return std::optional<Secret>();
   auto content = read_file(*path);
-  if (!content) return std::move(content).error().within("reading LOCKSTEP_SECRET_FILE");
+  if (!content) return std::move(content).error().with_context("reading LOCKSTEP_SECRET_FILE");
   auto secret = Secret::from_hex(*content);
-  if (!secret) return std::move(secret).error().within(format("LOCKSTEP_SECRET_FILE {}", *path));
+  if (!secret)
+    return std::move(secret).error().with_context(format("LOCKSTEP_SECRET_FILE {}", *path));
   return std::optional<Secret>(*std::move(secret));
 }
 
@@ -78,23 +79,24 @@ Result<Secret> secret_of_group(Rendezvous& rendezvous, int rank, const Deadline&
 
 Result<c10::intrusive_ptr<Backend>> connect(const ConnectOptions& options, Secret secret,
                                             Rendezvous& rendezvous) {
-  CommunicatorOptions communicator{.rank = options.rank,
-                                   .size = options.size,
-                                   .host_id = {},
-                                   .secret = std::move(secret),
-                                   .group = options.group,
-                                   .members = options.members,
-                                   .timeout = options.timeout,
-                                   .network = TRY(network_options_of(own_environment())),
-                                   .meeting = options.meeting,
-                                   .crew = options.crew.get()};
+  CommunicatorOptions communicator{
+      .rank = options.rank,
+      .size = options.size,
+      .host_id = {},
+      .secret = std::move(secret),
+      .group = options.group,
+      .members = options.members,
+      .timeout = options.timeout,
+      .network = TRY(network_options_from_environment(own_environment())),
+      .rendezvous_timeout = options.rendezvous_timeout,
+      .membership = options.membership.get()};
   communicator.host_id = TRY(host_id());
   return Backend::create(std::move(communicator), rendezvous,
-                         {options.generation, options.meeting, options.crew});
+                         {options.generation, options.rendezvous_timeout, options.membership});
 }
 
-// How often this rank has used the store: a group made again under the same name, after the first
-// was destroyed, must not find the addresses of the first. All ranks count alike.
+// The number of uses of the store by this rank. A group made again under the same name, after the
+// first was destroyed, must not find the addresses of the first. All ranks count the same.
 Result<std::int64_t> count_use(c10d::Store& store, int rank) try {
   return store.add(format("lockstep/uses/{}", rank), 1);
 } catch (const std::exception& error) {
@@ -107,7 +109,8 @@ Result<c10::intrusive_ptr<c10d::Store>> open_store(const std::string& host, int 
   c10d::TCPStoreOptions store;
   store.port = static_cast<std::uint16_t>(port);
   store.isServer = options.rank == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
-  store.waitWorkers = false;  // the ranks wait for each other when they meet, and say for whom
+  // the ranks wait for each other when they connect, and report the missing ones
+  store.waitWorkers = false;
   store.multiTenant = true;
   store.timeout = std::chrono::duration_cast<milliseconds>(options.timeout);
   try {
@@ -126,8 +129,9 @@ struct OpenStores {
   std::map<std::string, c10::intrusive_ptr<c10d::Store>> stores LS_GUARDED_BY(mutex);
 };
 
-// Opened once and kept until the process ends. Rank 0's serves the others, who may still read from
-// it when rank 0 has met them all, or come for the next group before rank 0 has left the last.
+// Opened once and kept until the process ends. Rank 0's store serves the others, which may still
+// read from it when rank 0 is connected to all, or use it for the next group before rank 0 has left
+// the last.
 Result<c10::intrusive_ptr<c10d::Store>> store_from_environment(const ConnectOptions& options) {
   const auto host = variable("MASTER_ADDR");
   if (!host)
@@ -148,7 +152,7 @@ struct Connections {
   std::map<int, int> begun LS_GUARDED_BY(mutex);  // by generation
 };
 
-// How many this process has begun in a generation, counting this one.
+// The number of connections that this process has begun in a generation, counting this one.
 int count_connection(int generation) {
   static auto* const connections = new Connections;  // as the open stores
   Lock lock(connections->mutex);
@@ -159,10 +163,11 @@ Result<c10::intrusive_ptr<Backend>> connect_at(const std::string& address, Conne
   auto secret = TRY(secret_from_file());
   if (!secret)
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
-  const auto bound = options.meeting > Duration(0) ? options.meeting : options.timeout;
+  const auto bound =
+      options.rendezvous_timeout > Duration(0) ? options.rendezvous_timeout : options.timeout;
   auto client = TRY(RendezvousClient::connect(address, *secret, Deadline::after(bound),
-                                              TRY(silence_bound_of(own_environment()))));
-  // The meeting place outlives a group: the next one of this process needs another name.
+                                              TRY(connection_timeout_from(own_environment()))));
+  // The rendezvous outlives a group: the next one of this process needs another name.
   const int number = count_connection(options.generation);
   if (options.generation > 0) options.group += format("-g{}", options.generation);
   if (number > 1) options.group += format("-{}", number);
@@ -182,8 +187,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> group_of(c10::intrusive_ptr<c10d::Backend
 
 }  // namespace
 
-Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10d::Store> store,
-                                                          const ConnectOptions& options) {
+Result<c10::intrusive_ptr<c10d::Backend>> connect_through_store(
+    c10::intrusive_ptr<c10d::Store> store, const ConnectOptions& options) {
   const auto uses = TRY(count_use(*store, options.rank));
   StoreRendezvous rendezvous(std::move(store), format("lockstep/{}", uses));
   auto secret = TRY(secret_of_group(rendezvous, options.rank, Deadline::after(options.timeout)));
@@ -191,7 +196,7 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10
   return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
 }
 
-Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const ConnectOptions& options) {
+Result<c10::intrusive_ptr<c10d::Backend>> connect_at_rendezvous(const ConnectOptions& options) {
   const auto address = variable("LOCKSTEP_RENDEZVOUS");
   if (!address)
     return Error{Code::invalid,
@@ -201,9 +206,9 @@ Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const Connect
   return c10::intrusive_ptr<c10d::Backend>(std::move(backend));
 }
 
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> group_at_meeting_place(
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
     const ConnectOptions& options) {
-  return group_of(TRY(connect_at_meeting_place(options)), nullptr);
+  return group_of(TRY(connect_at_rendezvous(options)), nullptr);
 }
 
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration timeout) {
@@ -216,10 +221,10 @@ Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(Duration
   c10::intrusive_ptr<c10d::Backend> backend;
   c10::intrusive_ptr<c10d::Store> store;
   if (variable("LOCKSTEP_RENDEZVOUS")) {
-    backend = TRY(connect_at_meeting_place(options));
+    backend = TRY(connect_at_rendezvous(options));
   } else {
     store = TRY(store_from_environment(options));
-    backend = TRY(connect_through(store, options));
+    backend = TRY(connect_through_store(store, options));
   }
   return group_of(std::move(backend), std::move(store));
 }

@@ -1,5 +1,4 @@
-// How ranks come together over this backend: from a store that torch made, or from what their
-// environment says.
+// How ranks connect with this backend: through a store that torch made, or from their environment.
 #pragma once
 
 #include <chrono>
@@ -10,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "comm/group/members.h"
+#include "comm/group/group_ranks.h"
 
 namespace c10d {
 class Backend;
@@ -20,40 +19,42 @@ class Store;
 
 namespace lockstep {
 
-class Crew;
+class Membership;
 
 struct ConnectOptions {
   int rank = 0;
   int size = 1;
-  std::string group = "world";  // a key space in the meeting place
-  Members members = {};         // for messages; empty: all ranks of a run
+  std::string group = "world";  // a key space in the rendezvous
+  GroupRanks members = {};      // for messages; empty: all ranks of a run
   Duration timeout = std::chrono::minutes(10);
-  Duration meeting = Duration(0);  // until all are there; zero: as long as a call may take
-  // Of ranks that meet again after a loss, in which the number of groups that they have made
-  // differs: how often they have met.
+  Duration rendezvous_timeout =
+      Duration(0);  // until all are connected; zero: the time-out of a call
+  // For ranks that connect again after a loss, with different numbers of groups so far: the number
+  // of agreements.
   int generation = 0;
-  // Of which these ranks are members: its check() ends the meeting. Shared, since parts of the
-  // group are made later, if the crew is there then.
-  std::shared_ptr<Crew> crew = nullptr;
+  // These ranks are its members; its check() ends connecting. Shared, because subgroups are made
+  // later, if the membership still exists then.
+  std::shared_ptr<Membership> membership = nullptr;
 };
 
-// A backend whose ranks meet in the store. The secret is that of LOCKSTEP_SECRET_FILE; without it,
-// rank 0 makes one and puts it into the store, which is then to be trusted.
-Result<c10::intrusive_ptr<c10d::Backend>> connect_through(c10::intrusive_ptr<c10d::Store> store,
-                                                          const ConnectOptions& options);
+// A backend whose ranks connect through the store. The secret is that of LOCKSTEP_SECRET_FILE;
+// without it, rank 0 makes one and puts it into the store, which must then be trusted.
+Result<c10::intrusive_ptr<c10d::Backend>> connect_through_store(
+    c10::intrusive_ptr<c10d::Store> store, const ConnectOptions& options);
 
-// The same at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE, for groups that no store made.
-// Collective over all ranks of the run: each calls it equally often in a generation.
-Result<c10::intrusive_ptr<c10d::Backend>> connect_at_meeting_place(const ConnectOptions& options);
+// The same through LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE, for groups without a
+// store of torch. Collective over all ranks of the run: each calls it the same number of times in a
+// generation.
+Result<c10::intrusive_ptr<c10d::Backend>> connect_at_rendezvous(const ConnectOptions& options);
 
 // The same as a process group for CPU tensors.
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> group_at_meeting_place(
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> process_group_at_rendezvous(
     const ConnectOptions& options);
 
-// A process group with this backend for CPU tensors, for programs in C++. RANK and WORLD_SIZE say
-// who we are. Ranks meet at LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE; where that is
-// not set, in a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun. Collective: each rank
-// calls it equally often. timeout bounds this call and every collective.
+// A process group with this backend for CPU tensors, for programs in C++. RANK and WORLD_SIZE give
+// the rank. Ranks connect through LOCKSTEP_RENDEZVOUS, which needs LOCKSTEP_SECRET_FILE. If that is
+// not set, they use a TCPStore at MASTER_ADDR and MASTER_PORT, as under torchrun. Collective: each
+// rank calls it the same number of times. timeout bounds this call and every collective.
 Result<c10::intrusive_ptr<c10d::ProcessGroup>> connect_from_environment(
     Duration timeout = std::chrono::minutes(10));
 

@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "comm/rendezvous/server.h"
-#include "comm/torch/group.h"
+#include "comm/torch/backend_group.h"
 #include "comm/torch/store_rendezvous.h"
 #include "net/crypto.h"
 #include "net/reserved_port.h"
@@ -53,7 +53,8 @@ TEST(StoreRendezvous, AKeyKeepsItsFirstValue) {
   EXPECT_EQ(again.error().code, Code::already_exists);
 }
 
-// Runs the body in a forked process: the environment is the process's. Zero if it returned true.
+// Runs the body in a forked process, because the environment belongs to the process. Zero if it
+// returned true.
 pid_t start_rank(const std::function<bool()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body() ? 0 : 1);
@@ -106,7 +107,8 @@ class ConnectFromEnvironment : public testing::Test {
       (*group)->allreduce(tensors)->wait();
       if (tensors[0].sum().item<double>() != 1000.0 * kSize * (kSize + 1) / 2) return false;
       if (!sums_over_a_half(**group, rank)) return false;
-      // Rank 0 has the store at which the other half meets: nobody goes before all have met.
+      // Rank 0 has the store through which the other half connects: no rank exits before all are
+      // connected.
       (*group)->barrier()->wait();
     }
     return true;
@@ -136,8 +138,8 @@ TEST_F(ConnectFromEnvironment, AMeetingPlaceWithoutItsSecretIsRefused) {
 TEST_F(ConnectFromEnvironment, RanksMeetAtTheAgentsMeetingPlace) {
   const auto file = testing::TempDir() + format("lockstep-secret-{}", getpid());
   const Secret secret = Secret::random();
-  // The server has a thread, so the ranks are forked before it; they try until it listens, on a
-  // port that they learn through a pipe.
+  // The server has a thread, so the ranks are forked before it. They retry until it listens, on a
+  // port that they receive through a pipe.
   int port_pipe[2];
   ASSERT_EQ(pipe(port_pipe), 0);
   std::vector<pid_t> children;
@@ -167,8 +169,8 @@ bool listens(std::uint16_t port, Deadline deadline) {
   return false;
 }
 
-// The last rank still reads where the others are when rank 0 has met all. Each group is dropped
-// sooner on some ranks than on others, while the first come for the next one.
+// The last rank still reads the addresses when rank 0 is connected to all. Each group is dropped
+// earlier on some ranks than on others, while the first ranks already connect for the next one.
 TEST_F(ConnectFromEnvironment, RanksMeetAtRankZerosStoreAlsoWhenOneComesLate) {
   const auto port = ReservedPort::open().value();
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
@@ -181,11 +183,11 @@ TEST_F(ConnectFromEnvironment, RanksMeetAtRankZerosStoreAlsoWhenOneComesLate) {
   for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
 }
 
-// What Python does when a forked worker ends by itself.
+// The actions of Python when a forked worker exits.
 bool a_forked_child_leaves() {
   const pid_t child = start_rank([] {
     ::alarm(15);
-    Group::leave_all();
+    BackendGroup::leave_all();
     return true;
   });
   return end_of(child) == 0;
@@ -203,7 +205,7 @@ TEST_F(ConnectFromEnvironment, AForkedChildLeavesNothingAndHangsNowhere) {
     if (!group) return false;
     std::vector<at::Tensor> tensors{at::full({10}, 1.0)};
     const auto work = (*group)->allreduce(tensors);
-    // Rank 1 has not called it yet, so a thread of the group's will complete the future.
+    // Rank 1 has not called it yet, so a thread of the group will complete the future.
     const auto future = work->getFuture();
     if (write(go[1], "!", 1) != 1) return false;
     future->wait();

@@ -16,37 +16,38 @@
 namespace lockstep {
 namespace {
 
-// Most waits are short: before asking for a notice, look for as long as a notice would take.
+// Most waits are short: before it waits for a signal, the caller polls for as long as a signal
+// would take.
 constexpr Duration kSpin = std::chrono::microseconds(100);
 
 void spin_until_ready(const PendingCall& call, const Deadline& deadline) {
-  const Deadline spin = Deadline::after(std::min(kSpin, deadline.left()));
+  const Deadline spin = Deadline::after(std::min(kSpin, deadline.remaining()));
   while (!call.ready() && !spin.passed()) sched_yield();
 }
 
-// Shared by the waiter and the callback, which may come after the waiter has given up.
-struct Notice {
+// Shared by the waiter and the callback, which may run after the waiter has given up.
+struct ReadySignal {
   Mutex mutex;  // guards what follows
   bool given LS_GUARDED_BY(mutex) = false;
   Condition condition;
 };
 
 bool wait_until_ready(const PendingCall& call, const Deadline& deadline) {
-  auto notice = std::make_shared<Notice>();
-  call.when_ready([notice] {
-    Lock lock(notice->mutex);
-    notice->given = true;
-    notice->condition.notify_all();
+  auto ready_signal = std::make_shared<ReadySignal>();
+  call.on_ready([ready_signal] {
+    Lock lock(ready_signal->mutex);
+    ready_signal->given = true;
+    ready_signal->condition.notify_all();
   });
-  Lock lock(notice->mutex);
-  while (!notice->given && !deadline.passed())
-    notice->condition.wait_until(notice->mutex, deadline);
-  return notice->given;
+  Lock lock(ready_signal->mutex);
+  while (!ready_signal->given && !deadline.passed())
+    ready_signal->condition.wait_until(ready_signal->mutex, deadline);
+  return ready_signal->given;
 }
 
 Result<void> make(const std::vector<std::pair<at::Tensor, at::Tensor>>& copies,
                   std::string_view what) {
-  // Below autograd: the copies are part of the call, not of anybody's graph.
+  // Below autograd: the copies are part of the call, not of a graph.
   at::AutoDispatchBelowADInplaceOrView guard;
   try {
     for (const auto& [to, from] : copies) to.copy_(from);
@@ -63,8 +64,8 @@ void move_to(std::vector<T>& all, std::vector<T>& more) {
 
 }  // namespace
 
-at::Tensor CallParts::receive_into(const std::vector<at::Tensor>& tensors) {
-  if (auto lying = lying_in_order(tensors)) return *std::move(lying);
+at::Tensor CallParts::receive_buffer_for(const std::vector<at::Tensor>& tensors) {
+  if (auto lying = as_adjacent_rows(tensors)) return *std::move(lying);
   const auto& first = tensors.front();
   const auto count = static_cast<std::int64_t>(tensors.size());
   at::Tensor blocks = at::empty({count, first.numel()}, first.options());
@@ -76,19 +77,19 @@ at::Tensor CallParts::receive_into(const std::vector<at::Tensor>& tensors) {
 }
 
 void CallParts::append(CallParts other) {
-  allowed = std::max(allowed, other.allowed);
+  timeout = std::max(timeout, other.timeout);
   move_to(outputs, other.outputs);
   move_to(memory, other.memory);
-  move_to(pendings, other.pendings);
+  move_to(futures, other.futures);
   move_to(copies, other.copies);
   move_to(sources, other.sources);
 }
 
 PendingCall::PendingCall(CallParts parts)
-    : what_(parts.what),
+    : operation_(parts.operation),
       outputs_(std::move(parts.outputs)),
       sources_(std::move(parts.sources)),
-      pendings_(std::move(parts.pendings)),
+      futures_(std::move(parts.futures)),
       copies_(std::move(parts.copies)),
       memory_(std::move(parts.memory)) {}
 
@@ -98,46 +99,46 @@ std::optional<int> PendingCall::source() const {
 }
 
 bool PendingCall::ready() const {
-  return std::all_of(pendings_.begin(), pendings_.end(),
-                     [](const Pending& pending) { return pending.done(); });
+  return std::all_of(futures_.begin(), futures_.end(),
+                     [](const OperationFuture& pending) { return pending.done(); });
 }
 
-Result<void> PendingCall::settle() {
-  // All of them, also after an error: their memory is in use until each is done.
+Result<void> PendingCall::wait_and_finish() {
+  // Waits for all of them, also after an error: their memory is in use until each is done.
   Result<void> result;
-  for (const auto& pending : pendings_)
+  for (const auto& pending : futures_)
     if (auto one = pending.wait(); !one && result) result = std::move(one);
   Lock lock(mutex_);
-  if (!settled_) {
-    if (result) result = make(copies_, what_);
+  if (!finished_) {
+    if (result) result = make(copies_, operation_);
     result_ = std::move(result);
-    settled_ = true;
+    finished_ = true;
   }
   return result_;
 }
 
-Result<void> PendingCall::settle_by(Deadline deadline, Duration allowed) {
+Result<void> PendingCall::wait_and_finish_until(Deadline deadline, Duration timeout) {
   spin_until_ready(*this, deadline);
   if (!ready() && !wait_until_ready(*this, deadline))
     return Error{Code::timeout,
                  format("{} was not done within {}; it goes on: wait longer, or see which rank is "
                         "behind",
-                        what_, text(allowed))};
-  return settle();
+                        operation_, text(timeout))};
+  return wait_and_finish();
 }
 
-void PendingCall::when_ready(std::function<void()> callback) const {
-  if (pendings_.empty()) return callback();
+void PendingCall::on_ready(std::function<void()> callback) const {
+  if (futures_.empty()) return callback();
   struct Countdown {
     std::atomic<std::size_t> left;
     std::function<void()> callback;
   };
-  // Shared by the callbacks of all parts. The last one takes the callback out, so that what it
-  // holds dies where it runs and not with the pendings.
+  // Shared by the callbacks of all parts. The last one moves the callback out, so that its captures
+  // are destroyed on that thread and not with the futures.
   auto countdown = std::make_shared<Countdown>();
-  countdown->left = pendings_.size();
+  countdown->left = futures_.size();
   countdown->callback = std::move(callback);
-  for (const auto& pending : pendings_)
+  for (const auto& pending : futures_)
     pending.on_done([countdown](const Result<void>&) {
       if (countdown->left.fetch_sub(1) == 1) std::exchange(countdown->callback, nullptr)();
     });
@@ -146,9 +147,9 @@ void PendingCall::when_ready(std::function<void()> callback) const {
 void PendingCall::release() {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   std::vector<at::Tensor> memory;
-  // Released before those above destroy what they took over.
+  // The lock is released before the variables above are destroyed.
   Lock lock(mutex_);
-  if (!settled_) return;
+  if (!finished_) return;
   copies.swap(copies_);
   memory.swap(memory_);
 }

@@ -1,6 +1,6 @@
-// PendingCall: what one call of torch.distributed started, from the communicator's pending parts to
-// the last copy into the caller's tensors. Shared by the handle that torch holds (work.h) and, when
-// nobody waits for it, by the thread that brings it to its end (finisher.h).
+// PendingCall: the state of one call of torch.distributed, from the communicator's futures to the
+// last copy into the caller's tensors. Shared by the handle that torch has (work.h) and, when no
+// caller waits for it, by the thread that completes it (completion_thread.h).
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,30 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "comm/collective/call_mode.h"
-#include "comm/collective/pending.h"
+#include "comm/collective/operation_future.h"
 
 namespace lockstep {
 
 struct CallParts {
-  std::string_view what;  // "all_reduce", for errors: text that lives for ever
+  std::string_view operation;  // "all_reduce", for errors: text with static lifetime
   CallMode mode = CallMode::nonblocking;
-  std::chrono::milliseconds allowed{};  // how long to wait when nobody says; 0: as the group does
-  std::vector<at::Tensor> outputs{};    // what the caller finds in result() and in the future
-  std::vector<at::Tensor> memory{};     // what else must live until all is done
-  std::vector<Pending> pendings{};
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies{};  // {to, from}, once all went well
-  // Of receives from any source, who that is: they write it. Shared by the parts of a batch.
+  std::chrono::milliseconds timeout{};  // of a wait without its own; 0: the group's
+  std::vector<at::Tensor> outputs{};    // the tensors of result() and of the future
+  std::vector<at::Tensor> memory{};     // other memory that must live until all is done
+  std::vector<OperationFuture> futures{};
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies{};  // {to, from}, after all succeeded
+  // For receives from any source: the receives write the source here. Shared by the parts of a
+  // batch.
   std::vector<std::shared_ptr<int>> sources{};
 
-  // Nothing to do if they are one and the same tensor.
+  // Does nothing if they are the same tensor.
   void copy(const at::Tensor& to, const at::Tensor& from) {
     if (!to.is_same(from)) copies.emplace_back(to, from);
   }
-  // Memory for what comes for these tensors of one size, in their order: their own if they lie so,
-  // else new, to be copied to them.
-  at::Tensor receive_into(const std::vector<at::Tensor>& tensors);
-  // Makes one call of both.
+  // Memory to receive these tensors of one size, in their order: their own if it is adjacent, else
+  // new memory, which is copied to them.
+  at::Tensor receive_buffer_for(const std::vector<at::Tensor>& tensors);
+  // Merges both into one call.
   void append(CallParts other);
 };
 
@@ -48,28 +49,29 @@ class PendingCall {
   explicit PendingCall(CallParts parts);
 
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
-  // Who sent, once it is ready: of one receive from any source alone.
+  // The sender, once the call is ready; only for a single receive from any source.
   std::optional<int> source() const;
 
-  // All parts are done; settle() does not wait.
+  // All parts are done; wait_and_finish() does not wait.
   bool ready() const;
-  // Waits for all parts, which the communicator bounds, and finishes. Always the same answer.
-  Result<void> settle();
-  // The same, but gives up at the deadline with `timeout`; the call goes on.
-  Result<void> settle_by(Deadline deadline, Duration allowed);
+  // Waits for all parts, which the communicator bounds, and finishes. It always returns the same
+  // result.
+  Result<void> wait_and_finish();
+  // The same, but returns `timeout` at the deadline; the call continues.
+  Result<void> wait_and_finish_until(Deadline deadline, Duration timeout);
   // Calls back once, when all parts are done: on the communicator's thread, or now.
-  void when_ready(std::function<void()> callback) const;
-  // Drops what was kept alive beside the outputs. On a thread that may destroy Python's tensors.
+  void on_ready(std::function<void()> callback) const;
+  // Drops all memory but the outputs. Call it on a thread that may destroy Python's tensors.
   void release();
 
  private:
-  const std::string_view what_;
+  const std::string_view operation_;
   const std::vector<at::Tensor> outputs_;
-  const std::vector<std::shared_ptr<int>> sources_;  // kept until the pendings are done
-  const std::vector<Pending> pendings_;
+  const std::vector<std::shared_ptr<int>> sources_;  // kept until the futures are done
+  const std::vector<OperationFuture> futures_;
 
   Mutex mutex_;  // guards what follows; held while the copies are made
-  bool settled_ LS_GUARDED_BY(mutex_) = false;
+  bool finished_ LS_GUARDED_BY(mutex_) = false;
   Result<void> result_ LS_GUARDED_BY(mutex_);
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_ LS_GUARDED_BY(mutex_);
   std::vector<at::Tensor> memory_ LS_GUARDED_BY(mutex_);

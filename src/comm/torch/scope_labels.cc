@@ -12,7 +12,7 @@ namespace {
 
 struct Scope : at::ObserverContext {
   explicit Scope(std::string_view name)
-      : outer(FlightLabel::exchange(FlightLabel::words_of(label_of_scope(name)))) {}
+      : outer(FlightLabel::exchange(FlightLabel::encode(label_of_scope(name)))) {}
   const FlightLabel::Words outer;
   const std::thread::id thread = std::this_thread::get_id();
 };
@@ -21,7 +21,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
   return std::make_unique<Scope>(function.name());
 }
 
-// A scope may end on another thread, whose label is none of ours.
+// A scope may end on another thread, whose label this code has not set.
 void end(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
   const auto& scope = static_cast<const Scope&>(*context);
   if (scope.thread == std::this_thread::get_id()) FlightLabel::exchange(scope.outer);

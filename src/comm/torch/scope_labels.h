@@ -1,16 +1,16 @@
-// Labels from torch's own scopes: while torch.profiler.record_function("...") lasts, which FSDP2
-// opens with the name of the unit that it gathers, the calls of that thread are for what it names.
+// Labels from torch's own scopes. FSDP2 opens a torch.profiler.record_function("...") with the name
+// of the unit that it gathers; during the scope, the calls of that thread get its name as label.
 #pragma once
 
 #include <string_view>
 
 namespace lockstep {
 
-// "FSDP::all_gather (layers.7)" is for "layers.7"; of other names, which the program itself gave or
-// torch's optimizers, the whole.
+// "FSDP::all_gather (layers.7)" gives "layers.7"; other names, of the program itself or of torch's
+// optimizers, are used unchanged.
 std::string_view label_of_scope(std::string_view scope);
 
-// From now on in this process; calling it again does no harm. Costs nothing but in such scopes.
+// From now on in this process; calling it again has no effect. It costs time only in such scopes.
 void label_by_scopes();
 
 }  // namespace lockstep

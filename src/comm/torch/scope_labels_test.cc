@@ -22,15 +22,15 @@ TEST(ScopeLabels, LastAsLongAsTheScope) {
   const FlightLabel label("outside");
   {
     RECORD_USER_SCOPE("FSDP::all_gather (layers.7)");
-    EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("layers.7"));
+    EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("layers.7"));
     {
       RECORD_FUNCTION("aten::mul", std::vector<c10::IValue>());
-      EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("layers.7"));
+      EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("layers.7"));
     }
     const FlightLabel inside("inside");
-    EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("inside"));
+    EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("inside"));
   }
-  EXPECT_EQ(FlightLabel::current(), FlightLabel::words_of("outside"));
+  EXPECT_EQ(FlightLabel::current(), FlightLabel::encode("outside"));
 }
 
 }  // namespace

@@ -32,12 +32,12 @@ Result<void> StoreRendezvous::set(std::string_view key, std::string_view value) 
 }
 
 Result<std::string> StoreRendezvous::get(std::string_view key, Deadline deadline) try {
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline.left());
-  // Zero means "for ever" to some stores.
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline.remaining());
+  // Some stores interpret zero as no time-out.
   store_->wait({full(key)}, std::max(left, milliseconds(1)));
   return store_->get_to_str(full(key));
 } catch (const std::exception& error) {
-  if (deadline.left() < milliseconds(2))
+  if (deadline.remaining() < milliseconds(2))
     return Error{Code::timeout, format("waiting for {} in torch's store: it did not come in time; "
                                        "did all ranks start?",
                                        full(key))};

@@ -1,4 +1,4 @@
-// StoreRendezvous: a c10d::Store (TCPStore, FileStore, ...) as the meeting place of a communicator.
+// StoreRendezvous: a c10d::Store (TCPStore, FileStore, ...) as the rendezvous of a communicator.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// What an exception of c10d's says, in one line: without the stack trace that it carries.
+// The message of an exception of c10d, in one line, without its stack trace.
 std::string reason(const std::exception& error);
 
 class StoreRendezvous : public Rendezvous {

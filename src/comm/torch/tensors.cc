@@ -73,7 +73,7 @@ std::optional<ReduceOp> operation_of(RedOpType op, at::ScalarType type) {
   }
 }
 
-std::optional<std::pair<at::ScalarType, DataType>> carried_as(at::ScalarType type) {
+std::optional<std::pair<at::ScalarType, DataType>> wire_type_of(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
       return {{type, DataType::float32}};
@@ -110,10 +110,10 @@ std::optional<at::Scalar> factor_of(const c10d::ReduceOp& op) {
 
 }  // namespace
 
-ReductionPlan reduction_of(std::string_view what, const at::Tensor& tensor,
-                           const c10d::ReduceOp& op) {
+TensorReduction plan_tensor_reduction(std::string_view what, const at::Tensor& tensor,
+                                      const c10d::ReduceOp& op) {
   const auto type = tensor.scalar_type();
-  const auto carried = carried_as(type);
+  const auto carried = wire_type_of(type);
   TORCH_CHECK_TYPE(carried, what, " over lockstep does not reduce ", type,
                    at::isComplexType(type) ? ": use torch.view_as_real" : ": cast it first");
   const auto operation = operation_of(op.op_, type);
@@ -129,37 +129,37 @@ void check_dense(std::string_view what, const at::Tensor& tensor) {
                    tensor.defined() ? tensor.toString() : "none");
 }
 
-void check_like(std::string_view what, const at::Tensor& tensor, at::ScalarType type,
-                std::int64_t elements) {
+void check_type_and_size(std::string_view what, const at::Tensor& tensor, at::ScalarType type,
+                         std::int64_t elements) {
   check_dense(what, tensor);
   TORCH_CHECK_VALUE(tensor.scalar_type() == type && tensor.numel() == elements, what, " needs ",
                     elements, " elements of ", type, " here, got ", tensor.numel(), " of ",
                     tensor.scalar_type());
 }
 
-at::Tensor& the_only(std::string_view what, std::vector<at::Tensor>& tensors) {
+at::Tensor& single_tensor(std::string_view what, std::vector<at::Tensor>& tensors) {
   TORCH_CHECK_VALUE(tensors.size() == 1, what, " over lockstep takes one tensor a rank, got ",
                     tensors.size());
   return tensors.front();
 }
 
-at::Tensor operand_of(const at::Tensor& tensor, const ReductionPlan& reduction) {
+at::Tensor operand_of(const at::Tensor& tensor, const TensorReduction& reduction) {
   if (reduction.factor) return tensor.mul(*reduction.factor).contiguous();
-  return tensor.to(reduction.carried).contiguous();
+  return tensor.to(reduction.wire_type).contiguous();
 }
 
-at::Tensor dense_memory_for(const at::Tensor& tensor) {
+at::Tensor contiguous_output_for(const at::Tensor& tensor) {
   if (tensor.is_contiguous()) return tensor;
   return at::empty_like(tensor, tensor.options(), at::MemoryFormat::Contiguous);
 }
 
-at::Tensor dense_apart_from(const at::Tensor& other, const at::Tensor& tensor) {
+at::Tensor contiguous_without_overlap(const at::Tensor& other, const at::Tensor& tensor) {
   const at::Tensor contents = tensor.contiguous();
   return at::get_overlap_status(contents, other) == at::MemOverlapStatus::No ? contents
                                                                              : contents.clone();
 }
 
-std::optional<at::Tensor> lying_in_order(const std::vector<at::Tensor>& tensors) {
+std::optional<at::Tensor> as_adjacent_rows(const std::vector<at::Tensor>& tensors) {
   const auto& first = tensors.front();
   const auto* next = static_cast<const std::byte*>(first.const_data_ptr());
   for (const auto& tensor : tensors) {
@@ -172,8 +172,8 @@ std::optional<at::Tensor> lying_in_order(const std::vector<at::Tensor>& tensors)
                           {first.numel(), 1});
 }
 
-at::Tensor in_order(const std::vector<at::Tensor>& tensors) {
-  if (auto lying = lying_in_order(tensors)) return *std::move(lying);
+at::Tensor stacked_rows(const std::vector<at::Tensor>& tensors) {
+  if (auto lying = as_adjacent_rows(tensors)) return *std::move(lying);
   std::vector<at::Tensor> rows;
   for (const auto& tensor : tensors) rows.push_back(tensor.reshape({1, -1}));
   return at::cat(rows);

@@ -26,13 +26,13 @@ void raise(const Error& error) {
 
 void raise_failure(const Error& error) { C10_THROW_ERROR(DistBackendError, error.message); }
 
-Work::Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds allowed,
-           std::shared_ptr<PendingCall> call, std::shared_ptr<Finisher> finisher)
+Work::Work(int rank, c10d::OpType type, std::uint64_t sequence, std::chrono::milliseconds timeout,
+           std::shared_ptr<PendingCall> call, std::shared_ptr<CompletionThread> completion_thread)
     : c10d::Work(rank, type),
       sequence_(sequence),
-      allowed_(allowed),
+      timeout_(timeout),
       call_(std::move(call)),
-      finisher_(std::move(finisher)) {}
+      completion_thread_(std::move(completion_thread)) {}
 
 Work::~Work() {
   bool awaited;
@@ -42,22 +42,22 @@ Work::~Work() {
   }
   if (awaited) return;
   if (call_->ready())
-    (void)call_->settle();  // its error belonged to whoever would have waited
+    (void)call_->wait_and_finish();  // its error is for a caller that would have waited
   else
-    Finisher::finish(finisher_, call_, nullptr);
+    CompletionThread::complete_when_ready(completion_thread_, call_, nullptr);
 }
 
 bool Work::isCompleted() {
   if (!call_->ready()) return false;
-  (void)call_->settle();  // torch asks isSuccess() next
+  (void)call_->wait_and_finish();  // torch asks isSuccess() next
   return true;
 }
 
-bool Work::isSuccess() const { return call_->ready() && call_->settle().has_value(); }
+bool Work::isSuccess() const { return call_->ready() && call_->wait_and_finish().has_value(); }
 
 std::exception_ptr Work::exception() const {
   if (!call_->ready()) return nullptr;
-  const auto result = call_->settle();
+  const auto result = call_->wait_and_finish();
   return result ? nullptr : as_exception(result.error());
 }
 
@@ -68,10 +68,11 @@ int Work::sourceRank() const {
 }
 
 bool Work::wait(std::chrono::milliseconds timeout) {
-  const auto allowed = timeout.count() > 0 ? timeout : allowed_;
-  const auto result =
-      allowed.count() > 0 ? call_->settle_by(Deadline::after(allowed), allowed) : call_->settle();
-  finisher_->sweep();
+  const auto limit = timeout.count() > 0 ? timeout : timeout_;
+  const auto result = limit.count() > 0
+                          ? call_->wait_and_finish_until(Deadline::after(limit), limit)
+                          : call_->wait_and_finish();
+  completion_thread_->destroy_completed();
   if (!result) raise_failure(result.error());
   call_->release();
   return true;
@@ -93,9 +94,9 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
       future->setError(as_exception(result.error()));
   };
   if (call_->ready())
-    complete(call_->settle());
+    complete(call_->wait_and_finish());
   else
-    Finisher::finish(finisher_, call_, std::move(complete));
+    CompletionThread::complete_when_ready(completion_thread_, call_, std::move(complete));
   return future;
 }
 

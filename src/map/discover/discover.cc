@@ -35,21 +35,21 @@ using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, BitmapFree
 
 Error hwloc_error(std::string_view what) { return os_error(format("{} with hwloc", what), errno); }
 
-// The PCI bus is walked only when a GPU on it is to be placed: it costs most of the time, and
-// libpciaccess never frees what it finds.
-enum class PciBus { left_out, walked };
+// The PCI bus is scanned only to locate a GPU on it: the scan takes most of the time, and
+// libpciaccess never frees its result.
+enum class PciBus { skipped, scanned };
 
 Result<Topology> load_topology(PciBus bus) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return hwloc_error("describing this machine");
   Topology topology(raw);
-  if (bus == PciBus::walked)
+  if (bus == PciBus::scanned)
     hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if (hwloc_topology_load(raw) != 0) return hwloc_error("describing this machine");
   return topology;
 }
 
-// The processing units that this process may run on. hwloc knows of cgroups; affinity is asked for.
+// The processing units that this process may run on. hwloc reports cgroups; affinity is queried.
 Bitmap usable_units(hwloc_topology_t topology) {
   Bitmap usable(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
   Bitmap bound(hwloc_bitmap_alloc());
@@ -73,7 +73,8 @@ std::vector<hwloc_obj_t> usable_cores(hwloc_topology_t topology) {
   return cores;
 }
 
-// The card on the bus, or the whole machine if hwloc does not see it: enough to find its NUMA node.
+// The card on the bus, or the whole machine if hwloc does not list it: enough to find its NUMA
+// node.
 hwloc_obj_t object_of(hwloc_topology_t topology, const NvidiaGpu& gpu) {
   hwloc_obj_t object = nullptr;
   if (!gpu.pci.empty()) object = hwloc_get_pcidev_by_busidstring(topology, gpu.pci.c_str());
@@ -86,8 +87,8 @@ std::vector<hwloc_obj_t> objects_of(hwloc_topology_t topology, const std::vector
   return objects;
 }
 
-// Which NUMA node it is on: the one whose set of processing units it belongs to. The first where
-// the machine tells nothing.
+// The NUMA node whose set of processing units contains the object. The first node if the machine
+// does not report one.
 std::size_t numa_node_of(hwloc_topology_t topology, hwloc_obj_t object) {
   hwloc_obj_t with_cpus = hwloc_get_non_io_ancestor_obj(topology, object);
   hwloc_obj_t node = nullptr;
@@ -120,7 +121,7 @@ std::optional<Bytes> memory_of(hwloc_topology_t topology) {
   return Bytes(static_cast<std::int64_t>(total));
 }
 
-// The name up to its first dot, with what an id may not have replaced.
+// The host's name up to its first dot; characters that an id must not have are replaced.
 std::string host_name() {
   std::array<char, 256> buffer{};
   if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return "localhost";
@@ -134,14 +135,14 @@ std::string host_name() {
 }  // namespace
 
 Result<std::string> boot_id() {
-  std::string words = TRY(read_file("/proc/sys/kernel/random/boot_id", 256));
-  words.erase(std::find(words.begin(), words.end(), '\n'), words.end());
-  return words;
+  std::string content = TRY(read_file("/proc/sys/kernel/random/boot_id", 256));
+  content.erase(std::find(content.begin(), content.end(), '\n'), content.end());
+  return content;
 }
 
-Result<Map> discover_local() {
+Result<ClusterMap> discover_local() {
   auto gpus = usable_nvidia_gpus();
-  Topology topology = TRY(load_topology(gpus.empty() ? PciBus::left_out : PciBus::walked));
+  Topology topology = TRY(load_topology(gpus.empty() ? PciBus::skipped : PciBus::scanned));
   auto cores = usable_cores(topology.get());
   if (cores.empty())
     return Error{Code::internal, "describing this machine: hwloc shows no core that may be used"};
@@ -149,21 +150,21 @@ Result<Map> discover_local() {
   Host host;
   host.name = host_name();
   host.id = format("{}-{}", host.name, TRY(boot_id()).substr(0, 8));
-  host.address = "127.0.0.1";  // in this map nobody else is there
+  host.address = "127.0.0.1";  // the map has no other host
   host.memory = memory_of(topology.get());
   host.cores = static_cast<int>(cores.size());
   host.islands =
       gpus.empty() ? islands_of(topology.get(), DeviceKind::core, cores)
                    : islands_of(topology.get(), DeviceKind::gpu, objects_of(topology.get(), gpus));
   std::string name = host.name;
-  Map map{std::move(name), {}, {Pod{"pod-0", {}, {Leaf{"leaf-0", {std::move(host)}}}}}};
+  ClusterMap map{std::move(name), {}, {Pod{"pod-0", {}, {Leaf{"leaf-0", {std::move(host)}}}}}};
   TRY(check(map));
   return map;
 }
 
 Result<std::vector<int>> processors_of(DeviceKind kind, std::span<const int> devices) {
   const bool gpus = kind == DeviceKind::gpu;
-  Topology topology = TRY(load_topology(gpus ? PciBus::walked : PciBus::left_out));
+  Topology topology = TRY(load_topology(gpus ? PciBus::scanned : PciBus::skipped));
   const auto known =
       gpus ? objects_of(topology.get(), usable_nvidia_gpus()) : usable_cores(topology.get());
   Bitmap units(hwloc_bitmap_alloc());

@@ -1,4 +1,4 @@
-// What this machine really is, by hwloc: host, NUMA nodes, GPUs or cores, memory.
+// Discovers this machine with hwloc: host, NUMA nodes, GPUs or cores, memory.
 #pragma once
 
 #include <span>
@@ -10,16 +10,17 @@
 
 namespace lockstep {
 
-// A map of one host. Its devices are its NVIDIA GPUs (numbered by PCI address) or, where it has
-// none, the cores that this process may use (affinity and cgroup limits count; two threads of a
-// core are one core). Islands are NUMA nodes. The id is the host's name and the start of its boot
-// id: another one after a reboot, since what lies in shared memory is then gone. Links are unknown:
-// nobody measured them.
-Result<Map> discover_local();
+// A map of one host. Its devices are its NVIDIA GPUs (numbered by PCI address) or, without any, the
+// cores that this process may use (affinity and cgroup limits count; two threads of a core are one
+// core). Islands are NUMA nodes. The id is the host's name and the start of its boot id: it changes
+// with a reboot, because a reboot loses the contents of shared memory. Links are unknown: they are
+// not measured.
+Result<ClusterMap> discover_local();
 
-// Which processors of this machine belong to these devices of it, numbered as in discover_local():
-// those of the cores, or those on the GPUs' NUMA nodes. As sched_setaffinity counts them,
-// ascending, and only those that this process may use. Code::not_found when it has no such device.
+// The processors of this machine that belong to these of its devices, numbered as in
+// discover_local(): those of the cores, or those on the GPUs' NUMA nodes. They are numbered as in
+// sched_setaffinity, ascending, and only those that this process may use. Code::not_found if it has
+// no such device.
 Result<std::vector<int>> processors_of(DeviceKind kind, std::span<const int> devices);
 
 // The id of this boot of the machine, as the kernel gives it; equal in all its containers.

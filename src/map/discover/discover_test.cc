@@ -4,20 +4,23 @@
 #include <span>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include "base/format.h"
-#include "map/file.h"
 #include "map/grid.h"
+#include "map/map_file.h"
 #include "map/query.h"
 #include "map/tree.h"
 
 namespace lockstep {
 namespace {
 
+using ::testing::HasSubstr;
+
 TEST(Discover, ThisMachineIsOneHostWithDevicesAndMemory) {
-  Map map = discover_local().value();
+  ClusterMap map = discover_local().value();
   EXPECT_TRUE(check(map));
   ASSERT_EQ(hosts(map).size(), 1u);
   const Host& host = *hosts(map).front();
@@ -43,7 +46,7 @@ TEST(Discover, NoMoreCoresAreOfferedThanThisProcessMayUse) {
 }
 
 TEST(Discover, TheProcessorsOfAllCoresAreThoseThatThisProcessMayUse) {
-  const Map map = discover_local().value();
+  const ClusterMap map = discover_local().value();
   const int cores = hosts(map).front()->cores.value();
   std::vector<int> all(static_cast<std::size_t>(cores));
   std::iota(all.begin(), all.end(), 0);
@@ -56,15 +59,16 @@ TEST(Discover, TheProcessorsOfAllCoresAreThoseThatThisProcessMayUse) {
   EXPECT_FALSE(first.empty());
   EXPECT_EQ(first.size() < processors.size(), cores > 1);
   all.push_back(cores);
-  EXPECT_EQ(processors_of(DeviceKind::core, all).error().message,
-            format("this machine has no core {}", cores));
+  const auto refused = processors_of(DeviceKind::core, all);
+  EXPECT_EQ(refused.error().code, Code::not_found);
+  EXPECT_THAT(refused.error().message, HasSubstr(format("core {}", cores)));
 }
 
 TEST(Discover, WhatIsFoundSurvivesItsFileAndCanBePresentedAsSeveralHosts) {
-  Map map = discover_local().value();
+  ClusterMap map = discover_local().value();
   EXPECT_EQ(parse_map(dump_map(map), "map.yaml").value(), map) << dump_map(map);
   EXPECT_EQ(map_from_json(map_to_json(map)).value(), map);
-  Map grid = present_as(map, {2, 2}).value();
+  ClusterMap grid = split_host(map, {2, 2}).value();
   EXPECT_TRUE(check(grid));
   EXPECT_EQ(device_count(grid), 4u);
   EXPECT_EQ(hosts(grid)[1]->id, map.name + "-1");

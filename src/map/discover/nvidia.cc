@@ -16,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<int> parse_number(std::string_view words) {
+std::optional<int> parse_number(std::string_view input) {
   int number = 0;
-  auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
-  if (error != std::errc() || end != words.data() + words.size()) return std::nullopt;
+  auto [end, error] = std::from_chars(input.data(), input.data() + input.size(), number);
+  if (error != std::errc() || end != input.data() + input.size()) return std::nullopt;
   return number;
 }
 

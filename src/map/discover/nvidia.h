@@ -1,5 +1,5 @@
-// Which NVIDIA GPUs this process can use, without NVML: what the driver lists and the container
-// lets through. A card that is only on the PCI bus (no driver, or withheld) is not usable.
+// The NVIDIA GPUs that this process can use, without NVML: those that the driver lists and the
+// container exposes. A card that is only on the PCI bus (no driver, or withheld) is not usable.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 struct NvidiaGpu {
-  std::string pci;  // "0000:01:00.0"; empty: the driver's list cannot be seen here
+  std::string pci;  // "0000:01:00.0"; empty: the driver's list is not accessible
   int minor = 0;    // of /dev/nvidia<minor>
 };
 

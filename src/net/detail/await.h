@@ -1,4 +1,4 @@
-// How coroutines here wait for what boost::asio does: an error is a value, not an exception.
+// How coroutines here wait for boost::asio operations: an error is a value, not an exception.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>

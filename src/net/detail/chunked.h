@@ -15,8 +15,8 @@ class ChunkedDecoder {
 
   explicit ChunkedDecoder(std::size_t body_max) : body_max_(body_max) {}
 
-  // Takes as much of `bytes` as belongs to the body, drops it from their front and appends what it
-  // holds to `body`. When `more`, nothing is left over.
+  // Consumes as much of `bytes` as belongs to the body, removes it from the front and appends the
+  // decoded data to `body`. If the state is `more`, all of it is consumed.
   State decode(std::string_view& bytes, std::string& body);
 
  private:
@@ -28,7 +28,7 @@ class ChunkedDecoder {
 
   std::size_t body_max_;
   Part part_ = Part::size_line;
-  std::string line_;  // what came of the current line
+  std::string line_;  // the received part of the current line
   std::size_t trailer_bytes_ = 0;
   std::uint64_t left_ = 0;   // of the current chunk
   std::uint64_t total_ = 0;  // of all chunks begun

@@ -9,7 +9,7 @@ namespace {
 
 using State = ChunkedDecoder::State;
 
-// Feeds the bytes in pieces of `piece`; gives the state that ended it.
+// Feeds the bytes in pieces of `piece`; returns the final state.
 State decode(std::string_view bytes, std::size_t piece, std::string& body, std::string& rest) {
   ChunkedDecoder decoder(100);
   body.clear();

@@ -22,8 +22,8 @@ using boost::system::error_code;
 
 namespace {
 
-// How much of a refused request is read and thrown away, so that its sender sees the answer rather
-// than a reset, and for how long.
+// How many bytes of a refused request are read and discarded, so that its sender gets the answer
+// rather than a reset, and for how long.
 constexpr std::size_t kLingerBytes = 256 << 10;
 constexpr auto kLingerTime = std::chrono::seconds(2);
 constexpr std::size_t kReadBytes = 16 << 10;
@@ -41,14 +41,14 @@ std::string http_date() {
   return std::string(line, size);
 }
 
-// A handler's mistake must not let a caller's bytes become headers.
+// A bug in a handler must not let a caller's bytes become headers.
 bool is_sendable(const HttpResponse& response) {
   for (const auto& [name, value] : response.headers)
     if (!is_token(name) || !is_field_value(value)) return false;
   return is_field_value(response.content_type);
 }
 
-// "127.0.0.1" also where a socket for both versions of IP says "::ffff:127.0.0.1".
+// "127.0.0.1" also if a dual-stack socket reports "::ffff:127.0.0.1".
 asio::ip::address plain_address(const asio::ip::address& address) {
   if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
   return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
@@ -74,19 +74,19 @@ HttpSession::HttpSession(std::shared_ptr<HttpServer::Core> core, asio::ip::tcp::
   core_->sessions.insert(this);
 }
 
-HttpSession::~HttpSession() { core_->left(this); }
+HttpSession::~HttpSession() { core_->remove_session(this); }
 
-void HttpSession::cut() {
+void HttpSession::close_now() {
   error_code ignored;
   socket_.close(ignored);
   waits_since_.reset();
-  if (auto waiting = exchange_.lock()) waiting->hang_up();
+  if (auto waiting = exchange_.lock()) waiting->disconnect();
 }
 
-// Names are what an attacker's page can point here (DNS rebinding); the address that the caller
-// reached is not.
+// An attacker's page can make names resolve to this address (DNS rebinding), but not change the
+// address that the caller connected to.
 bool HttpSession::is_known_host(const std::string& host) const {
-  const ServerOptions& options = core_->options;
+  const HttpServerOptions& options = core_->options;
   if (host.empty() || equal_ignoring_case(host, "localhost") || host == options.host) return true;
   error_code error;
   const auto address = asio::ip::make_address(host, error);
@@ -122,12 +122,12 @@ HttpSession::Next HttpSession::refuse(int status, const std::string& message) {
 }
 
 HttpSession::Next HttpSession::too_slow(std::string_view what) {
-  if (!watchdog_.bit()) return Next::close;  // it hung up
+  if (!watchdog_.expired()) return Next::close;  // it hung up
   return refuse(408, format("{} did not come in time", what));
 }
 
 asio::awaitable<bool> HttpSession::read_some() {
-  if (watchdog_.bit()) co_return false;
+  if (watchdog_.expired()) co_return false;
   auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kAwait);
   if (error) co_return false;
   buffer_.commit(size);
@@ -142,23 +142,23 @@ asio::awaitable<HttpSession::Next> HttpSession::read_head() {
   idle_ = buffer_.size() == 0;
   waits_since_ = std::chrono::steady_clock::now();
   watchdog_.start(idle_ ? core_->options.idle_time : core_->options.head_time,
-                  Watchdog::Then::cancel);
-  std::size_t seen = 0;  // bytes looked at before: each is looked at once
+                  Watchdog::OnExpiry::cancel);
+  std::size_t seen = 0;  // bytes checked before: each is checked once
   for (;;) {
     const std::string_view bytes = view(buffer_);
     const std::size_t end =
         bytes.substr(0, limits.head_max).find("\r\n\r\n", seen < 3 ? 0 : seen - 3);
     if (end != std::string_view::npos) co_return examine_head(bytes.substr(0, end + 4));
-    if (auto failure = detail::refuse_early(bytes, seen, limits))
+    if (auto failure = detail::find_early_error(bytes, seen, limits))
       co_return refuse(failure->status, failure->message);
     seen = bytes.size();
     if (!co_await read_some()) co_return idle_ ? Next::close : too_slow("the request's head");
     if (std::exchange(idle_, false))
-      watchdog_.start(core_->options.head_time, Watchdog::Then::cancel);
+      watchdog_.start(core_->options.head_time, Watchdog::OnExpiry::cancel);
   }
 }
 
-// Everything that can be decided before the body comes.
+// All decisions that do not need the body.
 HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
   waits_since_.reset();
   head_size_ = bytes.size();
@@ -166,7 +166,7 @@ HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
     return refuse(failure->status, failure->message);
   if (!is_known_host(head_.host))
     return refuse(400, "the Host header names another host; use this one's address or localhost");
-  auto target = parse_target(head_.target);
+  auto target = parse_request_target(head_.target);
   if (!target) return refuse(400, target.error().message);
   if (head_.content_length > static_cast<std::uint64_t>(core_->options.body_max.count()))
     return refuse(413, format("the body is over {}", text(core_->options.body_max)));
@@ -178,15 +178,15 @@ HttpSession::Next HttpSession::examine_head(std::string_view bytes) {
               .body = {},
               .has_body = head_.has_body(),
               .peer = peer_};
-  const Next next = pass_gate();
+  const Next next = apply_filter();
   if (!head_.has_body()) buffer_.consume(head_size_);
   return next;
 }
 
-HttpSession::Next HttpSession::pass_gate() {
-  if (!core_->gate || core_->closed) return Next::proceed;
+HttpSession::Next HttpSession::apply_filter() {
+  if (!core_->filter || core_->closed) return Next::proceed;
   try {
-    auto answer = core_->gate(request_);
+    auto answer = core_->filter(request_);
     if (!answer) return Next::proceed;
     refusal_ = *std::move(answer);
     return head_.has_body() ? Next::refuse : Next::decline;
@@ -197,7 +197,7 @@ HttpSession::Next HttpSession::pass_gate() {
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::read_body() {
-  watchdog_.start(core_->options.body_time, detail::Watchdog::Then::cancel);
+  watchdog_.start(core_->options.body_time, detail::Watchdog::OnExpiry::cancel);
   if (head_.expects_continue) {
     auto [error, size] = co_await asio::async_write(
         socket_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), kAwait);
@@ -211,7 +211,7 @@ asio::awaitable<HttpSession::Next> HttpSession::read_body() {
   }
 }
 
-// Moves what the buffer holds into the request's body; nothing as long as more must come.
+// Moves the buffer's contents into the request's body; nothing while more must come.
 std::optional<HttpSession::Next> HttpSession::take_body(detail::ChunkedDecoder& decoder) {
   std::string_view bytes = view(buffer_);
   const std::size_t available = bytes.size();
@@ -244,7 +244,7 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
   asio::steady_timer wake(socket_.get_executor(), core_->options.handler_time);
   exchange->wake = &wake;
   exchange_ = exchange;
-  // Also when the loop ends and destroys this coroutine in mid-wait.
+  // Also if the loop ends and destroys this coroutine while it waits.
   struct Unhook {
     Responder::Exchange& exchange;
     ~Unhook() { exchange.wake = nullptr; }
@@ -271,18 +271,18 @@ asio::awaitable<HttpResponse> HttpSession::handle(bool& gone) {
   co_return *std::move(exchange->response);
 }
 
-// While a handler takes its time: notice when the caller hangs up, so that nothing is kept for it.
-// A caller that only shut down its sending side counts as gone. Bytes of a next request end the
+// While a handler runs: detects that the caller hangs up, so that no resources are kept for it. A
+// caller that only shut down its sending side counts as gone. Bytes of a next request end the
 // watch.
 void HttpSession::watch_for_end(const std::shared_ptr<Responder::Exchange>& exchange) {
   socket_.async_wait(asio::ip::tcp::socket::wait_read,
                      [&socket = socket_, weak = std::weak_ptr(exchange)](error_code error) {
                        auto waiting = weak.lock();
                        if (error || !waiting || waiting->wake == nullptr) return;
-                       // As long as the session waits, its socket is there.
+                       // While the session waits, its socket exists.
                        char byte = 0;
                        if (::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-                         waiting->hang_up();
+                         waiting->disconnect();
                      });
 }
 
@@ -292,7 +292,7 @@ asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive)
   const bool with_body = head_.method != "HEAD";
   const std::array<asio::const_buffer, 2> parts = {
       asio::buffer(head), asio::buffer(response.body.data(), with_body ? response.body.size() : 0)};
-  watchdog_.start(core_->options.write_time, detail::Watchdog::Then::close);
+  watchdog_.start(core_->options.write_time, detail::Watchdog::OnExpiry::close);
   auto [error, size] = co_await asio::async_write(socket_, parts, kAwait);
   co_return !error && keep_alive;
 }
@@ -300,7 +300,7 @@ asio::awaitable<bool> HttpSession::write(HttpResponse response, bool keep_alive)
 asio::awaitable<void> HttpSession::linger() {
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  watchdog_.start(kLingerTime, detail::Watchdog::Then::close);
+  watchdog_.start(kLingerTime, detail::Watchdog::OnExpiry::close);
   for (std::size_t read = 0; read < kLingerBytes;) {
     buffer_.clear();
     auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), kAwait);

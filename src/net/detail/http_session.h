@@ -26,21 +26,21 @@ class HttpSession;
 // Status line and headers of an answer, as they are sent.
 std::string head_of(const HttpResponse& response, bool keep_alive);
 
-// One request under way. The session waits on `wake`; null when it no longer waits.
+// One request in progress. The session waits on `wake`; null when it no longer waits.
 struct Responder::Exchange {
   std::optional<HttpResponse> response;
   boost::asio::steady_timer* wake = nullptr;
 
-  // The caller is no longer there.
-  void hang_up() {
+  // The caller has disconnected.
+  void disconnect() {
     if (wake != nullptr) std::exchange(wake, nullptr)->cancel();
   }
 };
 
 struct HttpServer::Core {
-  ServerOptions options;
+  HttpServerOptions options;
   HttpHandler handler;
-  HttpGate gate;
+  HttpFilter filter;
   Loop* loop;
   int port = 0;
   bool stopping = false;  // no new connections, no further request on old ones
@@ -49,15 +49,16 @@ struct HttpServer::Core {
   std::set<HttpSession*> sessions;                     // owned by theirs
   std::function<void()> stopped;
   Timer grace;
-  Deadline quiet = Deadline::after({});  // until then a failure to accept is not logged again
+  Deadline next_error_log =
+      Deadline::after({});  // until then a failure to accept is not logged again
 
   void close_acceptor();
-  void cut_all();
-  // Makes room for a connection by closing the one that has waited longest for a request; false if
-  // all are busy.
-  bool evict();
+  void close_all();
+  // Closes the connection that has waited longest for a request, to make room for a new one; false
+  // if all are busy.
+  bool close_idlest();
   HttpResponse refusal(int status, const std::string& message) const;
-  void left(HttpSession* session);
+  void remove_session(HttpSession* session);
 };
 
 class HttpSession {
@@ -66,19 +67,19 @@ class HttpSession {
   ~HttpSession();
 
   boost::asio::awaitable<void> run();
-  // Between requests: nothing is lost by closing.
+  // Between requests: closing loses nothing.
   bool is_idle() const { return idle_; }
-  // Since when it waits for the end of a request's head; nothing if it does not.
+  // When it began to wait for the end of a request's head; nothing if it does not.
   std::optional<std::chrono::steady_clock::time_point> waits_since() const { return waits_since_; }
-  // Closes now, whatever is under way.
-  void cut();
+  // Closes at once, in any state.
+  void close_now();
 
  private:
-  // What to do after a step of a request.
+  // The next action after a step of a request.
   enum class Next {
     proceed,
     decline,  // answer with the refusal and go on with the next request
-    refuse,   // answer with the refusal and close: what follows of the request is not read
+    refuse,   // answer with the refusal and close: the rest of the request is not read
     close,
   };
 
@@ -87,13 +88,13 @@ class HttpSession {
   boost::asio::awaitable<HttpResponse> handle(bool& gone);
   boost::asio::awaitable<bool> write(HttpResponse response, bool keep_alive);
   boost::asio::awaitable<void> linger();
-  // More of the request into the buffer; false when the connection or its time is over.
+  // Reads more of the request into the buffer; false if the connection or its time is over.
   boost::asio::awaitable<bool> read_some();
   std::optional<Next> take_body(detail::ChunkedDecoder& decoder);
   Next examine_head(std::string_view bytes);
-  Next pass_gate();
+  Next apply_filter();
   Next refuse(int status, const std::string& message);
-  // Why reading ended before its end: told to a caller who is still there.
+  // Sends the reason of a timeout while reading, if the caller is still connected.
   Next too_slow(std::string_view what);
   bool is_known_host(const std::string& host) const;
   void watch_for_end(const std::shared_ptr<Responder::Exchange>& exchange);
@@ -106,7 +107,7 @@ class HttpSession {
   std::string peer_;
   bool idle_ = true;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
-  // Of the request under way.
+  // State of the current request.
   detail::RequestHead head_;
   std::size_t head_size_ = 0;
   HttpRequest request_;

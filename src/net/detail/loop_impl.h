@@ -1,4 +1,4 @@
-// What a Loop is made of, for the parts of net that speak Asio.
+// The implementation of Loop, for the parts of net that use Asio.
 #pragma once
 
 #include <functional>

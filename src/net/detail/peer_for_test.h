@@ -1,4 +1,4 @@
-// For tests: a server on a thread of its own, and a caller that sends bytes as they are.
+// For tests: a server on a separate thread, and a caller that sends raw bytes.
 #pragma once
 
 #include <future>
@@ -22,7 +22,8 @@ namespace lockstep {
 // Its Loop runs until the end of the test.
 class ServerThread {
  public:
-  explicit ServerThread(HttpHandler handler, const ServerOptions& options = {}, HttpGate gate = {})
+  explicit ServerThread(HttpHandler handler, const HttpServerOptions& options = {},
+                        HttpFilter gate = {})
       : server_(HttpServer::start(loop_, options, std::move(handler), std::move(gate)).value()),
         thread_([this] { loop_.run(); }) {}
   ~ServerThread() {
@@ -33,7 +34,8 @@ class ServerThread {
   Loop& loop() { return loop_; }
   HttpServer& server() { return server_; }
   int port() const { return server_.port(); }
-  // What the call gives on the loop's thread, where alone the server may be asked.
+  // Runs the call on the loop's thread, the only one that may access the server; returns its
+  // result.
   template <class Call>
   auto on_loop(Call call) {
     std::promise<decltype(call())> result;
@@ -66,14 +68,14 @@ class RawCaller {
   }
 
   void send(std::string_view bytes) {
-    // The other side may have closed already, as tests of refusals want.
+    // The other side may have closed already, as in tests of refusals.
     while (!bytes.empty()) {
       const ssize_t size = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (size <= 0) return;
       bytes.remove_prefix(static_cast<std::size_t>(size));
     }
   }
-  // What comes up to and including `end`; less if the connection ends before.
+  // Bytes up to and including `end`; fewer if the connection ends before.
   std::string read_until(std::string_view end) {
     std::string bytes;
     char byte = 0;

@@ -11,7 +11,7 @@ LS_FUZZ(request,
          "PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n4;a=b\r\nwiki\r\n0\r\nX: y\r\n\r\n",
          "4\r\nwiki\r\n0\r\n\r\n"}) {
   const detail::HeadLimits limits{.line_max = 256, .head_max = 1024, .headers_max = 8};
-  (void)detail::refuse_early(input, 0, limits);
+  (void)detail::find_early_error(input, 0, limits);
   const auto end = input.find("\r\n\r\n");
   if (end != std::string_view::npos) {
     detail::RequestHead head;

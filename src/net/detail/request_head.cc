@@ -63,7 +63,7 @@ Failure parse_header(std::string_view line, Headers& headers) {
   return {};
 }
 
-// Headers whose repetition would make two readers decide differently.
+// Refuses repeated headers that two parsers would interpret differently.
 Failure refuse_repeated(const Headers& headers) {
   for (std::string_view name : {"Host", "Content-Length", "Transfer-Encoding", "Authorization",
                                 "Content-Type", "Origin", "Expect"})
@@ -74,7 +74,7 @@ Failure refuse_repeated(const Headers& headers) {
 Failure read_host(RequestHead& head) {
   auto authority = head.headers.find("Host");
   if (!authority)
-    return head.keep_alive ? bad("there is no Host header") : Failure();  // HTTP/1.0 may do without
+    return head.keep_alive ? bad("there is no Host header") : Failure();  // optional in HTTP/1.0
   auto host = host_of(*authority);
   if (!host) return bad("the Host header is not a name or address");
   head.host = *host;
@@ -101,11 +101,11 @@ Failure read_length(RequestHead& head, bool is_1_0) {
 }
 
 void read_connection(RequestHead& head) {
-  std::string_view words = head.headers.find("Connection").value_or("");
-  while (!words.empty()) {
-    const std::size_t comma = words.find(',');
-    if (equal_ignoring_case(trimmed(words.substr(0, comma)), "close")) head.keep_alive = false;
-    words = comma == std::string_view::npos ? "" : words.substr(comma + 1);
+  std::string_view options = head.headers.find("Connection").value_or("");
+  while (!options.empty()) {
+    const std::size_t comma = options.find(',');
+    if (equal_ignoring_case(trimmed(options.substr(0, comma)), "close")) head.keep_alive = false;
+    options = comma == std::string_view::npos ? "" : options.substr(comma + 1);
   }
 }
 
@@ -120,8 +120,8 @@ Failure read_expectation(RequestHead& head) {
 
 }  // namespace
 
-Failure refuse_early(std::string_view bytes, std::size_t seen, const HeadLimits& limits) {
-  // One byte back: a CR is judged by what follows it.
+Failure find_early_error(std::string_view bytes, std::size_t seen, const HeadLimits& limits) {
+  // One byte back: whether a CR is valid depends on the next byte.
   for (std::size_t i = seen == 0 ? 0 : seen - 1; i < bytes.size(); ++i) {
     if (bytes[i] == '\0') return bad("there is a NUL in the head");
     if (bytes[i] == '\n' && (i == 0 || bytes[i - 1] != '\r'))
@@ -138,7 +138,7 @@ Failure refuse_early(std::string_view bytes, std::size_t seen, const HeadLimits&
 }
 
 Failure parse_request_head(std::string_view bytes, const HeadLimits& limits, RequestHead& head) {
-  if (auto failure = refuse_early(bytes, 0, limits)) return failure;
+  if (auto failure = find_early_error(bytes, 0, limits)) return failure;
   if (!bytes.ends_with("\r\n\r\n")) return bad("the head has no end");
   if (auto failure = parse_request_line(take_line(bytes), head)) return failure;
   const bool is_1_0 = !head.keep_alive;

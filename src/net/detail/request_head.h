@@ -1,11 +1,12 @@
-// The first lines of a request, read strictly: whatever two HTTP readers could understand in two
-// ways is refused (RFC 9112; request smuggling), so that a proxy before us and we never disagree.
+// Parses the first lines of a request strictly: input that two HTTP parsers could interpret
+// differently is refused (RFC 9112; request smuggling), so that a proxy before us and we never
+// disagree.
 //
-// Refused, besides what is plainly malformed: bare LF or CR, an empty line first, NUL and other
-// control characters, a folded header, white space before the colon, Content-Length together with
+// Refused, besides malformed input: bare LF or CR, an empty line first, NUL and other control
+// characters, a folded header, white space before the colon, Content-Length together with
 // Transfer-Encoding, two of either, a length that is not all digits, a coding other than chunked,
-// no Host or two, anything but HTTP/1.0 and 1.1, targets other than a path, and repeated headers on
-// which a decision hangs.
+// no Host or two, anything but HTTP/1.0 and 1.1, targets other than a path, and repeated headers
+// that affect a decision.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +45,10 @@ struct HeadError {
   std::string message;
 };
 
-// What can be said of a head that is not complete yet; nothing while it may still become valid. The
-// first `seen` bytes were looked at before.
-std::optional<HeadError> refuse_early(std::string_view bytes, std::size_t seen,
-                                      const HeadLimits& limits);
+// The error of an incomplete head, if one is already certain; nothing while the head may still
+// become valid. The first `seen` bytes were checked before.
+std::optional<HeadError> find_early_error(std::string_view bytes, std::size_t seen,
+                                          const HeadLimits& limits);
 
 // `bytes` ends with the empty line. On error `head` is unspecified.
 std::optional<HeadError> parse_request_head(std::string_view bytes, const HeadLimits& limits,

@@ -8,17 +8,17 @@ Watchdog::Watchdog(boost::asio::ip::tcp::socket& socket)
     : state_(std::make_shared<State>(
           State{&socket, boost::asio::steady_timer(socket.get_executor()), false})) {}
 
-void Watchdog::start(Duration time, Then then) {
-  state_->bit = false;
+void Watchdog::start(Duration time, OnExpiry then) {
+  state_->expired = false;
   state_->timer.expires_after(time);
   state_->timer.async_wait([weak = std::weak_ptr(state_), then](error_code error) {
     const auto state = weak.lock();
     if (error || !state) return;
-    // A callback that was on its way when the time was set anew.
+    // A callback that was already queued when the expiry time was changed.
     if (state->timer.expiry() > std::chrono::steady_clock::now()) return;
-    state->bit = true;
+    state->expired = true;
     error_code ignored;
-    if (then == Then::cancel)
+    if (then == OnExpiry::cancel)
       state->socket->cancel(ignored);
     else
       state->socket->close(ignored);
@@ -26,7 +26,7 @@ void Watchdog::start(Duration time, Then then) {
 }
 
 void Watchdog::stop() {
-  state_->bit = false;
+  state_->expired = false;
   state_->timer.expires_at(std::chrono::steady_clock::time_point::max());
 }
 

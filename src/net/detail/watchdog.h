@@ -1,5 +1,5 @@
-// Watchdog: the bound on what a socket waits for. Unlike the time-out of a beast::tcp_stream it can
-// leave the connection open, so that a caller who was too slow can be told.
+// Watchdog: bounds the waits of a socket. Unlike the timeout of a beast::tcp_stream it can leave
+// the connection open, so that a slow caller still gets an answer.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,28 @@ namespace lockstep::detail {
 
 class Watchdog {
  public:
-  enum class Then {
-    cancel,  // what is pending fails; ask bit() before the next wait
-    close,   // what is pending and all that follows fails
+  enum class OnExpiry {
+    cancel,  // pending operations fail; check bit() before the next wait
+    close,   // pending and later operations fail
   };
 
   // The socket outlives it.
   explicit Watchdog(boost::asio::ip::tcp::socket& socket);
 
-  // From now on; ends what was started before.
-  void start(Duration time, Then then);
+  // Starts the timer; replaces an earlier one.
+  void start(Duration time, OnExpiry then);
   void stop();
-  // The time was over.
-  bool bit() const { return state_->bit; }
+  // The time has expired.
+  bool expired() const { return state_->expired; }
 
  private:
   struct State {
     boost::asio::ip::tcp::socket* socket;
     boost::asio::steady_timer timer;
-    bool bit = false;
+    bool expired = false;
   };
-  // Shared with nobody for long: a callback that is on its way when this dies finds it gone.
+  // Shared only with a pending callback, which finds the watchdog gone if it is destroyed
+  // meanwhile.
   std::shared_ptr<State> state_;
 };
 

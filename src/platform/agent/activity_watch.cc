@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// What tells least of a hang comes first: a shell sleeps while what it runs computes.
+// In increasing order of weight: a shell sleeps while its child computes.
 constexpr std::array kByWeight = {Activity::unknown, Activity::sleeping, Activity::running,
                                   Activity::blocked, Activity::stopped};
 
@@ -21,12 +21,13 @@ Activity activity_of(char state) {
 
 }  // namespace
 
-Doing ActivityWatch::look(int local_rank, const std::vector<Seen>& processes, Duration moment) {
-  auto& known = still_[local_rank];
-  std::map<pid_t, Still> now;
-  Doing most;
+RankActivity ActivityWatch::observe(int local_rank, const std::vector<ProcessSample>& processes,
+                                    Duration moment) {
+  auto& known = stuck_[local_rank];
+  std::map<pid_t, StuckProcess> now;
+  RankActivity most;
   for (const auto& [process, ran] : processes) {
-    Doing doing{.activity = activity_of(process.state)};
+    RankActivity doing{.activity = activity_of(process.state)};
     if (doing.activity >= Activity::blocked) {
       const auto before = known.find(process.pid);
       const bool same = before != known.end() && before->second.activity == doing.activity &&

@@ -1,6 +1,6 @@
-// ActivityWatch: what the processes of each rank do, and since when one of them stands still. A
-// stopped process is told at once; one in the state D only after it has not run at all for a few
-// seconds, because whoever reads a disk is in that state for moments. Pure.
+// ActivityWatch: the state of the processes of each rank, and since when one of them is stopped or
+// blocked. A stopped process is reported at once; one in state D only after it has not run at all
+// for a few seconds, because disk reads enter that state briefly. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,35 @@ namespace lockstep {
 
 inline constexpr Duration kBlockedAfter = std::chrono::seconds(5);
 
-struct Seen {
+struct ProcessSample {
   Process process;
-  // Changes whenever its main thread has run: /proc/PID/task/PID/schedstat. Only asked for where
-  // the state is D.
-  std::string ran{};
+  // Changes whenever its main thread has run: /proc/PID/task/PID/schedstat. Needed only in state D.
+  std::string schedstat{};
 };
 
-struct Doing {
+struct RankActivity {
   Activity activity = Activity::unknown;
-  std::optional<Duration> since{};  // the moment since which it is blocked or stopped
+  std::optional<Duration> since{};  // the time since which it is blocked or stopped
 
-  bool operator==(const Doing&) const = default;
+  bool operator==(const RankActivity&) const = default;
 };
 
 class ActivityWatch {
  public:
-  // At this moment, on a clock that does not jump. Of several processes, such as a shell and what
-  // it waits for, the one counts that most explains a hang: stopped, blocked, running, sleeping.
-  Doing look(int local_rank, const std::vector<Seen>& processes, Duration moment);
-  void end(int local_rank) { still_.erase(local_rank); }
+  // `moment` is the time of the sample, on a clock that does not jump. If a rank has several
+  // processes, such as a shell and its child, the state counts that best explains a hang: stopped,
+  // blocked, running, sleeping, in this order.
+  RankActivity observe(int local_rank, const std::vector<ProcessSample>& processes,
+                       Duration moment);
+  void remove_rank(int local_rank) { stuck_.erase(local_rank); }
 
  private:
-  struct Still {
+  struct StuckProcess {
     Activity activity = Activity::unknown;
     std::string ran;
     Duration since{};
   };
-  std::map<int, std::map<pid_t, Still>> still_;  // by local rank
+  std::map<int, std::map<pid_t, StuckProcess>> stuck_;  // by local rank
 };
 
 }  // namespace lockstep

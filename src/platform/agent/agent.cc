@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "platform/agent/agent_loop.h"
-#include "platform/agent/client_link.h"
+#include "platform/agent/http_daemon_link.h"
 #include "platform/host/node_files.h"
 #include "text/convert.h"
 
@@ -23,16 +23,16 @@ namespace {
 
 using std::filesystem::path;
 
-Result<Launch> read_launch(const path& file) {
-  auto read = [&]() -> Result<Launch> {
-    return from_json<Launch>(TRY(parse_json(TRY(read_file(file)))));
+Result<LaunchSpec> read_launch(const path& file) {
+  auto read = [&]() -> Result<LaunchSpec> {
+    return from_json<LaunchSpec>(TRY(parse_json(TRY(read_file(file)))));
   };
   auto launch = read();
-  if (!launch) return std::move(launch).error().within(file.string());
+  if (!launch) return std::move(launch).error().with_context(file.string());
   return launch;
 }
 
-Result<void> check(const Launch& launch) {
+Result<void> check(const LaunchSpec& launch) {
   if (launch.command.empty()) return Error{Code::invalid, "the launch names no command"};
   if (launch.devices.empty()) return Error{Code::invalid, "the launch has no devices"};
   return {};
@@ -46,7 +46,7 @@ Result<void> redirect(const path& log) {
   return {};
 }
 
-// Signals come by file descriptor to the loop; all threads inherit the mask.
+// The loop reads signals from a file descriptor; all threads inherit the mask.
 void set_signals() {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
@@ -56,14 +56,15 @@ void set_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-// The engine marks the agent's own environment; started by hand, the node's folder must do.
-std::string token_of(const Launch& launch) {
+// The engine sets the token in the agent's environment; an agent started by hand uses the node's
+// folder.
+std::string token_of(const LaunchSpec& launch) {
   const char* token = std::getenv(std::string(kNodeToken).c_str());
   return token != nullptr && *token != '\0' ? token : launch.node_folder;
 }
 
-Result<void> become_agent(const Launch& launch) {
-  ::setsid();  // fails when the engine did so already
+Result<void> become_agent(const LaunchSpec& launch) {
+  ::setsid();  // fails if the engine did so already
   TRY(redirect(NodeFiles{launch.node_folder}.agent_log()));
   set_log_name("agent " + launch.node);
   set_signals();
@@ -72,7 +73,7 @@ Result<void> become_agent(const Launch& launch) {
   return {};
 }
 
-Result<void> serve(const Launch& launch, const NodeId& node, DaemonLink& link) {
+Result<void> serve(const LaunchSpec& launch, const NodeId& node, DaemonLink& link) {
   LS_LOG(info, "pid {} on host {}", ::getpid(), launch.host);
   auto loop = TRY(AgentLoop::open(launch, node, token_of(launch), link));
   loop->run();
@@ -81,7 +82,7 @@ Result<void> serve(const Launch& launch, const NodeId& node, DaemonLink& link) {
 
 }  // namespace
 
-Result<int> run_agent(const Launch& launch, DaemonLink& link) {
+Result<int> run_agent(const LaunchSpec& launch, DaemonLink& link) {
   TRY(check(launch));
   NodeId node = TRY(parse_node_id(launch.node));
   TRY(make_folders(launch.node_folder));
@@ -96,9 +97,9 @@ Result<int> run_agent(const Launch& launch, DaemonLink& link) {
 }
 
 Result<int> run_agent(const path& launch_file) {
-  Launch launch = TRY(read_launch(launch_file));
+  LaunchSpec launch = TRY(read_launch(launch_file));
   NodeId node = TRY(parse_node_id(launch.node));
-  ClientLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
+  HttpDaemonLink link(launch.daemon_file, {launch.generation, node.attempt}, launch.token);
   return run_agent(launch, link);
 }
 

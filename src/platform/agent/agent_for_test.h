@@ -1,5 +1,5 @@
-// For the tests of whole agents: real processes with shells as ranks, and a daemon in the test that
-// speaks with them over a socket pair instead of HTTP.
+// For tests of whole agents: real processes with shells as ranks, and a daemon in the test that
+// uses a socket pair instead of HTTP.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ inline bool eventually(const std::function<bool()>& holds) {
 
 // --- The wire between agent and test: a line of JSON each way ---
 
-// Strictly by turns, so nothing follows a line.
+// Requests and answers alternate, so nothing follows a line.
 inline Result<std::string> read_line(int fd) {
   std::string line;
   char buffer[1 << 16];
@@ -70,45 +70,45 @@ class PairLink : public DaemonLink {
   int fd_;
 };
 
-// --- A daemon that behaves as the controller would with this one node ---
+// --- A daemon that behaves as the controller does with this one node ---
 
-// orphaning: of a store that does not know the node.
-enum class Mood { up, away, refusing, finding_all_invalid, orphaning };
+// orphaning: its store does not know the node.
+enum class DaemonBehavior { up, away, refusing, answering_invalid, orphaning };
 
 class FakeDaemon {
  public:
   void serve(Fd socket) {
     socket_ = std::move(socket);
-    thread_ = std::thread([this] { talk(); });
+    thread_ = std::thread([this] { answer_loop(); });
   }
   ~FakeDaemon() {
     ::shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
   }
 
-  void set(Mood mood) {
+  void set(DaemonBehavior mood) {
     Lock lock(mutex_);
     mood_ = mood;
   }
-  void say_stop() {
+  void order_stop() {
     Lock lock(mutex_);
     stop_ = true;
   }
-  void keep() {  // does not let the agent go
+  void withhold_leave() {  // never sends `leave`
     Lock lock(mutex_);
-    keep_ = true;
+    withholds_leave_ = true;
   }
-  void set_whole(bool whole) {  // the ranks of all nodes run
+  void set_all_nodes_running(bool whole) {  // the ranks of all nodes run
     Lock lock(mutex_);
     whole_ = whole;
   }
-  // In its next answer, until it has come.
+  // Requests flight records in the answers until they have come.
   void want_flight() {
     Lock lock(mutex_);
     flight_.reset();
     flight_wanted_ = true;
   }
-  void want_flight_at_end() {  // with the leave to go
+  void want_flight_at_end() {  // together with `leave`
     Lock lock(mutex_);
     flight_at_end_ = true;
   }
@@ -125,25 +125,25 @@ class FakeDaemon {
     Lock lock(mutex_);
     return last_;
   }
-  std::vector<Item> items() {
+  std::vector<TelemetryItem> items() {
     Lock lock(mutex_);
     return items_;
   }
-  // The lines of a rank, in order.
+  // The output lines of a rank, in order.
   std::string lines(int rank) {
     std::string all;
     for (const auto& item : items())
-      if (item.kind == ItemKind::log && item.rank == rank) all += item.text + "\n";
+      if (item.kind == TelemetryKind::log && item.rank == rank) all += item.text + "\n";
     return all;
   }
   std::vector<std::string> events() {
     std::vector<std::string> all;
     for (const auto& item : items())
-      if (item.kind == ItemKind::event) all.push_back(item.text);
+      if (item.kind == TelemetryKind::event) all.push_back(item.text);
     return all;
   }
-  bool saw(const std::string& words) { return lines(0).find(words) != std::string::npos; }
-  // Calls with such an item are invalid.
+  bool has_line_with(const std::string& words) { return lines(0).find(words) != std::string::npos; }
+  // Heartbeats with such an item are invalid.
   void poison(const std::string& words) {
     Lock lock(mutex_);
     poison_ = words;
@@ -164,7 +164,7 @@ class FakeDaemon {
     Lock lock(mutex_);
     return calls_;
   }
-  Time answered() {  // the last time
+  Time answered() {  // time of the last answer
     Lock lock(mutex_);
     return answered_;
   }
@@ -178,7 +178,7 @@ class FakeDaemon {
   }
 
  private:
-  void talk() {
+  void answer_loop() {
     while (true) {
       auto line = read_line(socket_.get());
       if (!line) return;
@@ -190,20 +190,20 @@ class FakeDaemon {
     auto heartbeat = from_json<api::Heartbeat>(parse_json(line).value());
     Lock lock(mutex_);
     if (!heartbeat) trouble_ = heartbeat.error().message;
-    if (mood_ == Mood::refusing) {
+    if (mood_ == DaemonBehavior::refusing) {
       ++refusals_;
       return "refused";
     }
-    if (mood_ == Mood::finding_all_invalid || is_poisoned(*heartbeat)) {
+    if (mood_ == DaemonBehavior::answering_invalid || is_poisoned(*heartbeat)) {
       ++refusals_;
       return "invalid";
     }
-    if (mood_ == Mood::away) {
+    if (mood_ == DaemonBehavior::away) {
       ++calls_away_;
       return "away";
     }
-    if (mood_ == Mood::orphaning) return answer_to_orphan(*heartbeat);
-    take(*heartbeat);
+    if (mood_ == DaemonBehavior::orphaning) return answer_to_orphan(*heartbeat);
+    store_items(*heartbeat);
     answered_ = SystemClock().now();
     api::HeartbeatAnswer answer;
     answer.command = command();
@@ -240,7 +240,7 @@ class FakeDaemon {
     return false;
   }
 
-  void take(const api::Heartbeat& heartbeat) LS_REQUIRES(mutex_) {
+  void store_items(const api::Heartbeat& heartbeat) LS_REQUIRES(mutex_) {
     last_ = heartbeat;
     ++calls_;
     for (const auto& item : heartbeat.items) {
@@ -254,7 +254,7 @@ class FakeDaemon {
     const bool over = std::ranges::none_of(
         last_.ranks, [](const Rank& rank) { return rank.state == RankState::running; });
     if (over && (!last_.ranks.empty() || last_.state == NodeState::stopping))
-      return keep_ ? CommandKind::stop : CommandKind::leave;
+      return withholds_leave_ ? CommandKind::stop : CommandKind::leave;
     if (stop_) return CommandKind::stop;
     const bool starts =
         last_.state == NodeState::ready || (last_.state == NodeState::running && !whole_);
@@ -264,9 +264,9 @@ class FakeDaemon {
   Fd socket_;
   std::thread thread_;
   Mutex mutex_;  // guards what follows
-  Mood mood_ LS_GUARDED_BY(mutex_) = Mood::up;
+  DaemonBehavior mood_ LS_GUARDED_BY(mutex_) = DaemonBehavior::up;
   bool stop_ LS_GUARDED_BY(mutex_) = false;
-  bool keep_ LS_GUARDED_BY(mutex_) = false;
+  bool withholds_leave_ LS_GUARDED_BY(mutex_) = false;
   bool whole_ LS_GUARDED_BY(mutex_) = true;
   double grace_ LS_GUARDED_BY(mutex_) = 5;
   bool flight_wanted_ LS_GUARDED_BY(mutex_) = false;
@@ -280,7 +280,7 @@ class FakeDaemon {
   std::size_t orphan_items_ LS_GUARDED_BY(mutex_) = 0;
   std::string poison_ LS_GUARDED_BY(mutex_);
   api::Heartbeat last_ LS_GUARDED_BY(mutex_);
-  std::vector<Item> items_ LS_GUARDED_BY(mutex_);
+  std::vector<TelemetryItem> items_ LS_GUARDED_BY(mutex_);
   std::string trouble_ LS_GUARDED_BY(mutex_);
 };
 
@@ -322,7 +322,7 @@ class AgentTest : public testing::Test {
       ours.reset();
       ::setenv("LOCKSTEP_NODE_TOKEN", token_.c_str(), 1);
       ::setenv("PATH", "/usr/bin:/bin", 1);
-      // Removed with it when the agent is killed.
+      // Removed together with the folder when the agent is killed.
       ::setenv("XDG_RUNTIME_DIR", root_.path().c_str(), 1);
       PairLink link(theirs.get());
       auto code = run_agent(launch_, link);
@@ -331,7 +331,7 @@ class AgentTest : public testing::Test {
     daemon.serve(std::move(ours));
   }
 
-  // The agent's exit code; -1 when it does not end.
+  // The agent's exit code; -1 if it does not end.
   int finish() {
     int status = 0;
     if (!eventually([&] { return ::waitpid(agent_, &status, WNOHANG) == agent_; })) return -1;
@@ -339,11 +339,11 @@ class AgentTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
   }
 
-  // Processes of the node, without the agent (whose own mark is not in its first environment).
+  // Processes of the node, except the agent (its initial environment has no token).
   std::vector<pid_t> marked() const {
     std::vector<pid_t> found;
     for (const Process& process : processes_of_user())
-      if (environment_of(process.pid, "LOCKSTEP_NODE_TOKEN") == token_)
+      if (environment_variable_of(process.pid, "LOCKSTEP_NODE_TOKEN") == token_)
         found.push_back(process.pid);
     return found;
   }
@@ -353,7 +353,7 @@ class AgentTest : public testing::Test {
     return local_rank < ranks.size() ? ranks[local_rank] : Rank{};
   }
 
-  // As the rank would, once it has said where ("socket PATH").
+  // Sends a report as the rank would, once the rank has printed its socket ("socket PATH").
   void report(int rank, const std::string& words) {
     ASSERT_TRUE(eventually([&] { return daemon_.lines(rank).starts_with("socket "); }));
     const std::string said = daemon_.lines(rank);
@@ -365,7 +365,7 @@ class AgentTest : public testing::Test {
     ASSERT_TRUE(write_all(socket.get(), words + "\n"));
   }
 
-  // Once its command is this program, which sleeps: what a shell is on its way to may take a while.
+  // True once its command is this program and sleeps: a shell may take a while to get there.
   bool is_asleep(std::size_t local_rank, std::string_view program) {
     const auto process = find_process(static_cast<pid_t>(rank(local_rank).pid));
     if (!process || process->state != 'S') return false;
@@ -383,7 +383,7 @@ class AgentTest : public testing::Test {
 
   const TemporaryFolder root_;
   std::string token_;
-  Launch launch_;
+  LaunchSpec launch_;
   FakeDaemon daemon_;
   pid_t agent_ = 0;
 };

@@ -19,10 +19,10 @@
 #include "comm/flight/memory.h"
 #include "net/crypto.h"
 #include "net/url.h"
-#include "platform/agent/flight_parcel.h"
-#include "platform/agent/network_words.h"
+#include "platform/agent/flight_packing.h"
+#include "platform/agent/network_errors.h"
 #include "platform/agent/rank_binding.h"
-#include "platform/host/own_log.h"
+#include "platform/host/log_rotation.h"
 
 namespace lockstep {
 namespace {
@@ -32,25 +32,24 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr Duration kPace = milliseconds(200);
-constexpr int kNodesAtPace = 32;  // more nodes call less often, to spare the daemon
-constexpr Duration kPaceMost =
-    seconds(2);  // far below the silence after which a node counts as lost
+constexpr Duration kAgentHeartbeatInterval = milliseconds(200);
+constexpr int kNodesAtFullRate = 32;                         // more nodes send less often
+constexpr Duration kAgentHeartbeatIntervalMax = seconds(2);  // far below the silence limit of nodes
 constexpr Duration kFlush = milliseconds(100);
-constexpr Duration kUnfinishedLook = seconds(1);
-constexpr Duration kStopAlone = seconds(5);
-constexpr int kReplacementsMax = 3;  // of a node's ranks; a rank that is killed for ever is no loss
-constexpr Duration kHungAlone = minutes(1);
-constexpr Duration kForceAgain = milliseconds(100);
-constexpr Duration kClearLook = milliseconds(20);
-constexpr Duration kClearMax = seconds(10);
-constexpr Duration kLeaveMax = hours(24);
+constexpr Duration kUnfinishedInterval = seconds(1);
+constexpr Duration kUnattendedStopDelay = seconds(5);
+constexpr int kRankRestartsMax = 3;  // of all ranks of a node; then they stay down
+constexpr Duration kUnattendedHangLimit = minutes(1);
+constexpr Duration kKillRetryInterval = milliseconds(100);
+constexpr Duration kLeftoverCheckInterval = milliseconds(20);
+constexpr Duration kLeftoverTimeMax = seconds(10);
+constexpr Duration kExitWaitMax = hours(24);
 constexpr Duration kLastItemsMax = minutes(5);
-constexpr Duration kPatienceMax = seconds(1);
-constexpr Duration kLogLook = seconds(1);
-constexpr Duration kActivityLook = seconds(2);
-constexpr Duration kPollAgain = milliseconds(10);  // when the kernel has no memory for it
-constexpr int kReadsAtOnce = 4;  // of 64 KiB; then the other ranks have their turn
+constexpr Duration kPollTimeoutMax = seconds(1);
+constexpr Duration kLogCheckInterval = seconds(1);
+constexpr Duration kActivityCheckInterval = seconds(2);
+constexpr Duration kPollRetryDelay = milliseconds(10);  // if the kernel has no memory for poll()
+constexpr int kReadsAtOnce = 4;                         // of 64 KiB; then the other ranks are read
 
 Result<Fd> open_signals() {
   sigset_t set;
@@ -64,17 +63,18 @@ Result<Fd> open_signals() {
 bool passed(const std::optional<Deadline>& deadline) { return deadline && deadline->passed(); }
 
 // On a clock that does not jump.
-Duration moment() { return MachineClock().passed(); }
+Duration moment() { return MonotonicClock().since_boot(); }
 
 ClockRow read_clock() {
-  const MachineClock steady;
-  return {steady.boot(), zero_of(SystemClock(), steady)};
+  const MonotonicClock steady;
+  return {steady.boot_id(), wall_time_at_boot(SystemClock(), steady)};
 }
 
-// Of all nodes, as far as they are seen from here: those of an attempt stand side by side. Or the
-// user has named another.
-std::vector<std::filesystem::path> flight_folders(const Launch& launch) {
-  if (const auto named = launch.env.find(std::string(kFlightFolder)); named != launch.env.end())
+// The folders of all nodes, as far as this host sees them: the nodes of an attempt have sibling
+// folders. Or the folder that the user has set.
+std::vector<std::filesystem::path> flight_folders(const LaunchSpec& launch) {
+  if (const auto named = launch.env.find(std::string(kFlightFolderVariable));
+      named != launch.env.end())
     return {named->second};
   const std::filesystem::path own = launch.node_folder;
   std::vector<std::filesystem::path> folders = {NodeFiles{own}.flight()};
@@ -83,21 +83,24 @@ std::vector<std::filesystem::path> flight_folders(const Launch& launch) {
   return folders;
 }
 
-FlightPlace flight_place(const Launch& launch) {
+FlightSource flight_source_of(const LaunchSpec& launch) {
   return {.folder = flight_folders(launch).front(),
-          .is_shared = launch.env.contains(std::string(kFlightFolder)),
+          .is_shared = launch.env.contains(std::string(kFlightFolderVariable)),
           .first_rank = launch.first_rank,
           .ranks = static_cast<int>(launch.devices.size()),
           .since = SystemClock().now()};
 }
 
-Duration pace(int nodes) { return std::min(kPaceMost, kPace * std::max(1, nodes / kNodesAtPace)); }
+Duration heartbeat_interval(int nodes) {
+  return std::min(kAgentHeartbeatIntervalMax,
+                  kAgentHeartbeatInterval * std::max(1, nodes / kNodesAtFullRate));
+}
 
 }  // namespace
 
 // --- Getting ready ---
 
-Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const Launch& launch, const NodeId& node,
+Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const LaunchSpec& launch, const NodeId& node,
                                                    std::string token, DaemonLink& link) {
   auto port = TRY(ReservedPort::open());
   auto sockets = TRY(SocketFolder::create(token));
@@ -106,17 +109,18 @@ Result<std::unique_ptr<AgentLoop>> AgentLoop::open(const Launch& launch, const N
                                                 std::move(sockets), std::move(signals)));
   TRY(loop->write_secret());
   TRY(loop->open_rendezvous());
-  TRY(loop->open_sources());
+  TRY(loop->open_rank_streams());
   auto spool = TRY(Spool::open(loop->own_files().spool(), {}));
-  loop->messenger_ =
-      TRY(Messenger::start(link, std::move(spool), loop->status(),
-                           {.pace = pace(launch.nodes), .refusal_limit = launch.refusal_limit},
-                           [place = flight_place(launch)] { return pack_flight(place); }));
+  loop->heartbeat_sender_ = TRY(HeartbeatSender::start(
+      link, std::move(spool), loop->status(),
+      {.heartbeat_interval = heartbeat_interval(launch.nodes),
+       .refusal_limit = launch.refusal_limit},
+      [source = flight_source_of(launch)] { return pack_flight_records(source); }));
   return loop;
 }
 
-AgentLoop::AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
-                     SocketFolder sockets, Fd signals)
+AgentLoop::AgentLoop(const LaunchSpec& launch, const NodeId& node, std::string token,
+                     ReservedPort port, SocketFolder sockets, Fd signals)
     : launch_(launch),
       node_(node),
       files_{launch.node_folder},
@@ -141,68 +145,72 @@ Result<void> AgentLoop::write_secret() const {
 Result<void> AgentLoop::open_rendezvous() {
   if (node_.index != 0) return {};
   const auto secret = TRY(Secret::from_hex(launch_.secret));
-  const auto network = TRY(network_options_of(launch_.env));
+  const auto network = TRY(network_options_from_environment(launch_.env));
   rendezvous_ = TRY(on_free_port(launch_.address, network.ports, [&](std::uint16_t port) {
-    return RendezvousServer::start(launch_.address, port, secret, {.silence = network.silence},
+    return RendezvousServer::start(launch_.address, port, secret,
+                                   {.connection_timeout = network.connection_timeout},
                                    port_.number());
   }));
   return {};
 }
 
-// The port of this host's loopback where torch's store is: rank 0's own, or the way to it. 0 where
+// The port of torch's store on this host's loopback: rank 0's own, or that of the forwarder. 0 if
 // MASTER_ADDR is loopback itself.
 Result<int> AgentLoop::open_store() {
-  if (is_loopback(start_.master_address)) return 0;
+  if (is_loopback(start_command_.master_address)) return 0;
   if (node_.index == 0) return port_.number();
-  forwarder_ = TRY(Forwarder::start(start_.rendezvous, TRY(Secret::from_hex(launch_.secret)),
-                                    TRY(network_options_of(launch_.env)).silence));
+  forwarder_ = TRY(
+      PortForwarder::start(start_command_.rendezvous, TRY(Secret::from_hex(launch_.secret)),
+                           TRY(network_options_from_environment(launch_.env)).connection_timeout));
   return forwarder_->port();
 }
 
-Result<void> AgentLoop::open_sources() {
+Result<void> AgentLoop::open_rank_streams() {
   for (int local = 0; local < static_cast<int>(launch_.devices.size()); ++local) {
     const int rank = launch_.first_rank + local;
     auto log = [this, rank, local](std::string lines) {
-      note_lines(local, lines);
-      messenger_->add({.kind = ItemKind::log,
-                       .rank = rank,
-                       .time = SystemClock().now(),
-                       .text = std::move(lines)});
+      scan_for_faults(local, lines);
+      heartbeat_sender_->add({.kind = TelemetryKind::log,
+                              .rank = rank,
+                              .time = SystemClock().now(),
+                              .text = std::move(lines)});
     };
-    auto report = [this, local](Report said) {
-      std::visit([&](auto& each) { take_report(local, std::move(each)); }, said);
+    auto report = [this, local](RankReport any) {
+      std::visit([&](auto& each) { handle_report(local, std::move(each)); }, any);
     };
-    sources_.push_back({.rank = rank,
-                        .pipe = Fd(),
-                        .output = TRY(Output::open(own_files().rank_log(rank), std::move(log))),
-                        .reports = TRY(ReportSocket::open(report_path(local), rank, report))});
+    rank_streams_.push_back(
+        {.rank = rank,
+         .pipe = Fd(),
+         .output = TRY(RankOutput::open(own_files().rank_log(rank), std::move(log))),
+         .reports = TRY(ReportSocket::open(report_path(local), rank, report))});
   }
   return {};
 }
 
-void AgentLoop::take_report(int local_rank, Item item) {
-  ranks_.note_progress(local_rank, item.step, moment());
-  if (phase_ == Phase::running) count_running_time();
-  messenger_->note_step(item.rank, item.step);
-  messenger_->add(std::move(item));
+void AgentLoop::handle_report(int local_rank, TelemetryItem item) {
+  ranks_.record_progress(local_rank, item.step, moment());
+  if (phase_ == Phase::running) start_running_time();
+  heartbeat_sender_->set_step(item.rank, item.step);
+  heartbeat_sender_->add(std::move(item));
 }
 
-void AgentLoop::take_report(int local_rank, const FaultReport& said) {
-  ranks_.note_fault(local_rank, said);
+void AgentLoop::handle_report(int local_rank, const FaultReport& report) {
+  ranks_.record_fault(local_rank, report);
 }
 
 // --- The loop ---
 
 void AgentLoop::run() {
-  while (!may_leave()) turn();
+  while (!may_exit()) run_once();
   LS_LOG(info, "leaving");
-  messenger_.reset();
+  heartbeat_sender_.reset();
 }
 
-void AgentLoop::turn() {
-  std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0}, {messenger_->woken(), POLLIN, 0}};
-  std::vector<Source*> owners = {nullptr, nullptr};
-  for (Source& source : sources_) {
+void AgentLoop::run_once() {
+  std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0},
+                                {heartbeat_sender_->wake_fd(), POLLIN, 0}};
+  std::vector<RankStreams*> owners = {nullptr, nullptr};
+  for (RankStreams& source : rank_streams_) {
     std::vector<int> fds = source.reports.fds();
     if (source.pipe) fds.push_back(source.pipe.get());
     for (int fd : fds) {
@@ -210,34 +218,35 @@ void AgentLoop::turn() {
       owners.push_back(&source);
     }
   }
-  const auto wait = std::chrono::ceil<milliseconds>(patience());
+  const auto wait = std::chrono::ceil<milliseconds>(poll_timeout());
   if (::poll(polled.data(), polled.size(), static_cast<int>(wait.count())) < 0 && errno != EINTR)
-    ::usleep(kPollAgain.count());
+    ::usleep(kPollRetryDelay.count());
 
   if (polled[0].revents != 0) read_signals();
-  Source* last = nullptr;  // one source's stand together
+  RankStreams* last = nullptr;  // the fds of one rank are adjacent
   for (std::size_t i = 2; i < polled.size(); ++i) {
     if (polled[i].revents == 0 || owners[i] == last) continue;
     last = owners[i];
-    read_source(*last);
+    read_streams(*last);
   }
-  if (polled[1].revents != 0) follow_orders();
-  mind_time();
+  if (polled[1].revents != 0) apply_orders();
+  check_deadlines();
 }
 
-Duration AgentLoop::patience() const {
-  Duration least = kPatienceMax;
-  for (const auto& deadline :
-       {time_out_, stop_alone_, force_, flush_, unfinished_look_, clear_look_, clear_end_})
-    if (deadline) least = std::min(least, deadline->left());
-  // Passed without effect while a rank is stuck in the kernel: not to be waited for in a circle.
-  if (leave_ && phase_ == Phase::ended) least = std::min(least, leave_->left());
+Duration AgentLoop::poll_timeout() const {
+  Duration least = kPollTimeoutMax;
+  for (const auto& deadline : {time_out_, unattended_stop_, next_kill_, flush_,
+                               next_unfinished_report_, next_leftover_check_, leftover_deadline_})
+    if (deadline) least = std::min(least, deadline->remaining());
+  // Before that phase it may have passed while a rank is stuck in the kernel: the loop would spin.
+  if (exit_deadline_ && phase_ == Phase::ended)
+    least = std::min(least, exit_deadline_->remaining());
   if (const auto next = ranks_.next_stall(moment())) least = std::min(least, *next);
-  if (stragglers_) least = std::min(least, stragglers_->due().left());
+  if (stragglers_) least = std::min(least, stragglers_->due().remaining());
   return least;
 }
 
-void AgentLoop::read_source(Source& source) {
+void AgentLoop::read_streams(RankStreams& source) {
   source.reports.read();
   char buffer[1 << 16];
   for (int i = 0; source.pipe && i < kReadsAtOnce; ++i) {
@@ -247,11 +256,11 @@ void AgentLoop::read_source(Source& source) {
     if (n <= 0)
       source.pipe.reset();
     else
-      source.output.take({buffer, static_cast<std::size_t>(n)});
+      source.output.add_bytes({buffer, static_cast<std::size_t>(n)});
   }
   if (!flush_ && source.output.has_lines()) flush_ = Deadline::after(kFlush);
-  if (!unfinished_look_ && !source.output.unfinished().empty())
-    unfinished_look_ = Deadline::after(kUnfinishedLook);
+  if (!next_unfinished_report_ && !source.output.unfinished_line().empty())
+    next_unfinished_report_ = Deadline::after(kUnfinishedInterval);
 }
 
 void AgentLoop::read_signals() {
@@ -262,186 +271,190 @@ void AgentLoop::read_signals() {
     begin_stop(StopReason::signal,
                format("the agent was asked to end by signal {}", info.ssi_signo));
   }
-  hear_last_words();
-  if (ranks_.reap(moment())) reaped();
+  read_all_streams();
+  if (ranks_.reap(moment())) handle_ended_ranks();
 }
 
-// What a rank said of its end comes before the end.
-void AgentLoop::hear_last_words() {
-  for (Source& source : sources_) {
-    read_source(source);
+// Output of a rank about its end must be reported before the end.
+void AgentLoop::read_all_streams() {
+  for (RankStreams& source : rank_streams_) {
+    read_streams(source);
     source.output.flush();
   }
 }
 
-void AgentLoop::note_lines(int local_rank, std::string_view lines) {
+void AgentLoop::scan_for_faults(int local_rank, std::string_view lines) {
   while (!lines.empty()) {
     const auto end = std::min(lines.find('\n'), lines.size());
     const auto line = lines.substr(0, end);
-    if (const Fault fault = fault_in(line); fault != Fault::none)
-      ranks_.note_printed_fault(local_rank, fault, line, moment());
+    if (const Fault fault = network_fault_in(line); fault != Fault::none)
+      ranks_.record_printed_fault(local_rank, fault, line, moment());
     lines.remove_prefix(std::min(lines.size(), end + 1));
   }
 }
 
-void AgentLoop::follow_orders() {
-  messenger_->clear_woken();
-  orders_ = messenger_->orders();
+void AgentLoop::apply_orders() {
+  heartbeat_sender_->clear_wake();
+  orders_ = heartbeat_sender_->orders();
   const Command& command = orders_.command;
   const bool leave = orders_.refused || command.kind == CommandKind::leave;
-  if (leave && !std::exchange(told_to_leave_, true)) leave_ = Deadline::after(kLastItemsMax);
-  if (leave && phase_ < Phase::clearing) return make_end();
+  if (leave && !std::exchange(exit_ordered_, true)) exit_deadline_ = Deadline::after(kLastItemsMax);
+  if (leave && phase_ < Phase::cleaning_up) return kill_ranks();
   if (command.kind == CommandKind::start || command.kind == CommandKind::stop)
     grace_ = command.grace;
   if (command.kind == CommandKind::start && phase_ == Phase::running) await_other_nodes();
   if (command.kind == CommandKind::start && phase_ == Phase::waiting) start_ranks(command);
-  if (command.kind == CommandKind::none && phase_ == Phase::running) grant_running_time();
+  if (command.kind == CommandKind::none && phase_ == Phase::running) grant_full_time_limit();
   if (command.kind == CommandKind::stop) begin_stop(StopReason::none, "");
 }
 
-void AgentLoop::mind_time() {
-  if (log_look_.passed()) bound_log();
-  if (passed(flush_)) flush();
-  if (passed(unfinished_look_)) tell_unfinished();
+void AgentLoop::check_deadlines() {
+  if (next_log_check_.passed()) limit_log_size();
+  if (passed(flush_)) flush_output();
+  if (passed(next_unfinished_report_)) report_unfinished();
   if (passed(time_out_)) begin_stop(StopReason::timeout, "time-out");
-  if (passed(stop_alone_)) begin_stop(StopReason::none, "");
-  if (phase_ == Phase::stopping && passed(force_)) make_end();
-  if (phase_ == Phase::clearing && passed(clear_look_)) clear();
-  if (phase_ == Phase::running) mind_progress();
-  if (phase_ == Phase::running && activity_look_.passed()) mind_activities();
-  if (phase_ == Phase::running) mind_stragglers();
+  if (passed(unattended_stop_)) begin_stop(StopReason::none, "");
+  if (phase_ == Phase::stopping && passed(next_kill_)) kill_ranks();
+  if (phase_ == Phase::cleaning_up && passed(next_leftover_check_)) kill_leftovers();
+  if (phase_ == Phase::running) check_progress();
+  if (phase_ == Phase::running && next_activity_check_.passed()) check_activities();
+  if (phase_ == Phase::running) check_stragglers();
 }
 
-void AgentLoop::bound_log() {
-  log_look_ = Deadline::after(kLogLook);
-  if (auto bounded = bound_own_log(own_files().agent_log(), kAgentLogMax); !bounded)
+void AgentLoop::limit_log_size() {
+  next_log_check_ = Deadline::after(kLogCheckInterval);
+  if (auto bounded = rotate_own_log(own_files().agent_log(), kAgentLogMax); !bounded)
     LS_LOG(warning, "beginning a new log: {}", bounded.error().message);
 }
 
-// What to do about a rank that hangs is the daemon's to decide. While that is away, devices are not
-// held for nothing.
-void AgentLoop::mind_progress() {
-  if (ranks_.find_stalled(moment())) tell();
-  const Rank* rank = ranks_.stalled();
-  if (rank == nullptr || messenger_->silence() < std::min(launch_.hang_after, kHungAlone)) return;
+// The daemon decides about a rank that hangs. While it is away, the agent stops the ranks, so that
+// they do not hold devices for nothing.
+void AgentLoop::check_progress() {
+  if (ranks_.update_stalled(moment())) report_status();
+  const Rank* rank = ranks_.first_stalled();
+  if (rank == nullptr ||
+      heartbeat_sender_->time_since_answer() < std::min(launch_.hang_after, kUnattendedHangLimit))
+    return;
   begin_stop(StopReason::no_progress,
              format("rank {} has made no progress since step {}, and the daemon does not answer",
                     rank->rank, rank->step));
 }
 
-// One that is stopped or blocked is told before its peers give up on it.
-void AgentLoop::mind_activities() {
-  activity_look_ = Deadline::after(kActivityLook);
-  if (ranks_.look()) tell();
+// A stopped or blocked rank is reported before its peers give up on it.
+void AgentLoop::check_activities() {
+  next_activity_check_ = Deadline::after(kActivityCheckInterval);
+  if (ranks_.update_activities()) report_status();
 }
 
-// One record a turn: the loop has others to hear.
-void AgentLoop::mind_stragglers() {
+// One record per call, so that the loop is not delayed.
+void AgentLoop::check_stragglers() {
   if (!stragglers_ || !stragglers_->due().passed()) return;
-  for (const auto& [rank, words] : stragglers_->turn()) {
-    LS_LOG(warning, "{}", words);
-    add_event(rank, words);
+  for (const auto& [rank, description] : stragglers_->poll()) {
+    LS_LOG(warning, "{}", description);
+    add_event(rank, description);
   }
 }
 
-bool AgentLoop::may_leave() const {
+bool AgentLoop::may_exit() const {
   if (phase_ != Phase::ended) return false;
-  if (orders_.refused || passed(leave_)) return true;
-  return orders_.command.kind == CommandKind::leave && messenger_->delivered();
+  if (orders_.refused || passed(exit_deadline_)) return true;
+  return orders_.command.kind == CommandKind::leave && heartbeat_sender_->all_delivered();
 }
 
-// --- The ranks' life ---
+// --- Ranks ---
 
 void AgentLoop::start_ranks(const Command& command) {
-  start_ = command;
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    auto started = start_rank(sources_[i], static_cast<int>(i));
+  start_command_ = command;
+  for (std::size_t i = 0; i < rank_streams_.size(); ++i) {
+    auto started = start_rank(rank_streams_[i], static_cast<int>(i));
     if (started) continue;
-    LS_LOG(error, "rank {}: {}", sources_[i].rank, started.error().message);
-    phase_ = Phase::running;  // as far as it came
-    message_ = format("rank {}: {}", sources_[i].rank, started.error().message);
+    LS_LOG(error, "rank {}: {}", rank_streams_[i].rank, started.error().message);
+    phase_ = Phase::running;  // as far as possible
+    message_ = format("rank {}: {}", rank_streams_[i].rank, started.error().message);
     state_ = NodeState::stopping;
-    return make_end();
+    return kill_ranks();
   }
   phase_ = Phase::running;
   state_ = NodeState::running;
   if (node_.index == 0 && launch_.world_size > 1)
-    stragglers_.emplace(flight_folders(launch_), launch_.flight_look);
+    stragglers_.emplace(flight_folders(launch_), launch_.straggler_check_interval);
   await_other_nodes();
-  if (launch_.nodes == 1) count_running_time();
-  LS_LOG(info, "started {} ranks", sources_.size());
-  tell();
+  if (launch_.nodes == 1) start_running_time();
+  LS_LOG(info, "started {} ranks", rank_streams_.size());
+  report_status();
 }
 
-// As long as the daemon says `start`, some ranks of other nodes do not run yet. If it goes away,
-// its last `start` is also the last that anybody heard: whoever begins does so within the limit. So
-// from then on either all run, or some never will; that nobody counts their time is no reason to go
-// on for ever.
+// While the daemon sends `start`, some ranks of other nodes do not run yet. If it goes away, its
+// last `start` is the last that any node received, and ranks start within the start limit. After
+// that either all run, or some never will. Nodes then must not wait forever only because the daemon
+// does not count their time.
 void AgentLoop::await_other_nodes() {
   if (running_end_ || launch_.time_left <= Duration(0)) return;
   time_out_ = Deadline::after(launch_.start_limit + launch_.time_left);
 }
 
-// From the moment at which all nodes' ranks run, as the daemon counts it too: a daemon that goes
-// away when it has told half of a gang to start costs the run no time. Should it go before it could
-// say that they run, the first thing that a rank reports shows it: who takes steps has its peers.
-// Peers that come after all their time to start do not move the end that the wait for them had,
-// while there is nobody who could end them otherwise. Repeats change nothing.
-void AgentLoop::count_running_time() {
+// Starts the running time when all nodes' ranks run, as the daemon counts it. If the daemon goes
+// away after only some nodes got `start`, the run loses no time. If it goes away before it could
+// send `none`, the first report of a rank starts the time: a rank that makes steps has its peers.
+// Peers that come after their start limit do not extend the wait limit while no daemon could end
+// them. Repeated calls have no effect.
+void AgentLoop::start_running_time() {
   if (launch_.time_left <= Duration(0)) return;
   if (!running_end_) running_end_ = Deadline::after(launch_.time_left);
   if (!time_out_ || running_end_->at() < time_out_->at()) time_out_ = running_end_;
 }
 
-// The daemon is there and knows that all run: however late they came, they have their time.
-void AgentLoop::grant_running_time() {
-  count_running_time();
+// The daemon is there and all nodes' ranks run: they have their whole time limit, however late they
+// started.
+void AgentLoop::grant_full_time_limit() {
+  start_running_time();
   time_out_ = running_end_;
 }
 
-Program AgentLoop::program_of(int local_rank, bool replaces) const {
-  const Meeting meeting{.master_address = start_.master_address,
-                        .master_port = start_.master_port,
-                        .store_port = store_port_,
-                        .rendezvous = start_.rendezvous,
-                        .secret_file = files_.secret(),
-                        .report_socket = report_path(local_rank),
-                        .token = token_,
-                        .flight_folder = files_.flight(),
-                        .replaces = replaces};
-  return {.command = launch_.command,
-          .environment = rank_environment(launch_, node_, local_rank, meeting, base_environment()),
-          .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder,
-          .processors = processors_->at(static_cast<std::size_t>(local_rank))};
+ProcessSpec AgentLoop::program_of(int local_rank, bool is_restart) const {
+  const RankLaunchInfo launch_info{.master_address = start_command_.master_address,
+                                   .master_port = start_command_.master_port,
+                                   .store_port = store_port_,
+                                   .rendezvous = start_command_.rendezvous,
+                                   .secret_file = files_.secret(),
+                                   .report_socket = report_path(local_rank),
+                                   .token = token_,
+                                   .flight_folder = files_.flight(),
+                                   .is_restart = is_restart};
+  return {
+      .command = launch_.command,
+      .environment = rank_environment(launch_, node_, local_rank, launch_info, base_environment()),
+      .folder = launch_.working_folder.empty() ? "/" : launch_.working_folder,
+      .processors = processors_->at(static_cast<std::size_t>(local_rank))};
 }
 
-Result<void> AgentLoop::start_rank(Source& source, int local_rank) {
+Result<void> AgentLoop::start_rank(RankStreams& source, int local_rank) {
   TRY(make_folders(files_.flight()));
   if (!processors_) processors_ = TRY(rank_processors(launch_));
   if (local_rank == 0) store_port_ = TRY(open_store());
-  source.pipe = TRY(ranks_.start(program_of(local_rank, /*replaces=*/false)));
+  source.pipe = TRY(ranks_.start(program_of(local_rank, /*is_restart=*/false)));
   return {};
 }
 
-// The others wait for it, so that to the daemon it runs on.
-void AgentLoop::replace_killed() {
-  while (const Rank* killed = ranks_.killed()) {
-    if (replacements_ >= kReplacementsMax) return;
-    ++replacements_;
-    auto& source = sources_[static_cast<std::size_t>(killed->local_rank)];
-    read_source(source);  // its last words
-    const auto words = format(
+// The other ranks wait for it, so the rank stays `running` for the daemon.
+void AgentLoop::restart_killed() {
+  while (const Rank* killed = ranks_.first_killed()) {
+    if (restarts_ >= kRankRestartsMax) return;
+    ++restarts_;
+    auto& source = rank_streams_[static_cast<std::size_t>(killed->local_rank)];
+    read_streams(source);  // its last output
+    const auto description = format(
         "rank {} was killed by signal {} and is started again (restart {} of "
         "at most {} on its host)",
-        killed->rank, killed->code, replacements_, kReplacementsMax);
-    LS_LOG(warning, "{}", words);
-    add_event(killed->rank, words);
-    messenger_->add({.kind = ItemKind::log,
-                     .rank = killed->rank,
-                     .time = SystemClock().now(),
-                     .text = "lockstep: " + words});
+        killed->rank, killed->code, restarts_, kRankRestartsMax);
+    LS_LOG(warning, "{}", description);
+    add_event(killed->rank, description);
+    heartbeat_sender_->add({.kind = TelemetryKind::log,
+                            .rank = killed->rank,
+                            .time = SystemClock().now(),
+                            .text = "lockstep: " + description});
     auto started =
-        ranks_.replace(killed->local_rank, program_of(killed->local_rank, /*replaces=*/true));
+        ranks_.restart(killed->local_rank, program_of(killed->local_rank, /*is_restart=*/true));
     if (!started) {
       LS_LOG(error, "rank {}: {}", killed->rank, started.error().message);
       return;
@@ -450,113 +463,115 @@ void AgentLoop::replace_killed() {
   }
 }
 
-void AgentLoop::add_event(int rank, std::string words) {
-  messenger_->add({.kind = ItemKind::event,
-                   .rank = rank,
-                   .time = SystemClock().now(),
-                   .text = std::move(words)});
+void AgentLoop::add_event(int rank, std::string description) {
+  heartbeat_sender_->add({.kind = TelemetryKind::event,
+                          .rank = rank,
+                          .time = SystemClock().now(),
+                          .text = std::move(description)});
 }
 
-// Where the run ends with a rank, its attempt's cause tells of it.
-void AgentLoop::tell_deaths() {
-  for (const Rank& rank : ranks_.reports()) {
+// If the run ends with the rank, the cause of its attempt reports it instead.
+void AgentLoop::report_killed() {
+  for (const Rank& rank : ranks_.ranks()) {
     if (!ended_badly(rank) || rank.state != RankState::killed) continue;
-    Source& source = sources_[static_cast<std::size_t>(rank.local_rank)];
-    if (std::exchange(source.death_told, true)) continue;
+    RankStreams& source = rank_streams_[static_cast<std::size_t>(rank.local_rank)];
+    if (std::exchange(source.kill_reported, true)) continue;
     add_event(rank.rank, format("rank {} was killed by signal {}", rank.rank, rank.code));
-    if (auto secret = Secret::from_hex(launch_.secret); secret && !start_.rendezvous.empty())
-      death_notices_.send(start_.rendezvous, *secret, rank.rank);
+    if (auto secret = Secret::from_hex(launch_.secret);
+        secret && !start_command_.rendezvous.empty())
+      failure_notifier_.send(start_command_.rendezvous, *secret, rank.rank);
   }
 }
 
-// Whether what befell a rank is the end of all. Others that can go on without one that was killed
-// do so as long as any of them runs.
-bool AgentLoop::ends_the_others() const {
+// True if the failure of a rank ends all ranks. With OnFailure::shrink the others continue without
+// a killed one while any of them runs.
+bool AgentLoop::failure_ends_all() const {
   if (launch_.on_failure == OnFailure::shrink) return ranks_.any_failed();
   return ranks_.any_ended_badly();
 }
 
-// Repeats change nothing.
+// Repeated calls have no effect.
 void AgentLoop::begin_stop(StopReason reason, std::string message) {
   if (phase_ >= Phase::stopping && state_ == NodeState::stopping) return;
   state_ = NodeState::stopping;
   stop_reason_ = reason;
   if (!message.empty()) message_ = std::move(message);
   time_out_.reset();
-  stop_alone_.reset();
+  unattended_stop_.reset();
   if (phase_ == Phase::running) {
     phase_ = Phase::stopping;
     LS_LOG(info, "stopping the ranks{}{}", message_.empty() ? "" : ": ", message_);
-    force_ = Deadline::after(grace_);
-    hear_last_words();
+    next_kill_ = Deadline::after(grace_);
+    read_all_streams();
     ranks_.signal(SIGTERM);
-    reaped();
+    handle_ended_ranks();
   } else if (phase_ == Phase::waiting) {
-    phase_ = Phase::clearing;
-    clear_look_ = Deadline::after(Duration(0));
+    phase_ = Phase::cleaning_up;
+    next_leftover_check_ = Deadline::after(Duration(0));
   }
-  tell();
+  report_status();
 }
 
-// At once, and again until nothing is left that may have been forked meanwhile.
-void AgentLoop::make_end() {
+// Kills at once, and repeats for processes that were forked meanwhile.
+void AgentLoop::kill_ranks() {
   time_out_.reset();
-  stop_alone_.reset();
+  unattended_stop_.reset();
   phase_ = Phase::stopping;
-  force_ = Deadline::after(kForceAgain);
+  next_kill_ = Deadline::after(kKillRetryInterval);
   ranks_.signal(SIGKILL);
-  reaped();
+  handle_ended_ranks();
 }
 
 // Some ranks have ended, or there are none.
-void AgentLoop::reaped() {
-  if (phase_ == Phase::running && launch_.on_failure == OnFailure::wait) replace_killed();
-  if (phase_ == Phase::running && launch_.on_failure != OnFailure::restart) tell_deaths();
-  if (phase_ == Phase::running && !stop_alone_ && ends_the_others())
-    stop_alone_ = Deadline::after(kStopAlone);
-  if (phase_ == Phase::running && ranks_.any_ended_badly()) ranks_.look();
+void AgentLoop::handle_ended_ranks() {
+  if (phase_ == Phase::running && launch_.on_failure == OnFailure::wait) restart_killed();
+  if (phase_ == Phase::running && launch_.on_failure != OnFailure::restart) report_killed();
+  if (phase_ == Phase::running && !unattended_stop_ && failure_ends_all())
+    unattended_stop_ = Deadline::after(kUnattendedStopDelay);
+  if (phase_ == Phase::running && ranks_.any_ended_badly()) ranks_.update_activities();
   if (phase_ != Phase::running) stragglers_.reset();
-  if (phase_ < Phase::clearing && !ranks_.any_running()) {
-    phase_ = Phase::clearing;
+  if (phase_ < Phase::cleaning_up && !ranks_.any_running()) {
+    phase_ = Phase::cleaning_up;
     stragglers_.reset();
     time_out_.reset();
-    stop_alone_.reset();
-    force_.reset();
-    clear_look_ = Deadline::after(Duration(0));
+    unattended_stop_.reset();
+    next_kill_.reset();
+    next_leftover_check_ = Deadline::after(Duration(0));
   }
-  tell();
+  report_status();
 }
 
 // --- The end ---
 
-// What the ranks left behind is killed; then their pipes and sockets come to an end too.
-void AgentLoop::clear() {
-  if (!clear_end_) clear_end_ = Deadline::after(kClearMax);
+// Kills the processes that the ranks left; then their pipes and sockets close too.
+void AgentLoop::kill_leftovers() {
+  if (!leftover_deadline_) leftover_deadline_ = Deadline::after(kLeftoverTimeMax);
   const std::vector<pid_t> left = ranks_.processes();
   for (pid_t pid : left) ::kill(pid, SIGKILL);
-  const bool nothing_before = std::exchange(nothing_left_, left.empty() && sources_silent());
-  if (!clear_end_->passed() && !(nothing_left_ && nothing_before)) {
-    clear_look_ = Deadline::after(kClearLook);
+  const bool nothing_before = std::exchange(no_leftovers_, left.empty() && streams_closed());
+  if (!leftover_deadline_->passed() && !(no_leftovers_ && nothing_before)) {
+    next_leftover_check_ = Deadline::after(kLeftoverCheckInterval);
     return;
   }
   if (!left.empty()) {
-    const std::string words = "processes do not end: " + joined(left, " ");
-    LS_LOG(error, "{}", words);
-    message_ += (message_.empty() ? "" : "; ") + words;
+    const std::string description = "processes do not end: " + joined(left, " ");
+    LS_LOG(error, "{}", description);
+    message_ += (message_.empty() ? "" : "; ") + description;
   }
-  finish();
+  finish_streams();
 }
 
-bool AgentLoop::sources_silent() const {
-  return std::ranges::none_of(
-      sources_, [](const Source& source) { return source.pipe || !source.reports.idle(); });
+bool AgentLoop::streams_closed() const {
+  return std::ranges::none_of(rank_streams_, [](const RankStreams& source) {
+    return source.pipe || !source.reports.has_no_connections();
+  });
 }
 
-void AgentLoop::finish() {
-  clear_look_.reset();
-  clear_end_.reset();
-  for (Source& source : sources_) {
-    source.reports.read();  // who connected and died at once
+void AgentLoop::finish_streams() {
+  next_leftover_check_.reset();
+  leftover_deadline_.reset();
+  for (RankStreams& source : rank_streams_) {
+    source.reports.read();  // connections that closed at once
     source.pipe.reset();
     source.output.finish();
     if (source.reports.broken_lines() > 0)
@@ -564,38 +579,38 @@ void AgentLoop::finish() {
              source.reports.broken_lines());
   }
   unfinished_.clear();
-  unfinished_look_.reset();
+  next_unfinished_report_.reset();
   phase_ = Phase::ended;
-  if (!leave_) leave_ = Deadline::after(kLeaveMax);
-  tell();
+  if (!exit_deadline_) exit_deadline_ = Deadline::after(kExitWaitMax);
+  report_status();
 }
 
-// With the whole lines goes what the daemon was told of them while they had no end, so that no line
-// is shown beside itself. What has begun since is told at the next look.
-void AgentLoop::flush() {
+// Complete lines replace the incomplete ones that were reported before, so that no line is shown
+// twice. New incomplete lines are reported at the next interval.
+void AgentLoop::flush_output() {
   flush_.reset();
   bool ended = false;
-  for (Source& source : sources_) {
+  for (RankStreams& source : rank_streams_) {
     if (!source.output.has_lines()) continue;
     source.output.flush();
     ended |=
         std::erase_if(unfinished_, [&](const auto& line) { return line.rank == source.rank; }) > 0;
   }
-  if (ended) tell();
+  if (ended) report_status();
 }
 
-std::vector<api::UnfinishedLine> AgentLoop::unfinished_now() const {
+std::vector<api::UnfinishedLine> AgentLoop::unfinished_lines() const {
   std::vector<api::UnfinishedLine> lines;
-  for (const Source& source : sources_)
-    if (const auto line = source.output.unfinished(); !line.empty())
+  for (const RankStreams& source : rank_streams_)
+    if (const auto line = source.output.unfinished_line(); !line.empty())
       lines.push_back({.rank = source.rank, .text = std::string(line)});
   return lines;
 }
 
-void AgentLoop::tell_unfinished() {
-  unfinished_look_.reset();
-  unfinished_ = unfinished_now();
-  tell();  // which does nothing where they are as before
+void AgentLoop::report_unfinished() {
+  next_unfinished_report_.reset();
+  unfinished_ = unfinished_lines();
+  report_status();  // does nothing if they have not changed
 }
 
 api::Heartbeat AgentLoop::status() const {
@@ -608,7 +623,7 @@ api::Heartbeat AgentLoop::status() const {
   status.agent_pid = ::getpid();
   status.stop_reason = stop_reason_;
   status.message = message_;
-  status.ranks = ranks_.reports();
+  status.ranks = ranks_.ranks();
   status.boot = clock_.boot;
   status.clock_zero = clock_.zero;
   status.unfinished = unfinished_;

@@ -1,11 +1,11 @@
 // AgentLoop: the agent's main thread, one poll loop over the ranks' output, their report sockets,
-// signals and the daemon's orders. docs/design/agent.md tells the whole story.
+// signals and the daemon's commands. docs/design/agent.md describes it in full.
 //
-//   waiting > running > stopping > clearing > ended
+//   waiting > running > stopping > cleaning_up > ended
 //
-// waiting: addresses are offered, `start` has not come. running: the ranks were started. stopping:
-// they were asked to end, and will be made to. clearing: no rank is left, what they left behind is
-// killed and their last words are read. ended: all is told; `leave` has not come.
+// waiting: the node offers its addresses, `start` has not come. running: the ranks were started.
+// stopping: they got SIGTERM, SIGKILL follows. cleaning_up: no rank is left; remaining processes
+// are killed and the last output is read. ended: everything is reported; `leave` has not come.
 #pragma once
 
 #include <filesystem>
@@ -17,138 +17,138 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "comm/rendezvous/forwarder.h"
+#include "comm/rendezvous/port_forwarder.h"
 #include "comm/rendezvous/server.h"
 #include "net/reserved_port.h"
-#include "platform/agent/death_notices.h"
-#include "platform/agent/messenger.h"
-#include "platform/agent/output.h"
+#include "platform/agent/failure_notifier.h"
+#include "platform/agent/heartbeat_sender.h"
 #include "platform/agent/rank_environment.h"
-#include "platform/agent/ranks.h"
+#include "platform/agent/rank_output.h"
+#include "platform/agent/rank_processes.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/socket_folder.h"
 #include "platform/agent/straggler_watch.h"
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/state.h"
-#include "platform/engine/launch.h"
-#include "platform/host/kept_folder.h"
+#include "platform/engine/launch_spec.h"
 #include "platform/host/node_files.h"
+#include "platform/host/open_folder.h"
 
 namespace lockstep {
 
 class AgentLoop {
  public:
-  // Takes the ports, sockets and files of the node. SIGCHLD, SIGTERM and SIGINT must be blocked in
-  // all threads; `token` marks the node's processes. `launch` and `link` are borrowed for its life.
-  static Result<std::unique_ptr<AgentLoop>> open(const Launch& launch, const NodeId& node,
+  // Opens the ports, sockets and files of the node. SIGCHLD, SIGTERM and SIGINT must be blocked in
+  // all threads; `token` marks the node's processes. `launch` and `link` must outlive the loop.
+  static Result<std::unique_ptr<AgentLoop>> open(const LaunchSpec& launch, const NodeId& node,
                                                  std::string token, DaemonLink& link);
   ~AgentLoop();
 
-  // Until the daemon lets the agent go.
+  // Runs until the daemon sends `leave`.
   void run();
 
  private:
-  enum class Phase { waiting, running, stopping, clearing, ended };
-  // What the loop reads from one rank.
-  struct Source {
+  enum class Phase { waiting, running, stopping, cleaning_up, ended };
+  // The streams that the loop reads from one rank.
+  struct RankStreams {
     int rank = 0;
     Fd pipe;  // none before the start and after the end
-    Output output;
+    RankOutput output;
     ReportSocket reports;
-    bool death_told = false;  // among the run's events
+    bool kill_reported = false;  // as an event of the run
   };
 
-  AgentLoop(const Launch& launch, const NodeId& node, std::string token, ReservedPort port,
+  AgentLoop(const LaunchSpec& launch, const NodeId& node, std::string token, ReservedPort port,
             SocketFolder sockets, Fd signals);
   Result<void> open_rendezvous();
   Result<int> open_store();
-  Result<void> open_sources();
+  Result<void> open_rank_streams();
   Result<void> write_secret() const;
   NodeFiles own_files() const { return {folder_.path()}; }
   std::filesystem::path report_path(int local_rank) const;
 
-  void turn();
-  Duration patience() const;
-  void read_source(Source& source);
-  void take_report(int local_rank, Item item);
-  void take_report(int local_rank, const FaultReport& said);
+  void run_once();
+  Duration poll_timeout() const;
+  void read_streams(RankStreams& source);
+  void handle_report(int local_rank, TelemetryItem item);
+  void handle_report(int local_rank, const FaultReport& report);
   void read_signals();
-  void follow_orders();
-  void mind_time();
-  void mind_progress();
-  void mind_activities();
-  void hear_last_words();
-  void note_lines(int local_rank, std::string_view lines);
-  void mind_stragglers();
-  void bound_log();
-  bool may_leave() const;
+  void apply_orders();
+  void check_deadlines();
+  void check_progress();
+  void check_activities();
+  void read_all_streams();
+  void scan_for_faults(int local_rank, std::string_view lines);
+  void check_stragglers();
+  void limit_log_size();
+  bool may_exit() const;
 
   void start_ranks(const Command& command);
-  Program program_of(int local_rank, bool replaces) const;
-  Result<void> start_rank(Source& source, int local_rank);
-  void replace_killed();
-  void tell_deaths();
-  void add_event(int rank, std::string words);
-  bool ends_the_others() const;
+  ProcessSpec program_of(int local_rank, bool is_restart) const;
+  Result<void> start_rank(RankStreams& source, int local_rank);
+  void restart_killed();
+  void report_killed();
+  void add_event(int rank, std::string description);
+  bool failure_ends_all() const;
   void await_other_nodes();
-  void count_running_time();
-  void grant_running_time();
-  // message: the reason for people; empty where a command asked for it.
+  void start_running_time();
+  void grant_full_time_limit();
+  // message: the reason, for users; empty if a command requested the stop.
   void begin_stop(StopReason reason, std::string message);
-  void make_end();
-  void reaped();
-  void clear();
-  void finish();
-  void flush();
-  std::vector<api::UnfinishedLine> unfinished_now() const;
-  void tell_unfinished();
+  void kill_ranks();
+  void handle_ended_ranks();
+  void kill_leftovers();
+  void finish_streams();
+  void flush_output();
+  std::vector<api::UnfinishedLine> unfinished_lines() const;
+  void report_unfinished();
   api::Heartbeat status() const;
-  void tell() { messenger_->tell(status()); }
-  bool sources_silent() const;
+  void report_status() { heartbeat_sender_->set_status(status()); }
+  bool streams_closed() const;
 
   // Constant after construction.
-  const Launch& launch_;
+  const LaunchSpec& launch_;
   const NodeId node_;
-  const NodeFiles files_;    // as ranks are told
-  const KeptFolder folder_;  // the same, for the agent itself
+  const NodeFiles files_;    // the paths that ranks get
+  const OpenFolder folder_;  // the same folder, for the agent itself
   const std::string token_;
 
   ReservedPort port_;
   SocketFolder sockets_;
   Fd signals_;
-  const ClockRow clock_;  // of what it tells; it is not read again when the wall clock is set
+  const ClockRow clock_;  // for reported times; not read again when the wall clock is set
   std::unique_ptr<RendezvousServer> rendezvous_;  // on node 0
-  std::unique_ptr<Forwarder> forwarder_;  // on other nodes, where MASTER_ADDR is not loopback
-  int store_port_ = 0;                    // of torch's store, on loopback, as Meeting has it
-  std::vector<Source> sources_;           // by local rank
-  Ranks ranks_;
-  std::unique_ptr<Messenger> messenger_;
-  std::optional<std::vector<std::vector<int>>> processors_;  // by local rank, once they start
+  std::unique_ptr<PortForwarder> forwarder_;  // on other nodes, where MASTER_ADDR is not loopback
+  int store_port_ = 0;  // port of torch's store on loopback, as in RankLaunchInfo
+  std::vector<RankStreams> rank_streams_;  // by local rank
+  RankProcesses ranks_;
+  std::unique_ptr<HeartbeatSender> heartbeat_sender_;
+  std::optional<std::vector<std::vector<int>>> processors_;  // by local rank, once started
   std::optional<StragglerWatch> stragglers_;                 // while ranks run, on node 0
-  DeathNotices death_notices_;
+  FailureNotifier failure_notifier_;
 
   Phase phase_ = Phase::waiting;
   NodeState state_ = NodeState::ready;
   StopReason stop_reason_ = StopReason::none;
   std::string message_;
-  Orders orders_;
-  Command start_;         // by which the ranks were started
-  int replacements_ = 0;  // ranks that were started again
-  bool told_to_leave_ = false;
-  Duration grace_ = kGrace;
-  std::optional<Deadline> running_end_;  // once all nodes' ranks run
-  std::optional<Deadline> time_out_;     // of the running time; of the wait for the others before
-  std::optional<Deadline> stop_alone_;   // a rank ended badly and no word of the daemon came
-  std::optional<Deadline> force_;        // when SIGKILL is (again) due
-  std::optional<Deadline> flush_;        // lines wait for company
-  std::vector<api::UnfinishedLine> unfinished_;            // as the daemon was told them
-  std::optional<Deadline> unfinished_look_;                // when to tell what they are now
-  Deadline activity_look_ = Deadline::after(Duration(0));  // when to look what ranks do
-  Deadline log_look_ = Deadline::after(Duration(0));       // when to look how large the log is
-  std::optional<Deadline> clear_look_;                     // when to look again for what is left
-  std::optional<Deadline> clear_end_;                      // when to give up on it
-  bool nothing_left_ = false;                              // at the last look
-  std::optional<Deadline> leave_;                          // when to go without the daemon's leave
+  DaemonOrders orders_;
+  Command start_command_;  // with which the ranks were started
+  int restarts_ = 0;       // how often ranks were restarted
+  bool exit_ordered_ = false;
+  Duration grace_ = kGracePeriod;
+  std::optional<Deadline> running_end_;             // once the ranks of all nodes run
+  std::optional<Deadline> time_out_;                // of the running time, or of the wait for nodes
+  std::optional<Deadline> unattended_stop_;         // a rank failed and no command came
+  std::optional<Deadline> next_kill_;               // when the next SIGKILL is due
+  std::optional<Deadline> flush_;                   // output lines are collected until then
+  std::vector<api::UnfinishedLine> unfinished_;     // as last reported to the daemon
+  std::optional<Deadline> next_unfinished_report_;  // when to report the current ones
+  Deadline next_activity_check_ = Deadline::after(Duration(0));  // activities of ranks
+  Deadline next_log_check_ = Deadline::after(Duration(0));       // size of the log
+  std::optional<Deadline> next_leftover_check_;  // when to check for leftovers again
+  std::optional<Deadline> leftover_deadline_;    // when to give up on them
+  bool no_leftovers_ = false;                    // at the last check
+  std::optional<Deadline> exit_deadline_;        // when to exit without `leave`
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// DaemonLink: how an agent's word reaches the daemon. The real one is in client_link.h; tests have
-// their own.
+// DaemonLink: the connection from an agent to the daemon. The real one is in http_daemon_link.h;
+// tests have their own.
 #pragma once
 
 #include "base/clock.h"
@@ -12,9 +12,9 @@ class DaemonLink {
  public:
   virtual ~DaemonLink() = default;
 
-  // Blocks until the answer, or fails by the deadline. Code::denied and Code::not_found mean that
-  // the daemon answered and does not know the node (any more); Code::invalid that it will never
-  // take this call; all else that it was not reached.
+  // Blocks until the answer comes, or fails at the deadline. Code::denied and Code::not_found mean
+  // that the daemon answered and does not know the node, or no longer. Code::invalid means that it
+  // will never accept this call. All other codes mean that it was not reached.
   virtual Result<api::HeartbeatAnswer> heartbeat(const api::Heartbeat& heartbeat,
                                                  Deadline deadline) = 0;
 };

@@ -1,4 +1,6 @@
-// Ranks that hang, and daemons that refuse what they hear.
+// Ranks that hang, and daemons that refuse calls.
+#include <gmock/gmock.h>
+
 #include "base/files.h"
 #include "base/format.h"
 #include "platform/agent/agent_for_test.h"
@@ -7,12 +9,16 @@ namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // --- Hanging ranks ---
 
 TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
   launch_.devices = {0, 1};
-  // Far above the time between two words from the daemon: else it seems to be away.
+  // Far above the time between two answers of the daemon: otherwise it seems to be away.
   launch_.hang_after = milliseconds(1500);
   shell("echo socket $LOCKSTEP_REPORT; if [ $RANK = 1 ]; then kill -STOP $$; fi; exec sleep 600");
   start();
@@ -26,14 +32,14 @@ TEST_F(AgentTest, ARankThatFallsSilentIsToldWithItsStepAndWhatAllRanksDo) {
   EXPECT_EQ(rank(1).activity, Activity::stopped);
   EXPECT_EQ(rank(1).step, -1);
 
-  // On a busy machine it may have fallen silent again before it is heard, but anew.
+  // On a busy machine it may stall again before the report arrives, with a new time.
   const auto before = rank(0).stalled_since;
   report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
   ASSERT_TRUE(eventually([&] {
     return rank(0).step == 8 && (!rank(0).stalled_since || rank(0).stalled_since > before);
   }));
   ::kill(static_cast<pid_t>(rank(1).pid), SIGCONT);
-  daemon_.say_stop();
+  daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
 }
 
@@ -43,7 +49,7 @@ TEST_F(AgentTest, TheDaemonHearsHowFarARankIsThoughNothingElseHasChanged) {
   start();
   report(0, R"({"kind":"progress","step":7,"steps":9})");
   EXPECT_TRUE(eventually([&] { return rank(0).step == 7; }));
-  daemon_.say_stop();
+  daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
 }
 
@@ -59,10 +65,10 @@ TEST_F(AgentTest, WhatRanksDoIsSeenWhenOneEndsBadlyAndBeforeAnySignal) {
   ASSERT_TRUE(eventually([&] { return rank(0).state == RankState::exited; }));
   EXPECT_EQ(rank(1).activity, Activity::stopped);  // of the shell's child
   EXPECT_EQ(rank(2).activity, Activity::sleeping);
-  daemon_.say_stop();
+  daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
   EXPECT_EQ(rank(1).state, RankState::killed);
-  EXPECT_TRUE(rank(1).signalled_by_us);
+  EXPECT_TRUE(rank(1).signalled_by_agent);
   EXPECT_EQ(rank(1).activity, Activity::stopped);
 }
 
@@ -71,19 +77,19 @@ TEST_F(AgentTest, AHungNodeEndsByItselfWhileTheDaemonIsAway) {
   shell("echo socket $LOCKSTEP_REPORT; exec sleep 600");
   start();
   report(0, R"({"kind":"progress","step":7,"steps":9})");
-  daemon_.set(Mood::away);
+  daemon_.set(DaemonBehavior::away);
   ASSERT_TRUE(eventually([&] { return marked().empty(); }));
-  daemon_.set(Mood::up);
+  daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().message,
-            "rank 0 has made no progress since step 7, and the daemon does not answer");
-  EXPECT_TRUE(rank(0).signalled_by_us);
+  EXPECT_THAT(daemon_.last().message, AllOf(HasSubstr("rank 0"), HasSubstr("step 7"),
+                                            HasSubstr("the daemon does not answer")));
+  EXPECT_TRUE(rank(0).signalled_by_agent);
   EXPECT_TRUE(rank(0).stalled_since);
 }
 
 // --- Faults that ranks report ---
 
-// The process is gone as soon as it has said so.
+// The process ends right after the report.
 TEST_F(AgentTest, AFaultIsToldWithTheEndOfItsRank) {
   shell(R"(echo socket $LOCKSTEP_REPORT; while [ ! -e go ]; do sleep 0.01; done; exit 1)");
   start();
@@ -94,7 +100,7 @@ TEST_F(AgentTest, AFaultIsToldWithTheEndOfItsRank) {
   EXPECT_EQ(rank(0).fault, Fault::connection_lost);
   EXPECT_EQ(rank(0).fault_rank, 2);
   EXPECT_EQ(rank(0).fault_text, "lost rank 2");
-  daemon_.say_stop();
+  daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
 }
 
@@ -105,15 +111,16 @@ TEST_F(AgentTest, AFaultIsForgottenWhenItsRankTakesAFurtherStep) {
   report(0, R"({"kind":"fault","fault":"connection_lost","rank":2,"text":"lost rank 2"})");
   report(0, R"({"kind":"metrics","step":8,"values":{"loss":1}})");
   ASSERT_TRUE(eventually([&] {
-    return std::ranges::any_of(daemon_.items(), [](const Item& item) { return item.step == 8; });
+    return std::ranges::any_of(daemon_.items(),
+                               [](const TelemetryItem& item) { return item.step == 8; });
   }));
-  daemon_.say_stop();
+  daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
   EXPECT_EQ(rank(0).step, 8);
   EXPECT_EQ(rank(0).fault, Fault::none);
 }
 
-// --- What the daemon does not take ---
+// --- Calls that the daemon refuses ---
 
 TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {
   daemon_.poison("poison");
@@ -125,21 +132,22 @@ TEST_F(AgentTest, ALineThatTheDaemonFindsInvalidHoldsUpNobodyElses) {
              joined(said, " ")));
   start();
   ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
-  daemon_.set(Mood::away);
-  for (const auto& line : said) {  // each is an item
+  daemon_.set(DaemonBehavior::away);
+  for (const auto& line : said) {  // each becomes an item
     ASSERT_TRUE(write_file(root_ / line, ""));
     ASSERT_TRUE(eventually([&] {
       return read_file(root_ / "node/spool").value_or("").find(line) != std::string::npos;
     }));
   }
-  daemon_.set(Mood::up);
-  ASSERT_TRUE(eventually([&] { return daemon_.saw("line-9"); }));
-  EXPECT_EQ(daemon_.lines(0),
-            "line-1\nline-2\nline-3\nline-4\nline-5\n[lockstep: the daemon refused the log that "
-            "stood here (step 0): I do not like it]\nline-7\nline-8\nline-9\n");
+  daemon_.set(DaemonBehavior::up);
+  ASSERT_TRUE(eventually([&] { return daemon_.has_line_with("line-9"); }));
+  EXPECT_THAT(
+      daemon_.lines(0),
+      AllOf(StartsWith("line-1\nline-2\nline-3\nline-4\nline-5\n[lockstep: "), HasSubstr("refused"),
+            HasSubstr("step 0"), EndsWith(": I do not like it]\nline-7\nline-8\nline-9\n")));
   EXPECT_LE(daemon_.refusals(), 8);
   EXPECT_NE(agent_log().find("the daemon refuses item 6, which is left out"), std::string::npos);
-  daemon_.say_stop();
+  daemon_.order_stop();
   ASSERT_EQ(finish(), 0);
 }
 
@@ -148,14 +156,14 @@ TEST_F(AgentTest, AStatusThatTheDaemonFindsInvalidNeitherSpinsNorStopsTheTimeOut
   shell("exec sleep 600");
   start();
   ASSERT_TRUE(eventually([&] { return daemon_.last().state == NodeState::running; }));
-  daemon_.set(Mood::finding_all_invalid);
+  daemon_.set(DaemonBehavior::answering_invalid);
   const Time begun = SystemClock().now();
   ASSERT_TRUE(eventually([&] { return marked().empty() && daemon_.refusals() >= 3; }));
-  // Repeated more and more slowly, once a second at last.
+  // Repeated with increasing pauses, up to one second.
   EXPECT_LE(daemon_.refusals(), 12 + in_seconds(SystemClock().now() - begun));
-  daemon_.set(Mood::up);
+  daemon_.set(DaemonBehavior::up);
   ASSERT_EQ(finish(), 0);
-  EXPECT_EQ(daemon_.last().message, "time-out");
+  EXPECT_EQ(daemon_.last().stop_reason, StopReason::timeout);
 }
 
 }  // namespace

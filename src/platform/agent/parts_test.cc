@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -17,9 +18,9 @@
 #include "base/files.h"
 #include "base/steady_clock.h"
 #include "base/temporary_folder_for_test.h"
-#include "platform/agent/output.h"
 #include "platform/agent/progress_watch.h"
-#include "platform/agent/ranks.h"
+#include "platform/agent/rank_output.h"
+#include "platform/agent/rank_processes.h"
 #include "platform/agent/report_socket.h"
 #include "platform/agent/socket_folder.h"
 #include "platform/host/node_files.h"
@@ -28,12 +29,15 @@ namespace lockstep {
 namespace {
 
 using std::chrono::minutes;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::StartsWith;
 
 class Parts : public testing::Test {
  protected:
-  Output output() {
-    return *Output::open(folder_ / "rank-0.log",
-                         [this](std::string text) { texts_.push_back(std::move(text)); });
+  RankOutput output() {
+    return *RankOutput::open(folder_ / "rank-0.log",
+                             [this](std::string text) { texts_.push_back(std::move(text)); });
   }
 
   const TemporaryFolder folder_;
@@ -53,33 +57,33 @@ Fd connect_to(const std::filesystem::path& path) {
 
 TEST(RanksTest, MomentsAreCountedFromTheGivenZeroByTheSteadyClock) {
   constexpr Time kZero{std::chrono::hours(24 * 365)};  // no wall clock shows that year
-  const MachineClock steady;
-  Ranks ranks(0, std::chrono::milliseconds(1), kZero);
+  const MonotonicClock steady;
+  RankProcesses ranks(0, std::chrono::milliseconds(1), kZero);
   const auto start = [&](const char* program) {
     return *ranks.start(
         {.command = {program, "60"}, .environment = {{"PATH", "/usr/bin:/bin"}}, .folder = "/"});
   };
   const Fd ending = start("false"), silent = start("sleep");
-  const Duration before = steady.passed();
-  ranks.note_progress(1, 1, before);
+  const Duration before = steady.since_boot();
+  ranks.record_progress(1, 1, before);
   for (const auto limit = Deadline::after(minutes(1)); !limit.passed() && !ranks.any_ended_badly();)
-    ranks.reap(steady.passed());
-  ASSERT_TRUE(ranks.reports()[0].ended);
-  EXPECT_GE(*ranks.reports()[0].ended, kZero + before);
-  EXPECT_LE(*ranks.reports()[0].ended, kZero + steady.passed());
+    ranks.reap(steady.since_boot());
+  ASSERT_TRUE(ranks.ranks()[0].ended);
+  EXPECT_GE(*ranks.ranks()[0].ended, kZero + before);
+  EXPECT_LE(*ranks.ranks()[0].ended, kZero + steady.since_boot());
 
-  ASSERT_TRUE(ranks.find_stalled(before + minutes(1)));
-  EXPECT_EQ(ranks.reports()[1].stalled_since, kZero + before);
+  ASSERT_TRUE(ranks.update_stalled(before + minutes(1)));
+  EXPECT_EQ(ranks.ranks()[1].stalled_since, kZero + before);
   ranks.signal(SIGKILL);
   for (const auto limit = Deadline::after(minutes(1)); !limit.passed() && ranks.any_running();)
-    ranks.reap(steady.passed());
+    ranks.reap(steady.since_boot());
 }
 
 // --- Output ---
 
 TEST_F(Parts, LinesAreGivenWholeHoweverTheyArrive) {
-  Output lines = output();
-  for (std::string_view bytes : {"on", "e\ntw", "o\n", "\n", "three"}) lines.take(bytes);
+  RankOutput lines = output();
+  for (std::string_view bytes : {"on", "e\ntw", "o\n", "\n", "three"}) lines.add_bytes(bytes);
   lines.flush();
   EXPECT_EQ(texts_, std::vector<std::string>{"one\ntwo\n"});
   lines.finish();
@@ -88,14 +92,14 @@ TEST_F(Parts, LinesAreGivenWholeHoweverTheyArrive) {
 }
 
 TEST_F(Parts, ALongLineIsCutAndMarkedAndTheFileHasAllOfIt) {
-  Output lines = output();
+  RankOutput lines = output();
   const std::string euros = [] {  // three bytes each, so that 16 KiB cut one of them
     std::string all;
     for (int i = 0; i < 10'000; ++i) all += "\u20ac";
     return all;
   }();
-  lines.take(euros);
-  lines.take("\nnext\n");
+  lines.add_bytes(euros);
+  lines.add_bytes("\nnext\n");
   lines.finish();
   ASSERT_EQ(texts_.size(), 1u);
   EXPECT_NE(texts_[0].find(" [cut: 13617 bytes more in rank-0.log]\nnext"), std::string::npos);
@@ -104,32 +108,33 @@ TEST_F(Parts, ALongLineIsCutAndMarkedAndTheFileHasAllOfIt) {
 }
 
 TEST_F(Parts, WhatACarriageReturnOverwroteIsLeftOut) {
-  Output lines = output();
-  for (std::string_view bytes : {"10%\r", "50%\r100%\n", "dos\r", "\nend\r\n"}) lines.take(bytes);
+  RankOutput lines = output();
+  for (std::string_view bytes : {"10%\r", "50%\r100%\n", "dos\r", "\nend\r\n"})
+    lines.add_bytes(bytes);
   lines.finish();
   EXPECT_EQ(texts_, std::vector<std::string>{"100%\ndos\nend"});
 }
 
 TEST_F(Parts, ALineWithoutAnEndIsShownAsATerminalShowsIt) {
-  Output lines = output();
-  EXPECT_EQ(lines.unfinished(), "");
-  lines.take("10%\r20%");
-  EXPECT_EQ(lines.unfinished(), "20%");
-  lines.take("\r30%\r");
-  EXPECT_EQ(lines.unfinished(), "30%") << "nothing has overwritten it yet";
-  lines.take("   \r");
-  EXPECT_EQ(lines.unfinished(), "") << "a bar that was wiped away";
-  lines.take("100%\nnext");
-  EXPECT_EQ(lines.unfinished(), "next");
-  lines.take(" one\n");
-  EXPECT_EQ(lines.unfinished(), "");
-  lines.take(std::string(5000, 'x'));
-  EXPECT_EQ(lines.unfinished().size(), 1024u);
+  RankOutput lines = output();
+  EXPECT_EQ(lines.unfinished_line(), "");
+  lines.add_bytes("10%\r20%");
+  EXPECT_EQ(lines.unfinished_line(), "20%");
+  lines.add_bytes("\r30%\r");
+  EXPECT_EQ(lines.unfinished_line(), "30%") << "nothing has overwritten it yet";
+  lines.add_bytes("   \r");
+  EXPECT_EQ(lines.unfinished_line(), "") << "a bar that was wiped away";
+  lines.add_bytes("100%\nnext");
+  EXPECT_EQ(lines.unfinished_line(), "next");
+  lines.add_bytes(" one\n");
+  EXPECT_EQ(lines.unfinished_line(), "");
+  lines.add_bytes(std::string(5000, 'x'));
+  EXPECT_EQ(lines.unfinished_line().size(), 1024u);
 }
 
 TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {
-  Output lines = *Output::open(folder_ / "rank-0.log", [](const std::string&) {}, 1_KiB);
-  for (int i = 0; i < 100; ++i) lines.take(format("{:03} {}\n", i, std::string(60, 'x')));
+  RankOutput lines = *RankOutput::open(folder_ / "rank-0.log", [](const std::string&) {}, 1_KiB);
+  for (int i = 0; i < 100; ++i) lines.add_bytes(format("{:03} {}\n", i, std::string(60, 'x')));
   const auto newest = *read_file(folder_ / "rank-0.log");
   const auto older = *read_file(folder_ / "rank-0.log.1");
   EXPECT_TRUE(newest.starts_with(
@@ -143,18 +148,19 @@ TEST_F(Parts, ARanksFileIsCutAtItsLimitAndOneOlderIsKept) {
 
 TEST_F(Parts, WhatAFullDiskDoesNotTakeOfARanksFileIsSaidThereOnceThereIsSpace) {
   ::signal(SIGXFSZ, SIG_IGN);
-  Output lines = output();
-  lines.take("one\n");
+  RankOutput lines = output();
+  lines.add_bytes("one\n");
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit full{6, before.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &full);
-  lines.take("two, lost\n");
-  lines.take("three\n");
+  lines.add_bytes("two, lost\n");
+  lines.add_bytes("three\n");
   ::setrlimit(RLIMIT_FSIZE, &before);
-  lines.take("four\n");
+  lines.add_bytes("four\n");
   lines.finish();
-  EXPECT_EQ(*read_file(folder_ / "rank-0.log"), "one\n[lockstep: 16 bytes were lost here]\nfour\n");
+  EXPECT_THAT(*read_file(folder_ / "rank-0.log"),
+              AllOf(StartsWith("one\n[lockstep: 16 bytes"), EndsWith("]\nfour\n")));
   EXPECT_EQ(texts_, std::vector<std::string>{"one\ntwo, lost\nthree\nfour"});
 }
 
@@ -162,33 +168,33 @@ TEST_F(Parts, WhatAFullDiskDoesNotTakeOfARanksFileIsSaidThereOnceThereIsSpace) {
 
 TEST(Progress, OnlyARankThatHasReportedIsWatched) {
   ProgressWatch watch(minutes(30));
-  EXPECT_FALSE(watch.next(minutes(1)));
-  watch.note(1, minutes(10));
-  EXPECT_EQ(watch.next(minutes(11)), minutes(29));
-  EXPECT_FALSE(watch.silence(0, minutes(100)));
-  EXPECT_FALSE(watch.silence(1, minutes(39)));
-  EXPECT_EQ(watch.silence(1, minutes(40)), minutes(30));
-  EXPECT_EQ(watch.silence(1, minutes(45)), minutes(35));
-  EXPECT_FALSE(watch.next(minutes(45)));
+  EXPECT_FALSE(watch.next_timeout(minutes(1)));
+  watch.record_progress(1, minutes(10));
+  EXPECT_EQ(watch.next_timeout(minutes(11)), minutes(29));
+  EXPECT_FALSE(watch.time_without_progress(0, minutes(100)));
+  EXPECT_FALSE(watch.time_without_progress(1, minutes(39)));
+  EXPECT_EQ(watch.time_without_progress(1, minutes(40)), minutes(30));
+  EXPECT_EQ(watch.time_without_progress(1, minutes(45)), minutes(35));
+  EXPECT_FALSE(watch.next_timeout(minutes(45)));
 }
 
 TEST(Progress, EachReportBeginsTheTimeAnewAndAnEndEndsIt) {
   ProgressWatch watch(minutes(30));
-  watch.note(0, minutes(0));
-  watch.note(1, minutes(5));
-  watch.note(0, minutes(20));
-  EXPECT_EQ(watch.next(minutes(20)), minutes(15));
-  EXPECT_FALSE(watch.silence(0, minutes(49)));
-  EXPECT_TRUE(watch.silence(1, minutes(49)));
-  watch.end(1);
-  EXPECT_FALSE(watch.silence(1, minutes(49)));
+  watch.record_progress(0, minutes(0));
+  watch.record_progress(1, minutes(5));
+  watch.record_progress(0, minutes(20));
+  EXPECT_EQ(watch.next_timeout(minutes(20)), minutes(15));
+  EXPECT_FALSE(watch.time_without_progress(0, minutes(49)));
+  EXPECT_TRUE(watch.time_without_progress(1, minutes(49)));
+  watch.remove_rank(1);
+  EXPECT_FALSE(watch.time_without_progress(1, minutes(49)));
 }
 
 TEST(Progress, WithoutATimeNobodyHangs) {
   ProgressWatch watch(minutes(0));
-  watch.note(0, minutes(0));
-  EXPECT_FALSE(watch.silence(0, std::chrono::hours(1000)));
-  EXPECT_FALSE(watch.next(minutes(1)));
+  watch.record_progress(0, minutes(0));
+  EXPECT_FALSE(watch.time_without_progress(0, std::chrono::hours(1000)));
+  EXPECT_FALSE(watch.next_timeout(minutes(1)));
 }
 
 // --- The sockets' folder ---
@@ -240,7 +246,7 @@ TEST(ReportLine, ValuesMayBeNotANumberOrInfinite) {
       R"({"kind":"metrics","step":12,"time_us":1790000000000001,"values":{"a":"NaN","b":"-Infinity","c":2}})",
       3);
   ASSERT_TRUE(said) << said.error().message;
-  auto* item = std::get_if<Item>(&*said);
+  auto* item = std::get_if<TelemetryItem>(&*said);
   ASSERT_TRUE(item);
   EXPECT_EQ(item->rank, 3);
   EXPECT_EQ(item->step, 12);
@@ -267,9 +273,10 @@ TEST(ReportLine, AFaultNamesTheRankAtFault) {
 }
 
 TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
-  std::vector<Item> heard;
-  auto reports = *ReportSocket::open(
-      folder_ / "r", 0, [&](const Report& said) { heard.push_back(std::get<Item>(said)); });
+  std::vector<TelemetryItem> heard;
+  auto reports = *ReportSocket::open(folder_ / "r", 0, [&](const RankReport& said) {
+    heard.push_back(std::get<TelemetryItem>(said));
+  });
   for (std::string_view words :
        {R"({"kind":"metr)", "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\nnonsense\n"}) {
     Fd speaker = connect_to(folder_ / "r");
@@ -280,13 +287,14 @@ TEST_F(Parts, ASpeakerThatEndsInTheMiddleOfALineHurtsNobody) {
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_EQ(heard[0].steps, 2);
   EXPECT_EQ(reports.broken_lines(), 2);
-  EXPECT_TRUE(reports.idle());
+  EXPECT_TRUE(reports.has_no_connections());
 }
 
 TEST_F(Parts, WithoutAFreeFileDescriptorTheListenerIsLeftAloneForAWhile) {
-  std::vector<Item> heard;
-  auto reports = *ReportSocket::open(
-      folder_ / "r", 0, [&](const Report& said) { heard.push_back(std::get<Item>(said)); });
+  std::vector<TelemetryItem> heard;
+  auto reports = *ReportSocket::open(folder_ / "r", 0, [&](const RankReport& said) {
+    heard.push_back(std::get<TelemetryItem>(said));
+  });
   const Fd speaker = connect_to(folder_ / "r");
   ASSERT_TRUE(write_all(speaker.get(), "{\"kind\":\"progress\",\"step\":1,\"steps\":2}\n"));
   rlimit before{};

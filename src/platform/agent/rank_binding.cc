@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-Result<bool> wants_binding(const Launch& launch) {
+Result<bool> wants_binding(const LaunchSpec& launch) {
   const auto set = launch.env.find(std::string(kBindVariable));
   if (set == launch.env.end() || set->second.empty() || set->second == "island") return true;
   if (set->second == "none") return false;
@@ -20,7 +20,7 @@ Result<bool> wants_binding(const Launch& launch) {
 
 }  // namespace
 
-Result<std::vector<std::vector<int>>> rank_processors(const Launch& launch) {
+Result<std::vector<std::vector<int>>> rank_processors(const LaunchSpec& launch) {
   const std::vector<std::vector<int>> unbound(launch.devices.size());
   if (!TRY(wants_binding(launch)) || launch.islands.size() != unbound.size()) return unbound;
   auto bound = unbound;

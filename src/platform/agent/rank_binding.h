@@ -1,22 +1,23 @@
-// On which of its host's processors a rank runs: on those of its island of the map, so that what it
-// touches first, and what it asks of comm's allocator, lies in the memory near its device.
+// Binds a rank to processors of its host: to those of its island of the map. So memory that it
+// touches first, and memory of comm's allocator, is near its device.
 //
-// Only where the map has several islands for the host; LOCKSTEP_BIND=none in the run's environment
-// turns it off. Memory is not bound: a rank that needs more than its island has gets it elsewhere.
+// Only if the map has several islands for the host; LOCKSTEP_BIND=none in the run's environment
+// disables it. Memory is not bound: a rank that needs more than its island has gets it elsewhere.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "platform/engine/launch.h"
+#include "platform/engine/launch_spec.h"
 
 namespace lockstep {
 
 inline constexpr std::string_view kBindVariable = "LOCKSTEP_BIND";  // island (the default) or none
 
-// By local rank, as Program::processors. Empty: not bound; so are all, with a warning, where this
-// machine lacks a device that the map gives it. Code::invalid when the variable has another value.
-Result<std::vector<std::vector<int>>> rank_processors(const Launch& launch);
+// By local rank, as ProcessSpec::processors. Empty: not bound. All are empty, with a warning, if
+// this machine lacks a device that the map gives it. Code::invalid if the variable has another
+// value.
+Result<std::vector<std::vector<int>>> rank_processors(const LaunchSpec& launch);
 
 }  // namespace lockstep

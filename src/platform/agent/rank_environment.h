@@ -1,32 +1,32 @@
-// The environment of a rank: docs/design/agent.md has the list and what each variable means.
+// The environment of a rank: docs/design/agent.md lists the variables.
 #pragma once
 
 #include <string>
 
 #include "base/environment.h"
 #include "platform/core/model/ids.h"
-#include "platform/engine/launch.h"
+#include "platform/engine/launch_spec.h"
 
 namespace lockstep {
 
-// What a rank learns from its agent beyond the launch.
-struct Meeting {
+// The agent's data for a rank, besides the launch.
+struct RankLaunchInfo {
   std::string master_address;
   int master_port = 0;
-  int store_port = 0;      // where this host's loopback leads to torch's store; 0: MASTER_ADDR does
+  int store_port = 0;      // of torch's store on this host's loopback; 0: it is at MASTER_ADDR
   std::string rendezvous;  // host:port
   std::string secret_file;
   std::string report_socket;  // of this rank
   std::string token;          // LOCKSTEP_NODE_TOKEN
   std::string flight_folder;
-  bool replaces = false;  // the rank was killed, and this is another in its place
+  bool is_restart = false;  // the rank was killed, and this process replaces it
 };
 
-// What a program needs to run at all, from the agent's own environment; the rest is left behind.
+// The variables of the agent's own environment that any program needs; the rest is not passed on.
 Environment base_environment();
 
-// Lockstep's own variables win over the user's (launch.env), and those over `base`.
-Environment rank_environment(const Launch& launch, const NodeId& node, int local_rank,
-                             const Meeting& meeting, Environment base);
+// Lockstep's own variables take precedence over the user's (launch.env), and those over `base`.
+Environment rank_environment(const LaunchSpec& launch, const NodeId& node, int local_rank,
+                             const RankLaunchInfo& info, Environment base);
 
 }  // namespace lockstep

@@ -14,23 +14,23 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kSpeakersMax = 64;
-constexpr int kReceivesAtOnce = 16;  // of 64 KiB; then the others have their turn
-constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
-constexpr std::int64_t kBrokenSaid = 10;
+constexpr std::size_t kConnectionsPerRankMax = 64;
+constexpr int kReceivesAtOnce = 16;  // of 64 KiB; then the other connections are read
+constexpr Duration kAcceptRetryDelay = std::chrono::milliseconds(200);
+constexpr std::int64_t kBrokenLinesLogged = 10;
 
 // The kinds of items that ranks report, and the fault.
-enum class Kind { metrics, progress, checkpoint, event, fault };
-constexpr auto enum_names(Kind) {
-  return names<Kind>({{Kind::metrics, "metrics"},
-                      {Kind::progress, "progress"},
-                      {Kind::checkpoint, "checkpoint"},
-                      {Kind::event, "event"},
-                      {Kind::fault, "fault"}});
+enum class ReportKind { metrics, progress, checkpoint, event, fault };
+constexpr auto enum_names(ReportKind) {
+  return names<ReportKind>({{ReportKind::metrics, "metrics"},
+                            {ReportKind::progress, "progress"},
+                            {ReportKind::checkpoint, "checkpoint"},
+                            {ReportKind::event, "event"},
+                            {ReportKind::fault, "fault"}});
 }
 
 struct ReportLine {
-  Kind kind = Kind::metrics;
+  ReportKind kind = ReportKind::metrics;
   std::int64_t step = 0;
   std::int64_t steps = 0;
   std::optional<std::int64_t> time_us;
@@ -53,7 +53,7 @@ struct ReportLine {
   }
 };
 
-// Times that a clock can show; text of others would not read back.
+// Times that a clock can show; text of other times cannot be parsed.
 bool is_time(std::int64_t time_us) { return time_us >= 0 && time_us < 253'402'300'800'000'000; }
 
 Result<sockaddr_un> address_of(const std::filesystem::path& path) {
@@ -67,43 +67,45 @@ Result<sockaddr_un> address_of(const std::filesystem::path& path) {
   return address;
 }
 
-ItemKind item_kind(Kind kind) {
+TelemetryKind item_kind(ReportKind kind) {
   switch (kind) {
-    case Kind::metrics:
-      return ItemKind::metrics;
-    case Kind::progress:
-      return ItemKind::progress;
-    case Kind::checkpoint:
-      return ItemKind::checkpoint;
-    case Kind::event:
-    case Kind::fault:
+    case ReportKind::metrics:
+      return TelemetryKind::metrics;
+    case ReportKind::progress:
+      return TelemetryKind::progress;
+    case ReportKind::checkpoint:
+      return TelemetryKind::checkpoint;
+    case ReportKind::event:
+    case ReportKind::fault:
       break;
   }
-  return ItemKind::event;
+  return TelemetryKind::event;
 }
 
-Result<Report> fault_of(ReportLine said) {
-  if (said.fault == Fault::none)
+Result<RankReport> fault_of(ReportLine report) {
+  if (report.fault == Fault::none)
     return Error{Code::invalid, "fault: must say why the rank ends, such as connection_lost"};
-  return Report(FaultReport{said.fault, std::max(said.rank, -1), std::move(said.text)});
+  return RankReport(FaultReport{report.fault, std::max(report.rank, -1), std::move(report.text)});
 }
 
 }  // namespace
 
-Result<Report> parse_report(std::string_view line, int rank) {
-  auto said = TRY(from_json<ReportLine>(TRY(parse_json(line))));
-  if (said.kind == Kind::fault) return fault_of(std::move(said));
-  if (said.time_us && !is_time(*said.time_us))
-    return Error{Code::invalid, format("time_us {} is no time since 1970", *said.time_us)};
-  const bool event = said.kind == Kind::event;
-  if (event && said.text.empty()) return Error{Code::invalid, "text: an event must say something"};
-  return Report(Item{.kind = item_kind(said.kind),
-                     .rank = rank,
-                     .step = said.step,
-                     .steps = said.steps,
-                     .time = said.time_us ? Time(Duration(*said.time_us)) : SystemClock().now(),
-                     .text = std::move(event ? said.text : said.path),
-                     .values = std::move(said.values)});
+Result<RankReport> parse_report(std::string_view line, int rank) {
+  auto report = TRY(from_json<ReportLine>(TRY(parse_json(line))));
+  if (report.kind == ReportKind::fault) return fault_of(std::move(report));
+  if (report.time_us && !is_time(*report.time_us))
+    return Error{Code::invalid, format("time_us {} is no time since 1970", *report.time_us)};
+  const bool event = report.kind == ReportKind::event;
+  if (event && report.text.empty())
+    return Error{Code::invalid, "text: an event must say something"};
+  return RankReport(
+      TelemetryItem{.kind = item_kind(report.kind),
+                    .rank = rank,
+                    .step = report.step,
+                    .steps = report.steps,
+                    .time = report.time_us ? Time(Duration(*report.time_us)) : SystemClock().now(),
+                    .text = std::move(event ? report.text : report.path),
+                    .values = std::move(report.values)});
 }
 
 Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int rank, Sink sink) {
@@ -116,82 +118,83 @@ Result<ReportSocket> ReportSocket::open(const std::filesystem::path& path, int r
   return ReportSocket(std::move(socket), rank, std::move(sink));
 }
 
-// Who finds a full house waits in the listener's queue, which is not polled meanwhile.
+// At the connection limit new connections wait in the listener's queue, which is not polled then.
 std::vector<int> ReportSocket::fds() const {
   std::vector<int> all;
-  const bool waits = accept_again_ && !accept_again_->passed();
-  if (speakers_.size() < kSpeakersMax && !waits) all.push_back(listener_.get());
-  for (const Speaker& speaker : speakers_) all.push_back(speaker.socket.get());
+  const bool waits = accept_retry_ && !accept_retry_->passed();
+  if (connections_.size() < kConnectionsPerRankMax && !waits) all.push_back(listener_.get());
+  for (const ReporterConnection& connection : connections_) all.push_back(connection.socket.get());
   return all;
 }
 
 void ReportSocket::read() {
   accept_all();
-  std::erase_if(speakers_, [this](Speaker& speaker) { return !read_from(speaker); });
+  std::erase_if(connections_,
+                [this](ReporterConnection& connection) { return !read_from(connection); });
 }
 
 void ReportSocket::accept_all() {
-  while (speakers_.size() < kSpeakersMax) {
+  while (connections_.size() < kConnectionsPerRankMax) {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return note_refusal(errno);
-    speakers_.push_back({std::move(socket), {}, false});
+    if (!socket) return handle_accept_error(errno);
+    connections_.push_back({std::move(socket), {}, false});
   }
 }
 
-// Without this the listener would stay readable and the loop would turn without a pause.
-void ReportSocket::note_refusal(int error) {
-  if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return accept_again_.reset();
-  if (!accept_again_)
+// Otherwise the listener would stay readable and the loop would spin.
+void ReportSocket::handle_accept_error(int error) {
+  if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return accept_retry_.reset();
+  if (!accept_retry_)
     LS_LOG(warning, "{}; trying again", os_error("hearing a reporter", error).message);
-  accept_again_ = Deadline::after(kAcceptAgain);
+  accept_retry_ = Deadline::after(kAcceptRetryDelay);
 }
 
-// False at the end. What a rank that was killed left half said is no line.
-bool ReportSocket::read_from(Speaker& speaker) {
+// False at the end. An incomplete last line of a killed rank is dropped.
+bool ReportSocket::read_from(ReporterConnection& connection) {
   char buffer[1 << 16];
   for (int i = 0; i < kReceivesAtOnce; ++i) {
-    ssize_t n = ::recv(speaker.socket.get(), buffer, sizeof buffer, 0);
+    ssize_t n = ::recv(connection.socket.get(), buffer, sizeof buffer, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return true;
     if (n <= 0) {
-      if (!speaker.line.empty()) count_broken("it ends in the middle");
+      if (!connection.line.empty()) count_broken("it ends in the middle");
       return false;
     }
-    take(speaker, {buffer, static_cast<std::size_t>(n)});
+    add_bytes(connection, {buffer, static_cast<std::size_t>(n)});
   }
   return true;
 }
 
-void ReportSocket::take(Speaker& speaker, std::string_view bytes) {
+void ReportSocket::add_bytes(ReporterConnection& connection, std::string_view bytes) {
   while (!bytes.empty()) {
     std::size_t end = std::min(bytes.find('\n'), bytes.size());
-    if (!speaker.skipping) speaker.line.append(bytes.substr(0, end));
-    if (speaker.line.size() > static_cast<std::size_t>(kReportLineMax.count())) {
+    if (!connection.skipping) connection.line.append(bytes.substr(0, end));
+    if (connection.line.size() > static_cast<std::size_t>(kReportLineMax.count())) {
       count_broken("it is longer than " + text(kReportLineMax));
-      speaker.skipping = true;
-      speaker.line.clear();
+      connection.skipping = true;
+      connection.line.clear();
     }
     if (end == bytes.size()) return;
-    take_line(speaker);
+    handle_line(connection);
     bytes.remove_prefix(end + 1);
   }
 }
 
-void ReportSocket::take_line(Speaker& speaker) {
-  if (!std::exchange(speaker.skipping, false) && !speaker.line.empty()) {
-    auto item = parse_report(speaker.line, rank_);
+void ReportSocket::handle_line(ReporterConnection& connection) {
+  if (!std::exchange(connection.skipping, false) && !connection.line.empty()) {
+    auto item = parse_report(connection.line, rank_);
     if (item)
       sink_(*std::move(item));
     else
       count_broken(item.error().message);
   }
-  speaker.line.clear();
+  connection.line.clear();
 }
 
 void ReportSocket::count_broken(std::string_view why) {
-  if (++broken_ <= kBrokenSaid)
+  if (++broken_ <= kBrokenLinesLogged)
     LS_LOG(warning, "rank {} reported a line that cannot be read: {}{}", rank_, why,
-           broken_ == kBrokenSaid ? " (more of them are only counted)" : "");
+           broken_ == kBrokenLinesLogged ? " (more of them are only counted)" : "");
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
-// ReportSocket: where one rank tells its agent of its metrics, progress and checkpoints; one JSON
-// object a line (docs/design/agent.md). Each rank has a socket of its own, so that nothing
-// needs to say who speaks. What cannot be read is counted and skipped: a broken reporter must not
-// cost anybody else's numbers.
+// ReportSocket: the socket on which one rank reports metrics, progress and checkpoints to its
+// agent, one JSON object a line (docs/design/agent.md). Each rank has its own socket, so reports
+// need no sender. Unreadable lines are counted and skipped: a broken reporter must not affect the
+// data of others.
 #pragma once
 
 #include <cstdint>
@@ -18,61 +18,62 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "platform/item/item.h"
+#include "platform/item/telemetry_item.h"
 #include "report/fault/fault.h"
 
 namespace lockstep {
 
 inline constexpr Bytes kReportLineMax = 256_KiB;
 
-// Why the rank must end, as it says itself.
+// Why the rank must end, by its own report.
 struct FaultReport {
   Fault fault = Fault::none;
-  int rank = -1;  // the global rank at fault; -1: not known
+  int rank = -1;  // the global rank at fault; -1: unknown
   std::string text{};
 
   bool operator==(const FaultReport&) const = default;
 };
-using Report = std::variant<Item, FaultReport>;
+using RankReport = std::variant<TelemetryItem, FaultReport>;
 
-// One line; fails when it is not JSON, of a kind that is not for ranks to report, or with fields of
+// Parses one line; fails if it is not JSON, of a kind that ranks must not report, or has fields of
 // wrong types.
-Result<Report> parse_report(std::string_view line, int rank);
+Result<RankReport> parse_report(std::string_view line, int rank);
 
 class ReportSocket {
  public:
-  using Sink = std::function<void(Report)>;
+  using Sink = std::function<void(RankReport)>;
 
   static Result<ReportSocket> open(const std::filesystem::path& path, int rank, Sink sink);
 
-  // To be polled for reading, each time anew; call read() when any is ready. Nothing here blocks.
+  // To be polled for reading; they may change after each read(). Call read() when any is ready.
+  // Nothing here blocks.
   std::vector<int> fds() const;
   void read();
-  // No speaker is connected or waiting to be.
-  bool idle() const { return speakers_.empty(); }
+  // No reporter is connected or waiting to connect.
+  bool has_no_connections() const { return connections_.empty(); }
   std::int64_t broken_lines() const { return broken_; }
 
  private:
-  struct Speaker {
+  struct ReporterConnection {
     Fd socket;
     std::string line;
-    bool skipping = false;  // the line is too long; up to its end all is dropped
+    bool skipping = false;  // the line is too long and is dropped up to its end
   };
 
   ReportSocket(Fd listener, int rank, Sink sink)
       : listener_(std::move(listener)), rank_(rank), sink_(std::move(sink)) {}
   void accept_all();
-  void note_refusal(int error);
-  bool read_from(Speaker& speaker);
-  void take(Speaker& speaker, std::string_view bytes);
-  void take_line(Speaker& speaker);
+  void handle_accept_error(int error);
+  bool read_from(ReporterConnection& connection);
+  void add_bytes(ReporterConnection& connection, std::string_view bytes);
+  void handle_line(ReporterConnection& connection);
   void count_broken(std::string_view why);
 
   Fd listener_;
-  std::optional<Deadline> accept_again_;  // no file descriptor was left for a speaker
+  std::optional<Deadline> accept_retry_;  // no file descriptor was left for a connection
   int rank_;
   Sink sink_;
-  std::list<Speaker> speakers_;
+  std::list<ReporterConnection> connections_;
   std::int64_t broken_ = 0;
 };
 

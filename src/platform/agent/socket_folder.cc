@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Not through a symbolic link, which anybody may have laid in /tmp.
+// Does not follow a symbolic link, which any user may have created in /tmp.
 bool is_ours(const fs::path& folder) {
   struct stat found{};
   return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
          found.st_uid == ::geteuid();
 }
 
-bool take(const fs::path& folder) {
+bool create_or_empty(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) == 0) return true;
   if (errno != EEXIST || !is_ours(folder)) return false;
   std::error_code failed;
@@ -39,7 +39,7 @@ bool take(const fs::path& folder) {
 
 Result<SocketFolder> SocketFolder::create(std::string_view token) {
   for (const fs::path& folder : socket_folders(token)) {
-    if (take(folder)) return SocketFolder(folder);
+    if (create_or_empty(folder)) return SocketFolder(folder);
     LS_LOG(warning, "{} cannot be used for sockets", folder.string());
   }
   std::string name = "/tmp/lockstep-XXXXXX";

@@ -1,6 +1,6 @@
-// SocketFolder: where the ranks' report sockets are, for this user alone (0700), under a name that
-// follows from the node's token (platform/host/node_files.h), so that who cleans up after a
-// killed agent finds it. Removed with what is in it.
+// SocketFolder: the folder of the ranks' report sockets, private to this user (0700). Its name
+// derives from the node's token (platform/host/node_files.h), so that the cleanup after a killed
+// agent finds it. It is removed with its content.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ namespace lockstep {
 
 class SocketFolder {
  public:
-  // One that is there already and ours is emptied and used again. When somebody else has the name,
-  // the folder gets a random one.
+  // An existing folder of this user is emptied and reused. If another user owns the name, the
+  // folder gets a random one.
   static Result<SocketFolder> create(std::string_view token);
   SocketFolder(SocketFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   ~SocketFolder();

@@ -1,4 +1,4 @@
-// Stragglers as an agent finds them: by the records that its ranks write.
+// Stragglers that an agent finds in the records of its ranks.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -22,16 +22,16 @@ constexpr std::string_view kOneOperation[] = {"all_reduce"};
 constexpr int kCalls = 40;
 constexpr auto kLag = std::chrono::milliseconds(8);
 
-// Two ranks that record as they would in one process, of which one is always late.
+// Two ranks that record as in one process; one of them is always late.
 class TwoRanks {
  public:
   explicit TwoRanks(const std::filesystem::path& folder) {
-    ::setenv(kFlightFolder, folder.c_str(), 1);
+    ::setenv(kFlightFolderVariable, folder.c_str(), 1);
     for (int rank = 0; rank < 2; ++rank)
       recorders_.push_back(std::make_unique<FlightRecorder>(
-          FlightIdentity{rank, Members::world(2), "world", rank == 0 ? "a" : "b"},
+          FlightIdentity{rank, GroupRanks::world(2), "world", rank == 0 ? "a" : "b"},
           FlightNames{kOneOperation, {}, {}}));
-    ::unsetenv(kFlightFolder);
+    ::unsetenv(kFlightFolderVariable);
   }
 
   FlightRecorder& recorder(std::size_t rank) { return *recorders_[rank]; }
@@ -39,12 +39,12 @@ class TwoRanks {
   void meet(int late_rank) {
     for (int i = 0; i < kCalls; ++i) {
       const FlightCall call{.sequence = ++sequence_};
-      const auto first = recorders_[static_cast<std::size_t>(1 - late_rank)]->start(call);
+      const auto first = recorders_[static_cast<std::size_t>(1 - late_rank)]->record_started(call);
       const auto later = std::chrono::steady_clock::now() + kLag;
       while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
-      const auto last = recorders_[static_cast<std::size_t>(late_rank)]->start(call);
-      recorders_[static_cast<std::size_t>(1 - late_rank)]->ended(first, true, 0);
-      recorders_[static_cast<std::size_t>(late_rank)]->ended(last, true, 0);
+      const auto last = recorders_[static_cast<std::size_t>(late_rank)]->record_started(call);
+      recorders_[static_cast<std::size_t>(1 - late_rank)]->mark_ended(first, true, 0);
+      recorders_[static_cast<std::size_t>(late_rank)]->mark_ended(last, true, 0);
     }
   }
 
@@ -56,7 +56,7 @@ class TwoRanks {
 TEST_F(AgentTest, ARankThatTheOthersWaitForIsAmongTheRunsEvents) {
   launch_.devices = {0, 1};
   launch_.world_size = 2;
-  launch_.flight_look = std::chrono::milliseconds(20);
+  launch_.straggler_check_interval = std::chrono::milliseconds(20);
   ASSERT_TRUE(make_folders(root_ / "node/flight"));
   TwoRanks ranks(root_ / "node/flight");
   ranks.meet(/*late_rank=*/1);
@@ -66,7 +66,7 @@ TEST_F(AgentTest, ARankThatTheOthersWaitForIsAmongTheRunsEvents) {
   EXPECT_TRUE(daemon_.events()[0].starts_with(
       "rank 1 on host b entered 100 % of the last 40 collectives of world last, "))
       << daemon_.events()[0];
-  // Looked at again, it is the same; then the other one is late.
+  // The next scan finds the same; then the other rank is late.
   for (int i = 0; i < 13; ++i) ranks.meet(/*late_rank=*/0);
   ASSERT_TRUE(eventually([&] { return daemon_.events().size() == 2; }));
   EXPECT_TRUE(daemon_.events()[1].starts_with("rank 0 on host a entered "));
@@ -75,20 +75,20 @@ TEST_F(AgentTest, ARankThatTheOthersWaitForIsAmongTheRunsEvents) {
   EXPECT_EQ(daemon_.events().size(), 2u);
 }
 
-// Rank 0 cannot get its data out, and rank 1 does not get them; the way back is free.
+// Rank 0 cannot send its data, and rank 1 does not receive it; the way back is free.
 void wait_for_the_link(FlightRecorder& sender, FlightRecorder& receiver, std::uint64_t sequence) {
-  const auto sends = sender.start({.sequence = sequence});
-  const auto receives = receiver.start({.sequence = sequence});
-  sender.waiting(sends, 1, WaitFor::take_data, 0);
-  receiver.waiting(receives, 0, WaitFor::send_data, 0);
+  const auto sends = sender.record_started({.sequence = sequence});
+  const auto receives = receiver.record_started({.sequence = sequence});
+  sender.mark_waiting(sends, 1, WaitReason::receive_data, 0);
+  receiver.mark_waiting(receives, 0, WaitReason::send_data, 0);
   const auto later = std::chrono::steady_clock::now() + kLag;
   while (std::chrono::steady_clock::now() < later) std::this_thread::yield();
-  sender.resumed(sends);
-  receiver.resumed(receives);
-  sender.waiting(sends, 1, WaitFor::send_data, 0);
-  sender.resumed(sends);
-  sender.ended(sends, true, 0);
-  receiver.ended(receives, true, 0);
+  sender.mark_resumed(sends);
+  receiver.mark_resumed(receives);
+  sender.mark_waiting(sends, 1, WaitReason::send_data, 0);
+  sender.mark_resumed(sends);
+  sender.mark_ended(sends, true, 0);
+  receiver.mark_ended(receives, true, 0);
 }
 
 TEST(StragglerWatch, ASlowLinkIsToldOnce) {
@@ -98,19 +98,19 @@ TEST(StragglerWatch, ASlowLinkIsToldOnce) {
     wait_for_the_link(ranks.recorder(0), ranks.recorder(1), i);
   StragglerWatch watch({folder}, Duration(0));
   std::vector<StragglerWatch::Finding> found;
-  for (int turns = 0; turns < 6; ++turns)  // three looks at two records
-    for (auto& one : watch.turn()) found.push_back(std::move(one));
+  for (int turns = 0; turns < 6; ++turns)  // three scans of two records
+    for (auto& one : watch.poll()) found.push_back(std::move(one));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rank, 0);
-  EXPECT_TRUE(found[0].words.starts_with(
+  EXPECT_TRUE(found[0].message.starts_with(
       "the link from rank 0 on host a to rank 1 on host b is slow: both waited for it "))
-      << found[0].words;
+      << found[0].message;
 }
 
 TEST(StragglerWatch, WithoutRecordsNothingIsTold) {
   StragglerWatch watch({"/nonexistent/flight"}, Duration(0));
-  EXPECT_TRUE(watch.turn().empty());
-  EXPECT_TRUE(watch.turn().empty());
+  EXPECT_TRUE(watch.poll().empty());
+  EXPECT_TRUE(watch.poll().empty());
 }
 
 }  // namespace

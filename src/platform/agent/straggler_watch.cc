@@ -13,58 +13,60 @@
 namespace lockstep {
 namespace {
 
-// An event is read as an alarm. Less than this is the usual unevenness of ranks; `lockstep flight`
-// names it when it is asked.
-constexpr StragglerBounds kAlarming{.behind = std::chrono::milliseconds(5), .cost = 0.1, .last = 2};
+// An event is read as an alarm. Smaller differences between ranks are normal; `lockstep flight`
+// shows them on request.
+constexpr StragglerThresholds kAlarmThresholds{
+    .lag_min = std::chrono::milliseconds(5), .cost_share_min = 0.1, .last_ratio_min = 2};
 
-constexpr int kToldMost = 3;  // of a rank; who is late by turns would fill the run's events
+constexpr int kReportsPerFindingMax =
+    3;  // per rank; alternating stragglers would fill the run's events
 
 }  // namespace
 
 StragglerWatch::StragglerWatch(std::vector<std::filesystem::path> folders, Duration period)
     : folders_(std::move(folders)), period_(period), due_(Deadline::after(period)) {}
 
-std::vector<StragglerWatch::Finding> StragglerWatch::turn() {
-  if (!looking_) begin_look();
-  if (!unread_.empty()) read_one();
+std::vector<StragglerWatch::Finding> StragglerWatch::poll() {
+  if (!scanning_) begin_scan();
+  if (!unread_.empty()) read_next_record();
   if (!unread_.empty()) return {};
-  return end_look();
+  return finish_scan();
 }
 
-void StragglerWatch::begin_look() {
-  looking_ = true;
+void StragglerWatch::begin_scan() {
+  scanning_ = true;
   due_ = Deadline::after(Duration(0));
   for (const auto& folder : folders_)
     if (const auto files = list_folder(folder))
       std::ranges::copy_if(*files, std::back_inserter(unread_), is_flight_file);
 }
 
-// Of a process that has ended nobody waits for anything more. What cannot be read is left out, and
-// its group with it.
-void StragglerWatch::read_one() {
+// No rank waits for a process that has ended. Unreadable records are left out, and their group with
+// them.
+void StragglerWatch::read_next_record() {
   auto log = read_flight_file(unread_.back());
   unread_.pop_back();
   if (log && log->process != ProcessState::ended) logs_.push_back(*std::move(log));
 }
 
-std::vector<StragglerWatch::Finding> StragglerWatch::end_look() {
-  looking_ = false;
+std::vector<StragglerWatch::Finding> StragglerWatch::finish_scan() {
+  scanning_ = false;
   due_ = Deadline::after(period_);
   const auto groups = flight_groups(std::exchange(logs_, {}));
   std::vector<Finding> told;
-  for (const Straggler& one : stragglers_of(groups, kAlarming))
-    if (is_new(format("{}", one.rank))) told.push_back({one.rank, words_of(one)});
+  for (const Straggler& one : find_stragglers(groups, kAlarmThresholds))
+    if (is_new(format("{}", one.rank))) told.push_back({one.rank, text(one)});
   for (const FlightGroup& group : groups)
-    for (const SlowLink& one : slow_links_of(group))
+    for (const SlowLink& one : find_slow_links(group))
       if (is_new(format("{} to {}", one.from.rank, one.to.rank)))
-        told.push_back({one.from.rank, words_of(one)});
+        told.push_back({one.from.rank, text(one)});
   before_ = std::exchange(now_, {});
   return told;
 }
 
 bool StragglerWatch::is_new(const std::string& what) {
   const bool seen = !now_.insert(what).second;
-  return !seen && !before_.contains(what) && ++told_[what] <= kToldMost;
+  return !seen && !before_.contains(what) && ++report_counts_[what] <= kReportsPerFindingMax;
 }
 
 }  // namespace lockstep

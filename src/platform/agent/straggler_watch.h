@@ -1,8 +1,8 @@
-// StragglerWatch: looks now and then at what the ranks recorded of their collectives, and tells of
-// ranks that the others wait for (comm/flight/verdict/straggler.h) and of slow links (slow_link.h).
+// StragglerWatch: periodically reads the flight records of the ranks, and reports ranks that the
+// others wait for (comm/flight/verdict/straggler.h) and slow links (slow_link.h).
 //
-// A look reads one record a turn, so that who calls is never held up for long: a millisecond or two
-// for the half MiB of each. Records are read as the ranks write them, and cost these nothing.
+// Each poll() reads one record, so it returns quickly: a millisecond or two for the half MiB of
+// each. Records are read as the ranks write them, at no cost for the ranks.
 #pragma once
 
 #include <filesystem>
@@ -19,33 +19,33 @@ namespace lockstep {
 
 class StragglerWatch {
  public:
-  // folders: of flight records; they need not be there.
+  // folders: of flight records; they need not exist.
   StragglerWatch(std::vector<std::filesystem::path> folders, Duration period);
 
-  // When to call turn() next.
+  // When to call poll() next.
   Deadline due() const { return due_; }
   struct Finding {
-    int rank = 0;  // a straggler, or who sends over a slow link
-    std::string words;
+    int rank = 0;  // a straggler, or the sender on a slow link
+    std::string message;
   };
-  // What to tell: who was no straggler and what no slow link at the look before, three times each
-  // at most. Empty but at the end of a look.
-  std::vector<Finding> turn();
+  // Stragglers and slow links that the previous scan did not find, each reported three times at
+  // most. Empty except at the end of a scan.
+  std::vector<Finding> poll();
 
  private:
-  void begin_look();
-  void read_one();
-  std::vector<Finding> end_look();
+  void begin_scan();
+  void read_next_record();
+  std::vector<Finding> finish_scan();
   bool is_new(const std::string& what);
 
   const std::vector<std::filesystem::path> folders_;
   const Duration period_;
   Deadline due_;
-  bool looking_ = false;
+  bool scanning_ = false;
   std::vector<std::filesystem::path> unread_;
   std::vector<FlightLog> logs_;
-  std::set<std::string> before_, now_;  // ranks and links, at the last look and at this one
-  std::map<std::string, int> told_;     // how often
+  std::set<std::string> before_, now_;  // ranks and links of the previous scan and of this one
+  std::map<std::string, int> report_counts_;  // number of reports
 };
 
 }  // namespace lockstep

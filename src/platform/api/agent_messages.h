@@ -1,4 +1,4 @@
-// What agents say to the daemon and hear from it; see messages.h.
+// Messages between agents and the daemon; see messages.h.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 #include "platform/core/model/attempt.h"
 #include "platform/core/model/command.h"
-#include "platform/item/item.h"
+#include "platform/item/telemetry_item.h"
 #include "text/record.h"
 
 namespace lockstep::api {
 
-// What a rank recorded of the collectives of one group (comm/flight), shortened to what travels.
+// Flight record of a rank for the collectives of one group (comm/flight), shortened for transfer.
 struct FlightRecord {
   std::string bytes;
   bool ended = false;
@@ -27,7 +27,7 @@ struct FlightRecord {
   }
 };
 
-// Of all ranks of a node.
+// The flight records of all ranks of a node.
 struct FlightDelivery {
   std::vector<FlightRecord> records;
   int left_out = 0;
@@ -41,7 +41,7 @@ struct FlightDelivery {
   }
 };
 
-// What a rank has written of a line that has no end yet, such as a progress bar.
+// An incomplete last line of a rank's output, such as a progress bar.
 struct UnfinishedLine {
   int rank = 0;
   std::string text;
@@ -56,7 +56,7 @@ struct UnfinishedLine {
 };
 
 struct HeartbeatQuery {
-  std::optional<std::string> generation;  // absent: made before stores had one
+  std::optional<std::string> generation;  // absent: created before stores had one
 
   static constexpr auto fields() {
     return record<HeartbeatQuery>(
@@ -74,14 +74,15 @@ struct Heartbeat {
   StopReason stop_reason = StopReason::none;
   std::string message;
   std::vector<Rank> ranks;
-  // The ranks' moments are those of a clock that is never set: what the wall clock showed when the
-  // agent began, and the steady clock since then. No zero: made by an agent of before.
+  // The times in `ranks` are those of a clock that is never set: the wall clock at the start of the
+  // agent, plus the steady clock since then. No zero: sent by an older agent.
   std::string boot = {};
   std::optional<Time> clock_zero = {};
-  std::vector<Item> items;
-  std::vector<UnfinishedLine> unfinished = {};  // as of now; never stored
-  std::optional<FlightDelivery> flight;         // in the call after an answer that wanted it
-  // What the agent already acts on: the answer waits until there is another, at most this long.
+  std::vector<TelemetryItem> items;
+  std::vector<UnfinishedLine> unfinished = {};  // current ones; never stored
+  std::optional<FlightDelivery> flight;         // in the call after an answer that requested it
+  // The command that the agent executes already: the answer waits until there is another, at most
+  // this long.
   CommandKind known_command = CommandKind::none;
   double wait_seconds = 0;
 

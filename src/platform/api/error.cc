@@ -50,7 +50,7 @@ std::string error_body(const Error& error) {
 
 Error error_of(int status, std::string_view body) {
   auto json = parse_json(body);
-  auto answer = json ? from_json<ErrorAnswer>(*json, Unknown::passed_over)
+  auto answer = json ? from_json<ErrorAnswer>(*json, UnknownFields::ignore)
                      : Result<ErrorAnswer>(json.error());
   if (answer) return {answer->error.code, std::move(answer->error.message)};
   return {code_of(status), format("the daemon answered {}", status)};

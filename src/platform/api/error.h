@@ -1,4 +1,4 @@
-// Errors as they travel: {"error": {"code": "not_found", "message": "..."}} under an HTTP status.
+// Errors in the API: {"error": {"code": "not_found", "message": "..."}} with an HTTP status.
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ struct ErrorView {
   }
 };
 
-// The body of every answer of status 400 and over.
+// The body of every answer with status 400 or above.
 struct ErrorAnswer {
   ErrorView error;
 
@@ -46,10 +46,10 @@ struct ErrorAnswer {
 };
 
 int status_of(Code code);
-// Of a status alone: what HTTP refuses, or an answer that is not ours, such as that of a proxy.
+// Code for a status alone: a refusal by HTTP, or an answer of another program, such as a proxy.
 Code code_of(int status);
 std::string error_body(const Error& error);
-// The error that an answer of status 400 and over carries; also when its body is something else.
+// The error in an answer with status 400 or above; its body may be anything.
 Error error_of(int status, std::string_view body);
 
 }  // namespace api

@@ -2,6 +2,6 @@
 
 namespace lockstep {
 
-LS_MESSAGES(LS_CONVERTED_HERE)
+LS_MESSAGES(LS_DEFINE_CONVERSION)
 
 }  // namespace lockstep

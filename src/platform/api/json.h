@@ -1,6 +1,5 @@
-// The JSON of the API's messages, which the server, the client and every subcommand with --json
-// use: compiled once, in json.cc. Include this instead of text/convert.h where messages are
-// converted.
+// The JSON of the API's messages for the server, the client and every subcommand with --json:
+// compiled once, in json.cc. Include this instead of text/convert.h where messages are converted.
 #pragma once
 
 #include "map/map.h"
@@ -12,7 +11,7 @@
 namespace lockstep {
 
 #define LS_MESSAGES(EACH)    \
-  EACH(Map)                  \
+  EACH(ClusterMap)           \
   EACH(RunSpec)              \
   EACH(api::Health)          \
   EACH(api::Heartbeat)       \
@@ -36,6 +35,6 @@ namespace lockstep {
   EACH(api::SubmitRequest)   \
   EACH(api::Version)
 
-LS_MESSAGES(LS_CONVERTED_ELSEWHERE)
+LS_MESSAGES(LS_DECLARE_CONVERSION)
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
-// Every message of the HTTP API, described once: JSON, OpenAPI and the CLI's --json come from
-// fields(). Times are UTC text, durations text such as "1h 30m" beside a number of seconds where
-// programs compute with them. Here are those of users; agent_messages.h has those of agents.
+// Every message of the HTTP API, described once: JSON, OpenAPI and the CLI's --json derive from
+// fields(). Times are UTC text. Durations are text such as "1h 30m", with a number of seconds
+// beside it where programs need one. These are the messages of users; agent_messages.h has those of
+// agents.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,10 @@ struct None {
   static constexpr auto fields() { return record<None>(); }
 };
 
-inline constexpr std::int64_t kNumberMost = std::numeric_limits<std::int64_t>::max();
-inline constexpr std::int64_t kRankMost = std::numeric_limits<int>::max();
-// Seconds for which a call may be held back until there is something to say.
-inline constexpr std::int64_t kWaitMost = 30;
+inline constexpr std::int64_t kNumberMax = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kRankMax = std::numeric_limits<int>::max();
+// Seconds for which an answer may be delayed until something changes.
+inline constexpr std::int64_t kWaitMax = 30;
 
 struct HealthQuery {
   std::optional<std::string> nonce;
@@ -76,10 +77,10 @@ struct RunQuery {
 
   static constexpr auto fields() {
     return record<RunQuery>(
-        between(-1, kNumberMost,
+        between(-1, kNumberMax,
                 field("after_version", &RunQuery::after_version,
                       "answer when the run's version is over this one")),
-        between(0, kWaitMost, field("wait", &RunQuery::wait_seconds, "seconds to wait for that")));
+        between(0, kWaitMax, field("wait", &RunQuery::wait_seconds, "seconds to wait for that")));
   }
 };
 
@@ -93,22 +94,22 @@ struct LogsQuery {
 
   static constexpr auto fields() {
     return record<LogsQuery>(
-        between(0, kNumberMost, field("after", &LogsQuery::after, "only lines after this cursor")),
-        between(0, kRankMost, field("rank", &LogsQuery::rank, "only lines of this rank")),
+        between(0, kNumberMax, field("after", &LogsQuery::after, "only lines after this cursor")),
+        between(0, kRankMax, field("rank", &LogsQuery::rank, "only lines of this rank")),
         between(0, 10'000,
                 field("tail", &LogsQuery::tail, "the last lines instead of those after `after`")),
         between(1, 10'000,
                 field("limit", &LogsQuery::limit, "the greatest number of lines in the answer")),
-        between(0, kWaitMost,
+        between(0, kWaitMax,
                 field("wait", &LogsQuery::wait_seconds, "seconds to wait for a line to come")),
-        between(0, kNumberMost,
+        between(0, kNumberMax,
                 field("unfinished", &LogsQuery::unfinished,
                       "wait no longer either when `unfinished_version` differs from this")));
   }
 };
 
-// Without `after` the agents are asked anew; with an earlier answer's `asked`, what has come since
-// will do. So one asks once and reads node by node.
+// Without `after` the request goes to the agents again. With the `asked` of an earlier answer,
+// records that came since then are enough. So a client requests once and reads node by node.
 struct FlightQuery {
   int node = 0;
   std::optional<Time> after;
@@ -116,14 +117,14 @@ struct FlightQuery {
 
   static constexpr auto fields() {
     return record<FlightQuery>(
-        between(0, kRankMost, field("node", &FlightQuery::node, "its number in the attempt")),
+        between(0, kRankMax, field("node", &FlightQuery::node, "its number in the attempt")),
         field("after", &FlightQuery::after, "what was delivered since then will do"),
-        between(0, kWaitMost,
+        between(0, kWaitMax,
                 field("wait", &FlightQuery::wait_seconds, "seconds to wait for its agent")));
   }
 };
 
-// Of one node of a run's newest attempt.
+// The records of one node of a run's newest attempt.
 struct FlightView {
   int node = 0;
   std::string host;
@@ -152,8 +153,8 @@ struct MetricsQuery {
   static constexpr auto fields() {
     return record<MetricsQuery>(
         field("name", &MetricsQuery::name, "only this metric"),
-        between(0, kRankMost, field("rank", &MetricsQuery::rank, "only points of this rank")),
-        between(-1, kNumberMost,
+        between(0, kRankMax, field("rank", &MetricsQuery::rank, "only points of this rank")),
+        between(-1, kNumberMax,
                 field("after_step", &MetricsQuery::after_step, "only points after this step")),
         between(1, 100'000,
                 field("points", &MetricsQuery::points,
@@ -164,7 +165,7 @@ struct MetricsQuery {
 struct SubmitRequest {
   RunSpec spec;
   Origin origin;
-  std::string request_id{};  // a new one for each run, the same when the call is repeated
+  std::string request_id{};  // a new one for each run, the same for repeated calls
 
   static constexpr auto fields() {
     return record<SubmitRequest>(
@@ -334,8 +335,8 @@ struct RunView {
   std::optional<Progress> progress;
   std::map<std::string, double> latest;    // last value of each metric
   std::vector<Checkpoint> checkpoints;     // oldest first; empty in lists
-  std::vector<AuditEntry> events;          // likewise
-  std::vector<std::string> troubles = {};  // the daemon's; likewise
+  std::vector<AuditEntry> events;          // empty in lists
+  std::vector<std::string> troubles = {};  // of the daemon; empty in lists
 
   static constexpr auto fields() {
     return record<RunView>(
@@ -410,16 +411,16 @@ struct StopRequest {
   }
 };
 
-// Nothing to say: the path names the run.
+// Empty: the path names the run.
 struct ResumeRequest {
   static constexpr auto fields() { return record<ResumeRequest>(); }
 };
 
 struct LogLine {
-  std::int64_t cursor = 0;  // of the daemon; ask for what comes after it
+  std::int64_t cursor = 0;  // of the daemon; ask for the lines after it
   std::int64_t epoch = 0;
   int rank = 0;
-  std::string text;  // without the line's end
+  std::string text;  // without the line end
 
   static constexpr auto fields() {
     return record<LogLine>(field("cursor", &LogLine::cursor, "position; ask for what follows it"),
@@ -432,7 +433,7 @@ struct LogLine {
 struct LogPage {
   std::vector<LogLine> lines;
   std::int64_t next = 0;
-  bool ended = false;                    // the run has ended and nothing follows
+  bool ended = false;                    // the run has ended and no line follows
   std::vector<LogLine> unfinished = {};  // by rank
   std::int64_t unfinished_version = 0;
 

@@ -27,8 +27,8 @@ Json schema_of(const Body& body) {
   return body.name.empty() ? Json{{"type", "object"}} : reference("schemas", body.name);
 }
 
-// "runs_demo_stop" would change with a place's name; the summary is for people. So: method and the
-// path's fixed words.
+// Method and the constant words of the path: "runs_demo_stop" would change with a parameter's name,
+// and the summary is for users.
 std::string operation_id(const Route& route) {
   std::string id;
   for (char c : route.method) id += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -44,8 +44,8 @@ std::string operation_id(const Route& route) {
 
 Json path_parameter(std::string_view segment) {
   const std::string_view name = segment.substr(1, segment.size() - 2);
-  const auto place = std::ranges::find(kPlaces, name, &PathPlace::name);
-  LS_CHECK(place != kPlaces.end(), "the place {} is not declared", name);
+  const auto place = std::ranges::find(kPathParameters, name, &PathParameter::name);
+  LS_CHECK(place != kPathParameters.end(), "the place {} is not declared", name);
   return {{"name", text_of(name)},
           {"in", "path"},
           {"required", true},
@@ -54,7 +54,7 @@ Json path_parameter(std::string_view segment) {
           {"example", text_of(place->example)}};
 }
 
-// A query leaves out what it does not say: there is no null in it.
+// A query omits absent values: it contains no null.
 Json without_null(Json schema) {
   const bool is_nullable = schema.contains("anyOf") && schema["anyOf"][1].contains("type") &&
                            schema["anyOf"][1]["type"] == "null";
@@ -78,14 +78,14 @@ Json parameters_of(const Route& route) {
   return parameters;
 }
 
-std::vector<int> refusals_of(const Route& route) {
+std::vector<int> error_statuses_of(const Route& route) {
   std::vector<int> all = {400, 408, 414, 431, 500, 503};
   if (route.caller != Caller::anyone) all.push_back(401);
   if (route.request.schema != nullptr) all.insert(all.end(), {413, 415, 417});
-  const bool is_unknown =
-      route.refusals == Refusals::unknown || route.refusals == Refusals::unknown_or_full;
-  const bool is_full =
-      route.refusals == Refusals::full || route.refusals == Refusals::unknown_or_full;
+  const bool is_unknown = route.errors == RouteErrors::run_not_found ||
+                          route.errors == RouteErrors::run_not_found_or_storage_full;
+  const bool is_full = route.errors == RouteErrors::storage_full ||
+                       route.errors == RouteErrors::run_not_found_or_storage_full;
   if (is_unknown) all.push_back(status_of(Code::not_found));
   if (is_full) all.push_back(status_of(Code::exhausted));
   std::ranges::sort(all);
@@ -95,7 +95,7 @@ std::vector<int> refusals_of(const Route& route) {
 Json responses_of(const Route& route) {
   Json all = {
       {"200", {{"description", "done"}, {"content", json_content(schema_of(route.answer))}}}};
-  for (int status : refusals_of(route))
+  for (int status : error_statuses_of(route))
     all[format("{}", status)] = reference("responses", format("{}", status));
   return all;
 }
@@ -122,7 +122,7 @@ Json paths() {
   return all;
 }
 
-// What the daemon writes has all its fields, also those that a reader could do without.
+// The daemon's answers have all their fields, including optional ones.
 Json with_all_fields(Json schema) {
   if (!schema.is_structured()) return schema;
   for (Json& part : schema) part = with_all_fields(std::move(part));
@@ -146,7 +146,7 @@ Json schemas() {
 Json responses() {
   std::vector<int> statuses;
   for (const Route* route : kRoutes)
-    for (int status : refusals_of(*route))
+    for (int status : error_statuses_of(*route))
       if (std::ranges::find(statuses, status) == statuses.end()) statuses.push_back(status);
   std::ranges::sort(statuses);
   Json all = Json::object();

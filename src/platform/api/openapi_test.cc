@@ -108,11 +108,11 @@ TEST(Errors, ComeBackFromTheirBody) {
 
 TEST(Paths, MatchWholePatternsOnly) {
   std::vector<std::string> words;
-  EXPECT_TRUE(matches("/a/{b}/c", {"a", "x", "c"}, words));
+  EXPECT_TRUE(match_path("/a/{b}/c", {"a", "x", "c"}, words));
   EXPECT_THAT(words, ElementsAre("x"));
   for (const std::vector<std::string>& path :
        {std::vector<std::string>{"a", "x"}, {"a", "x", "d"}, {"a", "x", "c", "d"}, {}})
-    EXPECT_FALSE(matches("/a/{b}/c", path, words));
+    EXPECT_FALSE(match_path("/a/{b}/c", path, words));
   EXPECT_EQ(target_of("/a/{b}/c", {"x/y"}, {{"q", "1 2"}, {"r", "3"}}), "/a/x%2Fy/c?q=1%202&r=3");
 }
 

@@ -1,4 +1,4 @@
-// What is said of runs that another store has started here; see messages.h.
+// Messages about runs that another store has started here; see messages.h.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace lockstep::api {
 namespace {
 
-// The first segment of what is left of a pattern or path, which begins with '/'.
+// The first segment of the rest of a pattern or path, which begins with '/'.
 std::string_view take_segment(std::string_view& rest) {
   rest.remove_prefix(1);
   const auto end = std::min(rest.find('/'), rest.size());
@@ -25,20 +25,20 @@ std::vector<std::string_view> segments_of(std::string_view pattern) {
   return segments;
 }
 
-std::string target_of(std::string_view pattern, const std::vector<std::string>& words,
+std::string target_of(std::string_view pattern, const std::vector<std::string>& parameters,
                       const Query& query) {
   std::string target;
-  auto word = words.begin();
+  auto word = parameters.begin();
   for (std::string_view segment : segments_of(pattern)) {
     target += '/';
     if (!segment.starts_with('{')) {
       target += segment;
       continue;
     }
-    LS_CHECK(word != words.end(), "{} has more places than words", pattern);
+    LS_CHECK(word != parameters.end(), "{} has more places than words", pattern);
     target += percent_encode(*word++);
   }
-  LS_CHECK(word == words.end(), "{} has fewer places than words", pattern);
+  LS_CHECK(word == parameters.end(), "{} has fewer places than words", pattern);
   char mark = '?';
   for (const auto& [name, value] : query) {
     target += mark + name + '=' + percent_encode(value);
@@ -47,14 +47,14 @@ std::string target_of(std::string_view pattern, const std::vector<std::string>& 
   return target;
 }
 
-bool matches(std::string_view pattern, const std::vector<std::string>& path,
-             std::vector<std::string>& words) {
-  words.clear();
+bool match_path(std::string_view pattern, const std::vector<std::string>& path,
+                std::vector<std::string>& parameters) {
+  parameters.clear();
   for (const std::string& word : path) {
     if (pattern.empty()) return false;
     const std::string_view segment = take_segment(pattern);
     if (segment.starts_with('{'))
-      words.push_back(word);
+      parameters.push_back(word);
     else if (segment != word)
       return false;
   }

@@ -1,4 +1,4 @@
-// Targets of calls: a route's pattern with its places filled in, and its query.
+// Targets of calls: a route's pattern with its parameters filled in, and its query.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ std::vector<std::string_view> segments_of(std::string_view pattern);
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 // "/api/v1/runs/{project}/{number}" with ("demo", "1") and {{"wait", "3"}}:
-// "/api/v1/runs/demo/1?wait=3". As many words as places; all of them encoded.
-std::string target_of(std::string_view pattern, const std::vector<std::string>& words,
+// "/api/v1/runs/demo/1?wait=3". Takes one value per parameter of the pattern, and encodes them.
+std::string target_of(std::string_view pattern, const std::vector<std::string>& parameters,
                       const Query& query = {});
 
-// The words at the pattern's places, or nothing where the path is another.
-bool matches(std::string_view pattern, const std::vector<std::string>& path,
-             std::vector<std::string>& words);
+// Sets the values of the pattern's parameters; false if the path does not match.
+bool match_path(std::string_view pattern, const std::vector<std::string>& path,
+                std::vector<std::string>& parameters);
 
 }  // namespace lockstep::api

@@ -25,7 +25,7 @@ Result<void> check_nonce(std::string_view nonce) {
 }
 
 std::string daemon_proof(std::string_view token, int port, std::string_view nonce) {
-  // A token may be of any length, a key not.
+  // A token may have any length, a key may not.
   const Secret key = Secret::from_hex(sha256_hex(token)).value();
   return hmac_sha256_hex(key, format("daemon at port {}: {}", port, nonce));
 }

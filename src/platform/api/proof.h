@@ -1,8 +1,8 @@
-// How a daemon proves that it knows a token before the token is sent to it. Its port may have gone
-// to another program since its address was written down.
+// How a daemon proves that it knows a token before the token is sent to it. Another program may use
+// its port since its address was stored.
 //
-// The caller sends a nonce that nobody has used; the answer is an HMAC of it under the token. The
-// port is part of it, so that a stranger at another port cannot have a daemon answer for him.
+// The caller sends a new nonce; the answer is an HMAC of it under the token. The HMAC includes the
+// port, so that a program at another port cannot relay the challenge to a daemon.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ std::string new_nonce();
 // 16 to 128 letters and digits.
 Result<void> check_nonce(std::string_view nonce);
 
-// 64 lower-case hex digits. `port`: where the daemon listens, and the caller connected.
+// 64 lower-case hex digits. `port`: the port on which the daemon listens, and to which the caller
+// connected.
 std::string daemon_proof(std::string_view token, int port, std::string_view nonce);
 
 }  // namespace lockstep::api

@@ -1,4 +1,4 @@
-// What is said of who waits, who holds devices, and what would become of a run; see messages.h.
+// Messages about waiting runs, allocations and dry runs; see messages.h.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 #include "platform/core/model/attempt.h"
-#include "platform/core/model/operation.h"
+#include "platform/core/model/operator_rows.h"
 #include "platform/core/model/run.h"
 #include "text/record.h"
 
@@ -64,7 +64,7 @@ struct WaitingView {
   }
 };
 
-struct HolderView {
+struct AllocationView {
   std::string run;
   std::string name;
   std::vector<std::string> hosts;
@@ -74,22 +74,23 @@ struct HolderView {
   std::string leaves;
 
   static constexpr auto fields() {
-    return record<HolderView>(field("run", &HolderView::run, "its id"),
-                              field("name", &HolderView::name, "what people call it"),
-                              field("hosts", &HolderView::hosts, "where it holds devices"),
-                              field("devices", &HolderView::devices, "devices on each"),
-                              field("since", &HolderView::since, "when its attempt was placed"),
-                              field("expected_end", &HolderView::expected_end,
-                                    "by its time-out; past: it may end at any moment"),
-                              field("leaves", &HolderView::leaves,
-                                    "why it is giving its devices back; empty: it is not"));
+    return record<AllocationView>(
+        field("run", &AllocationView::run, "its id"),
+        field("name", &AllocationView::name, "what people call it"),
+        field("hosts", &AllocationView::hosts, "where it holds devices"),
+        field("devices", &AllocationView::devices, "devices on each"),
+        field("since", &AllocationView::since, "when its attempt was placed"),
+        field("expected_end", &AllocationView::expected_end,
+              "by its time-out; past: it may end at any moment"),
+        field("leaves", &AllocationView::leaves,
+              "why it is giving its devices back; empty: it is not"));
   }
 };
 
 struct QueueView {
   Time time{};
   std::vector<WaitingView> waiting;
-  std::vector<HolderView> holding;
+  std::vector<AllocationView> allocations;
   std::int64_t left_out = 0;
   std::vector<std::string> troubles = {};
   std::vector<std::string> notices = {};
@@ -100,7 +101,7 @@ struct QueueView {
         field("waiting", &QueueView::waiting,
               "in the order in which they stand; behind them those that wait for something else "
               "than devices"),
-        field("holding", &QueueView::holding,
+        field("holding", &QueueView::allocations,
               "the runs that hold devices, in the order of their ends"),
         field("left_out", &QueueView::left_out, "runs that the limit left out"),
         field("troubles", &QueueView::troubles,
@@ -109,41 +110,42 @@ struct QueueView {
   }
 };
 
-struct PlaceView {
+struct PlacementView {
   std::string host;
   std::vector<int> devices;
 
   static constexpr auto fields() {
-    return record<PlaceView>(field("host", &PlaceView::host, "the host's id in the map"),
-                             field("devices", &PlaceView::devices, "by their place on the host"));
+    return record<PlacementView>(
+        field("host", &PlacementView::host, "the host's id in the map"),
+        field("devices", &PlacementView::devices, "by their place on the host"));
   }
 };
 
-struct DisplacedView {
+struct PreemptedView {
   std::string run;
   Cause cause = Cause::none;
   std::string from;
-  std::vector<PlaceView> to;
+  std::vector<PlacementView> to;
 
   static constexpr auto fields() {
-    return record<DisplacedView>(
-        field("run", &DisplacedView::run, "its id"),
-        field("cause", &DisplacedView::cause, "moved, paused or evicted"),
-        field("from", &DisplacedView::from, "its host; of several the first"),
-        field("to", &DisplacedView::to, "where it would go, if it were moved"));
+    return record<PreemptedView>(
+        field("run", &PreemptedView::run, "its id"),
+        field("cause", &PreemptedView::cause, "moved, paused or evicted"),
+        field("from", &PreemptedView::from, "its host; of several the first"),
+        field("to", &PreemptedView::to, "where it would go, if it were moved"));
   }
 };
 
-// What would become of a run if it were submitted now; nothing was.
+// Result of a dry run: what would happen to a run if it were submitted now.
 struct PlanView {
   bool starts = false;
-  std::vector<PlaceView> places;
+  std::vector<PlacementView> places;
   std::string reason;
   std::optional<std::string> blocker;
   std::optional<Time> expected_start;
   std::optional<Time> latest_start;
   std::int64_t ahead = 0;
-  std::vector<DisplacedView> displaced;
+  std::vector<PreemptedView> preempted;
 
   static constexpr auto fields() {
     return record<PlanView>(
@@ -160,7 +162,7 @@ struct PlanView {
             "limit is "
             "lengthened, no run is interrupted and no host leaves; absent: there is no such bound"),
         field("ahead", &PlanView::ahead, "how many would stand before it"),
-        field("displaced", &PlanView::displaced,
+        field("displaced", &PlanView::preempted,
               "runs that would be asked to leave their devices for it, and go on later"));
   }
 };
@@ -190,7 +192,7 @@ struct PriorityRequest {
   static constexpr auto fields() {
     return record<PriorityRequest>(
         field("by", &PriorityRequest::by, "the user who asks"),
-        required(between(-kPriorityMost, kPriorityMost,
+        required(between(-kPriorityMax, kPriorityMax,
                          field("priority", &PriorityRequest::priority,
                                "among the runs of its project a higher one starts first"))));
   }
@@ -287,7 +289,7 @@ struct LimitRequest {
         between(0, 100'000'000,
                 field("devices", &LimitRequest::devices,
                       "that it may hold at once; absent, without a weight: as many as there are")),
-        between(1, kWeightMost,
+        between(1, kWeightMax,
                 field("weight", &LimitRequest::weight,
                       "of a project; without `devices` its limit stays as it is")));
   }

@@ -18,19 +18,21 @@
 namespace lockstep {
 namespace {
 
-// Beyond what the answer may wait by itself.
+// In addition to the time for which the server may delay the answer.
 constexpr Duration kPatience = std::chrono::seconds(30);
 constexpr Duration kLate = std::chrono::seconds(1);
 constexpr Bytes kAnswerMax = 64_MiB;
 
-std::vector<std::string> words_of(const RunId& id) { return {id.project, format("{}", id.number)}; }
+std::vector<std::string> run_path_parameters(const RunId& id) {
+  return {id.project, format("{}", id.number)};
+}
 
-// Not every Url that was kept is one that a person wrote: a daemon file may be damaged.
+// A stored Url may be invalid: a daemon file may be damaged.
 Url url_or_nowhere(const std::string& words) {
   return parse_url(words).value_or(Url{.host = "127.0.0.1", .port = 1});
 }
 
-// Of a daemon that has proven itself, so it is of another version, or somebody tampers.
+// The daemon has proven its identity, so it has another version, or its answer was manipulated.
 Error unreadable(const Error& error, const std::string& url) {
   return {Code::corrupt, format("the answer of {}: {}", url, error.message)};
 }
@@ -42,10 +44,10 @@ Result<Json> json_of(const HttpResponse& answer, const std::string& url) {
   return json;
 }
 
-// A daemon may be newer than who calls it: agents outlive the daemon that started them.
+// A daemon may be newer than its caller: agents outlive the daemon that started them.
 template <class Answer>
 Result<Answer> answer_in(const Json& json) {
-  return from_json<Answer>(json, Unknown::passed_over);
+  return from_json<Answer>(json, UnknownFields::ignore);
 }
 
 }  // namespace
@@ -59,49 +61,50 @@ class Client::Connection {
         token_(std::move(token)),
         attempt_(std::move(attempt)),
         http_(url_or_nowhere(url_), kAnswerMax,
-              Greeting{.call = [this] { return ask_for_proof(); },
-                       .judge = [this](const auto& answer) { return judge_proof(answer); }}) {}
+              ConnectionHandshake{
+                  .call = [this] { return proof_call(); },
+                  .verify = [this](const auto& answer) { return check_proof(answer); }}) {}
 
   const std::string& url() const { return url_; }
   bool is_unanswered() const { return unanswered_; }
   bool was_sent() const { return sent_; }
-  // Of a call that was made twice.
+  // Adds the state of an earlier try of the same call.
   void was_sent_before(bool sent) { sent_ |= sent; }
 
-  // `daemon` names it in errors.
-  void belongs_to(std::string daemon, WhenLate when_late) {
+  // `daemon` is its name in errors.
+  void set_daemon(std::string daemon, WhenLate when_late) {
     daemon_ = std::move(daemon);
     when_late_ = std::move(when_late);
     if (!when_late_) return;
-    http_.when_waiting([this](Duration waited) {
-      if (waited < may_wait_ + kLate) return;
+    http_.on_waiting([this](Duration waited) {
+      if (waited < server_wait_ + kLate) return;
       late_ = true;
-      when_late_(LateAnswer{url_, waited - may_wait_});
+      when_late_(LateAnswer{url_, waited - server_wait_});
     });
   }
 
-  // That the agent's attempt was made under; none: it had none, or this is a user.
+  // Generation of the agent's attempt; none: it had none, or the caller is a user.
   std::optional<std::string> generation() const {
     return attempt_ && !attempt_->generation.empty() ? std::optional(attempt_->generation)
                                                      : std::nullopt;
   }
 
-  // The call and its answer by the route's declaration. As many words as the path has places.
+  // Makes the call by the route's declaration. `words` are the path's parameters.
   template <class Route>
-  Result<typename Route::Answer> ask(const Route& route, const std::vector<std::string>& words,
-                                     const typename Route::Query& query,
-                                     const typename Route::Request& request,
-                                     const Deadline& deadline) {
+  Result<typename Route::Answer> call(const Route& route, const std::vector<std::string>& words,
+                                      const typename Route::Query& query,
+                                      const typename Route::Request& request,
+                                      const Deadline& deadline) {
     HttpCall call{.method = std::string(route.method),
-                  .target = api::target_of(route.path, words, to_words(query)),
-                  // A heartbeat's items are numbered: twice counts once.
+                  .target = api::target_of(route.path, words, to_query(query)),
+                  // A heartbeat's items are numbered, so a repeat has no effect.
                   .repeatable = route.caller == api::Caller::agent};
     if (route.caller != api::Caller::anyone) call.headers.add("Authorization", "Bearer " + token_);
     if (route.request.schema != nullptr) {
       call.headers.add("Content-Type", "application/json");
       call.body = dump_json(to_json(request));
     }
-    may_wait_ = std::max(Duration(0), deadline.left() - kPatience);
+    server_wait_ = std::max(Duration(0), deadline.remaining() - kPatience);
     auto called = http_.call(call, deadline);
     unanswered_ = !called;
     sent_ = unanswered_ && http_.was_sent();
@@ -116,25 +119,26 @@ class Client::Connection {
   }
 
   template <class Route>
-  Result<typename Route::Answer> ask(const Route& route, const std::vector<std::string>& words = {},
-                                     const typename Route::Query& query = {},
-                                     const typename Route::Request& request = {},
-                                     Duration wait = {}) {
-    return ask(route, words, query, request, Deadline::after(wait + kPatience));
+  Result<typename Route::Answer> call(const Route& route,
+                                      const std::vector<std::string>& words = {},
+                                      const typename Route::Query& query = {},
+                                      const typename Route::Request& request = {},
+                                      Duration wait = {}) {
+    return call(route, words, query, request, Deadline::after(wait + kPatience));
   }
 
  private:
-  HttpCall ask_for_proof() {
+  HttpCall proof_call() {
     nonce_ = api::new_nonce();
     api::HealthQuery query{.nonce = nonce_, .attempt = {}, .generation = {}};
     if (attempt_) {
       query.attempt = text(attempt_->id);
       query.generation = generation();
     }
-    return {.target = api::target_of(api::kHealth.path, {}, to_words(query))};
+    return {.target = api::target_of(api::kHealth.path, {}, to_query(query))};
   }
 
-  Result<void> judge_proof(const HttpResponse& answer) const {
+  Result<void> check_proof(const HttpResponse& answer) const {
     const auto json = json_of(answer, url_);
     const auto health = json ? answer_in<api::Health>(*json) : Result<api::Health>(json.error());
     const std::string right = api::daemon_proof(token_, url_or_nowhere(url_).port, nonce_);
@@ -146,13 +150,13 @@ class Client::Connection {
   const std::string url_;
   const std::string token_;
   const std::optional<AttemptName> attempt_;
-  std::string nonce_;   // of the connection that is being made
-  std::string daemon_;  // as errors name it
+  std::string nonce_;   // of the connection that is being opened
+  std::string daemon_;  // its name in errors
   WhenLate when_late_;
-  Duration may_wait_{};  // the answer to the call under way, by what the call asks for
+  Duration server_wait_{};  // the delay that the current call permits
   bool late_ = false;
-  bool unanswered_ = false;  // the last call
-  bool sent_ = false;        // that, though something of it was sent
+  bool unanswered_ = false;  // of the last call
+  bool sent_ = false;        // true if at least a part of the call was sent
   HttpClient http_;
 };
 
@@ -163,16 +167,16 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
-// The daemon of another machine, where it listens to others and its pointer brings the token.
+// The daemon of another machine, if it listens for others and its pointer contains the token.
 Result<Client> Client::open_elsewhere(const Home& home, const DaemonFile& there,
                                       WhenLate when_late) {
   if (!there.network_url.empty() && !there.token.empty()) {
     Client client(there.network_url, there.token);
-    client.connection_->belongs_to(
+    client.connection_->set_daemon(
         format("the daemon on {} at {}", there.machine, there.network_url), std::move(when_late));
     if (client.health()) return client;
   }
-  return runs_elsewhere(home, there);
+  return daemon_elsewhere_error(home, there);
 }
 
 Result<Client> Client::open(const Home& home, WhenLate when_late) {
@@ -184,28 +188,28 @@ Result<Client> Client::open(const Home& home, WhenLate when_late) {
                  format("no daemon is running with the home {}", home.folder.string())};
   if (!file) return std::move(file).error();
   auto token = read_file(home.token_file());
-  // A daemon that begins, or one that was killed before it had begun, has none yet.
+  // A daemon that is starting, or one that was killed during its start, has none yet.
   if (!token) return Error{Code::unavailable, token.error().message};
   while (token->ends_with('\n')) token->pop_back();
   Client client(file->url, *std::move(token));
-  client.connection_->belongs_to(format("the daemon (process {}) at {}", file->pid, file->url),
+  client.connection_->set_daemon(format("the daemon (process {}) at {}", file->pid, file->url),
                                  std::move(when_late));
   auto well = client.health();
   if (well) return client;
   if (well.error().code == Code::timeout) return std::move(well).error();
-  // Also when somebody else answers there: a daemon that was killed leaves its file behind.
+  // Also if another program answers there: a daemon that was killed leaves its file behind.
   return Error{Code::unavailable, std::move(well).error().message};
 }
 
 const std::string& Client::url() const { return connection_->url(); }
 bool Client::was_sent() const { return connection_->was_sent(); }
 
-// What may be done twice.
+// A call that may be repeated.
 template <class Route>
 Result<typename Route::Answer> Client::change(const Route& route,
                                               const std::vector<std::string>& words,
                                               const typename Route::Request& request) {
-  auto changed = connection_->ask(route, words, {}, request);
+  auto changed = connection_->call(route, words, {}, request);
   if (changed) return changed;
   const Error& error = changed.error();
   if (!connection_->is_unanswered()) return changed;
@@ -216,101 +220,105 @@ Result<typename Route::Answer> Client::change(const Route& route,
 }
 
 Result<void> Client::health() {
-  TRY(connection_->ask(api::kHealth));
+  TRY(connection_->call(api::kHealth));
   return {};
 }
 
-Result<api::Version> Client::version() { return connection_->ask(api::kVersion); }
+Result<api::Version> Client::version() { return connection_->call(api::kVersion); }
 
-Result<Json> Client::map() { return to_json(TRY(connection_->ask(api::kMap))); }
+Result<Json> Client::map() { return to_json(TRY(connection_->call(api::kMap))); }
 
 Result<api::RunView> Client::submit(api::SubmitRequest request) {
   if (request.request_id.empty()) request.request_id = new_request_id();
-  auto run = connection_->ask(api::kSubmit, {}, {}, request);
+  auto run = connection_->call(api::kSubmit, {}, {}, request);
   if (run || run.error().code != Code::unavailable) return run;
   const bool sent = was_sent();
-  run = connection_->ask(api::kSubmit, {}, {}, request);
+  run = connection_->call(api::kSubmit, {}, {}, request);
   connection_->was_sent_before(sent && connection_->is_unanswered());
   return run;
 }
 
 Result<api::RunList> Client::runs(const api::RunsQuery& query) {
-  return connection_->ask(api::kRuns, {}, query);
+  return connection_->call(api::kRuns, {}, query);
 }
 
 Result<api::RunView> Client::run(const RunId& id, std::int64_t after_version, Duration wait) {
-  return connection_->ask(api::kRun, words_of(id), {after_version, in_seconds(wait)}, {}, wait);
+  return connection_->call(api::kRun, run_path_parameters(id), {after_version, in_seconds(wait)},
+                           {}, wait);
 }
 
 Result<api::RunView> Client::stop(const RunId& id, const api::StopRequest& request) {
-  return change(api::kStop, words_of(id), request);
+  return change(api::kStop, run_path_parameters(id), request);
 }
 
 Result<api::RunView> Client::resume(const RunId& id) {
-  return change(api::kResume, words_of(id), {});
+  return change(api::kResume, run_path_parameters(id), {});
 }
 
 Result<api::RunView> Client::hold(const RunId& id, const api::HoldRequest& request) {
-  return change(api::kHold, words_of(id), request);
+  return change(api::kHold, run_path_parameters(id), request);
 }
 
 Result<api::RunView> Client::release(const RunId& id, const api::ReleaseRequest& request) {
-  return change(api::kRelease, words_of(id), request);
+  return change(api::kRelease, run_path_parameters(id), request);
 }
 
 Result<api::RunView> Client::priority(const RunId& id, const api::PriorityRequest& request) {
-  return change(api::kPriority, words_of(id), request);
+  return change(api::kPriority, run_path_parameters(id), request);
 }
 
 Result<api::QueueView> Client::queue(const api::QueueQuery& query) {
-  return connection_->ask(api::kQueue, {}, query);
+  return connection_->call(api::kQueue, {}, query);
 }
 
 Result<api::PlanView> Client::plan(const api::SubmitRequest& request) {
-  return connection_->ask(api::kPlan, {}, {}, request);
+  return connection_->call(api::kPlan, {}, {}, request);
 }
 
-Result<api::HostList> Client::hosts() { return connection_->ask(api::kHosts); }
+Result<api::HostList> Client::hosts() { return connection_->call(api::kHosts); }
 
 Result<api::HostList> Client::set_host(const api::HostRequest& request) {
   return change(api::kSetHost, {}, request);
 }
 
-Result<api::LimitList> Client::limits() { return connection_->ask(api::kLimits); }
+Result<api::LimitList> Client::limits() { return connection_->call(api::kLimits); }
 
 Result<api::LimitList> Client::set_limit(const api::LimitRequest& request) {
   return change(api::kSetLimit, {}, request);
 }
 
-Result<api::OrphanList> Client::orphans() { return connection_->ask(api::kOrphans); }
+Result<api::OrphanList> Client::orphans() { return connection_->call(api::kOrphans); }
 
 Result<api::OrphanList> Client::stop_orphan(const RunId& id, const api::OrphanRequest& request) {
-  return connection_->ask(api::kStopOrphan, words_of(id), {}, request);
+  return connection_->call(api::kStopOrphan, run_path_parameters(id), {}, request);
 }
 
 Result<api::RunView> Client::adopt_orphan(const RunId& id, const api::OrphanRequest& request) {
-  return connection_->ask(api::kAdoptOrphan, words_of(id), {}, request);
+  return connection_->call(api::kAdoptOrphan, run_path_parameters(id), {}, request);
 }
 
 Result<api::LogPage> Client::logs(const RunId& id, const api::LogsQuery& query) {
-  return connection_->ask(api::kLogs, words_of(id), query, {}, from_seconds(query.wait_seconds));
+  return connection_->call(api::kLogs, run_path_parameters(id), query, {},
+                           from_seconds(query.wait_seconds));
 }
 
 Result<api::FlightView> Client::flight(const RunId& id, const api::FlightQuery& query) {
-  return connection_->ask(api::kFlight, words_of(id), query, {}, from_seconds(query.wait_seconds));
+  return connection_->call(api::kFlight, run_path_parameters(id), query, {},
+                           from_seconds(query.wait_seconds));
 }
 
 Result<api::SeriesList> Client::metrics(const RunId& id, const api::MetricsQuery& query) {
-  return connection_->ask(api::kMetrics, words_of(id), query);
+  return connection_->call(api::kMetrics, run_path_parameters(id), query);
 }
 
 Result<api::HeartbeatAnswer> Client::heartbeat(const api::Heartbeat& heartbeat,
                                                const Deadline& deadline) {
   const NodeId node = TRY(parse_node_id(heartbeat.node));
-  std::vector<std::string> words = words_of(node.attempt.run);
+  std::vector<std::string> words = run_path_parameters(node.attempt.run);
   words.push_back(format("{}", node.attempt.epoch));
   words.push_back(format("{}", node.index));
-  return connection_->ask(api::kHeartbeat, words, {connection_->generation()}, heartbeat, deadline);
+  return connection_->call(api::kHeartbeat, words, {connection_->generation()}, heartbeat,
+                           deadline);
 }
 
 }  // namespace lockstep

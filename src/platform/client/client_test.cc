@@ -1,4 +1,4 @@
-// The client against a server that answers as the test says and notes what it heard.
+// The client against a server that answers as the test specifies and records the calls.
 #include "platform/client/client.h"
 
 #include <thread>
@@ -48,11 +48,11 @@ class ClientTest : public ::testing::Test {
   const Home home_{folder_};
   std::string token_ = "t0ken";
   bool knows_token_ = true;
-  Json says_more_ = Json::object();  // where it proves itself
+  Json says_more_ = Json::object();  // if it proves itself
   HttpResponse answer_{.body = "{}"};
-  int refusals_ = 0;                 // so many calls are told 503 first
-  HttpRequest heard_;                // the last one; read after its answer came
-  std::vector<std::string> bodies_;  // of all calls but greetings
+  int refusals_ = 0;                 // so many calls get 503 first
+  HttpRequest heard_;                // the last request; read after its answer came
+  std::vector<std::string> bodies_;  // of all calls except greetings
   Loop loop_;
   HttpServer server_ =
       HttpServer::start(loop_, {}, [this](HttpRequest request, Responder responder) {
@@ -77,7 +77,7 @@ TEST_F(ClientTest, OpensTheDaemonOfAHomeAndShowsItsToken) {
   EXPECT_EQ(heard_.headers.find("Authorization"), "Bearer t0ken");
 }
 
-// Listens and never answers, as a daemon that was stopped by SIGSTOP does.
+// Listens and never answers, as a daemon that was stopped by SIGSTOP.
 TEST_F(ClientTest, ALateAnswerIsToldOfAndWhatWasNotSentIsKnown) {
   auto silent = Listener::tcp("127.0.0.1", 0).value();
   const auto url = format("http://127.0.0.1:{}", silent.port());
@@ -185,7 +185,7 @@ TEST_F(ClientTest, AnAnswerThatIsNotOursIsAnError) {
   EXPECT_THAT(client().runs({}).error().message, HasSubstr("runs"));
 }
 
-// As invalid it would tell an agent that what it sent is wrong.
+// Code::invalid would tell an agent that its request is wrong.
 TEST_F(ClientTest, AnAnswerWithAWordThatIsNotKnownIsCorruptAndNamed) {
   answer({{"command", "stp"}, {"acknowledged", 5}});
   api::Heartbeat heartbeat;
@@ -196,7 +196,7 @@ TEST_F(ClientTest, AnAnswerWithAWordThatIsNotKnownIsCorruptAndNamed) {
                                                " did you mean 'stop'?"));
 }
 
-// Agents, and the command line beside them, outlive the daemon of their version.
+// Agents, and command lines started with them, outlive the daemon of their version.
 TEST_F(ClientTest, ADaemonThatSaysMoreThanIsKnownIsUnderstood) {
   const Json more = {{"weather", {{"wind", 3}}}};
   says_more_ = more;

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "comm/cost/costs.h"
 #include "map/query.h"
-#include "platform/core/step/ending.h"
-#include "platform/core/step/words.h"
+#include "platform/core/step/attempt_end.h"
+#include "platform/core/step/reason_text.h"
 #include "platform/host/node_files.h"
 
 namespace lockstep {
@@ -17,28 +17,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How often the engine is asked what is gone: at every tick while something is about to end.
-constexpr Duration kLookInterval = std::chrono::seconds(1);
-// Between two ticks: longer, and the daemon itself stood still (it was stopped, a disk hung). Well
-// below the silence after which a node counts as lost.
+// How often the engine is polled; while an attempt drains it is polled at every tick.
+constexpr Duration kEnginePollInterval = std::chrono::seconds(1);
+// Longest gap between two ticks: after a longer one, the daemon itself was suspended (stopped, or a
+// disk hung). Well below the silence limit of a node.
 constexpr Duration kStandstill = std::chrono::seconds(10);
-// The loop answers others in between.
-constexpr Duration kActAtOnce = std::chrono::milliseconds(20);
-// Before an engine that did not answer at the start is asked again; twice as long each time.
-constexpr Duration kAskFirst = std::chrono::seconds(1);
-constexpr Duration kAskMost = std::chrono::seconds(5);
+// The loop handles other calls in between.
+constexpr Duration kExecuteSlice = std::chrono::milliseconds(20);
+// Pause before an engine that did not answer at the start is polled again; doubles each time.
+constexpr Duration kEngineRetryFirst = std::chrono::seconds(1);
+constexpr Duration kEngineRetryMax = std::chrono::seconds(5);
 
-// After the store took no change: when nobody wants one stored for so long, it is tried.
+// After the store has refused a change, it is probed if nothing was stored for this time.
 constexpr Duration kProbeInterval = std::chrono::seconds(5);
 
-// What complaints are about.
+// Subjects of failure messages.
 constexpr auto kStore = "store", kHistory = "history", kEngine = "engine", kKill = "kill";
 
-bool starts(const Attempt* attempt, const NodeId& node) {
+bool is_to_start(const Attempt* attempt, const NodeId& node) {
   return attempt && attempt->id == node.attempt && attempt->state < AttemptState::draining;
 }
 
-// Whose watchers are to hear of the row.
+// The run whose watchers are notified of the row.
 std::optional<RunId> run_of(const Run& row) { return row.id; }
 std::optional<RunId> run_of(const Attempt& row) { return row.id.run; }
 std::optional<RunId> run_of(const Node& row) { return row.id.attempt.run; }
@@ -57,22 +57,22 @@ void for_each_live_node(const State& state, Visit&& visit) {
         if (node->state != NodeState::released) visit(*attempt, *node);
 }
 
-// One goes on under the node's run's name, or on a device of the node's.
-bool meets_orphan(const State& state, const Node& node) {
+// True if an orphan has the name of the node's run, or a device of the node.
+bool conflicts_with_orphan(const State& state, const Node& node) {
   return std::ranges::any_of(state.orphans, [&](const auto& entry) {
-    const Slice& slice = entry.second.slice;
+    const HostDevices& slice = entry.second.devices;
     return entry.first.id.attempt.run == node.id.attempt.run ||
            (slice.host == node.host &&
             std::ranges::find_first_of(slice.devices, node.devices) != slice.devices.end());
   });
 }
 
-std::string costs_words(const Map& map) {
+std::string costs_text(const ClusterMap& map) {
   const Costs costs = costs_of(map);
-  return costs == Costs{} ? "" : to_words(costs);
+  return costs == Costs{} ? "" : encode_costs(costs);
 }
 
-// Of each of these devices all of its island, by their numbers on the machine.
+// For each of these devices all devices of its island, by their numbers on the machine.
 std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int>& indices) {
   std::vector<std::vector<int>> by_device;
   for (const Island& island : host.islands) {
@@ -93,39 +93,39 @@ std::vector<std::vector<int>> islands_of(const Host& host, const std::vector<int
 
 }  // namespace
 
-Controller::Controller(ControllerSetup setup, State state, History history)
+Controller::Controller(ControllerSetup setup, State state, StoreHistory history)
     : setup_(std::move(setup)),
       state_(std::move(state)),
       history_(std::move(history)),
-      queue_(setup_.policy),
-      boot_(setup_.steady.boot()),
-      costs_(costs_words(state_.map)),
-      complaints_(setup_.clock) {}
+      scheduler_(setup_.policy),
+      boot_(setup_.steady.boot_id()),
+      costs_(costs_text(state_.map)),
+      problem_log_(setup_.clock) {}
 
 Result<std::unique_ptr<Controller>> Controller::open(ControllerSetup setup) {
   TRY(check(setup.map));
   State state = TRY(setup.store.load());
   state.map = setup.map;
-  state.engine_was_heard = false;
-  History history = TRY(setup.history.load());
+  state.engine_has_listed = false;
+  StoreHistory history = TRY(setup.history.load());
   auto controller = std::unique_ptr<Controller>(
       new Controller(std::move(setup), std::move(state), std::move(history)));
   TRY(controller->identify_store());
-  TRY(controller->take_up());
+  TRY(controller->connect_to_engine());
   return controller;
 }
 
-// --- Which store this is ---
+// --- Identity of the store ---
 
-// A new store, or an older copy that was put back, gets a generation of its own.
+// A new store, or an older copy that was restored, gets a new generation.
 Result<void> Controller::identify_store() {
-  const std::int64_t missing = missing_in(state_.store, history_);
+  const std::int64_t missing = missing_from_store(state_.store, history_);
   if (missing > 0) {
-    older_copy_ = format(
+    older_copy_notice_ = format(
         "the store is an older copy: {} {} made since, of which it knows nothing; what is made "
         "from now on gets other names",
         missing, missing == 1 ? "run or attempt was" : "runs and attempts were");
-    LS_LOG(warning, "{}", older_copy_);
+    LS_LOG(warning, "{}", older_copy_notice_);
   }
   if (setup_.home_is_copy)
     LS_LOG(info,
@@ -136,127 +136,130 @@ Result<void> Controller::identify_store() {
     TRY(commit({named}));
     apply(state_, named);
   }
-  remember(history_, state_);
+  record_issued(history_, state_);
   state_.numbers = history_.numbers;
-  keep_history();
+  save_history();
   return {};
 }
 
-// What could not be kept is tried again at the next tick.
-void Controller::keep_history() {
-  const auto kept = setup_.history.keep(history_);
-  history_kept_ = kept.has_value();
+// After a failure the next tick tries again.
+void Controller::save_history() {
+  const auto kept = setup_.history.store(history_);
+  history_saved_ = kept.has_value();
   if (kept) {
-    if (complaints_.over(kHistory)) LS_LOG(info, "the numbers of runs are kept again");
+    if (problem_log_.clear(kHistory)) LS_LOG(info, "the numbers of runs are kept again");
     return;
   }
   const auto words = format(
       "the numbers of runs are not kept beside the store, so that another store could give them "
       "again: {}",
       kept.error().message);
-  if (complaints_.due(kHistory, words)) LS_LOG(warning, "{}", words);
+  if (problem_log_.should_log(kHistory, words)) LS_LOG(warning, "{}", words);
 }
 
-// Before runs are stored. If the daemon died between the two, and the store was moved away then,
-// another store would give their numbers again.
-void Controller::keep_numbers(const std::vector<Change>& changes) {
+// Called before runs are stored. Otherwise, if the daemon died between the two and the store was
+// moved away, another store would reuse their numbers.
+void Controller::save_run_numbers(const std::vector<Change>& changes) {
   bool new_ones = false;
   for (const Change& change : changes) {
     const Run* run = std::get_if<Run>(&change);
     if (!run || run->id.number <= history_.numbers[run->id.project]) continue;
-    remember(history_, {&change, 1});
+    record_issued(history_, {&change, 1});
     new_ones = true;
   }
-  if (new_ones) keep_history();
+  if (new_ones) save_history();
 }
 
-// --- Until the engine has answered ---
+// --- Until the first answer of the engine ---
 
-bool Controller::time_to_ask() const {
-  return !looked_ || setup_.steady.passed() - *looked_ >= pause_;
+bool Controller::engine_retry_is_due() const {
+  return !last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= pause_;
 }
 
-// An error only when the store takes no changes.
-Result<void> Controller::take_up() {
-  const auto there = ask_engine();
-  pause_ = std::clamp(pause_ * 2, kAskFirst, kAskMost);
+// An error only if the store accepts no changes.
+Result<void> Controller::connect_to_engine() {
+  const auto there = list_engine_nodes();
+  pause_ = std::clamp(pause_ * 2, kEngineRetryFirst, kEngineRetryMax);
   if (!there) return {};
-  TRY(see_orphans(*there));
-  state_.engine_was_heard = true;
-  launch_what_is_missing(*there);
+  TRY(update_orphans(*there));
+  state_.engine_has_listed = true;
+  launch_missing_nodes(*there);
   ready_ = true;
-  return listen_again();
+  return resume_listening();
 }
 
-// Between the commit of a placement and the start of its agents the daemon may have died: what is
-// allocated, not yet heard and not in the engine's list is launched now. But not what has begun and
-// ended, as an older copy may not know; nor where another store's run goes on.
-void Controller::launch_what_is_missing(const std::vector<Present>& there) {
+// The daemon may have died between the commit of a placement and the start of its agents. So nodes
+// are launched now that are allocated, have not reported and are not in the engine's list.
+// Exceptions: nodes that have started and ended, which an older copy may not know; and nodes that
+// conflict with an orphan.
+void Controller::launch_missing_nodes(const std::vector<RunningNode>& there) {
   for_each_live_node(state_, [&](const Attempt& attempt, const Node& node) {
-    if (node.state != NodeState::allocated || !starts(&attempt, node.id)) return;
-    if (attempt.generation != state_.store.generation || meets_orphan(state_, node)) return;
-    if (launching_.contains(node.id)) return;  // placed since, when an agent was heard
+    if (node.state != NodeState::allocated || !is_to_start(&attempt, node.id)) return;
+    if (attempt.generation != state_.store.generation || conflicts_with_orphan(state_, node))
+      return;
+    if (launching_.contains(node.id)) return;  // placed since then, when a report came
     const NodeName name = name_of(state_, node.id);
-    if (std::ranges::find(there, name, &Present::node) != there.end()) return;
-    if (setup_.engine.has_begun(name)) return;
+    if (std::ranges::find(there, name, &RunningNode::node) != there.end()) return;
+    if (setup_.engine.has_started(name)) return;
     launching_.insert(node.id);
     effects_.push_back(LaunchNode{node.id});
   });
 }
 
-// --- What the store does not know ---
+// --- Orphans ---
 
-Result<void> Controller::see_orphans(const std::vector<Present>& there) {
-  stranger_called_ = false;
-  OrphansSeen seen;
+Result<void> Controller::update_orphans(const std::vector<RunningNode>& there) {
+  unlisted_orphan_called_ = false;
+  OrphansListed seen;
   bool changed = false;
-  for (const Present& present : there) {
-    if (knows(state_, present.node)) continue;
+  for (const RunningNode& present : there) {
+    if (has_node(state_, present.node)) continue;
     const auto known = state_.orphans.find(present.node);
-    const bool is_new = known == state_.orphans.end() || !state_.engine_was_heard;
+    const bool is_new = known == state_.orphans.end() || !state_.engine_has_listed;
     seen.orphans.push_back(is_new ? orphan_of(present) : known->second);
     changed = changed || is_new || known->second.has_agent != present.has_agent;
     seen.orphans.back().has_agent = present.has_agent;
   }
   if (!changed && seen.orphans.size() == state_.orphans.size()) return {};
   const std::size_t before = state_.orphans.size();
-  TRY(handle(seen));
+  TRY(process_event(seen));
   if (state_.orphans.size() != before) log_orphans();
   return {};
 }
 
-// By what it was launched with. What was launched before there were records takes its whole host.
-Orphan Controller::orphan_of(const Present& present) const {
-  Orphan orphan{.id = present.node, .has_agent = present.has_agent, .made = {}, .slice = {}};
-  const auto launch = setup_.engine.launch_of(present.node);
+// From its launch record. A node without a record is assumed to use its whole host.
+Orphan Controller::orphan_of(const RunningNode& present) const {
+  Orphan orphan{
+      .id = present.node, .has_agent = present.has_agent, .attempt_record = {}, .devices = {}};
+  const auto launch = setup_.engine.read_launch_spec(present.node);
   if (!launch) {
     LS_LOG(warning, "what {} is, which another store has started here, is not known: {}",
            text(present.node), launch.error().message);
     return orphan;
   }
-  orphan.made = launch->attempt;
+  orphan.attempt_record = launch->attempt;
   const auto index = static_cast<std::size_t>(present.node.id.index);
-  if (launch->attempt && index < launch->attempt->slices.size()) {
-    orphan.slice = launch->attempt->slices[index];
-    orphan.ends = launch->attempt->created + launch->time_left;
+  if (launch->attempt && index < launch->attempt->devices.size()) {
+    orphan.devices = launch->attempt->devices[index];
+    orphan.expected_end = launch->attempt->created + launch->time_left;
     return orphan;
   }
-  orphan.slice.host = launch->host;
+  orphan.devices.host = launch->host;
   if (const Host* host = find_host(state_.map, launch->host))
     for (int device = 0; std::cmp_less(device, device_count(*host)); ++device)
-      orphan.slice.devices.push_back(device);
-  orphan.ends = setup_.clock.now() + launch->time_left;
+      orphan.devices.devices.push_back(device);
+  orphan.expected_end = setup_.clock.now() + launch->time_left;
   return orphan;
 }
 
 std::vector<std::string> Controller::notices() const {
-  auto lines = words_on_orphans(state_);
-  if (!older_copy_.empty()) lines.insert(lines.begin(), older_copy_);
+  auto lines = describe_orphans(state_);
+  if (!older_copy_notice_.empty()) lines.insert(lines.begin(), older_copy_notice_);
   return lines;
 }
 
 void Controller::log_orphans() const {
-  const auto words = words_on_orphans(state_);
+  const auto words = describe_orphans(state_);
   for (const std::string& line : words) LS_LOG(warning, "{}", line);
   if (words.empty()) LS_LOG(info, "no run of another store goes on here any more");
 }
@@ -266,44 +269,44 @@ Result<void> Controller::check_ready() const {
   return Error{Code::unavailable,
                format("{}; until it can, nothing is started, stopped or resumed, and it is asked "
                       "again every {}",
-                      joined(complaints_.current(), "; "), text(pause_))};
+                      joined(problem_log_.active_failures(), "; "), text(pause_))};
 }
 
-// Agents could not be heard, and can be from now on.
-Result<void> Controller::listen_again() {
-  TRY(handle(DaemonStarted{}));
-  ticked_ = setup_.steady.passed();  // it may stand still before its first tick
+// Agents could not reach the daemon, and can from now on.
+Result<void> Controller::resume_listening() {
+  TRY(process_event(DaemonStarted{}));
+  ticked_ = setup_.steady.since_boot();  // it may be suspended before its first tick
   listening_since_ = setup_.clock.now();
   return {};
 }
 
 // --- The clock ---
 
-// Comes before each decision: if the clock was set, all moments that are stored move with it.
-Result<void> Controller::follow_clock() {
-  const ClockRow clock{boot_, zero_of(setup_.clock, setup_.steady)};
-  const auto by = set_by(state_.clock, clock);
+// Called before each decision: if the clock was set, all stored times shift with it.
+Result<void> Controller::sync_clock() {
+  const ClockRow clock{boot_, wall_time_at_boot(setup_.clock, setup_.steady)};
+  const auto by = clock_shift(state_.clock, clock);
   if (by == Duration(0)) return {};
-  const auto changes = TRY(take(ClockRead{clock}));
+  const auto changes = TRY(commit_event(ClockChanged{clock}));
   if (by) {
     listening_since_ += *by;
     LS_LOG(warning, "the clock was set {} by {}; no time limit is shortened or lengthened by that",
            *by > Duration(0) ? "forward" : "back", text(*by > Duration(0) ? *by : -*by));
   }
-  notify(changes);
+  notify_watchers(changes);
   return {};
 }
 
-// --- What happens ---
+// --- Events ---
 
 Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string& request_id) {
   TRY(check_ready());
-  auto shared = same_folder(spec.checkpoint_folder);
-  const auto changes =
-      TRY(handle(SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
-  if (const auto made = state_.requests.find(request_id); made != state_.requests.end())
-    return made->second;
-  // The new run is the one row whose version is its first.
+  auto shared = runs_in_same_folder(spec.checkpoint_folder);
+  const auto changes = TRY(
+      process_event(SubmitRun{std::move(spec), std::move(origin), request_id, std::move(shared)}));
+  if (const auto earlier = state_.requests.find(request_id); earlier != state_.requests.end())
+    return earlier->second;
+  // The new run is the only row with version 1.
   for (const Change& change : changes)
     if (const Run* run = std::get_if<Run>(&change); run && run->version == 1) return run->id;
   return Error{Code::internal, "the run was not made"};
@@ -311,61 +314,61 @@ Result<RunId> Controller::submit(RunSpec spec, Origin origin, const std::string&
 
 Result<void> Controller::stop(const RunId& run, const std::string& reason) {
   TRY(check_ready());
-  TRY(handle(StopRun{run, reason}));
+  TRY(process_event(StopRun{run, reason}));
   return {};
 }
 
 Result<void> Controller::resume(const RunId& run) {
   TRY(check_ready());
   const auto found = state_.runs.find(run);
-  TRY(handle(ResumeRun{run, found == state_.runs.end()
-                                ? std::vector<RunId>()
-                                : same_folder(checkpoint_folder(found->second))}));
+  TRY(process_event(ResumeRun{run, found == state_.runs.end()
+                                       ? std::vector<RunId>()
+                                       : runs_in_same_folder(checkpoint_folder(found->second))}));
   return {};
 }
 
-Result<void> Controller::change(const Event& event) {
+Result<void> Controller::apply_operator_event(const Event& event) {
   TRY(check_ready());
-  TRY(handle(event));
+  TRY(process_event(event));
   if (const auto* stop = std::get_if<StopOrphan>(&event))
     LS_LOG(info, "{} has {} end, a run of another store", stop->by.empty() ? "a user" : stop->by,
            text(stop->run));
   return {};
 }
 
-Result<Prospect> Controller::plan(const RunSpec& spec, const Origin& origin) const {
-  return prospect_of(state_, {spec, origin, {}, same_folder(spec.checkpoint_folder)},
-                     setup_.clock.now());
+Result<DryRunResult> Controller::plan(const RunSpec& spec, const Origin& origin) const {
+  return dry_run(state_, {spec, origin, {}, runs_in_same_folder(spec.checkpoint_folder)},
+                 setup_.clock.now());
 }
 
 Result<Command> Controller::report(const NodeReport& report) {
-  TRY(follow_clock());
+  TRY(sync_clock());
   NodeReport heard = report;
   heard.listening_since = listening_since_;
-  TRY(handle(heard));
+  TRY(process_event(heard));
   const NodeName name{report.generation, report.node};
   const Command command = command_for(state_, name);
-  if (command.orphaned && !state_.orphans.contains(name)) stranger_called_ = true;
+  if (command.orphaned && !state_.orphans.contains(name)) unlisted_orphan_called_ = true;
   return command;
 }
 
 void Controller::tick() {
   probe_store();
-  if (!history_kept_) keep_history();
-  if (!ready_ && time_to_ask()) (void)take_up();  // what it could not store, it says itself
-  if (!ready_ || !follow_clock()) return;
-  const Duration now = setup_.steady.passed();
+  if (!history_saved_) save_history();
+  if (!ready_ && engine_retry_is_due()) (void)connect_to_engine();  // it logs its own errors
+  if (!ready_ || !sync_clock()) return;
+  const Duration now = setup_.steady.since_boot();
   const bool stood_still = ticked_ && now - *ticked_ >= kStandstill;
-  if ((stood_still || unheard_) && !listen_again()) return;
-  if (stood_still) looked_.reset();
-  unheard_ = false;
+  if ((stood_still || commit_failed_) && !resume_listening()) return;
+  if (stood_still) last_engine_poll_.reset();
+  commit_failed_ = false;
   ticked_ = now;
   // An event whose commit fails comes again at the next tick.
-  look();
-  // While the engine took its time nobody could be heard.
-  if (setup_.steady.passed() - now >= kStandstill && !listen_again()) return;
-  if (!follow_clock()) return;
-  (void)handle(Tick{listening_since_});
+  poll_engine();
+  // While the engine blocked, no agent could reach the daemon.
+  if (setup_.steady.since_boot() - now >= kStandstill && !resume_listening()) return;
+  if (!sync_clock()) return;
+  (void)process_event(Tick{listening_since_});
 }
 
 fs::path Controller::checkpoint_folder(const Run& run) const {
@@ -373,9 +376,9 @@ fs::path Controller::checkpoint_folder(const Run& run) const {
   return run_folder(setup_.home, run.generation, run.id) / "checkpoints";
 }
 
-// The runs that have not ended and write there, by the paths alone: a look at a user's file system
-// may hang. `lockstep run` resolves symbolic links before it submits.
-std::vector<RunId> Controller::same_folder(const fs::path& folder) const {
+// The runs that have not ended and write there, by the paths alone: a lookup in a user's file
+// system may hang. `lockstep run` resolves symbolic links before it submits.
+std::vector<RunId> Controller::runs_in_same_folder(const fs::path& folder) const {
   if (folder.empty()) return {};
   const fs::path home = setup_.home.lexically_normal();
   std::error_code failed;
@@ -391,31 +394,31 @@ std::vector<RunId> Controller::same_folder(const fs::path& folder) const {
   return found;
 }
 
-Result<std::vector<Change>> Controller::handle(const Event& event) {
-  auto changes = TRY(decide(event));
-  act();
-  notify(changes);
+Result<std::vector<Change>> Controller::process_event(const Event& event) {
+  auto changes = TRY(process_event_quietly(event));
+  execute_effects();
+  notify_watchers(changes);
   return changes;
 }
 
-Result<std::vector<Change>> Controller::decide(const Event& event) {
-  TRY(follow_clock());
-  return take(event);
+Result<std::vector<Change>> Controller::process_event_quietly(const Event& event) {
+  TRY(sync_clock());
+  return commit_event(event);
 }
 
-// Persist, then apply; what is to be done is queued.
-Result<std::vector<Change>> Controller::take(const Event& event) {
-  Outcome outcome = TRY(step(queue_, state_, event, setup_.clock.now()));
-  keep_numbers(outcome.changes);
+// Persists and applies the changes, and queues the effects.
+Result<std::vector<Change>> Controller::commit_event(const Event& event) {
+  Outcome outcome = TRY(step(scheduler_, state_, event, setup_.clock.now()));
+  save_run_numbers(outcome.changes);
   TRY(commit(outcome.changes));
   for (const Change& change : outcome.changes) apply(state_, change);
   const auto names_are_new = [](const Change& change) {
     return std::holds_alternative<StoreRow>(change);
   };
   if (std::ranges::any_of(outcome.changes, names_are_new)) {
-    remember(history_, outcome.changes);
+    record_issued(history_, outcome.changes);
     state_.numbers = history_.numbers;
-    keep_history();
+    save_history();
   }
   for (const Effect& effect : outcome.effects)
     if (const auto* launch = std::get_if<LaunchNode>(&effect)) launching_.insert(launch->node);
@@ -427,49 +430,50 @@ Result<void> Controller::commit(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   auto committed = setup_.store.commit(changes);
   if (!committed) {
-    unheard_ = true;
-    queue_.forget();
+    commit_failed_ = true;
+    scheduler_.reset();
   }
-  note(committed);
+  record_store_result(committed);
   return committed;
 }
 
-void Controller::note(const Result<void>& stored) {
+void Controller::record_store_result(const Result<void>& stored) {
   if (stored) {
-    refused_.reset();
-    if (complaints_.over(kStore)) LS_LOG(info, "the store takes changes again");
+    store_refused_at_.reset();
+    if (problem_log_.clear(kStore)) LS_LOG(info, "the store takes changes again");
     return;
   }
-  refused_ = setup_.steady.passed();
+  store_refused_at_ = setup_.steady.since_boot();
   const auto words = format("nothing starts, ends or is resumed until it can be stored: {}",
                             stored.error().message);
-  if (complaints_.due(kStore, words)) LS_LOG(error, "{}", words);
+  if (problem_log_.should_log(kStore, words)) LS_LOG(error, "{}", words);
 }
 
-// While nothing happens nothing is committed, and nobody would learn that there is room again.
+// Without events nothing is committed, so only a probe finds that the store has space again.
 void Controller::probe_store() {
-  if (!refused_ || setup_.steady.passed() - *refused_ < kProbeInterval) return;
-  note(setup_.store.probe());
+  if (!store_refused_at_ || setup_.steady.since_boot() - *store_refused_at_ < kProbeInterval)
+    return;
+  record_store_result(setup_.store.check_writable());
 }
 
-// A launch that fails is an event of its own, whose effects join the queue.
-bool Controller::act() {
+// A failed launch is an event of its own, whose effects are appended to the queue.
+bool Controller::execute_effects() {
   if (!ready_) return false;
-  const Duration begun = setup_.steady.passed();
+  const Duration begun = setup_.steady.since_boot();
   while (!effects_.empty()) {
     const Effect effect = std::move(effects_.front());
     effects_.pop_front();
-    std::visit([&](const auto& what) { carry_out(what); }, effect);
-    if (setup_.steady.passed() - begun >= kActAtOnce) break;
+    std::visit([&](const auto& what) { execute(what); }, effect);
+    if (setup_.steady.since_boot() - begun >= kExecuteSlice) break;
   }
   return !effects_.empty();
 }
 
-void Controller::carry_out(const LaunchNode& effect) {
+void Controller::execute(const LaunchNode& effect) {
   const auto node = state_.nodes.find(effect.node);
   LS_CHECK(node != state_.nodes.end(), "{}", text(effect.node));
-  // Stopped meanwhile: then it is gone without ever having been there.
-  if (!starts(live_attempt(state_, effect.node.attempt.run), effect.node)) {
+  // Stopped meanwhile: the node terminated without a launch.
+  if (!is_to_start(live_attempt(state_, effect.node.attempt.run), effect.node)) {
     launching_.erase(effect.node);
     return;
   }
@@ -477,77 +481,80 @@ void Controller::carry_out(const LaunchNode& effect) {
   launching_.erase(effect.node);
   if (launched) return;
   LS_LOG(warning, "launching {} failed: {}", text(effect.node), launched.error().message);
-  // If that cannot be stored, a later tick finds the node gone: it is not in the engine's list.
+  // If that cannot be stored, a later tick finds the node terminated: it is not in the engine's
+  // list.
   const bool ours = launched.error().code == Code::exhausted;
-  if (auto changes = decide(LaunchFailed{effect.node, launched.error().message, ours}))
-    notify(*changes);
+  if (auto changes =
+          process_event_quietly(LaunchFailed{effect.node, launched.error().message, ours}))
+    notify_watchers(*changes);
 }
 
 Result<void> Controller::launch(const Node& node) {
   const Run& run = state_.runs.at(node.id.attempt.run);
-  // A folder of the user's own choice may be one that only the nodes can see.
+  // A folder that the user chose may be visible only to the nodes.
   if (run.spec.checkpoint_folder.empty()) TRY(make_folders(checkpoint_folder(run)));
-  return setup_.engine.launch(launch_of(node));
+  return setup_.engine.launch(launch_spec_of(node));
 }
 
-void Controller::carry_out(const KillNode& effect) { kill(name_of(state_, effect.node)); }
-void Controller::carry_out(const KillOrphan& effect) { kill(effect.node); }
+void Controller::execute(const KillNode& effect) { kill(name_of(state_, effect.node)); }
+void Controller::execute(const KillOrphan& effect) { kill(effect.node); }
 
 void Controller::kill(const NodeName& node) {
   const auto killed = setup_.engine.kill(node);
   if (killed) {
-    complaints_.over(kKill);
+    problem_log_.clear(kKill);
     return;
   }
-  // Not repeated here: step() asks again every few seconds for as long as the node is there.
+  // Not repeated here: step() repeats it every few seconds while the node exists.
   const auto words = format("ending {} by force failed: {}", text(node.id), killed.error().message);
-  if (complaints_.due(kKill, words)) LS_LOG(warning, "{}", words);
+  if (problem_log_.should_log(kKill, words)) LS_LOG(warning, "{}", words);
 }
 
-// While an attempt drains its end is awaited, so look at every tick; else once a second.
-bool Controller::time_to_look() const {
-  if (!looked_ || setup_.steady.passed() - *looked_ >= kLookInterval) return true;
+// While an attempt drains, the engine is polled at every tick; else once a second.
+bool Controller::engine_poll_is_due() const {
+  if (!last_engine_poll_ || setup_.steady.since_boot() - *last_engine_poll_ >= kEnginePollInterval)
+    return true;
   return std::ranges::any_of(state_.open, [&](const RunId& run) {
     const Attempt* attempt = live_attempt(state_, run);
     return attempt && attempt->state == AttemptState::draining;
   });
 }
 
-Result<std::vector<Present>> Controller::ask_engine() {
-  looked_ = setup_.steady.passed();
+Result<std::vector<RunningNode>> Controller::list_engine_nodes() {
+  last_engine_poll_ = setup_.steady.since_boot();
   auto there = setup_.engine.list();
-  if (there && complaints_.over(kEngine)) LS_LOG(info, "the engine says again what runs");
+  if (there && problem_log_.clear(kEngine)) LS_LOG(info, "the engine says again what runs");
   if (there) return there;
   const auto words = format("the engine cannot say what runs: {}", there.error().message);
-  if (complaints_.due(kEngine, words)) LS_LOG(warning, "{}", words);
+  if (problem_log_.should_log(kEngine, words)) LS_LOG(warning, "{}", words);
   return there;
 }
 
-// What is gone, and whose agent is.
-void Controller::look() {
-  if (!time_to_look()) return;
+// Handles terminated nodes and exited agents.
+void Controller::poll_engine() {
+  if (!engine_poll_is_due()) return;
   std::vector<NodeId> awaited;
   for_each_live_node(state_, [&](const Attempt&, const Node& node) {
     if (!launching_.contains(node.id)) awaited.push_back(node.id);
   });
-  if (awaited.empty() && state_.orphans.empty() && !stranger_called_) return;
-  const auto there = ask_engine();
+  if (awaited.empty() && state_.orphans.empty() && !unlisted_orphan_called_) return;
+  const auto there = list_engine_nodes();
   if (!there) return;
-  (void)see_orphans(*there);  // what could not be stored comes again
+  (void)update_orphans(*there);  // after a failed commit it comes again
   for (const NodeId& node : awaited) {
-    const auto found = std::ranges::find(*there, name_of(state_, node), &Present::node);
+    const auto found = std::ranges::find(*there, name_of(state_, node), &RunningNode::node);
     if (found == there->end())
-      (void)handle(NodeGone{node});
+      (void)process_event(NodeTerminated{node});
     else if (!found->has_agent)
-      (void)handle(AgentGone{node});
+      (void)process_event(AgentExited{node});
   }
 }
 
-Launch Controller::launch_of(const Node& node) const {
+LaunchSpec Controller::launch_spec_of(const Node& node) const {
   const NodeName name = name_of(state_, node.id);
   const Run& run = state_.runs.at(node.id.attempt.run);
   const Host* host = find_host(state_.map, node.host);
-  Launch launch;
+  LaunchSpec launch;
   launch.node = text(node.id);
   launch.generation = name.generation;
   launch.attempt = record_of(state_, node.id.attempt);
@@ -565,7 +572,8 @@ Launch Controller::launch_of(const Node& node) const {
   launch.nodes = node_count(run.spec);
   launch.command = run.spec.command;
   launch.env = run.spec.env;
-  if (!costs_.empty()) launch.env.emplace(kCostsVariable, costs_);  // unless the user has his own
+  if (!costs_.empty())
+    launch.env.emplace(kCostsVariable, costs_);  // a user's own value has precedence
   launch.working_folder = run.spec.working_folder;
   launch.checkpoint_folder = checkpoint_folder(run).string();
   launch.node_folder = node_folder(setup_.home, name).string();
@@ -574,12 +582,12 @@ Launch Controller::launch_of(const Node& node) const {
   launch.secret = setup_.keys.attempt_secret(name.attempt());
   launch.hang_after = run.spec.hang_after;
   launch.on_failure = run.spec.on_failure;
-  launch.time_left = run.spec.timeout - run.charged;
+  launch.time_left = run.spec.timeout - run.time_used;
   launch.start_limit = kReadyLimit;
   return launch;
 }
 
-void Controller::notify(const std::vector<Change>& changes) const {
+void Controller::notify_watchers(const std::vector<Change>& changes) const {
   std::set<RunId> touched;
   for (const Change& change : changes)
     if (auto run = std::visit([](const auto& row) { return run_of(row); }, change))

@@ -1,20 +1,21 @@
-// Controller: the shell around step(). It persists what step() decides, then does it: the rows are
-// committed to the store, applied to the state in memory, and only then are agents launched or
-// killed. It has no threads: every call comes from one thread, the server's loop.
+// Controller: connects step() to the world. It persists the decisions of step(), then executes
+// them: the rows are committed to the store, applied to the state in memory, and only then are
+// agents launched or killed. It has no threads: every call comes from one thread, the server's
+// loop.
 //
 //   auto controller = TRY(Controller::open({...}));
 //   every 200 ms:        controller->tick();
 //   on an agent's call:  Command command = TRY(controller->report(report));
-//   at each turn of the loop while work is left:  controller->act();
+//   at each turn of the loop while work is left:  controller->execute_effects();
 //
-// When a commit fails nothing has happened: the caller of submit(), stop(), resume() or report()
-// gets the error, and what a tick decided is decided again at the next one. Reports that could not
-// be stored count as unheard, so once commits succeed again nobody is silent since before. When the
-// daemon dies between commit and effect, the next one finds by the state and by what the engine has
-// what is left to launch, and step() asks again for kills.
+// If a commit fails, nothing changes: the caller of submit(), stop(), resume() or report() gets the
+// error, and the next tick repeats the decisions of a failed tick. Reports that could not be stored
+// count as not received. So once commits succeed again, no agent counts as silent since before. If
+// the daemon dies between a commit and its effects, the next daemon finds the missing launches from
+// the state and the engine's list, and step() repeats the kills.
 //
-// Until the engine has first said what is there, the controller only answers and hears agents: it
-// starts and ends nothing, and users' wishes are refused (Code::unavailable).
+// Until the first answer of the engine, the controller only answers queries and receives reports.
+// It starts and ends nothing, and refuses requests of users (Code::unavailable).
 #pragma once
 
 #include <deque>
@@ -27,137 +28,140 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/complaints.h"
+#include "base/rate_limited_log.h"
 #include "base/steady_clock.h"
 #include "platform/core/model/command.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/policy.h"
-#include "platform/core/step/prospect.h"
-#include "platform/core/step/queue.h"
+#include "platform/core/step/dry_run.h"
+#include "platform/core/step/incremental_scheduler.h"
 #include "platform/core/step/step.h"
 #include "platform/engine/engine.h"
 #include "platform/host/keys.h"
-#include "platform/store/history_keeper.h"
+#include "platform/store/history_store.h"
 #include "platform/store/store.h"
 
 namespace lockstep {
 
 struct ControllerSetup {
-  Store& store;  // the four outlive the controller
-  HistoryKeeper& history;
+  Store& store;  // these four outlive the controller
+  HistoryStore& history;
   Engine& engine;
   const Clock& clock;
   const SteadyClock& steady;
   Keys keys;
-  Map map;                     // of the cluster, as it is now
+  ClusterMap map;              // of the cluster, as it is now
   std::filesystem::path home;  // the daemon's folder, absolute
   SchedulingPolicy policy = step_policy();
-  bool home_is_copy = false;  // another folder than was served last: maybe an older copy
+  bool home_is_copy = false;  // the folder is not the one that was served last: maybe an older copy
 };
 
 class Controller {
  public:
-  // Called after a run, its attempt or a node of it changed. May call state(), nothing else.
+  // Called after a run, its attempt or a node of it changed. It may call state(), nothing else.
   using Watcher = std::function<void(const RunId& run, std::int64_t version)>;
 
-  // Loads the state and takes up what was going on, as soon as the engine says what is there:
-  // launches the nodes that were reserved but not started.
+  // Loads the state and continues open work as soon as the engine has listed its nodes: launches
+  // nodes that were reserved but not started.
   static Result<std::unique_ptr<Controller>> open(ControllerSetup setup);
 
-  // Under a request id that a run was submitted under before, answers that run: a call may be
-  // repeated whose answer was lost. Refused if the spec is another. Empty: no repeat is recognized.
+  // If a run was submitted with this request id before, returns that run, so that a client can
+  // repeat a call after a lost answer. Fails if the spec differs. Empty: repeats are not detected.
   Result<RunId> submit(RunSpec spec, Origin origin, const std::string& request_id = {});
-  // Of a run that has ended: nothing happens.
+  // No effect on a run that has ended.
   Result<void> stop(const RunId& run, const std::string& reason);
-  // Queues it again, with its whole time-out and all its retries. Refused unless it failed, timed
-  // out or was cancelled.
+  // Queues the run again, with its whole time limit and all its retries. Fails unless it failed,
+  // timed out or was cancelled.
   Result<void> resume(const RunId& run);
-  // What users and operators change of what waits: HoldRun, ReleaseRun, SetPriority, SetHost,
-  // SetLimit, SetWeight; and StopOrphan, AdoptOrphan.
-  Result<void> change(const Event& event);
-  // What would become of the run if it were submitted now. Nothing changes.
-  Result<Prospect> plan(const RunSpec& spec, const Origin& origin) const;
-  // An agent's heartbeat; the answer is what it shall do. Reports of ended attempts are answered
-  // with `leave`.
+  // Requests by users and operators for waiting runs, hosts and limits: HoldRun, ReleaseRun,
+  // SetPriority, SetHost, SetLimit, SetWeight; and StopOrphan, AdoptOrphan.
+  Result<void> apply_operator_event(const Event& event);
+  // Dry run: where the run would start if it were submitted now, and what would be preempted.
+  // Changes nothing.
+  Result<DryRunResult> plan(const RunSpec& spec, const Origin& origin) const;
+  // Handles an agent's heartbeat; returns the agent's command. Reports of ended attempts get
+  // `leave`.
   Result<Command> report(const NodeReport& report);
-  // Lets time pass. Call it every 200 ms or so; it asks the engine what is gone. After a long gap
-  // nobody counts as silent: there was nobody to hear them.
+  // Advances the time. Call it about every 200 ms; it asks the engine which nodes have terminated.
+  // After a long gap no agent counts as silent, because the daemon could not receive heartbeats.
   void tick();
-  // Does what was decided, in that order, for 20 ms or so, at least one thing; each call above does
-  // as well. True: more is left, so call it again once others had their turn.
-  bool act();
+  // Executes pending effects, in order, for about 20 ms, at least one; each call above does so as
+  // well. True: effects are left, so call it again after other work of the loop.
+  bool execute_effects();
 
   const State& state() const { return state_; }
-  // Who waits and who holds devices, as the last pass left it; empty before the engine has said
-  // what is there.
-  const Queue& queue() const { return queue_; }
-  // The engine has said what is there.
+  // The waiting runs and the allocations, as of the last pass; empty before the engine's first
+  // answer.
+  const IncrementalScheduler& scheduler() const { return scheduler_; }
+  // The engine has listed its nodes.
   bool is_ready() const { return ready_; }
-  // What goes wrong just now, a line each, for operators.
-  std::vector<std::string> troubles() const { return complaints_.current(); }
-  // What operators should know and may want to do something about, a line each.
+  // Current failures, one line each, for operators.
+  std::vector<std::string> troubles() const { return problem_log_.active_failures(); }
+  // Facts that operators should know and may want to act on, one line each.
   std::vector<std::string> notices() const;
   void subscribe(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 
-  // Where the run's checkpoints are: its own wish, or a folder below the daemon's.
+  // The run's checkpoint folder: from its spec, or below the daemon's folder.
   std::filesystem::path checkpoint_folder(const Run& run) const;
 
  private:
-  std::vector<RunId> same_folder(const std::filesystem::path& folder) const;
-  Controller(ControllerSetup setup, State state, History history);
+  std::vector<RunId> runs_in_same_folder(const std::filesystem::path& folder) const;
+  Controller(ControllerSetup setup, State state, StoreHistory history);
 
   Result<void> identify_store();
-  void keep_history();
-  void keep_numbers(const std::vector<Change>& changes);
-  Result<void> follow_clock();
-  bool time_to_ask() const;
-  Result<void> take_up();
-  void launch_what_is_missing(const std::vector<Present>& there);
-  Result<void> see_orphans(const std::vector<Present>& there);
-  Orphan orphan_of(const Present& present) const;
+  void save_history();
+  void save_run_numbers(const std::vector<Change>& changes);
+  Result<void> sync_clock();
+  bool engine_retry_is_due() const;
+  Result<void> connect_to_engine();
+  void launch_missing_nodes(const std::vector<RunningNode>& there);
+  Result<void> update_orphans(const std::vector<RunningNode>& there);
+  Orphan orphan_of(const RunningNode& present) const;
   void log_orphans() const;
-  Result<void> listen_again();
+  Result<void> resume_listening();
   Result<void> check_ready() const;
-  Result<std::vector<Change>> handle(const Event& event);
-  Result<std::vector<Change>> decide(const Event& event);
-  Result<std::vector<Change>> take(const Event& event);
+  Result<std::vector<Change>> process_event(const Event& event);
+  Result<std::vector<Change>> process_event_quietly(const Event& event);
+  Result<std::vector<Change>> commit_event(const Event& event);
   Result<void> commit(const std::vector<Change>& changes);
-  void note(const Result<void>& stored);
+  void record_store_result(const Result<void>& stored);
   void probe_store();
-  void carry_out(const LaunchNode& effect);
-  void carry_out(const KillNode& effect);
-  void carry_out(const KillOrphan& effect);
+  void execute(const LaunchNode& effect);
+  void execute(const KillNode& effect);
+  void execute(const KillOrphan& effect);
   void kill(const NodeName& node);
   Result<void> launch(const Node& node);
-  bool time_to_look() const;
-  void look();
-  Result<std::vector<Present>> ask_engine();
-  Launch launch_of(const Node& node) const;
-  void notify(const std::vector<Change>& changes) const;
+  bool engine_poll_is_due() const;
+  void poll_engine();
+  Result<std::vector<RunningNode>> list_engine_nodes();
+  LaunchSpec launch_spec_of(const Node& node) const;
+  void notify_watchers(const std::vector<Change>& changes) const;
 
   ControllerSetup setup_;
   State state_;
-  History history_;
-  bool history_kept_ = false;  // as it is now
-  std::string older_copy_;     // that the store is one; empty: it is not
-  Queue queue_;                // of that state
-  const std::string boot_;     // of the machine
-  std::string costs_;  // of communication, for the ranks; empty: the map says nothing of them
+  StoreHistory history_;
+  bool history_saved_ = false;      // in its current state
+  std::string older_copy_notice_;   // set if the store is an older copy
+  IncrementalScheduler scheduler_;  // for state_
+  const std::string boot_;          // boot id of the machine
+  std::string costs_;  // costs of communication, for the ranks; empty: the map has none
   std::vector<Watcher> watchers_;
   std::deque<Effect> effects_;  // committed, not yet carried out
-  std::set<NodeId> launching_;  // committed, their launch not yet tried: not gone if not listed
-  bool ready_ = false;          // the engine has said what is there
+  std::set<NodeId> launching_;  // committed, but the launch not tried yet: missing in the list does
+                                // not mean terminated
+  bool ready_ = false;          // the engine has listed its nodes
   Time listening_since_{};      // without a break
-  bool stranger_called_ =
-      false;              // since the last look, the agent of an orphan that it has not listed
-  bool unheard_ = false;  // a commit failed since the last tick, maybe that of a report
+  bool unlisted_orphan_called_ =
+      false;  // an agent of an unlisted orphan has called since the last poll of the engine
+  bool commit_failed_ = false;  // since the last tick; may have been the commit of a report
   // By the steady clock:
-  Duration pause_{};                 // between two questions to the engine, until it is ready
-  std::optional<Duration> ticked_;   // the last tick
-  std::optional<Duration> looked_;   // when the engine was last asked
-  std::optional<Duration> refused_;  // when the store last took no change; none: it takes them
-  Complaints complaints_;
+  Duration pause_{};                          // between two polls of the engine, until it is ready
+  std::optional<Duration> ticked_;            // the last tick
+  std::optional<Duration> last_engine_poll_;  // the last poll of the engine
+  std::optional<Duration>
+      store_refused_at_;  // when the store last refused a change; none: it accepts changes
+  RateLimitedLog problem_log_;
 };
 
 }  // namespace lockstep

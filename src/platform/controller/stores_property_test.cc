@@ -1,6 +1,6 @@
-// A daemon whose store is moved away, put back from older copies and put back again, at random,
-// under agents that go on: no device is used twice, no run is trained by two programs, no name or
-// number returns, and nothing that the store does not know is ended but when an operator asks.
+// A daemon whose store is moved away and restored from older copies at random, while agents
+// continue. No device is used twice, no run is trained by two programs, no name or number is
+// reused. No node that the store does not know is ended unless an operator asks.
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -31,8 +31,8 @@ class StoppedClock : public Clock, public SteadyClock {
  public:
   static constexpr Time kBeginning = Time(std::chrono::hours(24 * 365 * 50));
   Time now() const override { return time; }
-  Duration passed() const override { return time - kBeginning; }
-  std::string boot() const override { return "boot"; }
+  Duration since_boot() const override { return time - kBeginning; }
+  std::string boot_id() const override { return "boot"; }
   Time time = kBeginning;
 };
 
@@ -44,8 +44,8 @@ class CountingHistory : public MemoryHistory {
   int made_ = 0;
 };
 
-Map map_of_three_hosts() {
-  Map map;
+ClusterMap map_of_three_hosts() {
+  ClusterMap map;
   Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (auto id : {"a", "b", "c"}) {
     Host& host = leaf.hosts.emplace_back();
@@ -59,9 +59,9 @@ Map map_of_three_hosts() {
 // One agent with its ranks.
 struct Agent {
   enum class Phase { waiting, running, ended };
-  Launch launch;
+  LaunchSpec launch;
   Phase phase = Phase::waiting;
-  bool stopped = false;  // by order
+  bool stopped = false;  // by command
   bool lost = false;     // a rank was killed from outside
 };
 
@@ -87,7 +87,7 @@ class World : public Engine {
 
   // --- The engine ---
 
-  Result<void> launch(const Launch& launch) override {
+  Result<void> launch(const LaunchSpec& launch) override {
     const NodeName name{launch.generation, parse_node_id(launch.node).value()};
     if (agents_.contains(name)) return {};
     const auto known = folders_.emplace(name, launch.node_folder);
@@ -110,19 +110,19 @@ class World : public Engine {
     return {};
   }
   Result<void> kill(const NodeName& name) override {
-    EXPECT_TRUE(knows(controller_->state(), name) || wanted_.contains(name.id.attempt.run))
+    EXPECT_TRUE(has_node(controller_->state(), name) || wanted_.contains(name.id.attempt.run))
         << where() << text(name) << " is killed unasked";
     agents_.erase(name);
     return {};
   }
-  Result<Launch> launch_of(const NodeName& name) override {
+  Result<LaunchSpec> read_launch_spec(const NodeName& name) override {
     const auto launched = launched_.find(name);
     if (launched == launched_.end()) return Error{Code::not_found, "it was never launched"};
     return launched->second;
   }
-  bool has_begun(const NodeName& node) override { return launch_of(node).has_value(); }
-  Result<std::vector<Present>> list() override {
-    std::vector<Present> present;
+  bool has_started(const NodeName& node) override { return read_launch_spec(node).has_value(); }
+  Result<std::vector<RunningNode>> list() override {
+    std::vector<RunningNode> present;
     for (const auto& [name, agent] : agents_) present.push_back({name});
     return present;
   }
@@ -195,9 +195,9 @@ class World : public Engine {
   void handle_orphan(RunId run) {
     if (any(2)) {
       wanted_.insert(run);
-      EXPECT_TRUE(controller_->change(StopOrphan{run, "root"}));
+      EXPECT_TRUE(controller_->apply_operator_event(StopOrphan{run, "root"}));
     } else {
-      (void)controller_->change(AdoptOrphan{run, "root"});  // refused where it is in the way
+      (void)controller_->apply_operator_event(AdoptOrphan{run, "root"});  // refused if it conflicts
     }
   }
 
@@ -209,7 +209,7 @@ class World : public Engine {
     agent->second.lost = any(2) == 0;
   }
 
-  // Agents call, some of them, and time passes.
+  // Some of the agents call, and time passes.
   void go_on() {
     std::vector<NodeName> names;
     for (const auto& [name, agent] : agents_)
@@ -217,7 +217,7 @@ class World : public Engine {
     for (const NodeName& name : names) call(name);
     clock_.time += milliseconds(200 + any(2000));
     controller_->tick();
-    while (controller_->act()) {
+    while (controller_->execute_effects()) {
     }
     for (auto& [name, agent] : agents_)
       if (agent.phase == Agent::Phase::running && any(60) == 0) agent.phase = Agent::Phase::ended;
@@ -257,7 +257,7 @@ class World : public Engine {
       if (agent.phase == Agent::Phase::running) continue;
       rank.state = agent.lost || agent.stopped ? RankState::killed : RankState::exited;
       rank.code = agent.lost ? 9 : agent.stopped ? 15 : 0;
-      rank.signalled_by_us = agent.stopped;
+      rank.signalled_by_agent = agent.stopped;
     }
     return report;
   }
@@ -266,19 +266,19 @@ class World : public Engine {
   const int seed_;
   StoppedClock clock_;
   CountingHistory history_;
-  const Keys keys_ = Keys::of(Secret::from_hex(std::string(64, '5')).value(), "token");
+  const Keys keys_ = Keys::from_values(Secret::from_hex(std::string(64, '5')).value(), "token");
   std::unique_ptr<MemoryStore> store_;
   std::vector<MemoryStore> copies_;
   std::map<NodeName, Agent> agents_;
-  std::map<NodeName, Launch> launched_;
-  std::map<NodeName, std::string> folders_;  // of all that were ever launched
+  std::map<NodeName, LaunchSpec> launched_;
+  std::map<NodeName, std::string> folders_;  // of all nodes ever launched
   std::set<RunId> numbers_;                  // that were ever given
-  std::set<RunId> wanted_;                   // the end of their orphans was, of this store
+  std::set<RunId> wanted_;                   // orphans that this store was asked to stop
   int submitted_ = 0;
   std::unique_ptr<Controller> controller_;
 };
 
-TEST(Stores, MayBeMovedAndPutBackUnderRunsThatGoOn) {
+TEST(StoreMode, MayBeMovedAndPutBackUnderRunsThatGoOn) {
   set_log_sink([](LogLevel, std::string_view) {});
   const char* seeds = std::getenv("LOCKSTEP_TEST_SEEDS");
   const int most = seeds ? std::atoi(seeds) : kSeeds;

@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The daemon's folder of a user whose home is shared. Others may write to its parent.
+// The daemon's folder of a user whose home is shared. Other users may write to its parent.
 bool is_stand_in(const Home& home) { return home.pointer.has_value(); }
 
-Home stand_in(const fs::path& asked, const HomeSearch& search) {
+Home local_stand_in(const fs::path& asked, const HomeSearch& search) {
   const fs::path folder = search.local / format("lockstep-{}", ::geteuid());
   return {
       .folder = folder, .pointer = asked / "daemon.json", .shared = search.file_system_of(folder)};
@@ -47,22 +47,23 @@ Result<Home> Home::find(const HomeSearch& search) {
   else
     return Error{Code::invalid,
                  "neither LOCKSTEP_HOME nor HOME is set; set LOCKSTEP_HOME to a folder"};
-  if (!search.file_system_of(asked).empty()) return stand_in(asked, search);
+  if (!search.file_system_of(asked).empty()) return local_stand_in(asked, search);
   return Home{.folder = asked};
 }
 
 bool is_served(const Home& home) { return is_locked(home.store()) || is_locked(home.lock_file()); }
 
-std::optional<std::int64_t> holder(const Home& home) {
-  if (const auto pid = holder_of_lock(home.store())) return *pid;
-  if (const auto pid = holder_of_lock(home.lock_file())) return *pid;
+std::optional<std::int64_t> daemon_pid_of(const Home& home) {
+  if (const auto pid = lock_owner(home.store())) return *pid;
+  if (const auto pid = lock_owner(home.lock_file())) return *pid;
   return std::nullopt;
 }
 
 Result<void> check_private(const Home& home) {
   const std::string folder = home.folder.string();
   struct stat info{};
-  // A link in a folder to which others may write may be theirs; elsewhere it is the user's.
+  // In a folder to which others may write, a link may belong to another user; elsewhere it is the
+  // user's.
   const int found =
       is_stand_in(home) ? ::lstat(folder.c_str(), &info) : ::stat(folder.c_str(), &info);
   if (found != 0) {
@@ -83,7 +84,7 @@ Result<void> check_private(const Home& home) {
   return {};
 }
 
-Result<void> make_folder(const Home& home) {
+Result<void> make_home_folder(const Home& home) {
   const std::string folder = home.folder.string();
   if (!home.shared.empty())
     return Error{
@@ -103,7 +104,7 @@ Result<DaemonFile> read_daemon_file(const fs::path& path) {
   std::string content = TRY(read_file(path));
   auto read = [&]() -> Result<DaemonFile> {
     // The daemon may be newer than the reader.
-    return from_json<DaemonFile>(TRY(parse_json(content)), Unknown::passed_over);
+    return from_json<DaemonFile>(TRY(parse_json(content)), UnknownFields::ignore);
   };
   auto file = read();
   if (!file)
@@ -129,14 +130,13 @@ std::optional<DaemonFile> daemon_elsewhere(const Home& home, const Machine& here
   const auto file = read_daemon_file(home.pointer.value_or(home.daemon_file()));
   if (!file || file->host.empty()) return std::nullopt;
   const bool is_here = file->host == here.host && file->machine == here.id;
-  // A folder of this machine is seen by its containers, whose names differ. Its lock tells the
-  // rest.
+  // Containers of this machine see its folder under different host names. The lock decides.
   const bool same_kernel = !home.pointer && home.shared.empty() && file->boot == here.boot;
   if (is_here || same_kernel) return std::nullopt;
   return *file;
 }
 
-Error runs_elsewhere(const Home& home, const DaemonFile& there) {
+Error daemon_elsewhere_error(const Home& home, const DaemonFile& there) {
   const fs::path source = home.pointer.value_or(home.daemon_file());
   const std::string state =
       there.pid == 0 ? format("was stopped on {}, where its state is", there.host)

@@ -1,9 +1,9 @@
-// Home: the daemon's folder on this machine, the files in it by name, and the one that says where
-// the daemon is. What its nodes leave: node_files.h.
+// Home: the daemon's folder on this machine, the names of its files, and the file with the daemon's
+// address. For files of nodes see node_files.h.
 //
-// A user's home may be one folder of many machines (NFS, Lustre). The daemon's database, locks and
-// process ids belong to one machine. Such a home therefore holds only a pointer, a daemon file that
-// says which machine's daemon serves it; the daemon's folder is one of that machine.
+// A user's home may be shared by many machines (NFS, Lustre). The daemon's database, locks and
+// process ids belong to one machine. Such a home therefore contains only a pointer: a daemon file
+// that names the machine whose daemon serves it. The daemon's folder is local to that machine.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ namespace lockstep {
 // The inputs of Home::find().
 struct HomeSearch {
   Environment environment;
-  FileSystems file_system_of = shared_file_system_of;
-  // Has the daemon's folder of a user whose home is shared; it outlasts a reboot.
+  SharedFileSystemLookup file_system_of = shared_file_system_of;
+  // Parent of the daemon's folder of a user whose home is shared; it survives a reboot.
   std::filesystem::path local = "/var/tmp";
 };
 
 struct Home {
   std::filesystem::path folder;
-  // The pointer in the user's home; only where that home is on a shared file system.
+  // The pointer in the user's home; only if that home is on a shared file system.
   std::optional<std::filesystem::path> pointer{};
-  // The name of the shared file system that `folder` itself is on; empty: on none.
+  // The name of the shared file system of `folder` itself; empty: it is local.
   std::string shared{};
 
-  // $LOCKSTEP_HOME, else $XDG_STATE_HOME/lockstep, else ~/.local/state/lockstep; absolute. Of the
-  // last two a shared one becomes a pointer, and the folder is /var/tmp/lockstep-UID.
+  // $LOCKSTEP_HOME, else $XDG_STATE_HOME/lockstep, else ~/.local/state/lockstep; absolute. If one
+  // of the last two is shared, it becomes a pointer, and the folder is /var/tmp/lockstep-UID.
   static Result<Home> find();
   static Result<Home> find(const HomeSearch& search);
 
@@ -51,26 +51,26 @@ struct Home {
   std::filesystem::path served_file() const { return folder / "served.json"; }
 };
 
-// A daemon holds the folder or its database, though it may not answer yet.
+// A daemon holds the folder or its database; it may not answer yet.
 bool is_served(const Home& home);
-// Which process that is; nothing when no daemon of this machine holds it, or it has only begun.
-std::optional<std::int64_t> holder(const Home& home);
+// The process id of that daemon; empty if none of this machine holds it, or it is just starting.
+std::optional<std::int64_t> daemon_pid_of(const Home& home);
 
-// Code::denied for a folder that others own or may write to: they could replace its files. One that
-// is not there is fine.
+// Code::denied for a folder that others own or may write to: they could replace its files. A
+// missing folder is no error.
 Result<void> check_private(const Home& home);
-// Makes the folder (0700) where it is missing. Refused where a daemon cannot keep its database.
-Result<void> make_folder(const Home& home);
+// Creates the folder (0700) if missing. Fails if a daemon cannot keep its database there.
+Result<void> make_home_folder(const Home& home);
 
 struct DaemonFile {
   std::string url;  // for this machine: http://127.0.0.1:41234
   std::int64_t pid = 0;
   std::string version;
-  std::string host{}, machine{}, boot{};  // where it runs: Machine
+  std::string host{}, machine{}, boot{};  // its machine: Machine
   std::string folder{};                   // on that machine
   Time since{};
-  std::string network_url{};  // for other machines; empty: it listens to its own alone
-  std::string token{};        // only in a pointer, and only where other machines may call
+  std::string network_url{};  // for other machines; empty: it listens on this machine only
+  std::string token{};        // only in a pointer, and only if other machines may call
 
   static constexpr auto fields() {
     return record<DaemonFile>(
@@ -88,17 +88,17 @@ struct DaemonFile {
 };
 
 std::string daemon_file_text(const DaemonFile& file);
-// Code::not_found when there is no such file: no daemon was started with this home. Code::corrupt,
-// with the file's name, when it cannot be read.
+// Code::not_found without such a file: no daemon was started with this home. Code::corrupt, with
+// the file's name, if it cannot be read.
 Result<DaemonFile> read_daemon_file(const std::filesystem::path& path);
 Result<void> write_daemon_file(const std::filesystem::path& path, const DaemonFile& file);
-// Puts the daemon's file into the home's pointer, with the token where other machines may call. An
-// empty success where the home has no pointer.
+// Writes the daemon's file into the home's pointer, with the token if other machines may call. Does
+// nothing if the home has no pointer.
 Result<void> write_pointer(const Home& home, DaemonFile file);
 
 // The daemon of another machine that the home's pointer, or else its daemon file, names.
 std::optional<DaemonFile> daemon_elsewhere(const Home& home, const Machine& here = this_machine());
-// That daemon as an error for a command that cannot reach it: where it is, and what to do.
-Error runs_elsewhere(const Home& home, const DaemonFile& there);
+// Error for a command that cannot reach that daemon: where it runs, and what to do.
+Error daemon_elsewhere_error(const Home& home, const DaemonFile& there);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class HomeTest : public ::testing::Test {
  protected:
-  // The user's home is on `shared_as`, all else on file systems of this machine.
+  // The user's home is on `shared_as`, everything else on local file systems.
   HomeSearch search(const std::string& shared_as) const {
     const fs::path users = folder_ / "users";
     return {.environment = {{"HOME", (users / "ann").string()}},
@@ -54,14 +54,14 @@ TEST_F(HomeTest, OnASharedFileSystemIsOnlyAPointerToAFolderOfThisMachine) {
   const Home home = shared_home();
   EXPECT_EQ(home.folder, stand_in());
   EXPECT_EQ(home.pointer, folder_ / "users/ann/.local/state/lockstep/daemon.json");
-  ASSERT_TRUE(make_folder(home));
+  ASSERT_TRUE(make_home_folder(home));
   EXPECT_EQ(fs::status(stand_in()).permissions(), fs::perms::owner_all);
 }
 
 TEST_F(HomeTest, AFolderThatWasChosenOnASharedFileSystemIsRefusedWithARemedy) {
   HomeSearch chosen = search("Lustre");
   chosen.environment["LOCKSTEP_HOME"] = (folder_ / "users/ann/mine").string();
-  const auto refused = make_folder(Home::find(chosen).value());
+  const auto refused = make_home_folder(Home::find(chosen).value());
   EXPECT_EQ(refused.error().code, Code::invalid);
   EXPECT_THAT(refused.error().message, HasSubstr("is on Lustre"));
   EXPECT_THAT(refused.error().message, HasSubstr("unset LOCKSTEP_HOME"));
@@ -71,21 +71,21 @@ TEST_F(HomeTest, AFolderThatWasChosenOnASharedFileSystemIsRefusedWithARemedy) {
 TEST_F(HomeTest, AMachineWithoutAFileSystemOfItsOwnIsTold) {
   HomeSearch all = search("NFS");
   all.file_system_of = [](const fs::path&) { return "NFS"; };
-  EXPECT_THAT(make_folder(Home::find(all).value()).error().message,
+  EXPECT_THAT(make_home_folder(Home::find(all).value()).error().message,
               HasSubstr("set LOCKSTEP_HOME to a folder on one"));
 }
 
 TEST_F(HomeTest, AFolderThatOthersMayWriteToIsRefusedWithTheCommandThatHelps) {
   const Home home{folder_ / "home"};
   EXPECT_TRUE(check_private(home)) << "it is not there yet";
-  ASSERT_TRUE(make_folder(home));
+  ASSERT_TRUE(make_home_folder(home));
   EXPECT_TRUE(check_private(home));
   for (const unsigned mode : {0777u, 0770u, 0722u}) {
     ASSERT_EQ(::chmod(home.folder.c_str(), mode), 0);
     const auto refused = check_private(home);
     EXPECT_EQ(refused.error().code, Code::denied);
     EXPECT_THAT(refused.error().message, HasSubstr("`chmod go-w " + home.folder.string() + "`"));
-    EXPECT_FALSE(make_folder(home));
+    EXPECT_FALSE(make_home_folder(home));
   }
   ASSERT_EQ(::chmod(home.folder.c_str(), 0755), 0);
   EXPECT_TRUE(check_private(home));
@@ -94,18 +94,18 @@ TEST_F(HomeTest, AFolderThatOthersMayWriteToIsRefusedWithTheCommandThatHelps) {
 TEST_F(HomeTest, AFolderOfAnotherUserIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "giving a folder away needs root";
   const Home home{folder_ / "home"};
-  ASSERT_TRUE(make_folder(home));
+  ASSERT_TRUE(make_home_folder(home));
   ASSERT_EQ(::chown(home.folder.c_str(), 12345, 12345), 0);
   EXPECT_THAT(check_private(home).error().message, HasSubstr("belongs to another user"));
 }
 
-// In /var/tmp any user may put a link of this name.
+// In /var/tmp any user may create a link of this name.
 TEST_F(HomeTest, ALinkInThePlaceOfTheLocalFolderIsRefused) {
   ASSERT_TRUE(make_folders(folder_ / "local"));
   ASSERT_TRUE(make_folders(folder_ / "elsewhere"));
   fs::create_directory_symlink(folder_ / "elsewhere", stand_in());
   EXPECT_THAT(check_private(shared_home()).error().message, HasSubstr("it is a link"));
-  EXPECT_FALSE(make_folder(shared_home()));
+  EXPECT_FALSE(make_home_folder(shared_home()));
 }
 
 TEST_F(HomeTest, APointerToAnotherMachineIsNoDaemonOfThisOne) {
@@ -115,7 +115,7 @@ TEST_F(HomeTest, APointerToAnotherMachineIsNoDaemonOfThisOne) {
   EXPECT_FALSE(daemon_elsewhere(home, a_));
   const auto there = daemon_elsewhere(home, b_);
   ASSERT_TRUE(there);
-  const Error error = runs_elsewhere(home, *there);
+  const Error error = daemon_elsewhere_error(home, *there);
   EXPECT_EQ(error.code, Code::unavailable);
   EXPECT_THAT(error.message, HasSubstr("runs on login-a"));
   EXPECT_THAT(error.message, HasSubstr("`ssh login-a lockstep ...`"));
@@ -125,7 +125,7 @@ TEST_F(HomeTest, APointerToAnotherMachineIsNoDaemonOfThisOne) {
 TEST_F(HomeTest, AContainerOfTheSameKernelIsAnotherMachineOnASharedHomeAlone) {
   const Machine container{"0a1b2c", "a", "1"};
   const Home own{folder_ / "own"};
-  ASSERT_TRUE(make_folder(own));
+  ASSERT_TRUE(make_home_folder(own));
   ASSERT_TRUE(write_daemon_file(own.daemon_file(), on_a_));
   EXPECT_FALSE(daemon_elsewhere(own, container)) << "the folder's lock tells";
   EXPECT_TRUE(daemon_elsewhere(own, b_));
@@ -135,7 +135,7 @@ TEST_F(HomeTest, AContainerOfTheSameKernelIsAnotherMachineOnASharedHomeAlone) {
 
 TEST_F(HomeTest, APointerHasTheTokenOnlyWhereOtherMachinesMayCall) {
   const Home home = shared_home();
-  ASSERT_TRUE(make_folder(home));
+  ASSERT_TRUE(make_home_folder(home));
   ASSERT_TRUE(write_file(home.token_file(), "t0ken\n"));
   ASSERT_TRUE(write_pointer(home, on_a_));
   EXPECT_EQ(read_daemon_file(*home.pointer)->token, "");

@@ -19,7 +19,7 @@ std::string_view without_newline(std::string_view words) {
   return words;
 }
 
-// A file with a secret: made if it is missing, refused if others may look into it.
+// A file with a secret: created if missing, an error if others may read it.
 Result<std::string> read_or_make(const fs::path& path, const std::string& fresh) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) {
@@ -38,10 +38,10 @@ Result<std::string> read_or_make(const fs::path& path, const std::string& fresh)
 
 Result<Keys> Keys::open(const fs::path& folder) {
   const Home home{folder};
-  TRY(make_folder(home));
+  TRY(make_home_folder(home));
   const auto digits = TRY(read_or_make(home.key_file(), Secret::random().hex()));
   auto key = Secret::from_hex(digits);
-  if (!key) return std::move(key).error().within("reading " + home.key_file().string());
+  if (!key) return std::move(key).error().with_context("reading " + home.key_file().string());
   auto token = TRY(read_or_make(home.token_file(), random_hex(kTokenBytes)));
   if (token.size() < 2 * kTokenBytes)
     return Error{Code::corrupt, format("{} is too short to be a token; remove it to get a new one",
@@ -49,11 +49,11 @@ Result<Keys> Keys::open(const fs::path& folder) {
   return Keys(*std::move(key), std::move(token));
 }
 
-Keys Keys::of(const Secret& key, std::string user_token) {
+Keys Keys::from_values(const Secret& key, std::string user_token) {
   return Keys(key, std::move(user_token));
 }
 
-// The label keeps a token from ever being a secret: no name begins with one.
+// The label keeps tokens and secrets apart: no name begins with a label.
 std::string Keys::agent_token(const AttemptName& attempt) const {
   return hmac_sha256_hex(key_, "agent:" + text(attempt));
 }

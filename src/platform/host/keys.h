@@ -1,8 +1,8 @@
 // Keys: the daemon's key, from which the secrets of attempts derive, and the user's token.
 //
-// Agents' tokens and attempts' secrets are HMAC-SHA256 of a label and the attempt's whole name
-// under one key: nothing has to be stored or forgotten, a restarted daemon knows them again, and no
-// attempt's secret tells anything of another's.
+// Agents' tokens and attempts' secrets are HMAC-SHA256 of a label and the attempt's full name under
+// one key. So nothing has to be stored or deleted, a restarted daemon derives them again, and an
+// attempt's secret reveals nothing of another's.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,15 @@ namespace lockstep {
 
 class Keys {
  public:
-  // Reads `key` and `token` in the daemon's folder; makes the folder and the files (0600) where
-  // they are missing. Refuses files that others may read, and a folder that others may write to.
+  // Reads `key` and `token` in the daemon's folder; creates the folder and the files (0600) if
+  // missing. Fails if others may read the files or write to the folder.
   static Result<Keys> open(const std::filesystem::path& folder);
-  // From values that are there already, without files.
-  static Keys of(const Secret& key, std::string user_token);
+  // From existing values, without files.
+  static Keys from_values(const Secret& key, std::string user_token);
 
-  // What the attempt's agents show with every call; 64 hex digits.
+  // The token that the attempt's agents send with every call; 64 hex digits.
   std::string agent_token(const AttemptName& attempt) const;
-  // What the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
+  // The secret that the attempt's ranks share: LOCKSTEP_SECRET_FILE; 64 hex digits.
   std::string attempt_secret(const AttemptName& attempt) const;
 
   const std::string& user_token() const { return user_token_; }

@@ -1,4 +1,4 @@
-// Machine: which machine a daemon runs on, for readers on other machines that see the same folder.
+// Machine: the machine of a daemon, for readers on other machines that share the folder.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@ namespace lockstep {
 
 struct Machine {
   std::string host;  // its name
-  std::string id;    // /etc/machine-id; empty where there is none
-  std::string boot;  // of the running kernel: equal in all its containers, another after a reboot
+  std::string id;    // /etc/machine-id; empty if there is none
+  std::string boot;  // of the running kernel: equal in all its containers, changes with a reboot
 };
 
 Machine this_machine();

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kSocketPathMost = 107;  // sockaddr_un's 108 bytes, with the NUL
+constexpr std::size_t kSocketPathMax = 107;  // sun_path of sockaddr_un has 108 bytes, with the NUL
 constexpr std::size_t kDigestDigits = 16;
 constexpr int kLongestRank = 2'000'000'000;
 
@@ -45,7 +45,7 @@ std::vector<fs::path> socket_folders(std::string_view token) {
   std::vector<fs::path> folders;
   for (const std::string& base : bases()) {
     fs::path folder = fs::path(base) / name;
-    if (report_socket(folder, kLongestRank).native().size() <= kSocketPathMost)
+    if (report_socket(folder, kLongestRank).native().size() <= kSocketPathMax)
       folders.push_back(std::move(folder));
   }
   return folders;

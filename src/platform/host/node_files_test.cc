@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// $XDG_RUNTIME_DIR as a test wants it, and afterwards as it was.
+// Sets $XDG_RUNTIME_DIR for a test, and restores it afterwards.
 class SocketFoldersTest : public ::testing::Test {
  protected:
   SocketFoldersTest() {
@@ -27,7 +27,7 @@ class SocketFoldersTest : public ::testing::Test {
 TEST(NodeFiles, ANodesFolderIsFoundByItsName) {
   const NodeName node{"0f5c", parse_node_id("demo/42.2/1").value()};
   EXPECT_EQ(node_folder("/home/x", node), "/home/x/runs/0f5c/demo/42/attempt-2/node-1");
-  // Made before stores had generations.
+  // Created before stores had generations.
   EXPECT_EQ(node_folder("/home/x", {"", node.id}), "/home/x/runs/demo/42/attempt-2/node-1");
   const NodeFiles files{node_folder("/h", node)};
   EXPECT_EQ(files.launch_file(), "/h/runs/0f5c/demo/42/attempt-2/node-1/launch.json");

@@ -1,4 +1,4 @@
-// What happened to a run, as its ranks and agents tell it, one line each.
+// Events of a run, as reported by its ranks and agents, one line each.
 #include <algorithm>
 
 #include "base/format.h"
@@ -7,11 +7,11 @@
 namespace lockstep::insight {
 namespace {
 
-// No line ends; cut at a character.
-std::string fit_for_a_line(std::string_view words, std::size_t most) {
-  std::string line(words.substr(0, most));
-  if (words.size() > most)
-    while (!line.empty() && (static_cast<unsigned char>(words[line.size()]) & 0xc0) == 0x80)
+// Removes line ends; cuts at a character.
+std::string single_line(std::string_view input, std::size_t most) {
+  std::string line(input.substr(0, most));
+  if (input.size() > most)
+    while (!line.empty() && (static_cast<unsigned char>(input[line.size()]) & 0xc0) == 0x80)
       line.pop_back();
   std::ranges::replace_if(
       line, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
@@ -20,11 +20,11 @@ std::string fit_for_a_line(std::string_view words, std::size_t most) {
 
 }  // namespace
 
-// Of very many in one call only those that are kept are written at all.
-Result<void> Insight::put_events(const NodeId& node, std::span<const Item> items) {
-  std::vector<const Item*> told;
-  for (const Item& item : items)
-    if (item.kind == ItemKind::event) told.push_back(&item);
+// Writes only the events that are kept, even if one call brings very many.
+Result<void> Insight::put_events(const NodeId& node, std::span<const TelemetryItem> items) {
+  std::vector<const TelemetryItem*> told;
+  for (const TelemetryItem& item : items)
+    if (item.kind == TelemetryKind::event) told.push_back(&item);
   if (told.empty()) return {};
   const RunId& run = node.attempt.run;
   const auto found = TRY(database_.rows<std::int64_t>(
@@ -32,13 +32,13 @@ Result<void> Insight::put_events(const NodeId& node, std::span<const Item> items
       run.project, run.number));
   const std::int64_t newest = std::get<0>(found.at(0)) + std::ssize(told);
   std::int64_t event = newest - std::ssize(told);
-  for (const Item* item : told)
+  for (const TelemetryItem* item : told)
     if (++event > newest - limits_.events)
       TRY(database_.execute(
           "insert into events (project, number, event, epoch, rank, step, time, text) values "
           "(:project, :number, :event, :epoch, :rank, :step, :time, :text)",
           run.project, run.number, event, node.attempt.epoch, item->rank, item->step, item->time,
-          fit_for_a_line(item->text, limits_.event)));
+          single_line(item->text, limits_.event)));
   return database_.execute(
       "delete from events where project = :project and number = :number and event <= :gone",
       run.project, run.number, newest - limits_.events);

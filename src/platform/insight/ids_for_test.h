@@ -1,4 +1,4 @@
-// The run and the node of which the tests here tell.
+// The run and the node of these tests.
 #pragma once
 
 #include "platform/core/model/ids.h"

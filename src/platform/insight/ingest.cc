@@ -1,40 +1,41 @@
-// What agents ship, into the tables.
+// Stores what agents deliver in the tables.
 #include <algorithm>
 
 #include "base/check.h"
 #include "platform/insight/detail/lines.h"
 #include "platform/insight/detail/points.h"
-#include "platform/insight/detail/tally.h"
+#include "platform/insight/detail/run_counters.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep::insight {
 namespace {
 
-// How many old chunks go for the new ones of a call: more than came, so that the log gets back
-// below its limit after that was lowered, and few enough for one call.
-std::int64_t chunks_to_cut(std::span<const Item> items) {
+// How many old chunks are removed for the new ones of a call: more than came, so that the log
+// shrinks below a lowered limit, and few enough for one call.
+std::int64_t chunks_to_cut(std::span<const TelemetryItem> items) {
   return 64 + 2 * static_cast<std::int64_t>(items.size());
 }
 
-// A line of ours among those of the rank that it is about.
-Result<void> append_note(Database& database, Tally& tally, std::int64_t epoch, const Item& about,
-                         const std::string& text, const Limits& limits) {
-  const Item note{.rank = about.rank, .time = about.time, .text = text};
-  return append_lines(database, tally, epoch, note, limits.line);
+// Adds a line of Lockstep to the log of the rank that it is about.
+Result<void> append_note(Database& database, RunCounters& counters, std::int64_t epoch,
+                         const TelemetryItem& about, const std::string& text,
+                         const Limits& limits) {
+  const TelemetryItem note{.rank = about.rank, .time = about.time, .text = text};
+  return append_lines(database, counters, epoch, note, limits.line);
 }
 
 }  // namespace
 
-Result<std::int64_t> Insight::ingest(const NodeId& node, std::span<const Item> items) {
-  if (std::ranges::adjacent_find(items, std::ranges::greater_equal(), &Item::sequence) !=
+Result<std::int64_t> Insight::ingest(const NodeId& node, std::span<const TelemetryItem> items) {
+  if (std::ranges::adjacent_find(items, std::ranges::greater_equal(), &TelemetryItem::sequence) !=
       items.end())
     return Error{Code::invalid, "items of " + text(node) + " must come by ascending sequence"};
   const std::int64_t stored = TRY(stored_sequence(node));
-  const auto fresh = std::ranges::upper_bound(items, stored, {}, &Item::sequence);
-  const std::span<const Item> rest(fresh, items.end());
+  const auto fresh = std::ranges::upper_bound(items, stored, {}, &TelemetryItem::sequence);
+  const std::span<const TelemetryItem> rest(fresh, items.end());
   if (rest.empty()) return stored;
   auto done = database_.transaction([&] { return put(node, rest); });
-  if (!done) return std::move(done).error().within("storing what " + text(node) + " sent");
+  if (!done) return std::move(done).error().with_context("storing what " + text(node) + " sent");
   return rest.back().sequence;
 }
 
@@ -47,43 +48,44 @@ Result<std::int64_t> Insight::stored_sequence(const NodeId& node) {
   return found.empty() ? 0 : std::get<0>(found[0]);
 }
 
-Result<void> Insight::put(const NodeId& node, std::span<const Item> items) {
+Result<void> Insight::put(const NodeId& node, std::span<const TelemetryItem> items) {
   const auto& [attempt, index] = node;
-  Tally tally = TRY(find_or_make_tally(database_, attempt.run));
-  PointsWriter points(database_, attempt.run, attempt.epoch, tally, limits_);
-  for (const Item& item : items) TRY(put(node, item, tally, points));
-  TRY(put_step_of_metrics(node, items));
+  RunCounters counters = TRY(find_or_create_counters(database_, attempt.run));
+  PointsWriter points(database_, attempt.run, attempt.epoch, counters, limits_);
+  for (const TelemetryItem& item : items) TRY(put(node, item, counters, points));
+  TRY(put_step_from_metrics(node, items));
   TRY(put_events(node, items));
   TRY(points.finish());
-  if (!points.complaint().empty())
-    TRY(append_note(database_, tally, attempt.epoch, items.back(), points.complaint(), limits_));
-  TRY(cut_lines(database_, tally, limits_.log, chunks_to_cut(items)));
-  TRY(save(database_, tally));
+  if (!points.rejection_note().empty())
+    TRY(append_note(database_, counters, attempt.epoch, items.back(), points.rejection_note(),
+                    limits_));
+  TRY(cut_lines(database_, counters, limits_.log, chunks_to_cut(items)));
+  TRY(save(database_, counters));
   return database_.execute(
       "insert into spools (project, number, epoch, node, sequence) values (:project, :number, "
       ":epoch, :node, :sequence) on conflict do update set sequence = excluded.sequence",
       attempt.run.project, attempt.run.number, attempt.epoch, index, items.back().sequence);
 }
 
-Result<void> Insight::put(const NodeId& node, const Item& item, Tally& tally,
+Result<void> Insight::put(const NodeId& node, const TelemetryItem& item, RunCounters& counters,
                           PointsWriter& points) {
   switch (item.kind) {
-    case ItemKind::log:
-      return append_lines(database_, tally, node.attempt.epoch, item, limits_.line);
-    case ItemKind::metrics:
+    case TelemetryKind::log:
+      return append_lines(database_, counters, node.attempt.epoch, item, limits_.line);
+    case TelemetryKind::metrics:
       return points.add(item);
-    case ItemKind::progress:
+    case TelemetryKind::progress:
       return put_progress(node, item);
-    case ItemKind::checkpoint:
+    case TelemetryKind::checkpoint:
       return put_checkpoint(node, item);
-    case ItemKind::event:
+    case TelemetryKind::event:
       return {};  // all at once
   }
   LS_CHECK(false, "kind {}", static_cast<int>(item.kind));
   return {};
 }
 
-Result<void> Insight::put_progress(const NodeId& node, const Item& item) {
+Result<void> Insight::put_progress(const NodeId& node, const TelemetryItem& item) {
   const RunId& run = node.attempt.run;
   return database_.execute(
       "insert into progress (project, number, epoch, step, steps, time) values (:project, "
@@ -94,12 +96,14 @@ Result<void> Insight::put_progress(const NodeId& node, const Item& item) {
       run.project, run.number, node.attempt.epoch, item.step, item.steps, item.time);
 }
 
-// Of a program that never says how far it is, the steps of its metrics tell; what it says counts
-// more.
-Result<void> Insight::put_step_of_metrics(const NodeId& node, std::span<const Item> items) {
-  const Item* newest = nullptr;
-  for (const Item& item : items)
-    if (item.kind == ItemKind::metrics && (!newest || item.step >= newest->step)) newest = &item;
+// For a program that reports no progress, the steps of its metrics count; its own reports take
+// precedence.
+Result<void> Insight::put_step_from_metrics(const NodeId& node,
+                                            std::span<const TelemetryItem> items) {
+  const TelemetryItem* newest = nullptr;
+  for (const TelemetryItem& item : items)
+    if (item.kind == TelemetryKind::metrics && (!newest || item.step >= newest->step))
+      newest = &item;
   if (!newest) return {};
   const RunId& run = node.attempt.run;
   return database_.execute(
@@ -110,7 +114,7 @@ Result<void> Insight::put_step_of_metrics(const NodeId& node, std::span<const It
       run.project, run.number, node.attempt.epoch, newest->step, newest->time);
 }
 
-Result<void> Insight::put_checkpoint(const NodeId& node, const Item& item) {
+Result<void> Insight::put_checkpoint(const NodeId& node, const TelemetryItem& item) {
   const RunId& run = node.attempt.run;
   return database_.execute(
       "insert into checkpoints (project, number, step, epoch, path, time) values (:project, "

@@ -1,16 +1,16 @@
-// Insight: what the ranks of a run say of themselves - lines, metrics, progress, checkpoints,
-// events - as their agents ship it, and the questions asked about it.
+// Insight: stores what the ranks of a run report (log lines, metrics, progress, checkpoints,
+// events), as their agents deliver it, and answers queries about it.
 //
-// An agent numbers what it collects and sends it again until it hears that it is stored. Items up
-// to the stored sequence of their node count as known and are skipped, so each is stored once. A
-// run that goes on from a checkpoint repeats steps: for each (series, rank, step) the later
-// attempt's value stands, and the latest value of a series is that of its newest attempt.
+// An agent numbers its items and repeats them until they are acknowledged. Items up to the stored
+// sequence of their node are skipped, so each is stored once. A run that continues from a
+// checkpoint repeats steps: for each (series, rank, step) the value of the later attempt counts,
+// and the latest value of a series is that of its newest attempt.
 //
-// Numbers are kept exactly, NaN and infinities too. Everything lies in the store's database.
+// Numbers are stored exactly, including NaN and infinities. Everything is in the store's database.
 //
-// Whatever a rank does, the daemon's one thread goes on: what a call may bring and what an answer
-// may hold is bounded (docs/design/keeping.md), and what gave way is said where it is missed: as a
-// line of the run's log, or as a mark on the answer.
+// No rank can block the daemon's single thread: the sizes of a call and of an answer are limited
+// (docs/design/keeping.md). Dropped data is reported where it is missing: as a line of the run's
+// log, or as a mark on the answer.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "platform/core/model/ids.h"
-#include "platform/item/item.h"
+#include "platform/item/telemetry_item.h"
 #include "platform/store/database.h"
 
 namespace lockstep::insight {
@@ -34,18 +34,18 @@ struct Line {
   std::int64_t epoch = 0;
   int rank = 0;
   Time time{};
-  std::string text;  // without the line's end
+  std::string text;  // without the line end
 };
 
 struct LogQuery {
-  std::int64_t after = 0;  // lines behind this cursor
+  std::int64_t after = 0;  // lines after this cursor
   std::int64_t limit = 1000;
   std::optional<int> rank;  // of this rank only
 };
 
 struct LogPage {
   std::vector<Line> lines;  // oldest first
-  bool more = false;        // it ended at a limit: ask again behind its last line
+  bool more = false;        // the page ended at a limit: ask again after its last line
 };
 
 struct Point {
@@ -58,8 +58,8 @@ struct Series {
   std::string name;
   int rank = 0;
   std::vector<Point> points;  // by step
-  // All that were asked for. More than `points` has: then those are the first, the last, the least,
-  // the greatest and the first NaN of each of some stretches of steps.
+  // All matching points. If there are more than `points` has, `points` are the first, the last, the
+  // minimum, the maximum and the first NaN of each of several ranges of steps.
   std::int64_t total = 0;
   bool downsampled() const { return total > static_cast<std::int64_t>(points.size()); }
 };
@@ -67,13 +67,13 @@ struct Series {
 struct SeriesQuery {
   std::optional<std::string> name;
   std::optional<int> rank;
-  std::optional<std::int64_t> after_step;  // points behind this step
+  std::optional<std::int64_t> after_step;  // points after this step
   std::int64_t points = 10'000;            // at most, over all series
 };
 
 struct SeriesPage {
   std::vector<Series> series;  // by name and rank
-  std::int64_t left_out = 0;   // series that there was no room for: ask for them by name or rank
+  std::int64_t left_out = 0;   // series that did not fit: query them by name or rank
 };
 
 struct Progress {
@@ -83,10 +83,10 @@ struct Progress {
   Time time{};
 };
 
-// What the ranks of a run said last.
+// The latest reports of a run's ranks.
 struct RunSummary {
   std::optional<Progress> progress;
-  std::map<std::string, double> latest;  // of each metric, from the lowest rank that logged it
+  std::map<std::string, double> latest;  // by metric, from the lowest rank that logged it
 };
 
 struct Checkpoint {
@@ -96,10 +96,10 @@ struct Checkpoint {
   Time time{};
 };
 
-// Something that happened to a run.
+// An event of a run.
 struct RunEvent {
   std::int64_t epoch = 0;
-  int rank = 0;  // whose agent, or which itself, told it
+  int rank = 0;  // the rank that reported it, or whose agent did
   std::int64_t step = 0;
   Time time{};
   std::string text;  // one line
@@ -108,60 +108,61 @@ struct RunEvent {
 struct Limits {
   Bytes log = 256_MiB;           // of a run's lines: the newest are kept
   Bytes line = 32_KiB;           // a longer one is cut and marked
-  std::int64_t series = 10'000;  // of a run: values of further ones are refused
-  std::int64_t values = 1'000;   // of one item of metrics: further ones are refused
+  std::int64_t series = 10'000;  // of a run: values of further series are rejected
+  std::int64_t values = 1'000;   // of one metrics item: further values are rejected
   std::size_t name = 256;        // bytes of a metric's name
   std::int64_t events = 200;     // of a run: the newest are kept
-  std::size_t event = 1'000;     // bytes of one; more are cut off
+  std::size_t event = 1'000;     // bytes of one event; longer ones are cut
 };
 
 class PointsWriter;
-struct Tally;
+struct RunCounters;
 
 class Insight {
  public:
-  explicit Insight(Database& database, const Limits& limits = {})  // the database outlives this
+  explicit Insight(Database& database, const Limits& limits = {})  // the database must outlive this
       : database_(database), limits_(limits) {}
 
-  // Stores what is new of the batch, all or nothing, and returns the highest sequence of the node
-  // that is durable now. An empty batch only asks for that; one out of order is refused. Values of
-  // metrics that break a limit are refused alone; the run's log says so, at the first and at each
-  // tenth power of their number.
-  Result<std::int64_t> ingest(const NodeId& node, std::span<const Item> items);
+  // Stores the new items of the batch, all or nothing, and returns the highest durable sequence of
+  // the node. An empty batch only returns that; an unordered batch is an error. Metric values
+  // beyond a limit are rejected individually; the run's log reports the first one and each tenth
+  // power of their number.
+  Result<std::int64_t> ingest(const NodeId& node, std::span<const TelemetryItem> items);
 
-  // Lines behind a cursor, up to the limit or 4 MiB. Where older ones are gone, a line of
-  // Lockstep's says how many.
+  // Lines after a cursor, up to the limit or 4 MiB. If older lines were removed, a line of Lockstep
+  // gives their number.
   Result<LogPage> log(const RunId& run, const LogQuery& query);
   // The last lines of the run, oldest first, up to 4 MiB.
   Result<std::vector<Line>> log_tail(const RunId& run, std::int64_t lines,
                                      std::optional<int> rank = std::nullopt);
-  // Removes the run's lines for good, a slice of them; true while some are left.
+  // Removes the run's lines permanently, some at a time; true while some are left.
   Result<bool> expire_log(const RunId& run);
-  // Does a slice of what very large calls left to be done; true while there is more.
-  Result<bool> catch_up();
+  // Continues the work that very large calls left, some at a time; true while there is more.
+  Result<bool> summarize_pending();
 
-  // By name and rank; series without points behind `after_step` are left out. Its cost is bounded
-  // by the points asked for, however many there are.
+  // By name and rank, without series that have no points after `after_step`. The cost depends on
+  // the requested number of points, not on the stored number.
   Result<SeriesPage> series(const RunId& run, const SeriesQuery& query = {});
-  // One for each of the runs, in as many queries for a thousand of them as for one. Of a run's
-  // metrics it has the first 1,000 by name, fewer when there are many runs: 20,000 over all.
+  // One for each of the runs; the number of queries does not depend on the number of runs. Contains
+  // the first 1,000 metrics of a run by name, fewer for many runs: 20,000 over all.
   Result<std::map<RunId, RunSummary>> summaries(std::span<const RunId> runs);
   Result<RunSummary> summary(const RunId& run);
   // By step; the last 1,000.
   Result<std::vector<Checkpoint>> checkpoints(const RunId& run);
-  // In the order of arrival. Where older ones are gone, the first says how many.
+  // In the order of arrival. If older events were removed, the first one gives their number.
   Result<std::vector<RunEvent>> events(const RunId& run);
 
  private:
   Result<void> add_progress(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
   Result<void> add_latest(const std::string& wanted, std::map<RunId, RunSummary>& summaries);
   Result<std::int64_t> stored_sequence(const NodeId& node);
-  Result<void> put(const NodeId& node, std::span<const Item> items);
-  Result<void> put(const NodeId& node, const Item& item, Tally& tally, PointsWriter& points);
-  Result<void> put_progress(const NodeId& node, const Item& item);
-  Result<void> put_step_of_metrics(const NodeId& node, std::span<const Item> items);
-  Result<void> put_checkpoint(const NodeId& node, const Item& item);
-  Result<void> put_events(const NodeId& node, std::span<const Item> items);
+  Result<void> put(const NodeId& node, std::span<const TelemetryItem> items);
+  Result<void> put(const NodeId& node, const TelemetryItem& item, RunCounters& counters,
+                   PointsWriter& points);
+  Result<void> put_progress(const NodeId& node, const TelemetryItem& item);
+  Result<void> put_step_from_metrics(const NodeId& node, std::span<const TelemetryItem> items);
+  Result<void> put_checkpoint(const NodeId& node, const TelemetryItem& item);
+  Result<void> put_events(const NodeId& node, std::span<const TelemetryItem> items);
 
   Database& database_;
   Limits limits_;

@@ -1,10 +1,10 @@
-// Questions about what was stored.
+// Queries of stored data.
 #include <algorithm>
 #include <limits>
 
 #include "platform/insight/detail/lines.h"
 #include "platform/insight/detail/points.h"
-#include "platform/insight/detail/tally.h"
+#include "platform/insight/detail/run_counters.h"
 #include "platform/insight/insight.h"
 #include "text/json.h"
 
@@ -14,16 +14,16 @@ namespace {
 using Int = std::int64_t;
 using Text = std::string;
 
-// Of one answer: each costs some ten microseconds, however few points it has.
-constexpr Int kSeriesMost = 1000;
-constexpr Int kPointsMost = 1'000'000;
-constexpr Int kNamesMost = 1000;     // of a run
-constexpr Int kLatestMost = 20'000;  // of all runs
-constexpr Int kCheckpointsMost = 1000;
-// Removed at once: some milliseconds of work.
+// In one answer: each costs some ten microseconds, even with few points.
+constexpr Int kSeriesMax = 1000;
+constexpr Int kPointsMax = 1'000'000;
+constexpr Int kNamesMax = 1000;     // of a run
+constexpr Int kLatestMax = 20'000;  // of all runs
+constexpr Int kCheckpointsMax = 1000;
+// Chunks removed at once: a few milliseconds of work.
 constexpr Int kExpireAtOnce = 64;
 
-// [["demo",1],["demo",2]], which SQL takes as a table: a statement has a fixed number of
+// [["demo",1],["demo",2]], which SQL reads as a table: a statement has a fixed number of
 // parameters.
 std::string json_of(std::span<const RunId> runs) {
   Json all = Json::array();
@@ -34,33 +34,33 @@ std::string json_of(std::span<const RunId> runs) {
 }  // namespace
 
 Result<LogPage> Insight::log(const RunId& run, const LogQuery& query) {
-  const auto tally = TRY(find_tally(database_, run));
-  return tally ? lines_after(database_, *tally, query) : LogPage{};
+  const auto counters = TRY(find_counters(database_, run));
+  return counters ? lines_after(database_, *counters, query) : LogPage{};
 }
 
 Result<std::vector<Line>> Insight::log_tail(const RunId& run, std::int64_t lines,
                                             std::optional<int> rank) {
-  const auto tally = TRY(find_tally(database_, run));
-  return tally ? last_lines(database_, *tally, lines, rank) : std::vector<Line>();
+  const auto counters = TRY(find_counters(database_, run));
+  return counters ? last_lines(database_, *counters, lines, rank) : std::vector<Line>();
 }
 
 Result<bool> Insight::expire_log(const RunId& run) {
-  auto tally = TRY(find_tally(database_, run));
-  if (!tally || tally->bytes == 0) return false;
+  auto counters = TRY(find_counters(database_, run));
+  if (!counters || counters->bytes == 0) return false;
   bool more = false;
   TRY(database_.transaction([&]() -> Result<void> {
-    more = TRY(expire_lines(database_, *tally, kExpireAtOnce));
-    return save(database_, *tally);
+    more = TRY(expire_lines(database_, *counters, kExpireAtOnce));
+    return save(database_, *counters);
   }));
   return more;
 }
 
-Result<bool> Insight::catch_up() { return summarize_some(database_); }
+Result<bool> Insight::summarize_pending() { return summarize_some(database_); }
 
 Result<SeriesPage> Insight::series(const RunId& run, const SeriesQuery& query) {
   const Int after = query.after_step.value_or(std::numeric_limits<Int>::min());
-  const Int most = std::clamp<Int>(query.points, 1, kPointsMost);
-  const auto rows = TRY(find_series(database_, run, query, std::min(kSeriesMost, most)));
+  const Int most = std::clamp<Int>(query.points, 1, kPointsMax);
+  const auto rows = TRY(find_series(database_, run, query, std::min(kSeriesMax, most)));
   SeriesPage page;
   page.left_out = TRY(count_series(database_, run, query)) - static_cast<Int>(rows.size());
   const Int share = most / std::max<Int>(1, static_cast<Int>(rows.size()));
@@ -84,7 +84,7 @@ Result<RunSummary> Insight::summary(const RunId& run) {
   return std::move(TRY(summaries({&run, 1})).at(run));
 }
 
-// `wanted`: json_of() the runs. `cross join` keeps its order: a look-up for each of them.
+// `wanted`: json_of() the runs. `cross join` keeps its order: one lookup for each of them.
 Result<void> Insight::add_progress(const std::string& wanted,
                                    std::map<RunId, RunSummary>& summaries) {
   for (const auto& [project, number, epoch, step, steps, time] :
@@ -97,10 +97,11 @@ Result<void> Insight::add_progress(const std::string& wanted,
   return {};
 }
 
-// From name to name by the index: a run of a thousand ranks has thousands of series and few names.
+// Jumps from name to name by the index: a run of a thousand ranks has thousands of series and few
+// names.
 Result<void> Insight::add_latest(const std::string& wanted,
                                  std::map<RunId, RunSummary>& summaries) {
-  const Int share = kLatestMost / std::max<Int>(1, std::ssize(summaries));
+  const Int share = kLatestMax / std::max<Int>(1, std::ssize(summaries));
   for (auto& [project, number, name, value] :
        TRY((database_.rows<Text, Int, Text, std::optional<double>>(
            "with recursive wanted(project, number) as ("
@@ -115,7 +116,7 @@ Result<void> Insight::add_latest(const std::string& wanted,
            "select n.project, n.number, n.name, (select s.value from series as s where "
            "s.project = n.project and s.number = n.number and s.name = n.name "
            "order by s.rank limit 1) from names as n where n.name is not null",
-           wanted, std::clamp<Int>(share, 1, kNamesMost)))))
+           wanted, std::clamp<Int>(share, 1, kNamesMax)))))
     summaries.at({project, number}).latest.emplace(std::move(name), value_of(value));
   return {};
 }
@@ -125,7 +126,7 @@ Result<std::vector<Checkpoint>> Insight::checkpoints(const RunId& run) {
   for (auto& [step, epoch, path, time] : TRY(database_.rows<Int, Int, Text, Time>(
            "select step, epoch, path, time from checkpoints where project = :project and "
            "number = :number order by step desc limit :most",
-           run.project, run.number, kCheckpointsMost)))
+           run.project, run.number, kCheckpointsMax)))
     newest_first.push_back({step, epoch, std::move(path), time});
   std::ranges::reverse(newest_first);
   return newest_first;

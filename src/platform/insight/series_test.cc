@@ -1,4 +1,4 @@
-// The series of a run: what an answer holds of many points, and what is refused.
+// The series of a run: answers with many points, and rejected values.
 #include <cmath>
 #include <limits>
 
@@ -18,12 +18,12 @@ using ::testing::SizeIs;
 
 class SeriesTest : public ::testing::Test {
  protected:
-  // Stores these at these steps in one call, and remembers what must be there.
+  // Stores points at these steps in one call, and records the expected state.
   void log(const std::vector<std::pair<std::int64_t, double>>& points, std::int64_t epoch = 1) {
-    std::vector<Item> items;
+    std::vector<TelemetryItem> items;
     for (const auto& [step, value] : points) {
       items.push_back({.sequence = ++sequence_[epoch],
-                       .kind = ItemKind::metrics,
+                       .kind = TelemetryKind::metrics,
                        .step = step,
                        .time = Time(Duration(step)),
                        .values = {{name_, value}}});
@@ -37,7 +37,7 @@ class SeriesTest : public ::testing::Test {
             .value();
     return page.series.empty() ? Series{} : std::move(page.series[0]);
   }
-  // That an answer says how many there are, keeps the extremes and invents nothing.
+  // Checks that an answer gives the total, keeps the extremes and invents no points.
   void expect_true(std::int64_t points, std::optional<std::int64_t> after = std::nullopt) {
     const Series series = ask(points, after);
     const auto begin = after ? truth_.upper_bound(*after) : truth_.begin();
@@ -130,7 +130,7 @@ TEST_F(SeriesTest, WhatOneCallLeftUnsummarizedIsDoneInSlices) {
   log(points);
   expect_true(50);
   int slices = 0;
-  while (insight_.catch_up().value()) ASSERT_LT(++slices, 20);
+  while (insight_.summarize_pending().value()) ASSERT_LT(++slices, 20);
   EXPECT_GT(slices, 3);
   expect_true(50);
   EXPECT_GT(
@@ -140,9 +140,9 @@ TEST_F(SeriesTest, WhatOneCallLeftUnsummarizedIsDoneInSlices) {
 }
 
 TEST_F(SeriesTest, TheAllowanceIsSharedByTheSeriesOfTheAnswer) {
-  std::vector<Item> items;
+  std::vector<TelemetryItem> items;
   for (int step = 0; step < 500; ++step) {
-    items.push_back({.sequence = step + 1, .kind = ItemKind::metrics, .step = step});
+    items.push_back({.sequence = step + 1, .kind = TelemetryKind::metrics, .step = step});
     for (int name = 0; name < 20; ++name) items.back().values[format("m{:02}", name)] = step;
   }
   ASSERT_TRUE(insight_.ingest({{kRun, 1}, 0}, items));
@@ -169,16 +169,16 @@ TEST_F(SeriesTest, StepsAtTheEndsOfTheNumbersAreNoSpecialCase) {
   EXPECT_EQ(ask(20, most).total, 0);
 }
 
-// --- What is refused ---
+// --- Rejected values ---
 
 class RefusalTest : public SeriesTest {
  protected:
   void log(Insight& insight, std::map<std::string, double> values) {
-    const std::vector<Item> items = {{.sequence = ++last_,
-                                      .kind = ItemKind::metrics,
-                                      .rank = 3,
-                                      .step = last_,
-                                      .values = std::move(values)}};
+    const std::vector<TelemetryItem> items = {{.sequence = ++last_,
+                                               .kind = TelemetryKind::metrics,
+                                               .rank = 3,
+                                               .step = last_,
+                                               .values = std::move(values)}};
     ASSERT_EQ(insight.ingest({{kRun, 1}, 0}, items).value(), last_);
   }
   std::size_t series() { return insight_.series(kRun).value().series.size(); }

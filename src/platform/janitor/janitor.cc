@@ -6,7 +6,7 @@
 #include "base/file_lock.h"
 #include "base/log.h"
 #include "platform/host/node_files.h"
-#include "platform/janitor/chores.h"
+#include "platform/janitor/cleanup_candidates.h"
 #include "platform/janitor/sweep.h"
 
 namespace lockstep {
@@ -15,13 +15,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kSlice = std::chrono::milliseconds(5);
-// Through all nodes: for what was missed, and for what has grown old meanwhile.
-constexpr Duration kRoundInterval = std::chrono::hours(1);
+// Between scans of all nodes, for missed ones and for those that have become old.
+constexpr Duration kScanInterval = std::chrono::hours(1);
 constexpr Duration kRetry = std::chrono::minutes(1);
-constexpr std::size_t kQueueMost = 10'000;  // nodes; those beyond are found by the next round
+constexpr std::size_t kQueueMax = 10'000;  // nodes; the next scan finds those beyond
 constexpr std::int64_t kPagesAtOnce = 64;
 
-// What may fail, in the words of the complaint.
+// Operations that may fail, as named in failure messages.
 constexpr auto kClearing = "clearing up after ended nodes";
 constexpr auto kExpiring = "removing the lines of old runs";
 constexpr auto kSumming = "summing up metrics";
@@ -39,132 +39,133 @@ bool is_there(const fs::path& file) {
 
 }  // namespace
 
-void Janitor::look_at(const RunId& run) {
+void Janitor::queue_ended_nodes(const RunId& run) {
   for (const NodeId& node : last_ended_nodes(setup_.state, run))
-    if (queue_.size() < kQueueMost) queue_.insert(node);
+    if (queue_.size() < kQueueMax) queue_.insert(node);
 }
 
-void Janitor::slice() {
+void Janitor::run_slice() {
   for (Deadline deadline = Deadline::after(kSlice); !deadline.passed();)
-    if (do_something() == Found::nothing) return;
+    if (do_one_task() == SliceResult::idle) return;
 }
 
-Janitor::Found Janitor::do_something() {
-  for (const auto part : {&Janitor::glean, &Janitor::see_to_queue, &Janitor::go_round,
-                          &Janitor::catch_up, &Janitor::shrink})
-    if ((this->*part)() == Found::work) return Found::work;
-  return Found::nothing;
+Janitor::SliceResult Janitor::do_one_task() {
+  for (const auto part : {&Janitor::import_spool, &Janitor::process_queue, &Janitor::continue_scan,
+                          &Janitor::summarize_metrics, &Janitor::shrink_database})
+    if ((this->*part)() == SliceResult::worked) return SliceResult::worked;
+  return SliceResult::idle;
 }
 
 // --- Nodes ---
 
-Janitor::Found Janitor::glean() {
-  if (!glean_) return Found::nothing;
-  const auto done = glean_->slice();
-  if (done && !*done) return Found::nothing;  // one batch a slice, or none while the file is read
-  glean_.reset();
+Janitor::SliceResult Janitor::import_spool() {
+  if (!importer_) return SliceResult::idle;
+  const auto done = importer_->import_slice();
+  if (done && !*done)
+    return SliceResult::idle;  // one batch a slice, or none while the file is read
+  importer_.reset();
   if (done)
-    sweep(gleaned_);
+    sweep(importing_node_);
   else
-    try_later(gleaned_, done.error());
-  return Found::work;
+    retry_later(importing_node_, done.error());
+  return SliceResult::worked;
 }
 
-Janitor::Found Janitor::see_to_queue() {
-  if (queue_.empty() && setup_.steady.passed() >= retry_) queue_.swap(failed_);
-  if (queue_.empty() || glean_) return Found::nothing;
-  see_to(queue_.extract(queue_.begin()).value());
-  return Found::work;
+Janitor::SliceResult Janitor::process_queue() {
+  if (queue_.empty() && setup_.steady.since_boot() >= retry_) queue_.swap(failed_);
+  if (queue_.empty() || importer_) return SliceResult::idle;
+  clean_up(queue_.extract(queue_.begin()).value());
+  return SliceResult::worked;
 }
 
-Janitor::Found Janitor::go_round() {
-  if (glean_ || setup_.steady.passed() < next_round_) return Found::nothing;
+Janitor::SliceResult Janitor::continue_scan() {
+  if (importer_ || setup_.steady.since_boot() < next_scan_) return SliceResult::idle;
   if (expiring_) {
     const auto more = setup_.insight.expire_log(*expiring_);
-    // What failed waits for the next round.
-    if (!went_well(kExpiring, error_of(more)) || !*more) expiring_.reset();
-    return Found::work;
+    // A failed run waits for the next scan.
+    if (!log_outcome(kExpiring, error_of(more)) || !*more) expiring_.reset();
+    return SliceResult::worked;
   }
-  at_ = next_node(setup_.state, at_);
-  if (!at_) {
-    next_round_ = setup_.steady.passed() + kRoundInterval;
-    return Found::work;
+  scanned_node_ = next_node(setup_.state, scanned_node_);
+  if (!scanned_node_) {
+    next_scan_ = setup_.steady.since_boot() + kScanInterval;
+    return SliceResult::worked;
   }
-  if (has_ended(setup_.state, *at_)) {
-    see_to(*at_);
-    see_to_age(*at_);
+  if (has_ended(setup_.state, *scanned_node_)) {
+    clean_up(*scanned_node_);
+    expire_if_old(*scanned_node_);
   }
-  return Found::work;
+  return SliceResult::worked;
 }
 
-void Janitor::see_to(const NodeId& node) {
+void Janitor::clean_up(const NodeId& node) {
   const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
-  // Where the run's folder was removed by hand, its sockets are still there: they lie elsewhere.
+  // If the run's folder was removed by hand, its sockets still exist: they are elsewhere.
   if (!is_there(files.folder)) return sweep(node);
   if (!is_there(files.launch_file()) || is_locked(files.lock())) return;
   std::error_code none;
   const auto size = fs::file_size(files.spool(), none);
   if (none || size == 0) return sweep(node);
-  glean_ = std::make_unique<Glean>(setup_.insight, node, files.spool());
-  gleaned_ = node;
+  importer_ = std::make_unique<SpoolImporter>(setup_.insight, node, files.spool());
+  importing_node_ = node;
 }
 
 void Janitor::sweep(const NodeId& node) {
-  const auto swept = sweep_left({node_folder(setup_.home, name_of(setup_.state, node))},
-                                socket_folders(setup_.token_of(name_of(setup_.state, node))));
-  if (!swept) return try_later(node, swept.error());
-  if (failed_.empty() && queue_.empty()) (void)went_well(kClearing, std::nullopt);
+  const auto swept = sweep_leftovers({node_folder(setup_.home, name_of(setup_.state, node))},
+                                     socket_folders(setup_.token_of(name_of(setup_.state, node))));
+  if (!swept) return retry_later(node, swept.error());
+  if (failed_.empty() && queue_.empty()) (void)log_outcome(kClearing, std::nullopt);
 }
 
-// A machine that sleeps overnight sets its clock, too: that is not much beside the age of old
-// lines.
+// Suspending a machine overnight shifts its clock, too, but by less than kMuch.
 bool Janitor::trusts_clock() {
   constexpr Duration kMuch = std::chrono::days(1);
   const Time zero = clock_zero();
-  if (zero - zero_ >= kMuch) trusted_since_ = setup_.steady.passed();
-  zero_ = zero;
-  return setup_.steady.passed() - trusted_since_ >= std::min(kClockTrusted, setup_.keep_logs);
+  if (zero - last_clock_zero_ >= kMuch) trusted_since_ = setup_.steady.since_boot();
+  last_clock_zero_ = zero;
+  return setup_.steady.since_boot() - trusted_since_ >= std::min(kClockTrusted, setup_.keep_logs);
 }
 
-void Janitor::see_to_age(const NodeId& node) {
+void Janitor::expire_if_old(const NodeId& node) {
   const Run& run = setup_.state.runs.at(node.attempt.run);
   const NodeFiles files{node_folder(setup_.home, name_of(setup_.state, node))};
   if (!trusts_clock() || !is_old(run, setup_.clock.now(), setup_.keep_logs)) return;
   expiring_ = run.id;
-  if (is_there(files.launch_file())) return;  // still to be swept: the next round finds it old
-  if (const auto swept = sweep_logs(files); !swept) try_later(node, swept.error());
+  if (is_there(files.launch_file())) return;  // must be swept first: the next scan finds it old
+  if (const auto swept = sweep_logs(files); !swept) retry_later(node, swept.error());
 }
 
-void Janitor::try_later(const NodeId& node, const Error& error) {
-  (void)went_well(kClearing, Error(error).within(text(node)));
-  if (failed_.empty()) retry_ = setup_.steady.passed() + kRetry;
-  if (failed_.size() < kQueueMost) failed_.insert(node);
+void Janitor::retry_later(const NodeId& node, const Error& error) {
+  (void)log_outcome(kClearing, Error(error).with_context(text(node)));
+  if (failed_.empty()) retry_ = setup_.steady.since_boot() + kRetry;
+  if (failed_.size() < kQueueMax) failed_.insert(node);
 }
 
 // --- The store ---
 
-Janitor::Found Janitor::catch_up() {
-  const auto more = setup_.insight.catch_up();
-  return went_well(kSumming, error_of(more)) && *more ? Found::work : Found::nothing;
+Janitor::SliceResult Janitor::summarize_metrics() {
+  const auto more = setup_.insight.summarize_pending();
+  return log_outcome(kSumming, error_of(more)) && *more ? SliceResult::worked : SliceResult::idle;
 }
 
-Janitor::Found Janitor::shrink() {
+Janitor::SliceResult Janitor::shrink_database() {
   const auto unused = setup_.database.unused();
-  if (!went_well(kShrinking, error_of(unused)) || *unused <= setup_.unused_most)
-    return Found::nothing;
-  return went_well(kShrinking, error_of(setup_.database.give_back(kPagesAtOnce))) ? Found::work
-                                                                                  : Found::nothing;
+  if (!log_outcome(kShrinking, error_of(unused)) || *unused <= setup_.unused_most)
+    return SliceResult::idle;
+  return log_outcome(kShrinking, error_of(setup_.database.shrink(kPagesAtOnce)))
+             ? SliceResult::worked
+             : SliceResult::idle;
 }
 
-// --- What goes wrong ---
+// --- Failures ---
 
-bool Janitor::went_well(const char* what, const std::optional<Error>& error) {
+bool Janitor::log_outcome(const char* what, const std::optional<Error>& error) {
   if (!error) {
-    if (complaints_.over(what)) LS_LOG(info, "{} goes well again", what);
+    if (rate_limited_log_.clear(what)) LS_LOG(info, "{} goes well again", what);
     return true;
   }
   const auto words = format("{}: {}; it is tried again", what, error->message);
-  if (complaints_.due(what, words)) LS_LOG(warning, "{}", words);
+  if (rate_limited_log_.should_log(what, words)) LS_LOG(warning, "{}", words);
   return false;
 }
 

@@ -9,13 +9,14 @@
 #include "base/log.h"
 #include "base/temporary_folder_for_test.h"
 #include "platform/host/node_files.h"
-#include "platform/janitor/chores.h"
+#include "platform/janitor/cleanup_candidates.h"
 #include "platform/spool/spool.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -28,8 +29,8 @@ constexpr Duration kDay = std::chrono::hours(24);
 class SetClock : public Clock, public SteadyClock {
  public:
   Time now() const override { return kBeginning + passed_ + set_by_; }
-  Duration passed() const override { return passed_; }
-  std::string boot() const override { return "first"; }
+  Duration since_boot() const override { return passed_; }
+  std::string boot_id() const override { return "first"; }
   void pass(Duration duration) { passed_ += duration; }
   void set(Duration by) { set_by_ += by; }
 
@@ -57,11 +58,13 @@ class JanitorTest : public ::testing::Test {
   }
 
   NodeFiles files(const NodeId& node = kNode) const { return {node_folder(home_, {"", node})}; }
-  // What the token names; a test's own, so that nothing of the machine's is looked at.
+  // The socket folders of the token; each test has its own token, so no folder of the machine
+  // matches.
   fs::path sockets(const NodeId& node = kNode) const { return socket_folders(token(node)).back(); }
   std::string token(const NodeId& node) const { return home_.path().string() + ":" + text(node); }
 
-  // All that a killed agent leaves; its spool holds these lines, from the first sequence on.
+  // Creates all files that a killed agent leaves; its spool has these lines, from the first
+  // sequence on.
   void leave(const NodeId& node, const std::vector<std::string>& lines) {
     const NodeFiles left = files(node);
     ASSERT_TRUE(make_folders(left.flight()));
@@ -100,12 +103,12 @@ class JanitorTest : public ::testing::Test {
                      .home = home_,
                      .token_of = [this](const NodeName& node) { return token(node.id); }});
   }
-  // Slices until the node's launch file is gone.
+  // Runs slices until the node's launch file is gone.
   void work(Janitor& janitor, const NodeId& node = kNode) {
     for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
          fs::exists(files(node).launch_file()); ::usleep(1000)) {
       ASSERT_FALSE(deadline.passed());
-      janitor.slice();
+      janitor.run_slice();
     }
   }
 
@@ -131,16 +134,17 @@ TEST_F(JanitorTest, SocketsGoEvenIfTheRunsFolderWasRemovedByHand) {
   leave(kNode, {"one"});
   fs::remove_all(files().folder);
   auto janitor = this->janitor();
-  janitor->look_at(kRun);
+  janitor->queue_ended_nodes(kRun);
   for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
        fs::exists(sockets()) && !deadline.passed(); ::usleep(1000))
-    janitor->slice();
+    janitor->run_slice();
   EXPECT_FALSE(fs::exists(sockets()));
 }
 
 TEST_F(JanitorTest, WhatTheDaemonHadStoredAlreadyCountsOnce) {
   leave(kNode, {"one", "two", "three"});
-  const std::vector<Item> sent = {{.sequence = 1, .text = "one"}, {.sequence = 2, .text = "two"}};
+  const std::vector<TelemetryItem> sent = {{.sequence = 1, .text = "one"},
+                                           {.sequence = 2, .text = "two"}};
   ASSERT_TRUE(insight_.ingest(kNode, sent));
   auto janitor = this->janitor();
   work(*janitor);
@@ -156,7 +160,7 @@ TEST_F(JanitorTest, ALargeSpoolTakesManySlicesAndAKillBetweenThemLosesAndDoubles
     for (Deadline deadline = Deadline::after(std::chrono::seconds(10));
          lines().size() == stored && fs::exists(files().launch_file()); ::usleep(1000)) {
       ASSERT_FALSE(deadline.passed());
-      janitor->slice();
+      janitor->run_slice();
     }
     EXPECT_LT(lines().size(), stored + 60);  // a slice takes 256 KiB, not all
     stored = lines().size();
@@ -187,7 +191,7 @@ TEST_F(JanitorTest, ANodeThatMayStillRunIsLeftAlone) {
   leave(kNode, {});
   auto janitor = this->janitor();
   work(*janitor);
-  for (int i = 0; i < 10; ++i) janitor->slice();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
   for (const NodeId& node : {live, unknown}) {
     EXPECT_TRUE(fs::exists(files(node).launch_file()));
     EXPECT_TRUE(fs::exists(files(node).spool()));
@@ -202,7 +206,7 @@ TEST_F(JanitorTest, ANodeWhoseAgentHoldsItsLockIsLeftAlone) {
   auto lock = try_lock(files().lock()).value();
   ASSERT_TRUE(lock);
   auto janitor = this->janitor();
-  for (int i = 0; i < 10; ++i) janitor->slice();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
   EXPECT_TRUE(fs::exists(files().launch_file()));
   lock.reset();
   clock_.pass(std::chrono::hours(2));
@@ -212,23 +216,23 @@ TEST_F(JanitorTest, ANodeWhoseAgentHoldsItsLockIsLeftAlone) {
 
 TEST_F(JanitorTest, ARunThatEndsIsSeenToAtOnce) {
   auto janitor = this->janitor();
-  for (int i = 0; i < 10; ++i) janitor->slice();  // the round has ended, the next is in an hour
+  for (int i = 0; i < 10; ++i) janitor->run_slice();  // the scan has ended, the next is in an hour
   const NodeId later{{{"demo", 2}, 1}, 0};
   add_node(later, AttemptState::ended);
   leave(later, {"line"});
-  janitor->slice();
+  janitor->run_slice();
   EXPECT_TRUE(fs::exists(files(later).launch_file()));
-  janitor->look_at({"demo", 2});
+  janitor->queue_ended_nodes({"demo", 2});
   work(*janitor, later);
   EXPECT_THAT(lines({"demo", 2}), ElementsAre("line"));
 }
 
 TEST_F(JanitorTest, AnAttemptThatEndedBeforeALiveOneIsSeenToAtOnce) {
   auto janitor = this->janitor();
-  for (int i = 0; i < 10; ++i) janitor->slice();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
   leave(kNode, {"line"});
   add_node({{kRun, 2}, 0}, AttemptState::running);
-  janitor->look_at(kRun);
+  janitor->queue_ended_nodes(kRun);
   work(*janitor);
   EXPECT_THAT(lines(), ElementsAre("line"));
 }
@@ -239,7 +243,7 @@ TEST_F(JanitorTest, WhatFailsIsTriedAgainLater) {
       database_->execute("create trigger full before insert on spools "
                          "begin select raise(abort, 'no space'); end"));
   auto janitor = this->janitor();
-  for (int i = 0; i < 200; ++i, ::usleep(1000)) janitor->slice();
+  for (int i = 0; i < 200; ++i, ::usleep(1000)) janitor->run_slice();
   EXPECT_TRUE(fs::exists(files().spool()));
   EXPECT_THAT(lines(), IsEmpty());
   ASSERT_TRUE(database_->execute("drop trigger full"));
@@ -256,13 +260,12 @@ TEST_F(JanitorTest, OldLinesAndFilesGoAndCheckpointsStay) {
   auto janitor = this->janitor();
   work(*janitor);
   clock_.pass(29 * kDay);
-  for (int i = 0; i < 10; ++i) janitor->slice();
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
   EXPECT_THAT(lines(), SizeIs(1));
   EXPECT_TRUE(fs::exists(files().rank_log(17)));
   clock_.pass(2 * kDay);
-  for (int i = 0; i < 10; ++i) janitor->slice();
-  EXPECT_THAT(lines(), ElementsAre("[lockstep: 1 lines before this were removed, long after the "
-                                   "run had ended]"));
+  for (int i = 0; i < 10; ++i) janitor->run_slice();
+  EXPECT_THAT(lines(), ElementsAre(AllOf(HasSubstr("1 lines"), HasSubstr("removed"))));
   EXPECT_FALSE(fs::exists(files().folder.parent_path()));
   EXPECT_TRUE(fs::exists(checkpoint));
 }
@@ -276,7 +279,7 @@ TEST_F(JanitorTest, AClockThatIsSetForwardByAMonthAndRightAgainRemovesNothing) {
   const auto rounds = [&](int hours) {
     for (int i = 0; i < hours; ++i) {
       clock_.pass(std::chrono::hours(1));
-      for (int slice = 0; slice < 10; ++slice) janitor->slice();
+      for (int slice = 0; slice < 10; ++slice) janitor->run_slice();
     }
   };
   rounds(5);
@@ -300,7 +303,7 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
   const fs::path file = home_ / "store" / "lockstep.db";
   const auto database = Database::open(file).value();
   insight::Insight insight(*database);
-  std::vector<Item> items;
+  std::vector<TelemetryItem> items;
   for (int i = 1; i <= 200; ++i) items.push_back({.sequence = i, .text = std::string(30'000, 'x')});
   ASSERT_TRUE(insight.ingest(kNode, items));
   while (insight.expire_log(kRun).value()) continue;
@@ -313,11 +316,11 @@ TEST_F(JanitorTest, AStoreWithMuchUnusedSpaceGetsSmaller) {
                    .home = home_,
                    .token_of = [this](const NodeName& node) { return token(node.id); },
                    .unused_most = 1_MiB});
-  for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.slice();
+  for (int i = 0; i < 5000 && database->unused().value() > 1_MiB; ++i) janitor.run_slice();
   EXPECT_LE(database->unused().value(), 1_MiB);
 }
 
-// What is logged while it lives.
+// The log lines during its lifetime.
 class LogLines {
  public:
   LogLines() {
@@ -334,11 +337,11 @@ TEST_F(JanitorTest, WhatFailsIsSaidOnceForEachCauseAndTheRestGoesOn) {
   LogLines log;
   const auto janitor = this->janitor();
   work(*janitor);
-  for (int i = 0; i < 50; ++i) janitor->slice();
+  for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("summing up metrics: ")));
   EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("summing up metrics: ")));
   clock_.pass(std::chrono::minutes(1));
-  for (int i = 0; i < 50; ++i) janitor->slice();
+  for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(log.lines, SizeIs(2));
   EXPECT_FALSE(fs::exists(files().launch_file()));
 }
@@ -347,11 +350,11 @@ TEST_F(JanitorTest, LinesThatCannotBeRemovedAreComplainedOf) {
   leave(kNode, {"a line"});
   const auto janitor = this->janitor();
   work(*janitor);
-  for (int i = 0; i < 10; ++i) janitor->slice();  // to the end of its first round
+  for (int i = 0; i < 10; ++i) janitor->run_slice();  // to the end of its first scan
   ASSERT_TRUE(database_->execute("drop table log_chunks"));
   clock_.pass(31 * kDay);
   LogLines log;
-  for (int i = 0; i < 50; ++i) janitor->slice();
+  for (int i = 0; i < 50; ++i) janitor->run_slice();
   EXPECT_THAT(janitor->troubles(), ElementsAre(HasSubstr("removing the lines of old runs: ")));
   EXPECT_THAT(log.lines, SizeIs(1));
 }

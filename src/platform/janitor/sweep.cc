@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "platform/host/own_log.h"
+#include "platform/host/log_rotation.h"
 
 namespace lockstep {
 namespace {
@@ -19,14 +19,14 @@ Result<void> remove_file(const fs::path& file) {
   return os_error("removing " + file.string(), errno);
 }
 
-// None if there is no such folder.
+// Empty if there is no such folder.
 Result<std::vector<fs::path>> files_in(const fs::path& folder) {
   auto found = list_folder(folder);
   if (!found && found.error().code == Code::not_found) return std::vector<fs::path>();
   return found;
 }
 
-// Of files only: a folder in it is not ours and stays.
+// Removes files only: a subfolder is not Lockstep's and stays.
 Result<void> remove_folder_of_files(const fs::path& folder) {
   for (const fs::path& file : TRY(files_in(folder))) TRY(remove_file(file));
   if (::rmdir(folder.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
@@ -40,11 +40,12 @@ bool is_rank_log(const fs::path& file) {
 
 }  // namespace
 
-Result<void> sweep_left(const NodeFiles& files, std::span<const fs::path> socket_folders) {
+Result<void> sweep_leftovers(const NodeFiles& files, std::span<const fs::path> socket_folders) {
   TRY(remove_file(files.spool()));
   TRY(remove_file(files.secret()));
   for (const fs::path& file : TRY(files_in(files.folder)))
-    if (file.extension() == ".tmp") TRY(remove_file(file));  // killed while it wrote one anew
+    if (file.extension() == ".tmp")
+      TRY(remove_file(file));  // left by a killed agent during a write
   for (const fs::path& folder : socket_folders) TRY(remove_folder_of_files(folder));
   return remove_file(files.launch_file());
 }
@@ -53,11 +54,11 @@ Result<void> sweep_logs(const NodeFiles& files) {
   for (const fs::path& file : TRY(files_in(files.folder)))
     if (is_rank_log(file)) TRY(remove_file(file));
   TRY(remove_file(files.agent_log()));
-  TRY(remove_file(older_log(files.agent_log())));
+  TRY(remove_file(rotated_log(files.agent_log())));
   TRY(remove_file(files.lock()));
   TRY(remove_folder_of_files(files.flight()));
   TRY(remove_file(files.delivered_flight()));
-  ::rmdir(files.folder.c_str());  // the node's and the attempt's, unless something else is there
+  ::rmdir(files.folder.c_str());  // unless other files are there
   ::rmdir(files.folder.parent_path().c_str());
   return {};
 }

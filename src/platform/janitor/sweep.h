@@ -1,6 +1,6 @@
-// Sweep: removes files of a node that has ended. Each may be called again after it was cut short at
-// any point, and what is gone already is no error. Nothing else in the node's folder is touched,
-// and checkpoints are nowhere near it.
+// Sweep: removes files of an ended node. Each function may be repeated after an interruption at any
+// point; missing files are no error. No other files in the node's folder, and no checkpoints, are
+// touched.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// What a killed agent left besides its spool's content: the spool, the secret, the folders of its
-// sockets and last, since it says that there is work to do, the launch file.
-Result<void> sweep_left(const NodeFiles& files,
-                        std::span<const std::filesystem::path> socket_folders);
+// Removes the files of a killed agent besides its spool's content: the spool, the secret, the
+// folders of its sockets and, as the last, the launch file, which marks the node as not yet swept.
+Result<void> sweep_leftovers(const NodeFiles& files,
+                             std::span<const std::filesystem::path> socket_folders);
 
-// The ranks' own files, the agent's log and lock, and the folders that are empty then.
+// Removes the ranks' own files, the agent's log and lock, and folders that are empty then.
 Result<void> sweep_logs(const NodeFiles& files);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What agents say and hear, and what of it is seen with their run.
+// Reports of agents and their answers, and how they show in the views of their run.
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -120,8 +120,8 @@ TEST_F(ServerTest, AMomentByTheClockOfAnAgentIsShownByTheClockAsItIsNow) {
                         {"activity", "stopped"},
                         {"activity_since", text(now - std::chrono::seconds(9) - kMonth)}};
   heartbeat("running", {{"ranks", {stopped}},
-                        {"boot", steady_.boot()},
-                        {"clock_zero", text(zero_of(clock_, steady_) - kMonth)}});
+                        {"boot", steady_.boot_id()},
+                        {"clock_zero", text(wall_time_at_boot(clock_, steady_) - kMonth)}});
   const Json late = get("/api/v1/runs")["runs"][0]["late"];
   ASSERT_EQ(late.size(), 1u);
   const Duration ago = now - parse_time(late[0]["since"].get<std::string>()).value();
@@ -181,7 +181,7 @@ TEST_F(ServerTest, AnAgentWaitsForACommandThatItDoesNotActOn) {
   auto waiting = std::async(std::launch::async, [&] {
     return heartbeat("ready", {{"known_command", "start"}, {"wait_seconds", 20}});
   });
-  EXPECT_EQ(ask("POST", "/api/v1/runs/demo/1/stop", R"({"reason":"enough"})").status, 200);
+  EXPECT_EQ(call_as_user("POST", "/api/v1/runs/demo/1/stop", R"({"reason":"enough"})").status, 200);
   EXPECT_THAT(waiting.get()["command"], testing::AnyOf("stop", "leave"));
 }
 
@@ -245,14 +245,14 @@ TEST_F(ServerTest, WhatRanksRecordedIsAskedOfTheirAgentAndKept) {
   ASSERT_EQ(came["records"].size(), 1u);
   EXPECT_EQ(came["records"][0]["bytes"], "QUJD");
   EXPECT_EQ(came["asked"], before["asked"]);
-  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/1/flight?node=1").status, 404);
-  EXPECT_EQ(ask("GET", "/api/v1/runs/demo/2/flight").status, 404);
+  EXPECT_EQ(call_as_user("GET", "/api/v1/runs/demo/1/flight?node=1").status, 404);
+  EXPECT_EQ(call_as_user("GET", "/api/v1/runs/demo/2/flight").status, 404);
 }
 
 TEST_F(ServerTest, WhoAsksForRecordsIsAnsweredWhenTheyCome) {
   submit();
   heartbeat_of_ranks("running");
-  // Held back, as agents' calls are, until somebody asks.
+  // Delayed, as agents' calls are, until a request comes.
   std::thread agent([&] {
     const Json held = {{"known_command", "none"}, {"wait_seconds", 20}};
     if (heartbeat_of_ranks("running", held)["flight_wanted"] == true)
@@ -271,7 +271,7 @@ TEST_F(ServerTest, WhenAllRanksHaveEndedTheirRecordsAreWantedOnce) {
   EXPECT_EQ(heartbeat_of_ranks("exited", delivery("QUJD"))["flight_wanted"], false);
   EXPECT_EQ(heartbeat_of_ranks("exited")["flight_wanted"], false);
   EXPECT_EQ(get("/api/v1/runs/demo/1/flight")["records"].size(), 1u);
-  // A delivery without any takes nothing away.
+  // A delivery without records removes none.
   heartbeat_of_ranks("exited", {{"flight", {{"records", Json::array()}}}});
   EXPECT_EQ(get("/api/v1/runs/demo/1/flight")["records"].size(), 1u);
 }

@@ -6,7 +6,7 @@ namespace lockstep {
 
 namespace {
 
-// Where the run's lines end now, of whichever rank: what follows a tail begins here.
+// The current end of the run's lines, of all ranks: the lines after a tail begin here.
 Result<std::int64_t> last_cursor(insight::Insight& insight, const RunId& run) {
   const auto last = TRY(insight.log_tail(run, 1));
   return last.empty() ? 0 : last.back().cursor;

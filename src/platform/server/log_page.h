@@ -1,4 +1,4 @@
-// One page of a run's lines, and whether more can come.
+// One page of a run's log lines, and whether more can come.
 #pragma once
 
 #include "platform/api/messages.h"

@@ -8,44 +8,45 @@
 namespace lockstep {
 namespace {
 
-// A run that holds devices, and where.
-struct Holds {
+// A run that holds devices, and which.
+struct RunAllocation {
   const Run* run = nullptr;
   const Attempt* attempt = nullptr;
   std::vector<const Node*> nodes;
 };
 
-std::vector<Holds> who_holds(const State& state) {
-  std::vector<Holds> holders;
+std::vector<RunAllocation> run_allocations(const State& state) {
+  std::vector<RunAllocation> allocations;
   for (const RunId& id : state.open)
     if (const Attempt* attempt = live_attempt(state, id))
-      holders.push_back({&state.runs.at(id), attempt, nodes_of(state, attempt->id)});
-  return holders;
+      allocations.push_back({&state.runs.at(id), attempt, nodes_of(state, attempt->id)});
+  return allocations;
 }
 
-Duration left_of(const Run& run) { return run.spec.timeout - run.charged; }
+Duration timeout_left(const Run& run) { return run.spec.timeout - run.time_used; }
 
-api::HolderView holder_view(const Holds& holds) {
-  api::HolderView view;
+api::AllocationView holder_view(const RunAllocation& holds) {
+  api::AllocationView view;
   view.run = text(holds.run->id);
   view.name = holds.run->spec.name;
   for (const Node* node : holds.nodes) view.hosts.push_back(node->host);
   view.devices = holds.run->spec.devices;
   view.since = holds.attempt->created;
   view.expected_end =
-      holds.attempt->draining.value_or(holds.attempt->created + left_of(*holds.run));
+      holds.attempt->draining.value_or(holds.attempt->created + timeout_left(*holds.run));
   if (holds.attempt->draining) view.leaves = holds.attempt->reason;
   return view;
 }
 
-// Of an orphan.
-api::HolderView holder_view(const Holding& holding) {
-  api::HolderView view;
-  view.run = text(holding.run);
-  for (const Slice& slice : holding.slices) view.hosts.push_back(slice.host);
-  view.devices = static_cast<int>(holding.slices.front().devices.size());
-  view.since = holding.started;
-  view.expected_end = holding.expected_end;
+// The view of an orphan's allocation.
+api::AllocationView holder_view(const Allocation& allocation) {
+  api::AllocationView view;
+  view.run = text(allocation.run);
+  for (const HostDevices& host_devices : allocation.devices)
+    view.hosts.push_back(host_devices.host);
+  view.devices = static_cast<int>(allocation.devices.front().devices.size());
+  view.since = allocation.started;
+  view.expected_end = allocation.expected_end;
   return view;
 }
 
@@ -57,7 +58,7 @@ api::WaitingView waiting_view(const Run& run) {
           .priority = run.priority,
           .nodes = run.spec.nodes,
           .devices = run.spec.devices,
-          .timeout = left_of(run),
+          .timeout = timeout_left(run),
           .since = run.queued,
           .reason = run.reason,
           .blocker = std::nullopt,
@@ -74,10 +75,11 @@ api::WaitingView waiting_view(const Run& run, const WaitingRun& waiting, const S
   return view;
 }
 
-// Those that the pass does not decide about yet, by when they came.
-std::vector<const Run*> kept_back(const State& state, const Queue& queue) {
+// Queued runs that the scheduler does not have yet, by their arrival.
+std::vector<const Run*> waiting_outside_queue(const State& state,
+                                              const IncrementalScheduler& scheduler) {
   std::set<RunId> in_order;
-  for (const WaitingRun& waiting : queue.waiting()) in_order.insert(waiting.run);
+  for (const WaitingRun& waiting : scheduler.waiting()) in_order.insert(waiting.run);
   std::vector<const Run*> others;
   for (const RunId& id : state.open)
     if (const Run& run = state.runs.at(id); run.state == RunState::queued && !in_order.contains(id))
@@ -86,34 +88,37 @@ std::vector<const Run*> kept_back(const State& state, const Queue& queue) {
   return others;
 }
 
-std::vector<api::PlaceView> place_views(const std::vector<Slice>& slices) {
-  std::vector<api::PlaceView> views;
-  for (const Slice& slice : slices) views.push_back({slice.host, slice.devices});
+std::vector<api::PlacementView> place_views(const std::vector<HostDevices>& devices) {
+  std::vector<api::PlacementView> views;
+  for (const HostDevices& host_devices : devices)
+    views.push_back({host_devices.host, host_devices.devices});
   return views;
 }
 
-// Who holds devices of a host, or has them kept there.
-struct Share {
+// A run that holds devices of a host, or has them reserved there.
+struct RunDevices {
   RunId run;
   int devices = 0;
 };
-std::map<std::string, std::vector<Share>> shares_by_host(const State& state) {
-  std::map<std::string, std::vector<Share>> shares;
-  for (const Holds& holds : who_holds(state)) {
+std::map<std::string, std::vector<RunDevices>> shares_by_host(const State& state) {
+  std::map<std::string, std::vector<RunDevices>> shares;
+  for (const RunAllocation& holds : run_allocations(state)) {
     for (const Node* node : holds.nodes)
       shares[node->host].push_back({holds.run->id, static_cast<int>(node->devices.size())});
-    for (const Slice& slice : holds.attempt->moves_to)
-      shares[slice.host].push_back({holds.run->id, static_cast<int>(slice.devices.size())});
+    for (const HostDevices& host_devices : holds.attempt->move_destination)
+      shares[host_devices.host].push_back(
+          {holds.run->id, static_cast<int>(host_devices.devices.size())});
   }
   for (const auto& [name, orphan] : state.orphans)
-    shares[orphan.slice.host].push_back(
-        {holder_of_orphan(name.id.attempt.run), static_cast<int>(orphan.slice.devices.size())});
+    shares[orphan.devices.host].push_back({orphan_allocation_id(name.id.attempt.run),
+                                           static_cast<int>(orphan.devices.devices.size())});
   return shares;
 }
 
 std::string_view state_of(const std::vector<const Orphan*>& nodes) {
   const auto any = [&](auto is_so) { return std::ranges::any_of(nodes, is_so); };
-  if (any([](const Orphan* node) { return node->stopping.has_value(); })) return "stopping";
+  if (any([](const Orphan* node) { return node->stop_requested_at.has_value(); }))
+    return "stopping";
   if (any([](const Orphan* node) { return !node->has_agent; })) return "lost";
   return any([](const Orphan* node) { return !node->ended; }) ? "running" : "ended";
 }
@@ -127,53 +132,57 @@ api::OrphanView orphan_view(const AttemptName& name, const std::vector<const Orp
   view.state = state_of(nodes);
   view.adoptable = true;
   for (const Orphan* node : nodes) {
-    if (!node->slice.host.empty()) view.hosts.push_back(node->slice.host);
-    view.devices += static_cast<int>(node->slice.devices.size());
-    view.adoptable = view.adoptable && node->made && !node->stopping;
-    if (!node->slice.host.empty()) view.ends = std::max(view.ends.value_or(node->ends), node->ends);
-    if (!node->made) continue;
-    view.name = node->made->spec.name;
-    view.user = node->made->origin.user;
-    view.command = node->made->spec.command;
+    if (!node->devices.host.empty()) view.hosts.push_back(node->devices.host);
+    view.devices += static_cast<int>(node->devices.devices.size());
+    view.adoptable = view.adoptable && node->attempt_record && !node->stop_requested_at;
+    if (!node->devices.host.empty())
+      view.ends = std::max(view.ends.value_or(node->expected_end), node->expected_end);
+    if (!node->attempt_record) continue;
+    view.name = node->attempt_record->spec.name;
+    view.user = node->attempt_record->origin.user;
+    view.command = node->attempt_record->spec.command;
   }
   return view;
 }
 
 }  // namespace
 
-api::QueueView queue_view(const State& state, const Queue& queue, int limit, Time now) {
+api::QueueView queue_view(const State& state, const IncrementalScheduler& scheduler, int limit,
+                          Time now) {
   api::QueueView view;
   view.time = now;
-  const auto& waiting = queue.waiting();
+  const auto& waiting = scheduler.waiting();
   for (std::size_t i = 0; i < waiting.size(); ++i)
     view.waiting.push_back(
-        waiting_view(state.runs.at(waiting[i].run), waiting[i], queue.start_times()[i]));
-  for (const Run* run : kept_back(state, queue)) view.waiting.push_back(waiting_view(*run));
-  for (const Holds& holds : who_holds(state)) view.holding.push_back(holder_view(holds));
-  for (const auto& [holder, holding] : holdings_of(state.orphans))
-    view.holding.push_back(holder_view(holding));
-  std::ranges::stable_sort(view.holding, {}, &api::HolderView::expected_end);
+        waiting_view(state.runs.at(waiting[i].run), waiting[i], scheduler.start_times()[i]));
+  for (const Run* run : waiting_outside_queue(state, scheduler))
+    view.waiting.push_back(waiting_view(*run));
+  for (const RunAllocation& holds : run_allocations(state))
+    view.allocations.push_back(holder_view(holds));
+  for (const auto& [allocation_id, allocation] : orphan_allocations_of(state.orphans))
+    view.allocations.push_back(holder_view(allocation));
+  std::ranges::stable_sort(view.allocations, {}, &api::AllocationView::expected_end);
   const auto cut = [&](auto& list) {
     const auto most = std::min(list.size(), static_cast<std::size_t>(limit));
     view.left_out += static_cast<std::int64_t>(list.size() - most);
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(most), list.end());
   };
   cut(view.waiting);
-  cut(view.holding);
+  cut(view.allocations);
   return view;
 }
 
-api::PlanView plan_view(const Prospect& prospect) {
+api::PlanView plan_view(const DryRunResult& result) {
   api::PlanView view;
-  view.starts = !prospect.slices.empty();
-  view.places = place_views(prospect.slices);
-  for (const Displaced& one : prospect.displaced)
-    view.displaced.push_back({text(one.run), one.cause, one.from, place_views(one.to)});
-  view.reason = prospect.reason;
-  if (prospect.blocker) view.blocker = text(*prospect.blocker);
-  view.expected_start = prospect.starts.expected;
-  view.latest_start = prospect.starts.latest;
-  view.ahead = static_cast<std::int64_t>(prospect.ahead);
+  view.starts = !result.devices.empty();
+  view.places = place_views(result.devices);
+  for (const PreemptedRun& one : result.preempted)
+    view.preempted.push_back({text(one.run), one.cause, one.from, place_views(one.destination)});
+  view.reason = result.reason;
+  if (result.blocker) view.blocker = text(*result.blocker);
+  view.expected_start = result.starts.expected;
+  view.latest_start = result.starts.latest;
+  view.ahead = static_cast<std::int64_t>(result.runs_ahead);
   return view;
 }
 
@@ -186,7 +195,7 @@ api::HostList host_list(const State& state) {
       view.id = host->id;
       view.pod = pod.name;
       view.devices = view.free = static_cast<int>(device_count(*host));
-      for (const Share& share : there[host->id]) {
+      for (const RunDevices& share : there[host->id]) {
         view.free -= share.devices;
         view.runs.push_back(text(share.run));
       }
@@ -212,7 +221,7 @@ api::OrphanList orphan_list(const State& state) {
 
 api::LimitList limit_list(const State& state) {
   std::map<LimitId, int> held;
-  for (const Holds& holds : who_holds(state)) {
+  for (const RunAllocation& holds : run_allocations(state)) {
     const int devices = rank_count(holds.run->spec);
     held[{LimitScope::project, holds.run->id.project}] += devices;
     held[{LimitScope::user, holds.run->origin.user}] += devices;

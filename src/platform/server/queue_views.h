@@ -1,4 +1,4 @@
-// What callers see of who waits, of who holds devices, and of the hosts.
+// API views of waiting runs, allocations and hosts.
 #pragma once
 
 #include <vector>
@@ -6,14 +6,15 @@
 #include "platform/api/orphan_messages.h"
 #include "platform/api/queue_messages.h"
 #include "platform/core/model/state.h"
-#include "platform/core/step/prospect.h"
-#include "platform/core/step/queue.h"
+#include "platform/core/step/dry_run.h"
+#include "platform/core/step/incremental_scheduler.h"
 
 namespace lockstep {
 
-// At most `limit` of those who wait and of those who hold devices.
-api::QueueView queue_view(const State& state, const Queue& queue, int limit, Time now);
-api::PlanView plan_view(const Prospect& prospect);
+// At most `limit` waiting runs and `limit` allocations.
+api::QueueView queue_view(const State& state, const IncrementalScheduler& scheduler, int limit,
+                          Time now);
+api::PlanView plan_view(const DryRunResult& result);
 api::HostList host_list(const State& state);
 api::OrphanList orphan_list(const State& state);
 api::LimitList limit_list(const State& state);

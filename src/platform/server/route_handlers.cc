@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Nobody is there any more who could deliver something.
+// The node has ended: no agent can deliver anything.
 bool has_left(const Node& node) {
   return node.state == NodeState::released || node.state == NodeState::lost;
 }
@@ -21,21 +21,21 @@ bool has_left(const Node& node) {
 }  // namespace
 
 template <const auto& kRoute, auto kMethod>
-void Handlers::handle(const HttpRequest& request, std::vector<std::string> words,
-                      Responder responder) {
-  using Asked = Ask<kRoute>;
-  const Reply<typename Asked::Route::Answer> reply(std::move(responder));
-  const auto ask = read_ask<kRoute>(request, std::move(words));
-  if (!ask)
-    reply.give(ask.error());
-  else if constexpr (std::invocable<decltype(kMethod), Handlers&, const Asked&>)
-    reply.give((this->*kMethod)(*ask));
-  else if (auto begun = (this->*kMethod)(*ask, reply); !begun)
-    reply.give(begun.error());
+void RouteHandlers::handle(const HttpRequest& request, std::vector<std::string> path_parameters,
+                           Responder responder) {
+  using Call = RouteCall<kRoute>;
+  const Reply<typename Call::Route::Answer> reply(std::move(responder));
+  const auto call = read_route_call<kRoute>(request, std::move(path_parameters));
+  if (!call)
+    reply.send(call.error());
+  else if constexpr (std::invocable<decltype(kMethod), RouteHandlers&, const Call&>)
+    reply.send((this->*kMethod)(*call));
+  else if (auto begun = (this->*kMethod)(*call, reply); !begun)
+    reply.send(begun.error());
 }
 
-Handlers::Handler Handlers::of(const api::Route& route) {
-  using H = Handlers;
+RouteHandlers::Handler RouteHandlers::handler_for(const api::Route& route) {
+  using H = RouteHandlers;
   static const std::vector<std::pair<const api::Route*, Handler>> table = {
       {&api::kHealth, &H::handle<api::kHealth, &H::health>},
       {&api::kOpenapi, &H::handle<api::kOpenapi, &H::openapi>},
@@ -68,22 +68,22 @@ Handlers::Handler Handlers::of(const api::Route& route) {
   return found == table.end() ? nullptr : found->second;
 }
 
-std::vector<std::string> Handlers::troubles() const {
+std::vector<std::string> RouteHandlers::troubles() const {
   return setup_.troubles ? setup_.troubles() : std::vector<std::string>();
 }
 
-Result<const Run*> Handlers::find_run(const RunId& id) const {
+Result<const Run*> RouteHandlers::find_run(const RunId& id) const {
   const auto found = state().runs.find(id);
   if (found == state().runs.end())
     return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
   return &found->second;
 }
 
-Result<api::RunView> Handlers::view(const RunId& id) {
+Result<api::RunView> RouteHandlers::view(const RunId& id) {
   const Run& run = *TRY(find_run(id));
   auto view = run_view(state(), run, TRY(setup_.insight.summary(id)),
                        setup_.controller.checkpoint_folder(run), setup_.clock.now());
-  if (run.state == RunState::queued) add_outlook(view, run, setup_.controller.queue());
+  if (run.state == RunState::queued) add_start_estimate(view, run, setup_.controller.scheduler());
   view.events = event_views(run.audit, TRY(setup_.insight.events(id)));
   view.attempts = attempt_views(state(), id);
   view.checkpoints = checkpoint_views(TRY(setup_.insight.checkpoints(id)));
@@ -91,21 +91,21 @@ Result<api::RunView> Handlers::view(const RunId& id) {
   return view;
 }
 
-Result<api::Health> Handlers::health(const Ask<api::kHealth>& ask) {
+Result<api::Health> RouteHandlers::health(const RouteCall<api::kHealth>& call) {
   api::Health health;
-  if (!ask.query.nonce) return health;
-  TRY(api::check_nonce(*ask.query.nonce));
+  if (!call.query.nonce) return health;
+  TRY(api::check_nonce(*call.query.nonce));
   const std::string token =
-      ask.query.attempt ? setup_.keys.agent_token({ask.query.generation.value_or(""),
-                                                   TRY(parse_attempt_id(*ask.query.attempt))})
-                        : setup_.keys.user_token();
-  health.proof = api::daemon_proof(token, port_, *ask.query.nonce);
+      call.query.attempt ? setup_.keys.agent_token({call.query.generation.value_or(""),
+                                                    TRY(parse_attempt_id(*call.query.attempt))})
+                         : setup_.keys.user_token();
+  health.proof = api::daemon_proof(token, port_, *call.query.nonce);
   return health;
 }
 
-Result<Json> Handlers::openapi(const Ask<api::kOpenapi>&) { return api::openapi(); }
+Result<Json> RouteHandlers::openapi(const RouteCall<api::kOpenapi>&) { return api::openapi(); }
 
-Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
+Result<api::Version> RouteHandlers::version(const RouteCall<api::kVersion>&) {
   return api::Version{.version = setup_.version,
                       .home = setup_.home.folder.string(),
                       .pid = ::getpid(),
@@ -113,91 +113,101 @@ Result<api::Version> Handlers::version(const Ask<api::kVersion>&) {
                       .notices = setup_.controller.notices()};
 }
 
-Result<Map> Handlers::map(const Ask<api::kMap>&) { return state().map; }
+Result<ClusterMap> RouteHandlers::map(const RouteCall<api::kMap>&) { return state().map; }
 
-Result<api::RunView> Handlers::submit(const Ask<api::kSubmit>& ask) {
-  const api::SubmitRequest& request = ask.request;
+Result<api::RunView> RouteHandlers::submit(const RouteCall<api::kSubmit>& call) {
+  const api::SubmitRequest& request = call.request;
   return view(TRY(setup_.controller.submit(request.spec, request.origin, request.request_id)));
 }
 
-Result<api::RunView> Handlers::stop(const Ask<api::kStop>& ask) {
-  const RunId id = TRY(run_of(ask.words));
-  TRY(setup_.controller.stop(id, ask.request.reason));
+Result<api::RunView> RouteHandlers::stop(const RouteCall<api::kStop>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.stop(id, call.request.reason));
   return view(id);
 }
 
-Result<api::RunView> Handlers::resume(const Ask<api::kResume>& ask) {
-  const RunId id = TRY(run_of(ask.words));
+Result<api::RunView> RouteHandlers::resume(const RouteCall<api::kResume>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
   TRY(setup_.controller.resume(id));
   return view(id);
 }
 
-Result<api::RunView> Handlers::hold(const Ask<api::kHold>& ask) {
-  const RunId id = TRY(run_of(ask.words));
-  TRY(setup_.controller.change(HoldRun{id, ask.request.by, ask.request.reason}));
+Result<api::RunView> RouteHandlers::hold(const RouteCall<api::kHold>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(HoldRun{id, call.request.by, call.request.reason}));
   return view(id);
 }
 
-Result<api::RunView> Handlers::release(const Ask<api::kRelease>& ask) {
-  const RunId id = TRY(run_of(ask.words));
-  TRY(setup_.controller.change(ReleaseRun{id, ask.request.by}));
+Result<api::RunView> RouteHandlers::release(const RouteCall<api::kRelease>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(ReleaseRun{id, call.request.by}));
   return view(id);
 }
 
-Result<api::RunView> Handlers::priority(const Ask<api::kPriority>& ask) {
-  const RunId id = TRY(run_of(ask.words));
-  TRY(setup_.controller.change(SetPriority{id, ask.request.priority, ask.request.by}));
+Result<api::RunView> RouteHandlers::priority(const RouteCall<api::kPriority>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(
+      SetPriority{id, call.request.priority, call.request.by}));
   return view(id);
 }
 
-Result<api::QueueView> Handlers::queue(const Ask<api::kQueue>& ask) {
-  auto view = queue_view(state(), setup_.controller.queue(), ask.query.limit, setup_.clock.now());
+Result<api::QueueView> RouteHandlers::queue(const RouteCall<api::kQueue>& call) {
+  auto view =
+      queue_view(state(), setup_.controller.scheduler(), call.query.limit, setup_.clock.now());
   view.troubles = troubles();
   view.notices = setup_.controller.notices();
   return view;
 }
 
-Result<api::PlanView> Handlers::plan(const Ask<api::kPlan>& ask) {
-  return plan_view(TRY(setup_.controller.plan(ask.request.spec, ask.request.origin)));
+Result<api::PlanView> RouteHandlers::plan(const RouteCall<api::kPlan>& call) {
+  return plan_view(TRY(setup_.controller.plan(call.request.spec, call.request.origin)));
 }
 
-Result<api::HostList> Handlers::list_hosts(const Ask<api::kHosts>&) { return host_list(state()); }
-
-Result<api::HostList> Handlers::set_host(const Ask<api::kSetHost>& ask) {
-  const api::HostRequest& request = ask.request;
-  TRY(setup_.controller.change(SetHost{request.host, request.state, request.by, request.reason}));
+Result<api::HostList> RouteHandlers::list_hosts(const RouteCall<api::kHosts>&) {
   return host_list(state());
 }
 
-Result<api::LimitList> Handlers::limits(const Ask<api::kLimits>&) { return limit_list(state()); }
+Result<api::HostList> RouteHandlers::set_host(const RouteCall<api::kSetHost>& call) {
+  const api::HostRequest& request = call.request;
+  TRY(setup_.controller.apply_operator_event(
+      SetHost{request.host, request.state, request.by, request.reason}));
+  return host_list(state());
+}
 
-Result<api::LimitList> Handlers::set_limit(const Ask<api::kSetLimit>& ask) {
-  const api::LimitRequest& request = ask.request;
-  if (request.weight && request.scope != LimitScope::project)
-    return Error{Code::invalid, "weight: only projects have one"};
-  if (request.devices || !request.weight)
-    TRY(setup_.controller.change(SetLimit{{request.scope, request.name}, request.devices}));
-  if (request.weight) TRY(setup_.controller.change(SetWeight{request.name, *request.weight}));
+Result<api::LimitList> RouteHandlers::limits(const RouteCall<api::kLimits>&) {
   return limit_list(state());
 }
 
-Result<api::OrphanList> Handlers::orphans(const Ask<api::kOrphans>&) {
+Result<api::LimitList> RouteHandlers::set_limit(const RouteCall<api::kSetLimit>& call) {
+  const api::LimitRequest& request = call.request;
+  if (request.weight && request.scope != LimitScope::project)
+    return Error{Code::invalid, "weight: only projects have one"};
+  if (request.devices || !request.weight)
+    TRY(setup_.controller.apply_operator_event(
+        SetLimit{{request.scope, request.name}, request.devices}));
+  if (request.weight)
+    TRY(setup_.controller.apply_operator_event(SetWeight{request.name, *request.weight}));
+  return limit_list(state());
+}
+
+Result<api::OrphanList> RouteHandlers::orphans(const RouteCall<api::kOrphans>&) {
   return orphan_list(state());
 }
 
-Result<api::OrphanList> Handlers::stop_orphan(const Ask<api::kStopOrphan>& ask) {
-  TRY(setup_.controller.change(StopOrphan{TRY(run_of(ask.words)), ask.request.by}));
+Result<api::OrphanList> RouteHandlers::stop_orphan(const RouteCall<api::kStopOrphan>& call) {
+  TRY(setup_.controller.apply_operator_event(
+      StopOrphan{TRY(run_of(call.path_parameters)), call.request.by}));
   return orphan_list(state());
 }
 
-Result<api::RunView> Handlers::adopt_orphan(const Ask<api::kAdoptOrphan>& ask) {
-  const RunId id = TRY(run_of(ask.words));
-  TRY(setup_.controller.change(AdoptOrphan{id, ask.request.by}));
+Result<api::RunView> RouteHandlers::adopt_orphan(const RouteCall<api::kAdoptOrphan>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
+  TRY(setup_.controller.apply_operator_event(AdoptOrphan{id, call.request.by}));
   return view(id);
 }
 
 // Newest first.
-std::vector<const Run*> Handlers::find_runs(const api::RunsQuery& query) const {
+std::vector<const Run*> RouteHandlers::find_runs(const api::RunsQuery& query) const {
   std::vector<const Run*> found;
   for (const auto& [id, run] : state().runs)
     if (query.project.value_or(id.project) == id.project &&
@@ -210,135 +220,143 @@ std::vector<const Run*> Handlers::find_runs(const api::RunsQuery& query) const {
   return found;
 }
 
-Result<api::RunList> Handlers::runs(const Ask<api::kRuns>& ask) {
-  const auto found = find_runs(ask.query);
+Result<api::RunList> RouteHandlers::runs(const RouteCall<api::kRuns>& call) {
+  const auto found = find_runs(call.query);
   std::vector<RunId> ids;
   for (const Run* run : found) ids.push_back(run->id);
-  auto said = TRY(setup_.insight.summaries(ids));
+  auto summary = TRY(setup_.insight.summaries(ids));
   api::RunList list{.runs = {}, .troubles = troubles()};
   for (const Run* run : found)
-    list.runs.push_back(run_view(state(), *run, std::move(said.at(run->id)),
+    list.runs.push_back(run_view(state(), *run, std::move(summary.at(run->id)),
                                  setup_.controller.checkpoint_folder(*run), setup_.clock.now()));
   list.notices = setup_.controller.notices();
   return list;
 }
 
-Result<api::SeriesList> Handlers::metrics(const Ask<api::kMetrics>& ask) {
-  const RunId id = TRY(run_of(ask.words));
+Result<api::SeriesList> RouteHandlers::metrics(const RouteCall<api::kMetrics>& call) {
+  const RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
-  const insight::SeriesQuery query{.name = ask.query.name,
-                                   .rank = ask.query.rank,
-                                   .after_step = ask.query.after_step,
-                                   .points = ask.query.points};
+  const insight::SeriesQuery query{.name = call.query.name,
+                                   .rank = call.query.rank,
+                                   .after_step = call.query.after_step,
+                                   .points = call.query.points};
   return series_list(TRY(setup_.insight.series(id, query)));
 }
 
-// --- What may wait ---
+// --- Long polls ---
 
-Result<void> Handlers::run(const Ask<api::kRun>& ask, const Reply<api::RunView>& reply) {
-  const RunId id = TRY(run_of(ask.words));
+Result<void> RouteHandlers::run(const RouteCall<api::kRun>& call,
+                                const Reply<api::RunView>& reply) {
+  const RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
-  const auto look = [this, id, reply, after = ask.query.after_version](Waiting::Turn turn) {
+  const auto look = [this, id, reply,
+                     after = call.query.after_version](LongPolls::AttemptKind turn) {
     const auto run = find_run(id);
-    if (turn == Waiting::Turn::early && run && (*run)->version <= after) return reply.gone();
-    reply.give(view(id));
+    if (turn == LongPolls::AttemptKind::early && run && (*run)->version <= after)
+      return reply.is_abandoned();
+    reply.send(view(id));
     return true;
   };
-  waiting_.wait(id, from_seconds(ask.query.wait_seconds), look);
+  long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
   return {};
 }
 
-Result<void> Handlers::logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage>& reply) {
-  const RunId id = TRY(run_of(ask.words));
+Result<void> RouteHandlers::logs(const RouteCall<api::kLogs>& call,
+                                 const Reply<api::LogPage>& reply) {
+  const RunId id = TRY(run_of(call.path_parameters));
   TRY(find_run(id));
-  const auto look = [this, id, reply, query = ask.query](Waiting::Turn turn) {
+  const auto look = [this, id, reply, query = call.query](LongPolls::AttemptKind turn) {
     const auto run = find_run(id);
     auto page = log_page(setup_.insight, id, query, run && is_final((*run)->state));
     const std::int64_t version = unfinished_.version(id);
     const bool nothing_new = page && page->lines.empty() && !page->ended &&
                              query.unfinished.value_or(version) == version;
-    if (turn == Waiting::Turn::early && nothing_new) return reply.gone();
+    if (turn == LongPolls::AttemptKind::early && nothing_new) return reply.is_abandoned();
     if (page) {
       page->unfinished = unfinished_.of(state(), id, query.rank);
       page->unfinished_version = version;
     }
-    reply.give(page);
+    reply.send(page);
     return true;
   };
-  waiting_.wait(id, from_seconds(ask.query.tail ? 0 : ask.query.wait_seconds), look);
+  long_polls_.wait(id, from_seconds(call.query.tail ? 0 : call.query.wait_seconds), look);
   return {};
 }
 
-Result<Node> Handlers::newest_node(const RunId& run, int index) const {
+Result<Node> RouteHandlers::newest_node(const RunId& run, int index) const {
   const AttemptId attempt{run, TRY(find_run(run))->epoch};
   const auto found = state().nodes.find(NodeId{attempt, index});
   if (found != state().nodes.end()) return found->second;
   return Error{Code::not_found, format("{} has no node {}", text(attempt), index)};
 }
 
-// An agent that has ended its ranks and was heard delivers no more.
-Result<void> Handlers::flight(const Ask<api::kFlight>& ask, const Reply<api::FlightView>& reply) {
-  const RunId id = TRY(run_of(ask.words));
-  const Node node = TRY(newest_node(id, ask.query.node));
-  const Time asked = ask.query.after ? *ask.query.after : flight_.ask(node.id.attempt);
-  const auto look = [this, node = node.id, asked, reply](Waiting::Turn turn) {
+// The agent of an ended node that has reported delivers no more.
+Result<void> RouteHandlers::flight(const RouteCall<api::kFlight>& call,
+                                   const Reply<api::FlightView>& reply) {
+  const RunId id = TRY(run_of(call.path_parameters));
+  const Node node = TRY(newest_node(id, call.query.node));
+  const Time asked =
+      call.query.after ? *call.query.after : flight_records_.request(node.id.attempt);
+  const auto look = [this, node = node.id, asked, reply](LongPolls::AttemptKind turn) {
     const auto known = newest_node(node.attempt.run, node.index);
     const bool may_come = known && known->id == node && !has_left(*known);
-    if (turn == Waiting::Turn::early && may_come && !flight_.has_since(node, asked))
-      return reply.gone();
-    reply.give(known ? flight_.view(*known, asked) : known.error());
+    if (turn == LongPolls::AttemptKind::early && may_come &&
+        !flight_records_.has_since(node, asked))
+      return reply.is_abandoned();
+    reply.send(known ? flight_records_.view(*known, asked) : known.error());
     return true;
   };
-  waiting_.wait(id, from_seconds(ask.query.wait_seconds), look);
-  waiting_.wake(id);  // the agents' calls that wait for something to say
+  long_polls_.wait(id, from_seconds(call.query.wait_seconds), look);
+  long_polls_.notify(id);  // agents' calls that wait for a request
   return {};
 }
 
-bool Handlers::wants_flight(const NodeName& node) {
-  return knows(state(), node) && flight_.wants(state().nodes.at(node.id));
+bool RouteHandlers::is_flight_wanted(const NodeName& node) {
+  return has_node(state(), node) && flight_records_.is_wanted(state().nodes.at(node.id));
 }
 
-// First its word is heard, so that nobody counts as silent whose lines cannot be stored; then what
-// it brings is made durable; then the answer waits for a command that the agent does not act on
-// yet.
-Result<void> Handlers::heartbeat(const Ask<api::kHeartbeat>& ask,
-                                 const Reply<api::HeartbeatAnswer>& reply) {
-  const api::Heartbeat& heartbeat = ask.request;
-  const NodeId node = TRY(node_of(ask.words));
-  const NodeName name{ask.query.generation.value_or(""), node};
+// First the report is handled, so that an agent does not count as silent because its lines cannot
+// be stored. Then its items are made durable. Then the answer waits for a command that the agent
+// does not execute yet.
+Result<void> RouteHandlers::heartbeat(const RouteCall<api::kHeartbeat>& call,
+                                      const Reply<api::HeartbeatAnswer>& reply) {
+  const api::Heartbeat& heartbeat = call.request;
+  const NodeId node = TRY(node_of(call.path_parameters));
+  const NodeName name{call.query.generation.value_or(""), node};
   if (heartbeat.node != text(node))
     return Error{Code::invalid,
                  format("node: '{}' is not the {} of the path", heartbeat.node, text(node))};
   TRY(setup_.controller.report(node_report(name, heartbeat)));
-  const std::int64_t acknowledged = TRY(keep_items(name, heartbeat));
-  if (heartbeat.flight && knows(state(), name)) {
-    flight_.take(state().nodes.at(node), *heartbeat.flight);
-    waiting_.wake(node.attempt.run);
+  const std::int64_t acknowledged = TRY(store_items(name, heartbeat));
+  if (heartbeat.flight && has_node(state(), name)) {
+    flight_records_.store(state().nodes.at(node), *heartbeat.flight);
+    long_polls_.notify(node.attempt.run);
   }
-  if (knows(state(), name) && unfinished_.take(state(), node, heartbeat.unfinished))
-    waiting_.wake(node.attempt.run);
+  if (has_node(state(), name) && unfinished_.update(state(), node, heartbeat.unfinished))
+    long_polls_.notify(node.attempt.run);
   const auto look = [this, node, name, acknowledged, reply,
-                     known = heartbeat.known_command](Waiting::Turn turn) {
+                     known = heartbeat.known_command](LongPolls::AttemptKind turn) {
     const Command command = command_for(state(), name);
-    const bool flight_wanted = wants_flight(name);
-    if (turn == Waiting::Turn::early && command.kind == known && !flight_wanted)
-      return reply.gone();
+    const bool flight_wanted = is_flight_wanted(name);
+    if (turn == LongPolls::AttemptKind::early && command.kind == known && !flight_wanted)
+      return reply.is_abandoned();
     auto answer = heartbeat_answer(command, acknowledged);
     answer.flight_wanted = flight_wanted;
-    reply.give(answer);
+    reply.send(answer);
     return true;
   };
-  waiting_.wait(node.attempt.run, from_seconds(heartbeat.wait_seconds), look);
+  long_polls_.wait(node.attempt.run, from_seconds(heartbeat.wait_seconds), look);
   return {};
 }
 
-// Up to which sequence the node's items are durable. Those of an orphan belong to no run: its agent
+// Up to which sequence the node's items are durable. Items of an orphan belong to no run: its agent
 // keeps them.
-Result<std::int64_t> Handlers::keep_items(const NodeName& node, const api::Heartbeat& heartbeat) {
-  const std::vector<Item>& items = heartbeat.items;
-  if (!knows(state(), node)) return 0;
+Result<std::int64_t> RouteHandlers::store_items(const NodeName& node,
+                                                const api::Heartbeat& heartbeat) {
+  const std::vector<TelemetryItem>& items = heartbeat.items;
+  if (!has_node(state(), node)) return 0;
   const std::int64_t stored = TRY(setup_.insight.ingest(node.id, items));
-  if (!items.empty()) waiting_.wake(node.id.attempt.run);
+  if (!items.empty()) long_polls_.notify(node.id.attempt.run);
   return stored;
 }
 

@@ -1,61 +1,64 @@
-// Handlers: what each route does. They answer at once, or leave the answer to Waiting.
+// RouteHandlers: one handler for each route. They answer at once, or leave the answer to LongPolls.
 #pragma once
 
 #include "net/http_server.h"
-#include "platform/server/ask.h"
-#include "platform/server/flight_desk.h"
+#include "platform/server/flight_record_cache.h"
+#include "platform/server/long_polls.h"
+#include "platform/server/route_call.h"
 #include "platform/server/server.h"
 #include "platform/server/unfinished_lines.h"
 #include "platform/server/views.h"
-#include "platform/server/waiting.h"
 
 namespace lockstep {
 
-class Handlers {
+class RouteHandlers {
  public:
-  using Handler = void (Handlers::*)(const HttpRequest&, std::vector<std::string> words, Responder);
-  // Null only for a route that nobody wrote a handler for.
-  static Handler of(const api::Route& route);
+  using Handler = void (RouteHandlers::*)(const HttpRequest&,
+                                          std::vector<std::string> path_parameters, Responder);
+  // Null only for a route without a handler.
+  static Handler handler_for(const api::Route& route);
 
-  Handlers(const ServerSetup& setup, Waiting& waiting)
+  RouteHandlers(const ServerSetup& setup, LongPolls& waiting)
       : setup_(setup),
-        waiting_(waiting),
-        flight_(setup.controller.state(), setup.home.folder, setup.clock) {}
+        long_polls_(waiting),
+        flight_records_(setup.controller.state(), setup.home.folder, setup.clock) {}
 
   // Known once the server listens.
-  void listens_at(int port) { port_ = port; }
+  void set_port(int port) { port_ = port; }
 
  private:
-  // Reads the call by its declaration and gives it to the method, which either returns the answer
-  // or keeps the Reply that it is given.
+  // Parses the call by its declaration and passes it to the method, which either returns the answer
+  // or keeps the Reply.
   template <const auto& kRoute, auto kMethod>
-  void handle(const HttpRequest& request, std::vector<std::string> words, Responder responder);
+  void handle(const HttpRequest& request, std::vector<std::string> path_parameters,
+              Responder responder);
 
-  Result<api::Health> health(const Ask<api::kHealth>& ask);
-  Result<Json> openapi(const Ask<api::kOpenapi>& ask);
-  Result<api::Version> version(const Ask<api::kVersion>& ask);
-  Result<Map> map(const Ask<api::kMap>& ask);
-  Result<api::RunView> submit(const Ask<api::kSubmit>& ask);
-  Result<api::RunList> runs(const Ask<api::kRuns>& ask);
-  Result<api::RunView> stop(const Ask<api::kStop>& ask);
-  Result<api::RunView> resume(const Ask<api::kResume>& ask);
-  Result<api::RunView> hold(const Ask<api::kHold>& ask);
-  Result<api::RunView> release(const Ask<api::kRelease>& ask);
-  Result<api::RunView> priority(const Ask<api::kPriority>& ask);
-  Result<api::QueueView> queue(const Ask<api::kQueue>& ask);
-  Result<api::PlanView> plan(const Ask<api::kPlan>& ask);
-  Result<api::HostList> list_hosts(const Ask<api::kHosts>& ask);
-  Result<api::HostList> set_host(const Ask<api::kSetHost>& ask);
-  Result<api::LimitList> limits(const Ask<api::kLimits>& ask);
-  Result<api::LimitList> set_limit(const Ask<api::kSetLimit>& ask);
-  Result<api::OrphanList> orphans(const Ask<api::kOrphans>& ask);
-  Result<api::OrphanList> stop_orphan(const Ask<api::kStopOrphan>& ask);
-  Result<api::RunView> adopt_orphan(const Ask<api::kAdoptOrphan>& ask);
-  Result<api::SeriesList> metrics(const Ask<api::kMetrics>& ask);
-  Result<void> run(const Ask<api::kRun>& ask, const Reply<api::RunView>& reply);
-  Result<void> logs(const Ask<api::kLogs>& ask, const Reply<api::LogPage>& reply);
-  Result<void> flight(const Ask<api::kFlight>& ask, const Reply<api::FlightView>& reply);
-  Result<void> heartbeat(const Ask<api::kHeartbeat>& ask, const Reply<api::HeartbeatAnswer>& reply);
+  Result<api::Health> health(const RouteCall<api::kHealth>& call);
+  Result<Json> openapi(const RouteCall<api::kOpenapi>& call);
+  Result<api::Version> version(const RouteCall<api::kVersion>& call);
+  Result<ClusterMap> map(const RouteCall<api::kMap>& call);
+  Result<api::RunView> submit(const RouteCall<api::kSubmit>& call);
+  Result<api::RunList> runs(const RouteCall<api::kRuns>& call);
+  Result<api::RunView> stop(const RouteCall<api::kStop>& call);
+  Result<api::RunView> resume(const RouteCall<api::kResume>& call);
+  Result<api::RunView> hold(const RouteCall<api::kHold>& call);
+  Result<api::RunView> release(const RouteCall<api::kRelease>& call);
+  Result<api::RunView> priority(const RouteCall<api::kPriority>& call);
+  Result<api::QueueView> queue(const RouteCall<api::kQueue>& call);
+  Result<api::PlanView> plan(const RouteCall<api::kPlan>& call);
+  Result<api::HostList> list_hosts(const RouteCall<api::kHosts>& call);
+  Result<api::HostList> set_host(const RouteCall<api::kSetHost>& call);
+  Result<api::LimitList> limits(const RouteCall<api::kLimits>& call);
+  Result<api::LimitList> set_limit(const RouteCall<api::kSetLimit>& call);
+  Result<api::OrphanList> orphans(const RouteCall<api::kOrphans>& call);
+  Result<api::OrphanList> stop_orphan(const RouteCall<api::kStopOrphan>& call);
+  Result<api::RunView> adopt_orphan(const RouteCall<api::kAdoptOrphan>& call);
+  Result<api::SeriesList> metrics(const RouteCall<api::kMetrics>& call);
+  Result<void> run(const RouteCall<api::kRun>& call, const Reply<api::RunView>& reply);
+  Result<void> logs(const RouteCall<api::kLogs>& call, const Reply<api::LogPage>& reply);
+  Result<void> flight(const RouteCall<api::kFlight>& call, const Reply<api::FlightView>& reply);
+  Result<void> heartbeat(const RouteCall<api::kHeartbeat>& call,
+                         const Reply<api::HeartbeatAnswer>& reply);
 
   std::vector<std::string> troubles() const;
   const State& state() const { return setup_.controller.state(); }
@@ -63,12 +66,12 @@ class Handlers {
   Result<api::RunView> view(const RunId& id);
   std::vector<const Run*> find_runs(const api::RunsQuery& query) const;
   Result<Node> newest_node(const RunId& run, int index) const;
-  bool wants_flight(const NodeName& node);
-  Result<std::int64_t> keep_items(const NodeName& node, const api::Heartbeat& heartbeat);
+  bool is_flight_wanted(const NodeName& node);
+  Result<std::int64_t> store_items(const NodeName& node, const api::Heartbeat& heartbeat);
 
-  const ServerSetup& setup_;  // the server's
-  Waiting& waiting_;          // the server's
-  FlightDesk flight_;
+  const ServerSetup& setup_;  // owned by the server
+  LongPolls& long_polls_;     // owned by the server
+  FlightRecordCache flight_records_;
   UnfinishedLines unfinished_;
   int port_ = 0;
 };

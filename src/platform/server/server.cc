@@ -9,33 +9,33 @@
 #include "platform/api/error.h"
 #include "platform/api/paths.h"
 #include "platform/api/routes.h"
+#include "platform/server/long_polls.h"
 #include "platform/server/route_handlers.h"
-#include "platform/server/waiting.h"
 
 namespace lockstep {
 
 namespace {
 
-// An agent sends half a MiB of items at once, a little more when one item is large.
+// An agent sends half a MiB of items at once, a little more if one item is large.
 constexpr Bytes kBodyMax = 4_MiB;
 constexpr int kConnectionsMax = 4096;
 constexpr Duration kStopGrace = std::chrono::seconds(2);
 
-struct Target {
+struct RouteMatch {
   const api::Route* route = nullptr;
-  std::vector<std::string> words;
-  std::string other_methods;  // of the same path, if the method is not among them
+  std::vector<std::string> path_parameters;
+  std::string other_methods;  // of the same path, if the method does not match
 };
 
-// HEAD is GET without the body, which the HTTP layer leaves out.
+// HEAD is GET without the body, which the HTTP layer omits.
 bool takes(const api::Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-Target find(const HttpRequest& request) {
-  Target target;
+RouteMatch match_route(const HttpRequest& request) {
+  RouteMatch target;
   for (const api::Route* route : api::kRoutes) {
-    if (!api::matches(route->path, request.path, target.words)) continue;
+    if (!api::match_path(route->path, request.path, target.path_parameters)) continue;
     if (takes(*route, request.method)) {
       target.route = route;
       return target;
@@ -46,15 +46,17 @@ Target find(const HttpRequest& request) {
   return target;
 }
 
-HttpResponse refuse(int status, std::string message) {
+HttpResponse refusal_response(int status, std::string message) {
   HttpResponse response = error_response({api::code_of(status), std::move(message)});
   response.status = status;
   return response;
 }
 
-HttpResponse no_such_route(const HttpRequest& request, const Target& target) {
-  if (target.other_methods.empty()) return refuse(404, format("there is no {}", request.target));
-  HttpResponse response = refuse(405, format("{} takes {}", request.target, target.other_methods));
+HttpResponse no_such_route(const HttpRequest& request, const RouteMatch& target) {
+  if (target.other_methods.empty())
+    return refusal_response(404, format("there is no {}", request.target));
+  HttpResponse response =
+      refusal_response(405, format("{} takes {}", request.target, target.other_methods));
   response.headers.add("Allow", target.other_methods);
   return response;
 }
@@ -68,15 +70,15 @@ std::string_view bearer_token(const HttpRequest& request) {
 }
 
 // An agent's token is that of the attempt in the path, of the generation in the query.
-bool is_agent(const Keys& keys, const Target& target, const HttpRequest& request,
+bool is_agent(const Keys& keys, const RouteMatch& target, const HttpRequest& request,
               std::string_view token) {
-  const auto node = node_of(target.words);
-  const auto query = from_words<api::HeartbeatQuery>(request.query);
+  const auto node = node_of(target.path_parameters);
+  const auto query = from_query<api::HeartbeatQuery>(request.query);
   return node && query &&
          keys.is_agent_token({query->generation.value_or(""), node->attempt}, token);
 }
 
-bool may_call(const Keys& keys, const Target& target, const HttpRequest& request) {
+bool may_call(const Keys& keys, const RouteMatch& target, const HttpRequest& request) {
   const std::string_view token = bearer_token(request);
   switch (target.route->caller) {
     case api::Caller::anyone:
@@ -94,25 +96,25 @@ bool is_json(const HttpRequest& request) {
   return equal_ignoring_case(type.substr(0, type.find(';')), "application/json");
 }
 
-// The body's form, by the head alone.
+// Checks the body's type and size, from the head alone.
 std::optional<HttpResponse> check_body(const HttpRequest& request, const api::Route& route) {
   if (route.request.schema == nullptr) {
     if (!request.has_body) return std::nullopt;
-    return refuse(400, format("{} {} takes no body", request.method, request.target));
+    return refusal_response(400, format("{} {} takes no body", request.method, request.target));
   }
-  if (!is_json(request)) return refuse(415, "the body must be application/json");
+  if (!is_json(request)) return refusal_response(415, "the body must be application/json");
   if (request.headers.find("Content-Encoding"))
-    return refuse(415, "the body must be sent as it is, without a Content-Encoding");
+    return refusal_response(415, "the body must be sent as it is, without a Content-Encoding");
   return std::nullopt;
 }
 
-// What is refused by the head alone.
-std::optional<HttpResponse> gate(const Keys& keys, const HttpRequest& request) {
-  const Target target = find(request);
+// Refusals from the head alone.
+std::optional<HttpResponse> check_request_head(const Keys& keys, const HttpRequest& request) {
+  const RouteMatch target = match_route(request);
   if (target.route == nullptr) return no_such_route(request, target);
   if (!may_call(keys, target, request)) {
-    HttpResponse response =
-        refuse(401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
+    HttpResponse response = refusal_response(
+        401, "the call needs the daemon's token in its head: Authorization: Bearer TOKEN");
     response.headers.add("WWW-Authenticate", "Bearer");
     return response;
   }
@@ -124,18 +126,19 @@ std::optional<HttpResponse> gate(const Keys& keys, const HttpRequest& request) {
 struct Server::Impl {
   Impl(Loop& loop, ServerSetup setup_arg)
       : setup(std::move(setup_arg)),
-        waiting(std::make_shared<Waiting>(loop)),
-        handlers(setup, *waiting) {}
+        long_polls(std::make_shared<LongPolls>(loop)),
+        handlers(setup, *long_polls) {}
 
   void handle(const HttpRequest& request, Responder responder) {
-    Target target = find(request);  // the gate let it through, so it is there
-    (handlers.*Handlers::of(*target.route))(request, std::move(target.words), std::move(responder));
+    RouteMatch target = match_route(request);  // exists: check_request_head() accepted it
+    (handlers.*RouteHandlers::handler_for(*target.route))(
+        request, std::move(target.path_parameters), std::move(responder));
   }
 
   ServerSetup setup;
-  // Shared with the controller's watcher, which cannot be taken back.
-  std::shared_ptr<Waiting> waiting;
-  Handlers handlers;
+  // Shared with the controller's watcher, which cannot be removed.
+  std::shared_ptr<LongPolls> long_polls;
+  RouteHandlers handlers;
   std::optional<HttpServer> http;
 };
 
@@ -144,25 +147,28 @@ Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::start(Loop& loop, ServerSetup setup) {
   for (const api::Route* route : api::kRoutes)
-    LS_CHECK(Handlers::of(*route) != nullptr, "{} {} has no handler", route->method, route->path);
+    LS_CHECK(RouteHandlers::handler_for(*route) != nullptr, "{} {} has no handler", route->method,
+             route->path);
   auto impl = std::make_unique<Impl>(loop, std::move(setup));
   Impl& self = *impl;
-  const ServerOptions options{.host = self.setup.host,
-                              .port = self.setup.port,
-                              .host_names = self.setup.host_names,
-                              .body_max = kBodyMax,
-                              .connections_max = kConnectionsMax,
-                              .refusal = refuse};
+  const HttpServerOptions options{.host = self.setup.host,
+                                  .port = self.setup.port,
+                                  .host_names = self.setup.host_names,
+                                  .body_max = kBodyMax,
+                                  .connections_max = kConnectionsMax,
+                                  .refusal = refusal_response};
   self.http.emplace(TRY(HttpServer::start(
       loop, options,
       [&self](const HttpRequest& request, Responder responder) {
         self.handle(request, std::move(responder));
       },
-      [&self](const HttpRequest& request) { return gate(self.setup.keys, request); })));
-  self.handlers.listens_at(self.http->port());
+      [&self](const HttpRequest& request) {
+        return check_request_head(self.setup.keys, request);
+      })));
+  self.handlers.set_port(self.http->port());
   self.setup.controller.subscribe(
-      [weak = std::weak_ptr(self.waiting)](const RunId& run, std::int64_t) {
-        if (auto waiting = weak.lock()) waiting->wake(run);
+      [weak = std::weak_ptr(self.long_polls)](const RunId& run, std::int64_t) {
+        if (auto waiting = weak.lock()) waiting->notify(run);
       });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -171,7 +177,7 @@ std::string Server::url() const { return impl_->http->url(); }
 int Server::port() const { return impl_->http->port(); }
 
 void Server::stop(std::function<void()> stopped) {
-  impl_->waiting->end();
+  impl_->long_polls->finish();
   impl_->http->stop(kStopGrace, std::move(stopped));
 }
 

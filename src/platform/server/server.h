@@ -1,8 +1,8 @@
-// Server: the daemon's HTTP API. It runs on the loop's thread, as the controller does: a call is
-// handled to its end or parked in Waiting (long polls), so that nothing needs a lock.
+// Server: the daemon's HTTP API. It runs on the loop's thread, as the controller does. A call is
+// handled completely or parked in LongPolls, so no lock is needed.
 //
-// Every route but those for anyone wants `Authorization: Bearer TOKEN`, and is judged before the
-// body is taken in: by the user's token, or by that of the attempt that the path names.
+// Every route that is not public requires `Authorization: Bearer TOKEN`. The token is checked
+// before the body is read: the user's token, or that of the attempt in the path.
 #pragma once
 
 #include <functional>
@@ -21,28 +21,28 @@
 namespace lockstep {
 
 struct ServerSetup {
-  Controller& controller;  // these four outlive the server
+  Controller& controller;  // these four must outlive the server
   insight::Insight& insight;
   const Keys& keys;
   const Clock& clock;
   Home home;
   std::string version;
   std::string host = "127.0.0.1";         // the address to listen on
-  std::vector<std::string> host_names{};  // further names by which callers reach it
+  std::vector<std::string> host_names{};  // further names of the host in URLs
   int port = 0;                           // 0: any free one
-  // What goes wrong in the daemon just now, a line for each cause; empty: nobody knows.
+  // Current failures of the daemon, a line for each cause; an empty function: unknown.
   std::function<std::vector<std::string>()> troubles{};
 };
 
 class Server {
  public:
-  // Listens at once, answers when the loop runs. The loop outlives the server.
+  // Listens at once, answers when the loop runs. The loop must outlive the server.
   static Result<std::unique_ptr<Server>> start(Loop& loop, ServerSetup setup);
   ~Server();
 
   std::string url() const;
   int port() const;
-  // Answers what waits, finishes what runs within a second or two, then calls.
+  // Answers waiting calls, finishes running ones within a second or two, then calls `stopped`.
   void stop(std::function<void()> stopped);
 
  private:

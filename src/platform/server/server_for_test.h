@@ -1,5 +1,5 @@
-// For the tests of the server: called over HTTP, with a store in memory and an engine that only
-// remembers.
+// For tests of the server: called over HTTP, with a store in memory and an engine that only records
+// calls.
 #pragma once
 
 #include <cstdint>
@@ -31,33 +31,33 @@ namespace lockstep {
 
 class FakeEngine : public Engine {
  public:
-  Result<void> launch(const Launch& launch) override {
-    there.push_back(parse_node_id(launch.node).value());
+  Result<void> launch(const LaunchSpec& launch) override {
+    nodes.push_back(parse_node_id(launch.node).value());
     return {};
   }
   Result<void> kill(const NodeName& node) override {
-    std::erase(there, node.id);
+    std::erase(nodes, node.id);
     return {};
   }
-  Result<Launch> launch_of(const NodeName& node) override {
+  Result<LaunchSpec> read_launch_spec(const NodeName& node) override {
     const auto found = launches.find(node);
     if (found == launches.end()) return Error{Code::not_found, "it has no launch file"};
     return found->second;
   }
-  bool has_begun(const NodeName& node) override { return launch_of(node).has_value(); }
-  Result<std::vector<Present>> list() override {
-    std::vector<Present> present;
-    for (const NodeId& node : there) present.push_back({{"", node}});
+  bool has_started(const NodeName& node) override { return read_launch_spec(node).has_value(); }
+  Result<std::vector<RunningNode>> list() override {
+    std::vector<RunningNode> present;
+    for (const NodeId& node : nodes) present.push_back({{"", node}});
     for (const auto& [orphan, launch] : launches) present.push_back({orphan});
     return present;
   }
 
-  std::vector<NodeId> there;
-  std::map<NodeName, Launch> launches;  // of orphans that are there
+  std::vector<NodeId> nodes;
+  std::map<NodeName, LaunchSpec> launches;  // of existing orphans
 };
 
-inline Map one_host() {
-  Map map;
+inline ClusterMap one_host() {
+  ClusterMap map;
   Host& host = map.pods.emplace_back().leaves.emplace_back().hosts.emplace_back();
   host.id = "a";
   host.address = "10.0.0.1";
@@ -104,8 +104,8 @@ class ServerTest : public ::testing::Test {
     if (authorization) call.headers.add("Authorization", *authorization);
     return HttpClient(url_).call(call, Deadline::after(std::chrono::seconds(20))).value();
   }
-  // As the user, who means it to work.
-  HttpResponse ask(std::string method, std::string target, std::string body = "") {
+  // With the user's token and all headers that a write needs.
+  HttpResponse call_as_user(std::string method, std::string target, std::string body = "") {
     return call({.method = std::move(method),
                  .target = std::move(target),
                  .headers = {{"Content-Type", "application/json"}},
@@ -113,15 +113,15 @@ class ServerTest : public ::testing::Test {
                 "Bearer " + user_token_);
   }
   Json get(std::string target) {
-    const HttpResponse response = ask("GET", std::move(target));
+    const HttpResponse response = call_as_user("GET", std::move(target));
     EXPECT_EQ(response.status, 200) << response.body;
     return parse_json(response.body).value();
   }
   void submit() {
     const HttpResponse response =
-        ask("POST", "/api/v1/runs",
-            R"({"spec":{"project":"demo","name":"n","command":["train"],"devices":2,)"
-            R"("working_folder":"/"},"origin":{"user":"ann"}})");
+        call_as_user("POST", "/api/v1/runs",
+                     R"({"spec":{"project":"demo","name":"n","command":["train"],"devices":2,)"
+                     R"("working_folder":"/"},"origin":{"user":"ann"}})");
     ASSERT_EQ(response.status, 200) << response.body;
   }
   Json heartbeat(std::string_view state, const Json& more = Json::object()) {
@@ -139,7 +139,7 @@ class ServerTest : public ::testing::Test {
   static std::string heartbeat_target() {
     return api::target_of(api::kHeartbeat.path, {"demo", "1", "1", "0"});
   }
-  // All of the node's ranks are in this state.
+  // With all ranks of the node in this state.
   Json heartbeat_of_ranks(std::string_view ranks_state, const Json& more = Json::object()) {
     Json body = {{"ranks", Json::array()}};
     for (int rank : {0, 1})
@@ -162,7 +162,7 @@ class ServerTest : public ::testing::Test {
   const TemporaryFolder folder_;
   const Home home_{folder_};
   SystemClock clock_;
-  MachineClock steady_;
+  MonotonicClock steady_;
   MemoryStore store_;
   MemoryHistory history_;
   FakeEngine engine_;

@@ -6,9 +6,9 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kTextMost = 1024;
+constexpr std::size_t kUnfinishedTextMax = 1024;
 
-// Its ranks have ended, or nothing is known of it any more.
+// Its ranks have ended, or the node is unknown.
 bool has_ended(const State& state, const NodeId& node) {
   const auto found = state.nodes.find(node);
   return found == state.nodes.end() || found->second.state == NodeState::released ||
@@ -17,19 +17,19 @@ bool has_ended(const State& state, const NodeId& node) {
 
 }  // namespace
 
-bool UnfinishedLines::take(const State& state, const NodeId& node,
-                           std::vector<api::UnfinishedLine> lines) {
+bool UnfinishedLines::update(const State& state, const NodeId& node,
+                             std::vector<api::UnfinishedLine> lines) {
   for (api::UnfinishedLine& line : lines)
-    if (line.text.size() > kTextMost) line.text.resize(kTextMost);
+    if (line.text.size() > kUnfinishedTextMax) line.text.resize(kUnfinishedTextMax);
   const auto known = runs_.find(node.attempt.run);
   if (known == runs_.end() && lines.empty()) return false;
-  // The place of a node whose agent was killed is given back when another run comes.
+  // The entry of a node whose agent was killed is removed when another run adds one.
   if (known == runs_.end())
     for (auto& [run, of_run] : runs_)
       std::erase_if(of_run.nodes, [&](const auto& one) { return has_ended(state, one.first); });
   std::erase_if(runs_, [](const auto& one) { return one.second.nodes.empty(); });
 
-  OfRun& of_run = runs_[node.attempt.run];
+  RunLines& of_run = runs_[node.attempt.run];
   std::vector<api::UnfinishedLine>& kept = of_run.nodes[node];
   if (kept == lines) return false;
   kept = std::move(lines);

@@ -1,6 +1,6 @@
-// UnfinishedLines: what ranks have written of lines that have no end yet, as their agents told it
-// last. Kept in memory alone: the whole line is stored when it ends, and after a restart of the
-// daemon the agents' next calls bring all of it again.
+// UnfinishedLines: incomplete last lines of ranks, as their agents last reported them. They are
+// kept in memory only: a complete line is stored, and after a restart of the daemon the agents'
+// next calls report them again.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace lockstep {
 
 class UnfinishedLines {
  public:
-  // Replaces what the node had; true if that was something else. Texts are cut to 1,024 bytes.
-  bool take(const State& state, const NodeId& node, std::vector<api::UnfinishedLine> lines);
-  // Of the run's newest attempt, by rank, without nodes that have left.
+  // Replaces the lines of the node; true if they differ. Texts are cut to 1,024 bytes.
+  bool update(const State& state, const NodeId& node, std::vector<api::UnfinishedLine> lines);
+  // The lines of the run's newest attempt, by rank, without nodes that have ended.
   std::vector<api::LogLine> of(const State& state, const RunId& run, std::optional<int> rank) const;
-  // Another one after each change of the run's; 0: there are none.
+  // Changes with each change of the run's lines; 0: there are none.
   std::int64_t version(const RunId& run) const;
 
  private:
-  struct OfRun {
+  struct RunLines {
     std::int64_t version = 0;
     std::map<NodeId, std::vector<api::UnfinishedLine>> nodes;
   };
 
   std::int64_t changes_ = 0;
-  std::map<RunId, OfRun> runs_;
+  std::map<RunId, RunLines> runs_;
 };
 
 }  // namespace lockstep

@@ -46,21 +46,21 @@ api::AttemptView attempt_view(const State& state, const Attempt& attempt) {
   return view;
 }
 
-// Keys to other services travel in the environment, and what is shown ends up in logs and tickets.
+// The environment contains keys to other services, and views end up in logs and tickets.
 RunSpec without_secrets(RunSpec spec) {
   for (auto& [name, value] : spec.env) value = "***";
   return spec;
 }
 
-// Charged for ended attempts, and what the live one has run so far.
+// The time of ended attempts, and of the live one so far.
 double running_seconds(const State& state, const Run& run, Time now) {
-  Duration total = run.charged;
+  Duration total = run.time_used;
   if (const Attempt* attempt = live_attempt(state, run.id))
     total += running_time(*attempt, nodes_of(state, attempt->id), now);
   return in_seconds(total);
 }
 
-// Stopped, blocked, gone, silent; 4: none of these.
+// Order of suspicion: stopped, blocked, gone, silent; 4: none of these.
 int suspicion_of(const Rank& rank) {
   if (rank.state != RankState::running) return 2;
   if (rank.activity_since) return rank.activity == Activity::stopped ? 0 : 1;
@@ -96,24 +96,25 @@ std::vector<api::LateRank> late_ranks(const State& state, const RunId& run) {
   return late;
 }
 
-std::optional<Time> newest_checkpoint(const std::vector<Item>& items) {
+std::optional<Time> newest_checkpoint(const std::vector<TelemetryItem>& items) {
   std::optional<Time> newest;
-  for (const Item& item : items)
-    if (item.kind == ItemKind::checkpoint) newest = std::max(newest.value_or(item.time), item.time);
+  for (const TelemetryItem& item : items)
+    if (item.kind == TelemetryKind::checkpoint)
+      newest = std::max(newest.value_or(item.time), item.time);
   return newest;
 }
 
-std::optional<std::int64_t> furthest_checkpoint(const std::vector<Item>& items) {
+std::optional<std::int64_t> furthest_checkpoint(const std::vector<TelemetryItem>& items) {
   std::optional<std::int64_t> furthest;
-  for (const Item& item : items)
-    if (item.kind == ItemKind::checkpoint)
+  for (const TelemetryItem& item : items)
+    if (item.kind == TelemetryKind::checkpoint)
       furthest = std::max(furthest.value_or(item.step), item.step);
   return furthest;
 }
 
 }  // namespace
 
-api::RunView run_view(const State& state, const Run& run, insight::RunSummary said,
+api::RunView run_view(const State& state, const Run& run, insight::RunSummary summary,
                       const std::filesystem::path& checkpoint_folder, Time now) {
   api::RunView view;
   view.id = text(run.id);
@@ -122,7 +123,7 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   view.state = run.state;
   view.reason = run.reason;
   view.priority = run.priority;
-  view.share = run.share;
+  view.share = run.fair_share_used;
   view.held = run.held.has_value();
   view.version = run.version;
   view.spec = without_secrets(run.spec);
@@ -136,22 +137,23 @@ api::RunView run_view(const State& state, const Run& run, insight::RunSummary sa
   view.moves = run.moves;
   view.late = late_ranks(state, run.id);
   view.checkpoint_folder = checkpoint_folder.string();
-  view.latest = std::move(said.latest);
-  if (const auto& progress = said.progress)
+  view.latest = std::move(summary.latest);
+  if (const auto& progress = summary.progress)
     view.progress =
         api::Progress{.step = progress->step, .steps = progress->steps, .time = progress->time};
   return view;
 }
 
-void add_outlook(api::RunView& view, const Run& run, const Queue& queue) {
-  const auto& waiting = queue.waiting();
+void add_start_estimate(api::RunView& view, const Run& run, const IncrementalScheduler& scheduler) {
+  const auto& waiting = scheduler.waiting();
   const auto found = std::ranges::find(waiting, run.id, &WaitingRun::run);
   if (found == waiting.end()) {
     view.expected_start = run.not_before;
     return;
   }
   if (found->blocker) view.blocker = text(*found->blocker);
-  const StartTimes& starts = queue.start_times()[static_cast<std::size_t>(found - waiting.begin())];
+  const StartTimes& starts =
+      scheduler.start_times()[static_cast<std::size_t>(found - waiting.begin())];
   view.expected_start = starts.expected;
   view.latest_start = starts.latest;
 }
@@ -175,8 +177,8 @@ std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> c
 }
 
 std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
-                                    std::vector<insight::RunEvent> told) {
-  for (auto& event : told)
+                                    std::vector<insight::RunEvent> events) {
+  for (auto& event : events)
     audit.push_back({.time = event.time, .by = "", .what = std::move(event.text)});
   std::ranges::stable_sort(audit, {}, &AuditEntry::time);
   return audit;
@@ -210,8 +212,8 @@ NodeReport node_report(const NodeName& node, const api::Heartbeat& heartbeat) {
           .message = heartbeat.message,
           .ranks = heartbeat.ranks,
           .clock = std::move(clock),
-          .saved = newest_checkpoint(heartbeat.items),
-          .saved_step = furthest_checkpoint(heartbeat.items)};
+          .last_checkpoint = newest_checkpoint(heartbeat.items),
+          .last_checkpoint_step = furthest_checkpoint(heartbeat.items)};
 }
 
 api::HeartbeatAnswer heartbeat_answer(const Command& command, std::int64_t acknowledged) {

@@ -1,4 +1,4 @@
-// What callers see of the controller's rows.
+// API views of the controller's rows.
 #pragma once
 
 #include <filesystem>
@@ -8,22 +8,22 @@
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
 #include "platform/core/sched/plan.h"
-#include "platform/core/step/queue.h"
+#include "platform/core/step/incremental_scheduler.h"
 #include "platform/insight/insight.h"
 
 namespace lockstep {
 
-// The run as it stands, and what its ranks said of themselves; without its attempts and
-// checkpoints, which lists leave out.
-api::RunView run_view(const State& state, const Run& run, insight::RunSummary said,
+// The run's state, and the summary that its ranks reported; without its attempts and checkpoints,
+// which lists omit.
+api::RunView run_view(const State& state, const Run& run, insight::RunSummary summary,
                       const std::filesystem::path& checkpoint_folder, Time now);
-// While it waits: for which run, and until when.
-void add_outlook(api::RunView& view, const Run& run, const Queue& queue);
+// While it waits: the blocking run and the estimated start.
+void add_start_estimate(api::RunView& view, const Run& run, const IncrementalScheduler& scheduler);
 std::vector<api::AttemptView> attempt_views(const State& state, const RunId& run);
 std::vector<api::Checkpoint> checkpoint_views(std::vector<insight::Checkpoint> checkpoints);
-// What was changed of a run, and what its ranks and agents told, by time.
+// Changes of a run by users, and events that its ranks and agents reported, by time.
 std::vector<AuditEntry> event_views(std::vector<AuditEntry> audit,
-                                    std::vector<insight::RunEvent> told);
+                                    std::vector<insight::RunEvent> events);
 
 api::SeriesList series_list(insight::SeriesPage page);
 

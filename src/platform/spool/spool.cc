@@ -18,23 +18,24 @@ namespace {
 
 constexpr std::string_view kReports = "metrics, progress, checkpoints, events";
 
-std::string said_of(std::int64_t lines, std::int64_t reports) {
+std::string loss_text(std::int64_t lines, std::int64_t reports) {
   if (reports == 0) return format("{} lines", lines);
   if (lines == 0) return format("{} reports ({})", reports, kReports);
   return format("{} lines and {} reports ({})", lines, reports, kReports);
 }
 
-Item line_of_ours(std::int64_t sequence, int rank, Time time, std::string text) {
+TelemetryItem own_line(std::int64_t sequence, int rank, Time time, std::string text) {
   return {.sequence = sequence,
-          .kind = ItemKind::log,
+          .kind = TelemetryKind::log,
           .rank = rank,
           .time = time,
           .text = std::move(text)};
 }
 
-// Of what a rank reports without end; a checkpoint is rare, and its loss would cost steps.
-bool is_limited(ItemKind kind) {
-  return kind == ItemKind::metrics || kind == ItemKind::progress || kind == ItemKind::event;
+// Kinds that a rank may report without limit; a checkpoint is rare, and its loss would cost steps.
+bool is_limited(TelemetryKind kind) {
+  return kind == TelemetryKind::metrics || kind == TelemetryKind::progress ||
+         kind == TelemetryKind::event;
 }
 
 }  // namespace
@@ -46,33 +47,33 @@ Result<Spool> Spool::open(const std::filesystem::path& file, const Limits& limit
 
 // --- Items ---
 
-Result<void> Spool::add(Item item) {
+Result<void> Spool::add(TelemetryItem item) {
   auto put = [&]() -> Result<void> {
     if (is_limited(item.kind) && reports_ >= limits_.reports.count())
       return Error{Code::exhausted,
                    format("{} of metrics wait for the daemon, the limit", text(limits_.reports))};
-    TRY(say_losses());
-    item.sequence = last_ + 1;
+    TRY(write_losses());
+    item.sequence = last_sequence_ + 1;
     entries_.push_back(TRY(write(item)));
-    last_ = item.sequence;
+    last_sequence_ = item.sequence;
     return {};
   };
   auto done = put();
-  if (!done) lose(item.rank, item.kind, line_count(item), done.error().message);
+  if (!done) record_loss(item.rank, item.kind, line_count(item), done.error().message);
   drop_oldest_logs();
-  tidy();
+  compact();
   return done;
 }
 
 // A line that was written in part is cut off again, so that no shorter one leaves a rest of it.
-Result<Spool::Entry> Spool::write(const Item& item) {
-  const std::string words = spool::line_of(item);
-  if (auto written = spool::write_at(file_.get(), words, end_); !written) {
+Result<Spool::Entry> Spool::write(const TelemetryItem& item) {
+  const std::string line = spool::line_of(item);
+  if (auto written = spool::write_at(file_.get(), line, end_); !written) {
     if (::ftruncate(file_.get(), end_) != 0) LS_LOG(warning, "the spool cannot be cut");
     return std::move(written).error();
   }
   const Entry entry{.offset = end_,
-                    .size = static_cast<std::int64_t>(words.size()),
+                    .size = static_cast<std::int64_t>(line.size()),
                     .sequence = item.sequence,
                     .rank = item.rank,
                     .lines = line_count(item),
@@ -82,20 +83,20 @@ Result<Spool::Entry> Spool::write(const Item& item) {
   return entry;
 }
 
-Result<Spool::Entry> Spool::write_mark(const Item& line, int lines) {
+Result<Spool::Entry> Spool::write_loss_note(const TelemetryItem& line, int lines) {
   Entry entry = TRY(write(line));
-  entry.is_mark = true;
+  entry.is_loss_note = true;
   entry.lines = lines;
   return entry;
 }
 
-Result<Item> Spool::read(const Entry& entry) const {
+Result<TelemetryItem> Spool::read(const Entry& entry) const {
   return spool::item_of(TRY(spool::read_at(file_.get(), entry.size - 1, entry.offset)));
 }
 
-std::vector<Item> Spool::batch(Bytes most, std::size_t items) {
-  std::ignore = say_losses();  // tried again with every batch
-  std::vector<Item> given;
+std::vector<TelemetryItem> Spool::batch(Bytes most, std::size_t items) {
+  std::ignore = write_losses();  // repeated with every batch
+  std::vector<TelemetryItem> given;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < entries_.size() && given.size() < items;) {
     bytes += entries_[i].size;
@@ -107,27 +108,27 @@ std::vector<Item> Spool::batch(Bytes most, std::size_t items) {
       continue;
     }
     LS_LOG(error, "item {} is lost: {}", entries_[i].sequence, item.error().message);
-    lose(entries_[i].rank, entries_[i].kind, entries_[i].lines, item.error().message);
+    record_loss(entries_[i].rank, entries_[i].kind, entries_[i].lines, item.error().message);
     forget(entries_[i]);
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  if (!given.empty()) given_ = std::max(given_, given.back().sequence);
+  if (!given.empty()) last_batched_ = std::max(last_batched_, given.back().sequence);
   return given;
 }
 
 void Spool::acknowledge(std::int64_t sequence) {
-  while (!entries_.empty() && entries_.front().sequence <= std::min(sequence, given_)) {
+  while (!entries_.empty() && entries_.front().sequence <= std::min(sequence, last_batched_)) {
     forget(entries_.front());
     entries_.pop_front();
   }
-  tidy();
+  compact();
 }
 
-void Spool::refuse(std::int64_t sequence, std::string_view why) {
+void Spool::reject(std::int64_t sequence, std::string_view why) {
   const auto entry = std::ranges::lower_bound(entries_, sequence, {}, &Entry::sequence);
   if (entry == entries_.end() || entry->sequence != sequence) return;
   const auto item = read(*entry);
-  if (!entry->is_mark && item) {
+  if (!entry->is_loss_note && item) {
     auto text = format("[lockstep: the daemon refused the {} that stood here (step {}): {}]",
                        name_of(item->kind), item->step, why);
     if (replace(*entry, std::move(text), 1)) return;
@@ -137,47 +138,49 @@ void Spool::refuse(std::int64_t sequence, std::string_view why) {
   entries_.erase(entry);
 }
 
-// --- What is lost, and the lines that say so ---
+// --- Losses, and the lines that report them ---
 
-// By a mark with the same number. It is written first: who is killed in between has both.
+// Replaces an item by a note with the same number. The note is written first: an agent that is
+// killed in between leaves both.
 Result<void> Spool::replace(Entry& entry, std::string text, int lines) {
-  const Item item = TRY(read(entry));
+  const TelemetryItem item = TRY(read(entry));
   const Entry fresh =
-      TRY(write_mark(line_of_ours(item.sequence, item.rank, item.time, std::move(text)), lines));
+      TRY(write_loss_note(own_line(item.sequence, item.rank, item.time, std::move(text)), lines));
   erase(entry);
   forget(entry);
   entry = fresh;
   return {};
 }
 
-void Spool::lose(int rank, ItemKind kind, int lines, std::string why) {
+void Spool::record_loss(int rank, TelemetryKind kind, int lines, std::string why) {
   Loss& loss = losses_[rank];
   loss.lines += lines;
-  loss.reports += kind == ItemKind::log ? 0 : 1;
+  loss.reports += kind == TelemetryKind::log ? 0 : 1;
   loss.why = std::move(why);
 }
 
 // Fails while the disk is still full.
-Result<void> Spool::say_losses() {
+Result<void> Spool::write_losses() {
   while (!losses_.empty()) {
     const auto& [rank, loss] = *losses_.begin();
-    const std::string what = said_of(loss.lines, loss.reports);
-    const auto mark = line_of_ours(last_ + 1, rank, SystemClock().now(),
-                                   format("[lockstep: {} were lost here: {}]", what, loss.why));
-    entries_.push_back(TRY(write_mark(mark, 1)));
-    last_ = mark.sequence;
+    const std::string what = loss_text(loss.lines, loss.reports);
+    const auto mark = own_line(last_sequence_ + 1, rank, SystemClock().now(),
+                               format("[lockstep: {} were lost here: {}]", what, loss.why));
+    entries_.push_back(TRY(write_loss_note(mark, 1)));
+    last_sequence_ = mark.sequence;
     LS_LOG(warning, "rank {}: {} are lost for the daemon: {}", rank, what, loss.why);
     losses_.erase(losses_.begin());
   }
   return {};
 }
 
-// The newest of a rank's lines that go becomes the mark, so that the mark stands where they stood.
+// The newest dropped line of a rank becomes the note, so that the note is at the place of the
+// lines.
 void Spool::drop_oldest_logs() {
   if (logs_ <= limits_.logs.count()) return;
   const std::int64_t until = last_to_drop();
   auto goes = [&](const Entry& entry) {
-    return is_log(entry) && entry.sequence > given_ && entry.sequence <= until;
+    return is_log(entry) && entry.sequence > last_batched_ && entry.sequence <= until;
   };
   std::map<int, Dropped> dropped;  // by rank
   for (const Entry& entry : entries_) {
@@ -187,7 +190,7 @@ void Spool::drop_oldest_logs() {
   }
   for (Entry& entry : entries_)
     if (goes(entry) && dropped[entry.rank].newest == entry.sequence)
-      mark_dropped(entry, dropped[entry.rank]);
+      note_dropped(entry, dropped[entry.rank]);
   std::erase_if(entries_, [&](const Entry& entry) {
     if (!goes(entry) || dropped[entry.rank].newest == entry.sequence) return false;
     erase(entry);
@@ -196,42 +199,44 @@ void Spool::drop_oldest_logs() {
   });
 }
 
-// Down to seven eighths of the limit, so that the search is not repeated for each line.
+// Drops down to seven eighths of the limit, so that the search is not repeated for each line.
 std::int64_t Spool::last_to_drop() const {
   std::int64_t excess = logs_ - limits_.logs.count() / 8 * 7;
   std::int64_t last = 0;
   for (const Entry& entry : entries_) {
-    if (excess <= 0 || entry.sequence == last_) break;
-    if (!is_log(entry) || entry.sequence <= given_) continue;
+    if (excess <= 0 || entry.sequence == last_sequence_) break;
+    if (!is_log(entry) || entry.sequence <= last_batched_) continue;
     excess -= entry.size;
     last = entry.sequence;
   }
   return last;
 }
 
-void Spool::mark_dropped(Entry& newest, const Dropped& dropped) {
-  auto words = format(
+void Spool::note_dropped(Entry& newest, const Dropped& dropped) {
+  auto note = format(
       "[lockstep: {} lines were dropped here while the daemon was away; look into "
       "rank-{}.log]",
       dropped.lines, newest.rank);
-  if (auto marked = replace(newest, std::move(words), dropped.lines); !marked)
-    lose(newest.rank, ItemKind::log, dropped.lines - newest.lines, marked.error().message);
+  if (auto marked = replace(newest, std::move(note), dropped.lines); !marked)
+    record_loss(newest.rank, TelemetryKind::log, dropped.lines - newest.lines,
+                marked.error().message);
 }
 
 // --- The file ---
 
-// What cannot be overwritten is read once more than it should be, by a janitor.
+// If the overwrite fails, the janitor reads the line once more than needed.
 void Spool::erase(const Entry& entry) {
-  std::ignore = spool::write_at(file_.get(), std::string_view(&spool::kDropped, 1), entry.offset);
+  std::ignore =
+      spool::write_at(file_.get(), std::string_view(&spool::kDroppedMark, 1), entry.offset);
 }
 
 void Spool::count(const Entry& entry) { (is_log(entry) ? logs_ : reports_) += entry.size; }
 
 void Spool::forget(const Entry& entry) { (is_log(entry) ? logs_ : reports_) -= entry.size; }
 
-// Empties the file, or writes it anew without what is acknowledged or dropped. A disk that is full
-// is not tried again before there is as much to gain once more.
-void Spool::tidy() {
+// Empties the file, or rewrites it without acknowledged and dropped items. After a failure on a
+// full disk, it waits until there is twice as much to gain.
+void Spool::compact() {
   if (entries_.empty() && end_ > 0) {
     if (::ftruncate(file_.get(), 0) == 0) end_ = 0;
     return;

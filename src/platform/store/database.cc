@@ -23,16 +23,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The write-ahead log is copied into the file at 1,000 pages; what a large transaction made of it
-// is cut back to this.
+// The write-ahead log is copied into the file at 1,000 pages. After a large transaction it is
+// truncated to this size.
 constexpr Bytes kJournalMax = 64_MiB;
-constexpr Duration kBusyPatience = std::chrono::seconds(5);
+constexpr Duration kBusyTimeout = std::chrono::seconds(5);
 
 sqlite_api::sqlite3* connection_of(soci::session& session) {
   return static_cast<soci::sqlite3_session_backend*>(session.get_backend())->conn_;
 }
 
-// The border at which SOCI's exceptions become errors. `name` says which database.
+// Turns SOCI's exceptions into errors. `name` is the name of the database.
 template <class Work>
 auto guarded(const std::string& name, soci::session& session, Work&& work) -> decltype(work()) {
   try {
@@ -69,7 +69,7 @@ void set(Slot& slot, SqlValue&& value) {
   slot.text = std::move(value.text);
 }
 
-// Takes the text out: the next row puts another one in.
+// Moves the text out: the next row writes a new one.
 SqlValue take_value(Slot& slot) {
   return {.type = slot.type,
           .null = slot.indicator == soci::i_null,
@@ -117,7 +117,7 @@ class Statement {
     if (slot.type == SqlType::text) statement_.exchange(soci::use(slot.text, slot.indicator));
   }
 
-  std::deque<Slot> in_, out_;  // a deque's elements stay where they are
+  std::deque<Slot> in_, out_;  // a deque's elements never move in memory
   soci::statement statement_;
 };
 
@@ -127,7 +127,7 @@ Error unusable(const Error& error) {
                              error.message)};
 }
 
-// Made where it is missing (0600).
+// Created if missing (0600).
 Result<Fd> lock_file(const fs::path& file) {
   auto lock = try_lock(file);
   if (!lock) return unusable(lock.error());
@@ -137,9 +137,9 @@ Result<Fd> lock_file(const fs::path& file) {
                       file.parent_path().string())};
 }
 
-// Both are held: one tells of the other if a user removes it. The database's is the one that
-// counts, since it is bound to the very file that is written. It is flock's: closing another
-// descriptor of the file would drop SQLite's own locks there, which are fcntl's, so this one stays
+// Both are held: each one detects if a user removes the other. The database's lock is
+// authoritative, since it belongs to the very file that is written. It uses flock: closing another
+// descriptor of the file would drop SQLite's own locks, which are fcntl's, so this descriptor stays
 // open.
 struct Locks {
   Fd folder, database;
@@ -149,9 +149,10 @@ Result<Locks> lock_both(const fs::path& file) {
   if (auto made = make_folders(file.parent_path()); !made) return unusable(made.error());
   Locks locks;
   locks.folder = TRY(lock_file(Home{file.parent_path()}.lock_file()));
-  TRY(sign_lock(locks.folder));
+  TRY(record_lock_owner(locks.folder));
   locks.database = TRY(lock_file(file));
-  // Runs' environments are in it, which may hold secrets. SQLite's other files take after this one.
+  // Contains the environments of runs, which may have secrets. SQLite's other files get the same
+  // mode.
   if (::fchmod(locks.database.get(), 0600) != 0)
     return os_error("making " + file.string() + " private", errno);
   return locks;
@@ -161,7 +162,7 @@ Result<Locks> lock_both(const fs::path& file) {
 
 struct Database::Impl {
   std::string name;
-  Locks locks;  // outlive the session, whose files they are
+  Locks locks;  // must outlive the session, whose files they lock
   soci::session session;
   std::map<std::string, std::unique_ptr<Statement>, std::less<>> statements;
   std::int64_t statements_run = 0;
@@ -169,34 +170,34 @@ struct Database::Impl {
 
 Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Database::~Database() {
-  impl_->statements.clear();  // before the session they belong to
-  // SQLite would remove the journal by its name, which is another database's now.
-  if (place() != Place::same)
+  impl_->statements.clear();  // before the session that they belong to
+  // SQLite would remove the journal by its name, which belongs to another database now.
+  if (file_status() != FileStatus::in_place)
     sqlite_api::sqlite3_db_config(connection_of(impl_->session), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
                                   1, nullptr);
 }
 
-Database::Place Database::place() const {
-  if (!impl_->locks.database) return Place::same;  // in memory
+Database::FileStatus Database::file_status() const {
+  if (!impl_->locks.database) return FileStatus::in_place;  // in memory
   struct stat ours{}, there{};
   LS_CHECK(::fstat(impl_->locks.database.get(), &ours) == 0);
   if (::stat(impl_->name.c_str(), &there) != 0)
-    return errno == ENOENT || errno == ENOTDIR ? Place::gone : Place::same;
+    return errno == ENOENT || errno == ENOTDIR ? FileStatus::missing : FileStatus::in_place;
   const bool same = ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-  return same ? Place::same : Place::taken;
+  return same ? FileStatus::in_place : FileStatus::replaced;
 }
 
 // Rows written then are lost with the file's last descriptor.
-Result<void> Database::check_place() const {
-  switch (place()) {
-    case Place::same:
+Result<void> Database::check_file_status() const {
+  switch (file_status()) {
+    case FileStatus::in_place:
       return {};
-    case Place::gone:
+    case FileStatus::missing:
       return Error{Code::internal,
                    format("{} was removed while the daemon uses it, so nothing can be stored; put "
                           "it back if it was moved, else end the daemon by `lockstep serve --stop`",
                           impl_->name)};
-    case Place::taken:
+    case FileStatus::replaced:
       return Error{Code::internal,
                    format("{} was replaced by another file while the daemon uses it, so nothing "
                           "can be stored; end the daemon by `lockstep serve --stop`",
@@ -215,16 +216,16 @@ Result<std::unique_ptr<Database>> Database::connect(const std::string& file, std
     return {};
   }));
   auto database = std::unique_ptr<Database>(new Database(std::move(impl)));
-  // Another process, such as a backup or a database shell, may hold the file for a moment.
+  // Another process, such as a backup or a database shell, may lock the file briefly.
   TRY(database->rows<std::int64_t>(
       format("pragma busy_timeout = {}",
-             std::chrono::duration_cast<std::chrono::milliseconds>(kBusyPatience).count())));
+             std::chrono::duration_cast<std::chrono::milliseconds>(kBusyTimeout).count())));
   return database;
 }
 
-// For a file that is ours or empty.
+// For a file of Lockstep or an empty one.
 Result<void> Database::set_up() {
-  // Takes effect in an empty file only: afterwards pages can be given back one by one.
+  // Takes effect in an empty file only: later, pages can be released one by one.
   TRY(execute("pragma auto_vacuum = incremental"));
   TRY(rows<std::string>("pragma journal_mode = wal"));
   TRY(rows<std::int64_t>(format("pragma journal_size_limit = {}", kJournalMax.count())));
@@ -240,19 +241,19 @@ Result<std::unique_ptr<Database>> Database::open(const fs::path& path) {
   auto locks = TRY(lock_both(path));
   auto database = TRY(connect(path.string(), path.string()));
   database->impl_->locks = std::move(locks);
-  // Until the version is known nothing is written, not even the journal's mode.
+  // Writes nothing, not even the journal mode, until the version is known.
   auto version = schema_version_of(*database);
-  if (!version) return std::move(version).error();  // which names the file
-  if (*version > schema_version_known())
+  if (!version) return std::move(version).error();  // it names the file
+  if (*version > schema_version_latest())
     return Error{
         Code::invalid,
         format("{} was written by a newer Lockstep (its tables are of version {}, this one "
                "knows {}); use that one, or another folder by LOCKSTEP_HOME",
-               path.string(), *version, schema_version_known())};
+               path.string(), *version, schema_version_latest())};
   TRY(database->set_up());
   TRY(migrate(*database, *version));
-  // Last: while SQLite sets up a file it unlocks the whole of it. In WAL mode it then keeps a lock.
-  TRY(sign_lock(database->impl_->locks.database));
+  // Last: during its setup SQLite unlocks the whole file. In WAL mode it then keeps a lock.
+  TRY(record_lock_owner(database->impl_->locks.database));
   return database;
 }
 
@@ -264,12 +265,12 @@ Result<std::unique_ptr<Database>> Database::in_memory() {
 }
 
 Result<void> Database::transaction(const std::function<Result<void>()>& work) {
-  TRY(check_place());
+  TRY(check_file_status());
   TRY(execute("begin immediate"));
   auto done = work();
   if (done) done = execute("commit");
   if (done) return {};
-  // After some errors, such as a full disk, SQLite has undone it by itself.
+  // After some errors, such as a full disk, SQLite has rolled back already.
   if (sqlite_api::sqlite3_get_autocommit(connection_of(impl_->session)) != 0) return done;
   auto undone = execute("rollback");
   if (!undone) LS_LOG(error, "undoing a transaction failed: {}", undone.error().message);
@@ -286,8 +287,8 @@ Result<Bytes> Database::unused() {
   return Bytes(std::get<0>(pages[0]) * std::get<0>(size[0]));
 }
 
-Result<void> Database::give_back(std::int64_t pages) {
-  // Not a statement of SOCI's: it frees a page a step, and SOCI takes one.
+Result<void> Database::shrink(std::int64_t pages) {
+  // Not a statement of SOCI: it frees one page per step, and SOCI runs one step.
   const auto sql = format("pragma incremental_vacuum({})", pages);
   auto* connection = connection_of(impl_->session);
   const int result = sqlite_api::sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr);
@@ -311,7 +312,7 @@ Result<void> Database::run(std::string_view sql, std::vector<SqlValue> args,
     found->second->run(std::move(args), on_row);
     return {};
   });
-  // A statement that failed is made anew, lest it keep a lock.
+  // A failed statement is prepared again, because it may hold a lock.
   if (!ran) {
     if (auto found = statements.find(sql); found != statements.end()) statements.erase(found);
   }

@@ -1,15 +1,16 @@
-// Database: one SQLite file behind a small typed face, so that SOCI is seen by this folder alone.
+// Database: one SQLite file behind a small typed interface, so that only this folder depends on
+// SOCI.
 //
 //   for (auto& [number, name] : TRY(db.rows<std::int64_t, std::string>(
 //            "select number, name from runs where project = :p", project))) ...
 //   TRY(db.execute("update runs set name = :n where number = :i", name, number));
 //
-// Parameters are named for the reader and bound by position. Statements are prepared once and kept,
-// so SQL must be a literal and its parameters' types always the same. Integers are 64 bits wide, a
-// Time is one, std::optional stands for NULL. A NaN must not be bound (SQLite would make it NULL):
-// bind an optional<double> and say what NULL means in that column.
+// Parameters have names for the reader and are bound by position. Statements are prepared once and
+// cached, so SQL must be a literal with constant parameter types. Integers are 64 bits wide, a Time
+// is one, std::optional stands for NULL. Never bind a NaN (SQLite would store NULL): bind an
+// optional<double> and define the meaning of NULL in that column.
 //
-// One thread; one process a file, by a lock on the file itself and one on the folder's `lock`.
+// One thread; one process per file, by a lock on the file itself and one on the folder's `lock`.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ namespace detail {
 
 template <class T>
 struct Sql {
-  static SqlValue put(const T& value) {
+  static SqlValue to_sql(const T& value) {
     if constexpr (std::is_integral_v<T>)
       return {.type = SqlType::integer, .integer = static_cast<std::int64_t>(value)};
     else if constexpr (std::is_same_v<T, double>)
@@ -51,7 +52,7 @@ struct Sql {
     else
       return {.type = SqlType::text, .text = std::string(std::string_view(value))};
   }
-  static T take(SqlValue& value) {
+  static T from_sql(SqlValue& value) {
     if constexpr (std::is_same_v<T, bool>)
       return value.integer != 0;
     else if constexpr (std::is_integral_v<T>)
@@ -66,77 +67,79 @@ struct Sql {
 // Microseconds since 1970, UTC.
 template <>
 struct Sql<Time> {
-  static SqlValue put(Time time) { return Sql<std::int64_t>::put(time.time_since_epoch().count()); }
-  static Time take(SqlValue& value) { return Time(Duration(value.integer)); }
+  static SqlValue to_sql(Time time) {
+    return Sql<std::int64_t>::to_sql(time.time_since_epoch().count());
+  }
+  static Time from_sql(SqlValue& value) { return Time(Duration(value.integer)); }
 };
 
 template <class T>
 struct Sql<std::optional<T>> {
-  static SqlValue put(const std::optional<T>& value) {
-    auto sql = Sql<T>::put(value.value_or(T{}));
+  static SqlValue to_sql(const std::optional<T>& value) {
+    auto sql = Sql<T>::to_sql(value.value_or(T{}));
     sql.null = !value;
     return sql;
   }
-  static std::optional<T> take(SqlValue& value) {
+  static std::optional<T> from_sql(SqlValue& value) {
     if (value.null) return std::nullopt;
-    return Sql<T>::take(value);
+    return Sql<T>::from_sql(value);
   }
 };
 
 template <class... Columns, std::size_t... I>
-std::tuple<Columns...> take_row(std::vector<SqlValue>& row, std::index_sequence<I...>) {
-  return {Sql<Columns>::take(row[I])...};
+std::tuple<Columns...> row_from_sql(std::vector<SqlValue>& row, std::index_sequence<I...>) {
+  return {Sql<Columns>::from_sql(row[I])...};
 }
 
 }  // namespace detail
 
 class Database {
  public:
-  // Opens or creates the file, locks it and `lock` beside it, and brings the tables up to date. A
-  // file that a newer Lockstep wrote, or that is no store, is refused and stays untouched; so is
-  // one that another daemon uses.
+  // Opens or creates the file, locks it and `lock` beside it, and updates the tables. Fails without
+  // a change for a file of a newer Lockstep, a file that is no store, and one that another daemon
+  // uses.
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& path);
-  // For tests and experiments: gone with the object.
+  // For tests and experiments: destroyed with the object.
   static Result<std::unique_ptr<Database>> in_memory();
   ~Database();
 
   template <class... Args>
   Result<void> execute(std::string_view sql, const Args&... args) {
-    return run(sql, {detail::Sql<std::decay_t<Args>>::put(args)...}, {}, {});
+    return run(sql, {detail::Sql<std::decay_t<Args>>::to_sql(args)...}, {}, {});
   }
 
-  // All rows of the answer; bound it by a LIMIT where it could be long.
+  // All rows of the result; use LIMIT if it could be long.
   template <class... Columns, class... Args>
   Result<std::vector<std::tuple<Columns...>>> rows(std::string_view sql, const Args&... args) {
     std::vector<std::tuple<Columns...>> rows;
-    TRY(run(sql, {detail::Sql<std::decay_t<Args>>::put(args)...},
-            {detail::Sql<Columns>::put({}).type...}, [&](std::vector<SqlValue>& row) {
+    TRY(run(sql, {detail::Sql<std::decay_t<Args>>::to_sql(args)...},
+            {detail::Sql<Columns>::to_sql({}).type...}, [&](std::vector<SqlValue>& row) {
               rows.push_back(
-                  detail::take_row<Columns...>(row, std::index_sequence_for<Columns...>()));
+                  detail::row_from_sql<Columns...>(row, std::index_sequence_for<Columns...>()));
             }));
     return rows;
   }
 
-  // Whether the file that is open still has its name: it may be removed, or another may be there.
-  enum class Place { same, gone, taken };
-  Place place() const;
-  Result<void> check_place() const;  // an error that says what to do, unless it is the same
+  // The state of the open file's name: it may have been removed or replaced by another file.
+  enum class FileStatus { in_place, missing, replaced };
+  FileStatus file_status() const;
+  Result<void> check_file_status() const;  // an error that says what to do, unless in_place
 
-  // Runs work() between begin and commit; an error undoes all of it. Not to be nested. A disk that
-  // is full is Code::exhausted; once there is room again the same call succeeds. Refused while the
-  // file has lost its name: what it holds would be lost with it.
+  // Runs work() between begin and commit; an error undoes all of it. Must not be nested. A full
+  // disk is Code::exhausted; once there is space again the same call succeeds. Fails while the file
+  // has lost its name, because its content would be lost.
   Result<void> transaction(const std::function<Result<void>()>& work);
 
-  // For messages: the file's path.
+  // The file's path, for messages.
   const std::string& name() const;
-  // Since it was opened: what a call costs, for tests and measurements.
+  // Since it was opened: the cost of a call, for tests and measurements.
   std::int64_t statements_run() const;
 
-  // What the file holds and nothing uses: new rows take it up first.
+  // Unused bytes of the file: new rows use them first.
   Result<Bytes> unused();
-  // Makes the file smaller by up to so many unused pages, some ten microseconds each. Files that
-  // were begun by another program keep theirs.
-  Result<void> give_back(std::int64_t pages);
+  // Releases up to so many unused pages of the file, some ten microseconds each. Files that another
+  // program created cannot shrink.
+  Result<void> shrink(std::int64_t pages);
 
  private:
   struct Impl;

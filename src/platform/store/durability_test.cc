@@ -1,4 +1,4 @@
-// The store when the world fails: no room, no permission, a damaged file, a kill in mid-commit.
+// The store under failures: no space, no permission, a damaged file, a kill during a commit.
 #include <cstring>
 #include <functional>
 
@@ -37,7 +37,7 @@ std::vector<Change> rows_of(std::int64_t version, std::size_t bytes = 10) {
   return {run, attempt};
 }
 
-// That both rows are of one commit; its version, 0 if there is none.
+// Checks that both rows are of one commit; returns its version, 0 if there is none.
 std::int64_t whole_version(Database& database) {
   const State state = SqlStore(database).load().value();
   if (state.runs.empty()) return 0;
@@ -46,8 +46,8 @@ std::int64_t whole_version(Database& database) {
   return version;
 }
 
-// Runs work() in a child process, which may change what only children should: its user, its
-// mounts. Its words come back; what it needed and could not have begins with "skip".
+// Runs work() in a child process, which may change its user or its mounts. Returns its text; if a
+// requirement is missing, it begins with "skip".
 std::string in_child(const std::function<std::string()>& work) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
@@ -67,7 +67,7 @@ std::string in_child(const std::function<std::string()>& work) {
   return words;
 }
 
-// An own small file system at `folder`, seen by this process alone.
+// Mounts a small file system at `folder` for this process alone.
 bool mount_small(const fs::path& folder) {
   return ::unshare(CLONE_NEWNS) == 0 && ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=2m") == 0;
@@ -158,7 +158,7 @@ TEST_F(DurabilityTest, ADamagedFileIsCalledDamagedAndStaysAsItIs) {
               AllOf(HasSubstr(file().string()), HasSubstr("damaged"), HasSubstr("move it away")));
 }
 
-// The writer says each version once it is committed; the kill comes at any moment after some.
+// Reports each version once it is committed; the kill may come at any time after that.
 void write_until_killed(const fs::path& file, std::int64_t version, int said) {
   auto database = Database::open(file).value();
   SqlStore store(*database);
@@ -186,7 +186,7 @@ TEST_F(DurabilityTest, AKilledWriterLeavesEachCommitWholeOrNotThere) {
     ::waitpid(writer, nullptr, 0);
     auto database = open();
     const auto found = whole_version(*database);
-    ASSERT_GE(found, known);  // what was committed but not yet said may be there
+    ASSERT_GE(found, known);  // a commit that was not yet reported may be there
     ASSERT_LE(found, known + 1);
     ASSERT_EQ(std::get<0>(database->rows<std::string>("pragma integrity_check").value()[0]), "ok");
     known = found;
@@ -209,9 +209,9 @@ TEST_F(DurabilityTest, WhatNothingUsesIsGivenBackInSlices) {
   };
   const auto before = pages();
   EXPECT_GT(database->unused().value(), 3_MiB);
-  ASSERT_TRUE(database->give_back(100));
+  ASSERT_TRUE(database->shrink(100));
   EXPECT_EQ(pages(), before - 100);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(database->give_back(100));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(database->shrink(100));
   EXPECT_EQ(database->unused().value(), 0_B);
   EXPECT_EQ(whole_version(*database), 2);
 }

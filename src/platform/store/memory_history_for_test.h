@@ -1,4 +1,4 @@
-// MemoryHistory: a HistoryKeeper without a file, for tests. It outlives stores as a file would.
+// MemoryHistory: a HistoryStore without a file, for tests. It outlives stores as a file would.
 #pragma once
 
 #include <optional>
@@ -6,19 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "platform/store/history_keeper.h"
+#include "platform/store/history_store.h"
 
 namespace lockstep {
 
-class MemoryHistory : public HistoryKeeper {
+class MemoryHistory : public HistoryStore {
  public:
-  Result<History> load() override { return history; }
-  Result<void> keep(const History& kept) override {
+  Result<StoreHistory> load() override { return history; }
+  Result<void> store(const StoreHistory& kept) override {
     if (failure) return *failure;
     history = kept;
     return {};
   }
-  // Where a test does not care, stores have none.
+  // Empty unless a test sets generations.
   std::string new_generation() override {
     if (generations.empty()) return "";
     std::string next = std::move(generations.front());
@@ -26,9 +26,9 @@ class MemoryHistory : public HistoryKeeper {
     return next;
   }
 
-  History history;
+  StoreHistory history;
   std::vector<std::string> generations;  // the next ones
-  std::optional<Error> failure;          // of keep()
+  std::optional<Error> failure;          // of store()
 };
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ namespace lockstep {
 class MemoryStore : public Store {
  public:
   Result<State> load() override {
-    forget_sightings(state_);
+    drop_unstored_orphans(state_);
     return state_;
   }
   Result<void> commit(std::span<const Change> changes) override {
@@ -20,12 +20,12 @@ class MemoryStore : public Store {
     ++commits_;
     return {};
   }
-  Result<void> probe() override {
+  Result<void> check_writable() override {
     if (failure_) return *failure_;
     return {};
   }
 
-  // From now on commit() and probe() fail with this; nullopt: it works again.
+  // From now on commit() and check_writable() fail with this; nullopt: they work again.
   void fail_with(std::optional<Error> failure) { failure_ = std::move(failure); }
   int commits() const { return commits_; }
 

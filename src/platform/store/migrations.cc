@@ -60,7 +60,7 @@ constexpr std::string_view kInsight[] = {
       node integer not null, sequence integer not null,
       primary key (project, number, epoch, node)
     ) strict, without rowid)",
-    // autoincrement: a cursor that a reader holds never comes to mean another line.
+    // autoincrement: a cursor that a reader holds is never reused for another line.
     R"(create table log_lines (
       cursor integer primary key autoincrement,
       project text not null, number integer not null, epoch integer not null,
@@ -92,7 +92,7 @@ constexpr std::string_view kInsight[] = {
     ) strict, without rowid)",
 };
 
-// What a hang is seen by, and the place in the queue, which a resumed run takes anew.
+// Signs of a hang, and the place in the queue, which changes when a run is resumed.
 constexpr std::string_view kHangAndResume[] = {
     "alter table ranks add column step integer not null default -1",
     "alter table ranks add column stalled_since integer",
@@ -101,8 +101,7 @@ constexpr std::string_view kHangAndResume[] = {
     "update runs set queued = submitted",
 };
 
-// Lines by the chunk instead of one a row, what is counted of each run, and summaries of the
-// points.
+// Log lines in chunks instead of one per row, counters of each run, and summaries of the points.
 constexpr std::string_view kBounds[] = {
     R"(create table tallies (
       id integer primary key,
@@ -134,8 +133,8 @@ constexpr std::string_view kBounds[] = {
       select t.id, l.cursor, 1, length(cast(l.line as blob)) + 64, l.epoch, l.rank, l.time, l.line
       from log_lines l join tallies t on t.project = l.project and t.number = l.number)",
     "drop table log_lines",
-    // Of a series' steps below `summarized`, blocks of 16, 256, 4,096 and 65,536 steps have a row
-    // in `summaries`: levels 1 to 4. `pending`: points from there on.
+    // For steps of a series below `summarized`, blocks of 16, 256, 4,096 and 65,536 steps have a
+    // row in `summaries`: levels 1 to 4. `pending`: points after them.
     "alter table series add column summarized integer",
     "alter table series add column pending integer not null default 0",
     "update series set pending = (select count(*) from points where series = series.id)",
@@ -156,17 +155,16 @@ constexpr std::string_view kBounds[] = {
     ) strict, without rowid)",
 };
 
-// Under which id a run was submitted: who repeats a call is answered the same run. NULL: under
-// none.
+// The request id of a submission: a repeated call gets the same run. NULL: none.
 constexpr std::string_view kRequests[] = {
     "alter table runs add column request_id text",
     "create unique index runs_by_request on runs (request_id) where request_id is not null",
 };
 
-// What users and operators change of what waits, and of what it may have.
+// Requests of users and operators for waiting runs, hosts and limits.
 constexpr std::string_view kControl[] = {
     "alter table runs add column priority integer not null default 0",
-    "alter table runs add column held text",  // NULL: it is not
+    "alter table runs add column held text",  // NULL: not held
     "alter table runs add column awaits_others integer not null default 0",
     "alter table runs add column audit text not null default '[]'",  // JSON, oldest first
     R"(create table hosts (
@@ -182,19 +180,19 @@ constexpr std::string_view kControl[] = {
     ) strict, without rowid)",
 };
 
-// Runs that make room for others.
-constexpr std::string_view kDepartures[] = {
+// Preemptions for other runs.
+constexpr std::string_view kPreemptions[] = {
     "alter table runs add column moves integer not null default 0",
     "alter table attempts add column saved integer",
     "alter table attempts add column moves_to text not null default '[]'",  // JSON
 };
 
-// How far the run's project was beyond its share when it came.
+// The used fair share of the run's project at submission.
 constexpr std::string_view kShares[] = {
     "alter table runs add column share integer not null default 100",
 };
 
-// What happened to a run, as its ranks and agents told it, counted from 1.
+// Events of a run, as its ranks and agents reported them, counted from 1.
 constexpr std::string_view kEvents[] = {
     R"(create table events (
       project text not null, number integer not null, event integer not null,
@@ -204,12 +202,12 @@ constexpr std::string_view kEvents[] = {
     ) strict, without rowid)",
 };
 
-// Projects that have a right to more than others.
+// Projects with a larger fair share.
 constexpr std::string_view kWeights[] = {
     "alter table limits add column weight integer not null default 1",
 };
 
-// Why a rank had to end, and since when it stands still.
+// Why a rank had to end, and since when it is stopped or blocked.
 constexpr std::string_view kFaults[] = {
     "alter table ranks add column activity_since integer",
     "alter table ranks add column fault text not null default 'none'",
@@ -219,7 +217,7 @@ constexpr std::string_view kFaults[] = {
     "alter table attempts add column saved_step integer",
 };
 
-// Which store this is, and of which one each run and attempt. Those from before have none.
+// The identity of this store, and the generation of each run and attempt; older ones have none.
 constexpr std::string_view kGenerations[] = {
     R"(create table store (
       place integer primary key check (place = 1),
@@ -230,7 +228,7 @@ constexpr std::string_view kGenerations[] = {
     "alter table attempts add column generation text not null default ''",
 };
 
-// How the wall clock stood beside the machine's steady one when it was last read.
+// The wall clock relative to the machine's steady clock, when it was last read.
 constexpr std::string_view kClock[] = {
     "create table clock (only integer primary key check (only = 1), boot text not null, "
     "zero integer not null) strict",
@@ -241,15 +239,15 @@ constexpr std::string_view kStopReasons[] = {
     "alter table nodes add column stop_reason text not null default 'none'",
 };
 
-// Nodes of other stores that an operator has end, by their whole names, and since when.
+// Nodes of other stores with a stop request, by their full names, and since when.
 constexpr std::string_view kOrphans[] = {
     "create table orphans (node text primary key not null, stopping integer not null) strict, "
     "without rowid",
 };
 
-constexpr std::array<std::span<const std::string_view>, 15> kSteps = {
+constexpr std::array<std::span<const std::string_view>, 15> kMigrations = {
     kRunsAndAttempts, kInsight,     kHangAndResume, kBounds,  kRequests,
-    kControl,         kDepartures,  kShares,        kEvents,  kWeights,
+    kControl,         kPreemptions, kShares,        kEvents,  kWeights,
     kFaults,          kGenerations, kClock,         kOrphans, kStopReasons};
 
 Result<bool> has_table(Database& database, std::string_view name) {
@@ -258,15 +256,15 @@ Result<bool> has_table(Database& database, std::string_view name) {
   return !found.empty();
 }
 
-Result<void> take_step(Database& database, int number) {
-  for (auto statement : kSteps[static_cast<std::size_t>(number - 1)])
+Result<void> apply_migration(Database& database, int number) {
+  for (auto statement : kMigrations[static_cast<std::size_t>(number - 1)])
     TRY(database.execute(statement));
   return database.execute("update schema_version set version = :v", number);
 }
 
 }  // namespace
 
-int schema_version_known() { return static_cast<int>(kSteps.size()); }
+int schema_version_latest() { return static_cast<int>(kMigrations.size()); }
 
 Result<int> schema_version_of(Database& database) {
   if (TRY(has_table(database, "schema_version"))) {
@@ -284,8 +282,8 @@ Result<void> migrate(Database& database, int version) {
       TRY(database.execute("create table schema_version (version integer not null) strict"));
       return database.execute("insert into schema_version values (0)");
     }));
-  for (int number = version + 1; number <= schema_version_known(); ++number)
-    TRY(database.transaction([&] { return take_step(database, number); }));
+  for (int number = version + 1; number <= schema_version_latest(); ++number)
+    TRY(database.transaction([&] { return apply_migration(database, number); }));
   return {};
 }
 

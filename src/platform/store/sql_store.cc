@@ -30,7 +30,7 @@ struct NamedRow {
 };
 const std::string& text(const NamedRow& row) { return row.name; }
 
-// Nobody writes what cannot be read, so it was damaged or changed by hand: its place is said.
+// An unreadable value was damaged or changed by hand; the error gives its place.
 template <class T, class RowId>
 Result<T> column(std::string_view name, std::string_view table, const RowId& row, Result<T> value) {
   if (value) return value;
@@ -38,12 +38,12 @@ Result<T> column(std::string_view name, std::string_view table, const RowId& row
                                      value.error().message)};
 }
 
-// NULL for none, so that only ids are unique.
+// NULL for an empty one, so that only real ids must be unique.
 std::optional<std::string> nullable(const std::string& words) {
   return words.empty() ? std::nullopt : std::optional(words);
 }
 
-Result<void> put(Database& db, const Run& run) {
+Result<void> upsert(Database& db, const Run& run) {
   return db.execute(
       "insert into runs (project, number, spec, origin, state, reason, version, epoch, submitted, "
       "queued, started, ended, charged, user_exits, losses, stop_requested, not_before, "
@@ -65,12 +65,12 @@ Result<void> put(Database& db, const Run& run) {
       "share = excluded.share",
       run.id.project, run.id.number, json_text(run.spec), json_text(run.origin), text(run.state),
       run.reason, run.version, run.epoch, run.submitted, run.queued, run.started, run.ended,
-      run.charged.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
-      nullable(run.request_id), run.priority, run.held, run.awaits_others, json_text(run.audit),
-      run.moves, run.share, run.generation);
+      run.time_used.count(), run.user_exits, run.losses, run.stop_requested, run.not_before,
+      nullable(run.request_id), run.priority, run.held, run.awaits_dependencies,
+      json_text(run.audit), run.moves, run.fair_share_used, run.generation);
 }
 
-Result<void> put(Database& db, const HostRow& host) {
+Result<void> upsert(Database& db, const HostRow& host) {
   return db.execute(
       "insert into hosts (id, state, reason, since, audit, losses) values (:id, :state, :reason, "
       ":since, :audit, :losses) on conflict do update set state = excluded.state, reason = "
@@ -80,38 +80,38 @@ Result<void> put(Database& db, const HostRow& host) {
       json_text(host.losses));
 }
 
-Result<void> put(Database& db, const LimitRow& limit) {
+Result<void> upsert(Database& db, const LimitRow& limit) {
   return db.execute(
       "insert into limits (scope, name, devices, weight) values (:scope, :name, :devices, :weight) "
       "on conflict do update set devices = excluded.devices, weight = excluded.weight",
       text(limit.id.scope), limit.id.name, limit.devices, limit.weight);
 }
 
-Result<void> put(Database& db, const StoreRow& store) {
+Result<void> upsert(Database& db, const StoreRow& store) {
   return db.execute(
       "insert into store (place, generation, minted) values (1, :generation, :minted) "
       "on conflict do update set generation = excluded.generation, minted = excluded.minted",
-      store.generation, store.minted);
+      store.generation, store.issued);
 }
 
-// Each daemon sees what there is; only that it is to end is kept.
-Result<void> put(Database& db, const Orphan& orphan) {
-  if (orphan.gone || !orphan.stopping)
+// Each daemon lists orphans itself; only stop requests are stored.
+Result<void> upsert(Database& db, const Orphan& orphan) {
+  if (orphan.terminated || !orphan.stop_requested_at)
     return db.execute("delete from orphans where node = :node", text(orphan.id));
   return db.execute(
       "insert into orphans (node, stopping) values (:node, :stopping) "
       "on conflict do update set stopping = excluded.stopping",
-      text(orphan.id), *orphan.stopping);
+      text(orphan.id), *orphan.stop_requested_at);
 }
 
-Result<void> put(Database& db, const ClockRow& clock) {
+Result<void> upsert(Database& db, const ClockRow& clock) {
   return db.execute(
       "insert into clock (only, boot, zero) values (1, :boot, :zero) "
       "on conflict do update set boot = excluded.boot, zero = excluded.zero",
       clock.boot, clock.zero);
 }
 
-Result<void> put(Database& db, const Attempt& attempt) {
+Result<void> upsert(Database& db, const Attempt& attempt) {
   return db.execute(
       "insert into attempts (project, number, epoch, state, cause, reason, created, started, "
       "draining, ended, saved, saved_step, moves_to, generation) values (:project, :number, "
@@ -123,8 +123,8 @@ Result<void> put(Database& db, const Attempt& attempt) {
       "saved_step = excluded.saved_step, moves_to = excluded.moves_to",
       attempt.id.run.project, attempt.id.run.number, attempt.id.epoch, text(attempt.state),
       text(attempt.cause), attempt.reason, attempt.created, attempt.started, attempt.draining,
-      attempt.ended, attempt.saved, attempt.saved_step, json_text(attempt.moves_to),
-      attempt.generation);
+      attempt.ended, attempt.last_checkpoint, attempt.last_checkpoint_step,
+      json_text(attempt.move_destination), attempt.generation);
 }
 
 Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
@@ -135,12 +135,12 @@ Result<void> put_rank(Database& db, const NodeId& node, const Rank& rank) {
       ":state, :code, :signalled_by_us, :ended, :step, :stalled_since, :activity, "
       ":activity_since, :fault, :fault_rank, :fault_text, :restarts)",
       node.attempt.run.project, node.attempt.run.number, node.attempt.epoch, node.index,
-      rank.local_rank, rank.rank, rank.pid, text(rank.state), rank.code, rank.signalled_by_us,
+      rank.local_rank, rank.rank, rank.pid, text(rank.state), rank.code, rank.signalled_by_agent,
       rank.ended, rank.step, rank.stalled_since, text(rank.activity), rank.activity_since,
       name_of(rank.fault), rank.fault_rank, rank.fault_text, rank.restarts);
 }
 
-Result<void> put(Database& db, const Node& node) {
+Result<void> upsert(Database& db, const Node& node) {
   const auto& [attempt, index] = node.id;
   TRY(db.execute(
       "insert into nodes (project, number, epoch, node, host, devices, state, address, "
@@ -154,8 +154,8 @@ Result<void> put(Database& db, const Node& node) {
       "excluded.last_heard, killed = excluded.killed",
       attempt.run.project, attempt.run.number, attempt.epoch, index, node.host,
       json_text(node.devices), text(node.state), node.address, node.master_port,
-      node.rendezvous_port, node.agent_pid, text(node.stop_reason), node.message, node.last_heard,
-      node.killed));
+      node.rendezvous_port, node.agent_pid, text(node.stop_reason), node.message,
+      node.last_heartbeat, node.kill_requested_at));
   TRY(
       db.execute("delete from ranks where project = :project and number = :number and "
                  "epoch = :epoch and node = :node",
@@ -168,8 +168,8 @@ Result<void> load_runs(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, spec, origin, run_state, reason, version, epoch, submitted, queued,
-              started, ended, charged, user_exits, losses, stop_requested, not_before, request_id,
-              priority, held, awaits_others, audit, moves, share, generation] :
+              started, ended, time_used, user_exits, losses, stop_requested, not_before, request_id,
+              priority, held, awaits_dependencies, audit, moves, share, generation] :
        TRY(db.rows<Text, Int, Text, Text, Text, Text, Int, Int, Time, Time, MaybeTime, MaybeTime,
                    Int, int, int, bool, MaybeTime, std::optional<Text>, int, std::optional<Text>,
                    bool, Text, int, int, Text>(
@@ -189,7 +189,7 @@ Result<void> load_runs(Database& db, State& state) {
     run.queued = queued;
     run.started = started;
     run.ended = ended;
-    run.charged = Duration(charged);
+    run.time_used = Duration(time_used);
     run.user_exits = user_exits;
     run.losses = losses;
     run.stop_requested = stop_requested;
@@ -197,11 +197,11 @@ Result<void> load_runs(Database& db, State& state) {
     run.request_id = request_id.value_or("");
     run.priority = priority;
     run.held = held;
-    run.awaits_others = awaits_others;
+    run.awaits_dependencies = awaits_dependencies;
     run.audit =
         TRY(column("audit", "runs", run.id, from_json_text<std::vector<AuditEntry>>(audit)));
     run.moves = moves;
-    run.share = share;
+    run.fair_share_used = share;
     run.generation = generation;
     apply(state, run);
   }
@@ -227,10 +227,10 @@ Result<void> load_attempts(Database& db, State& state) {
     attempt.started = started;
     attempt.draining = draining;
     attempt.ended = ended;
-    attempt.saved = saved;
-    attempt.saved_step = saved_step;
-    attempt.moves_to = TRY(
-        column("moves_to", "attempts", attempt.id, from_json_text<std::vector<Slice>>(moves_to)));
+    attempt.last_checkpoint = saved;
+    attempt.last_checkpoint_step = saved_step;
+    attempt.move_destination = TRY(column("moves_to", "attempts", attempt.id,
+                                          from_json_text<std::vector<HostDevices>>(moves_to)));
     attempt.generation = generation;
     apply(state, attempt);
   }
@@ -241,7 +241,7 @@ Result<void> load_nodes(Database& db, State& state) {
   using Text = std::string;
   using Int = std::int64_t;
   for (auto& [project, number, epoch, index, host, devices, node_state, address, master_port,
-              rendezvous_port, agent_pid, stop_reason, message, last_heard, killed] :
+              rendezvous_port, agent_pid, stop_reason, message, last_heartbeat, killed] :
        TRY(db.rows<Text, Int, Int, int, Text, Text, Text, Text, int, int, Int, Text, Text, Time,
                    MaybeTime>(
            "select project, number, epoch, node, host, devices, state, address, master_port, "
@@ -259,8 +259,8 @@ Result<void> load_nodes(Database& db, State& state) {
     node.stop_reason =
         TRY(column("stop_reason", "nodes", node.id, parse_name<StopReason>(stop_reason)));
     node.message = message;
-    node.last_heard = last_heard;
-    node.killed = killed;
+    node.last_heartbeat = last_heartbeat;
+    node.kill_requested_at = killed;
     apply(state, node);
   }
   return {};
@@ -286,7 +286,7 @@ Result<void> load_ranks(Database& db, State& state) {
     rank.pid = pid;
     rank.state = TRY(column("state", "ranks", row, parse_name<RankState>(rank_state)));
     rank.code = code;
-    rank.signalled_by_us = ours;
+    rank.signalled_by_agent = ours;
     rank.ended = ended;
     rank.step = step;
     rank.stalled_since = stalled_since;
@@ -338,11 +338,11 @@ Result<void> load_limits(Database& db, State& state) {
   return {};
 }
 
-// None before the store's first daemon has given it one.
+// Empty before the store's first daemon has set a generation.
 Result<void> load_store(Database& db, State& state) {
-  for (auto& [generation, minted] :
+  for (auto& [generation, issued] :
        TRY(db.rows<std::string, std::int64_t>("select generation, minted from store")))
-    state.store = {generation, minted};
+    state.store = {generation, issued};
   return {};
 }
 
@@ -356,7 +356,7 @@ Result<void> load_orphans(Database& db, State& state) {
   for (auto& [node, stopping] :
        TRY(db.rows<std::string, Time>("select node, stopping from orphans")))
     apply(state, Orphan{.id = TRY(column("node", "orphans", NamedRow{node}, parse_node_name(node))),
-                        .stopping = stopping});
+                        .stop_requested_at = stopping});
   return {};
 }
 
@@ -377,19 +377,20 @@ Result<void> load_all(Database& db, State& state) {
 Result<State> SqlStore::load() {
   State state;
   auto loaded = load_all(database_, state);
-  if (!loaded) return std::move(loaded).error().within("loading the runs from " + database_.name());
+  if (!loaded)
+    return std::move(loaded).error().with_context("loading the runs from " + database_.name());
   return state;
 }
 
 Result<void> SqlStore::commit(std::span<const Change> changes) {
   return database_.transaction([&]() -> Result<void> {
     for (const Change& change : changes)
-      TRY(std::visit([&](const auto& row) { return put(database_, row); }, change));
+      TRY(std::visit([&](const auto& row) { return upsert(database_, row); }, change));
     return {};
   });
 }
 
-Result<void> SqlStore::probe() {
+Result<void> SqlStore::check_writable() {
   return database_.transaction(
       [&] { return database_.execute("update schema_version set version = version"); });
 }

@@ -8,11 +8,11 @@ namespace lockstep {
 
 class SqlStore : public Store {
  public:
-  explicit SqlStore(Database& database) : database_(database) {}  // outlives the store
+  explicit SqlStore(Database& database) : database_(database) {}  // must outlive the store
 
   Result<State> load() override;
   Result<void> commit(std::span<const Change> changes) override;
-  Result<void> probe() override;
+  Result<void> check_writable() override;
 
  private:
   Database& database_;

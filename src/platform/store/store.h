@@ -1,4 +1,4 @@
-// Store: where the controller's rows outlive the daemon.
+// Store: the durable rows of the controller.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ class Store {
   virtual Result<State> load() = 0;
   // All of the rows or none of them. Once it has returned, they survive a crash of the daemon.
   virtual Result<void> commit(std::span<const Change> changes) = 0;
-  // Whether it would take a commit now: writes, and changes nothing.
-  virtual Result<void> probe() = 0;
+  // Fails if a commit would fail now: it writes, but changes nothing.
+  virtual Result<void> check_writable() = 0;
 };
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A run, its attempt and a node, with something in every field.
+// A run, its attempt and a node, with a value in every field.
 Run full_run() {
   Run run;
   run.id = {"demo", 3};
@@ -32,7 +32,7 @@ Run full_run() {
   run.submitted = Time(Duration(1'790'000'000'000'001));
   run.queued = run.submitted + Duration(3);
   run.started = run.submitted + Duration(1);
-  run.charged = Duration(5);
+  run.time_used = Duration(5);
   run.user_exits = 1;
   run.losses = 2;
   run.stop_requested = true;
@@ -43,10 +43,10 @@ Run full_run() {
   run.spec.not_before = run.submitted;
   run.priority = -5;
   run.held = "by ann";
-  run.awaits_others = true;
+  run.awaits_dependencies = true;
   run.audit = {{run.submitted, "ann", "held"}};
   run.moves = 2;
-  run.share = 150;
+  run.fair_share_used = 150;
   run.generation = "0f5c";
   return run;
 }
@@ -59,9 +59,9 @@ Attempt full_attempt() {
   attempt.created = Time(Duration(10));
   attempt.started = Time(Duration(20));
   attempt.draining = Time(Duration(30));
-  attempt.saved = Time(Duration(25));
-  attempt.saved_step = 100;
-  attempt.moves_to = {{"a", {1, 3}}};
+  attempt.last_checkpoint = Time(Duration(25));
+  attempt.last_checkpoint_step = 100;
+  attempt.move_destination = {{"a", {1, 3}}};
   attempt.generation = "1a2b";
   return attempt;
 }
@@ -77,8 +77,8 @@ Node full_node() {
   node.agent_pid = 5'000'000'000;
   node.stop_reason = StopReason::signal;
   node.message = "hm";
-  node.last_heard = Time(Duration(25));
-  node.killed = Time(Duration(26));
+  node.last_heartbeat = Time(Duration(25));
+  node.kill_requested_at = Time(Duration(26));
   node.ranks = {
       {2, 0, 77, RankState::running, 0, false, std::nullopt, 120, Time(Duration(23)),
        Activity::stopped, Time(Duration(22)), Fault::timed_out, 1, "waited for rank 1", 2},
@@ -134,17 +134,17 @@ TEST_F(StoreTest, WhatWasCommittedIsThereAfterReopening) {
   expect_same(SqlStore(*database).load().value(), expected);
 }
 
-// What else is known of it each daemon sees for itself.
+// Each daemon finds the rest itself.
 TEST_F(StoreTest, OfAnOrphanOnlyThatItIsToEndIsKeptUntilItIsGone) {
   auto database = open();
   SqlStore store(*database);
-  Orphan ends{.id = {"1a2b3c4d5e6f7a8b", {{{"demo", 3}, 2}, 1}}, .slice = {"a", {0}}};
-  ends.stopping = Time(Duration(25));
-  Orphan goes_on{.id = {"", {{{"demo", 4}, 1}, 0}}, .slice = {"a", {1}}};
+  Orphan ends{.id = {"1a2b3c4d5e6f7a8b", {{{"demo", 3}, 2}, 1}}, .devices = {"a", {0}}};
+  ends.stop_requested_at = Time(Duration(25));
+  Orphan goes_on{.id = {"", {{{"demo", 4}, 1}, 0}}, .devices = {"a", {1}}};
   ASSERT_TRUE(store.commit(std::vector<Change>{ends, goes_on}));
-  const Orphan kept{.id = ends.id, .stopping = ends.stopping};
+  const Orphan kept{.id = ends.id, .stop_requested_at = ends.stop_requested_at};
   EXPECT_EQ(store.load().value().orphans, (std::map<NodeName, Orphan>{{ends.id, kept}}));
-  ends.gone = true;
+  ends.terminated = true;
   ASSERT_TRUE(store.commit(std::vector<Change>{ends}));
   EXPECT_TRUE(store.load().value().orphans.empty());
 }
@@ -159,7 +159,7 @@ TEST_F(StoreTest, ARowIsReplacedByItsSuccessor) {
   run.not_before.reset();
   auto node = full_node();
   node.ranks[0].state = RankState::exited;
-  node.killed.reset();
+  node.kill_requested_at.reset();
   const std::vector<Change> later = {run, node};
   ASSERT_TRUE(store.commit(later));
   const auto loaded = store.load().value();
@@ -173,11 +173,11 @@ TEST_F(StoreTest, AProbeChangesNothing) {
   SqlStore store(*database);
   ASSERT_TRUE(store.commit(all_rows()));
   const auto before = store.load().value();
-  EXPECT_TRUE(store.probe());
+  EXPECT_TRUE(store.check_writable());
   expect_same(store.load().value(), before);
-  EXPECT_EQ(schema_version_of(*database).value(), schema_version_known());
+  EXPECT_EQ(schema_version_of(*database).value(), schema_version_latest());
   ASSERT_TRUE(database->execute("pragma query_only = on"));
-  EXPECT_FALSE(store.probe());
+  EXPECT_FALSE(store.check_writable());
 }
 
 TEST_F(StoreTest, ACommitThatFailsHalfWayChangesNothing) {
@@ -230,11 +230,12 @@ TEST_F(StoreTest, NothingIsStoredInAFileThatWasRemovedUntilItIsBack) {
   SqlStore store(*database);
   const fs::path aside = folder_ / "aside";
   fs::rename(file(), aside);
-  EXPECT_EQ(database->place(), Database::Place::gone);
-  EXPECT_THAT(store.probe().error().message, HasSubstr("was removed while the daemon uses it"));
+  EXPECT_EQ(database->file_status(), Database::FileStatus::missing);
+  EXPECT_THAT(store.check_writable().error().message,
+              HasSubstr("was removed while the daemon uses it"));
   fs::rename(aside, file());
-  EXPECT_EQ(database->place(), Database::Place::same);
-  EXPECT_TRUE(store.probe());
+  EXPECT_EQ(database->file_status(), Database::FileStatus::in_place);
+  EXPECT_TRUE(store.check_writable());
 }
 
 TEST_F(StoreTest, NothingIsStoredInAFileThatAnotherReplacesAndTheOthersJournalStays) {
@@ -243,8 +244,8 @@ TEST_F(StoreTest, NothingIsStoredInAFileThatAnotherReplacesAndTheOthersJournalSt
   ASSERT_TRUE(write_file(file(), ""));
   const fs::path journal = file().string() + "-wal";
   ASSERT_TRUE(write_file(journal, "another's"));
-  EXPECT_EQ(database->place(), Database::Place::taken);
-  EXPECT_THAT(SqlStore(*database).probe().error().message, HasSubstr("was replaced"));
+  EXPECT_EQ(database->file_status(), Database::FileStatus::replaced);
+  EXPECT_THAT(SqlStore(*database).check_writable().error().message, HasSubstr("was replaced"));
   database.reset();
   EXPECT_EQ(read_file(journal).value(), "another's");
 }
@@ -277,7 +278,7 @@ TEST_F(StoreTest, AFileThatIsNoDatabaseIsNamed) {
   EXPECT_THAT(refused.error().message, HasSubstr(file().string()));
 }
 
-// Runs' environments are in it.
+// It contains the environments of runs.
 TEST_F(StoreTest, ItsFileIsForItsOwnerAlone) {
   const auto may = [&] { return fs::status(file()).permissions() & fs::perms::all; };
   const auto owner_only = fs::perms::owner_read | fs::perms::owner_write;
@@ -331,7 +332,8 @@ TEST_F(StoreTest, TwoRunsCannotHaveOneRequestId) {
   EXPECT_EQ(store.load().value().requests, (std::map<std::string, RunId>{{"0f3c", {"demo", 3}}}));
 }
 
-// What files older than the fifth step lack; a new step adds its own undoing here.
+// Removes everything that files older than the fifth step lack; a new step adds its own removal
+// here.
 void undo_newer_steps(Database& database) {
   for (auto sql : {"drop index runs_by_request",
                    "alter table runs drop column request_id",
@@ -376,7 +378,7 @@ TEST_F(StoreTest, MigrationGoesOnFromWhereAFileStands) {
     ASSERT_TRUE(database->execute("update schema_version set version = 1"));
   }
   auto database = open();
-  EXPECT_EQ(schema_version_of(*database).value(), schema_version_known());
+  EXPECT_EQ(schema_version_of(*database).value(), schema_version_latest());
   const State loaded = SqlStore(*database).load().value();
   EXPECT_EQ(loaded.runs.at(full_run().id).queued, full_run().submitted);
   EXPECT_EQ(loaded.nodes.at(full_node().id).ranks.at(0).activity, Activity::unknown);

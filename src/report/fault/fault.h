@@ -1,5 +1,5 @@
-// Fault: what a rank tells its agent when it must end through no failure of its own program. The
-// words are those of the report socket, of an agent's call and of the store.
+// Fault: a rank's report to its agent when it must end and its own program did not fail. The names
+// are those of the report socket, of an agent's call and of the store.
 #pragma once
 
 #include "text/record.h"
@@ -9,9 +9,9 @@ namespace lockstep {
 enum class Fault {
   none,
   connection_lost,  // to another rank, by a cut link or by that rank's end
-  timed_out,        // a collective waited for another rank longer than its time-out
+  timed_out,        // a collective waited for another rank longer than its timeout
   superseded,       // a newer attempt or another run writes the checkpoints now
-  refused,          // another run wrote its checkpoints there already
+  refused,          // another run has written its checkpoints there already
 };
 constexpr auto enum_names(Fault) {
   return names<Fault>({{Fault::none, "none"},

@@ -36,9 +36,9 @@ std::optional<double> mean(const Values& values) {
 
 std::optional<std::int64_t> percentile(Values& values, std::size_t percent) {
   if (values.empty()) return std::nullopt;
-  const std::size_t place = values.size() * percent / 100;
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(place));
-  return values[place];
+  const std::size_t index = values.size() * percent / 100;
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(index));
+  return values[index];
 }
 
 std::optional<double> ratio(double above, double below) {
@@ -47,7 +47,7 @@ std::optional<double> ratio(double above, double below) {
 }
 
 void add_jobs(PartMetrics& metrics, const Part& part, const JobTrace& trace,
-              const Replayed& replayed, int on_host) {
+              const ReplayResult& replayed, int on_host) {
   Values waits, stays, debug_waits, host_waits, gang_waits;
   double slowdowns = 0;
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
@@ -78,24 +78,27 @@ void add_jobs(PartMetrics& metrics, const Part& part, const JobTrace& trace,
   metrics.slowdown = ratio(slowdowns, static_cast<double>(waits.size()));
 }
 
-// Calls visit(moment, seconds) for what of each moment lies in [from, to).
+// Calls visit(moment, seconds) with the part of each moment that lies in [from, to).
 template <class Visit>
-void for_each_moment(const std::vector<Moment>& moments, Seconds from, Seconds to, Visit visit) {
+void for_each_moment(const std::vector<UsageSample>& moments, Seconds from, Seconds to,
+                     Visit visit) {
   for (std::size_t i = 0; i + 1 < moments.size(); ++i) {
     const Seconds length = std::min(moments[i + 1].at, to) - std::max(moments[i].at, from);
     if (length > Seconds(0)) visit(moments[i], static_cast<double>(length.count()));
   }
 }
 
-void add_devices(PartMetrics& metrics, const Part& part, const Replayed& replayed, int devices) {
+void add_devices(PartMetrics& metrics, const Part& part, const ReplayResult& replayed,
+                 int devices) {
   double held = 0, scattered = 0, idle = 0, waited = 0;
-  for_each_moment(replayed.moments, part.from, part.to, [&](const Moment& moment, double seconds) {
-    held += moment.held * seconds;
-    if (moment.scattered) scattered += seconds;
-    if (!moment.waits) return;
-    idle += (devices - moment.held) * seconds;
-    waited += seconds;
-  });
+  for_each_moment(replayed.moments, part.from, part.to,
+                  [&](const UsageSample& moment, double seconds) {
+                    held += moment.allocated_devices * seconds;
+                    if (moment.head_fragmented) scattered += seconds;
+                    if (!moment.any_job_waits) return;
+                    idle += (devices - moment.allocated_devices) * seconds;
+                    waited += seconds;
+                  });
   const auto span = static_cast<double>((part.to - part.from).count());
   metrics.utilization = ratio(held, devices * span);
   metrics.scattered = ratio(scattered, span);
@@ -104,8 +107,8 @@ void add_devices(PartMetrics& metrics, const Part& part, const Replayed& replaye
 
 }  // namespace
 
-std::vector<PartMetrics> metrics_of(const JobTrace& trace, const Replayed& replayed, int devices,
-                                    int devices_on_host) {
+std::vector<PartMetrics> metrics_of(const JobTrace& trace, const ReplayResult& replayed,
+                                    int devices, int devices_on_host) {
   std::vector<PartMetrics> all;
   for (const Part& part : parts_of(trace)) {
     PartMetrics& metrics = all.emplace_back();

@@ -1,4 +1,4 @@
-// Metrics: what a policy did to those who waited and to the devices, as the literature has it.
+// Metrics of a policy for the waiting jobs and the devices, as defined in the literature.
 //
 //   wait       from submission to the first start
 //   stay       from submission to the end (job completion time)
@@ -16,8 +16,8 @@
 
 namespace lockstep::sim {
 
-// Of the jobs that were submitted in a part of the trace's window, and of the devices meanwhile.
-// What cannot be said (no such job, no time) is null.
+// Metrics of the jobs that were submitted in a part of the trace's window, and of the devices in
+// that part. A value that is not defined (no such job, no time) is null.
 struct PartMetrics {
   std::string part;
   std::int64_t jobs = 0;
@@ -59,10 +59,10 @@ struct PartMetrics {
   }
 };
 
-// Whole, first half, second half of the window, from the first submission to the last. Jobs belong
-// to the half in which they were submitted, whenever they start; devices are looked at in the
-// window only, since behind it no more jobs come.
-std::vector<PartMetrics> metrics_of(const JobTrace& trace, const Replayed& replayed, int devices,
-                                    int devices_on_host);
+// Whole, first half, second half of the window, from the first submission to the last. A job
+// belongs to the half in which it was submitted, whenever it starts. Devices count in the window
+// only, since no jobs come after it.
+std::vector<PartMetrics> metrics_of(const JobTrace& trace, const ReplayResult& replayed,
+                                    int devices, int devices_on_host);
 
 }  // namespace lockstep::sim

@@ -18,7 +18,7 @@ Job job(int submitted, int duration, int devices, int line) {
   return {Seconds(submitted), Seconds(duration), devices, line};
 }
 JobOutcome ran(int started, int ended) { return {Seconds(started), Seconds(ended), 0}; }
-Moment moment(int at, int held, bool waits, bool scattered = false) {
+UsageSample moment(int at, int held, bool waits, bool scattered = false) {
   return {Seconds(at), held, waits, scattered};
 }
 
@@ -26,7 +26,7 @@ Moment moment(int at, int held, bool waits, bool scattered = false) {
 const JobTrace kTrace{"jobs.csv",
                       {job(0, 1000, 4, 2), job(100, 500, 8, 3), job(200, 300, 2, 4),
                        job(300, 2000, 2, 5), job(400, 100, 4, 6)}};
-const Replayed kReplayed{
+const ReplayResult kReplayed{
     .jobs = {ran(0, 1000), ran(1000, 1500), ran(1500, 1800), ran(1500, 3500), ran(1500, 1600)},
     .moments = {moment(0, 4, false), moment(100, 4, true), moment(200, 4, true),
                 moment(300, 4, true), moment(400, 4, true), moment(1000, 8, true),
@@ -52,7 +52,7 @@ TEST(Metrics, WaitsAndStaysOfAllJobs) {
   EXPECT_DOUBLE_EQ(*whole.mean_stay_s, 1680);
   EXPECT_EQ(*whole.median_stay_s, 1400);
   EXPECT_EQ(*whole.p95_stay_s, 3200);
-  // Of 1000, 600, 600, 2000 and 600 s.
+  // The durations are 1000, 600, 600, 2000 and 600 s.
   EXPECT_DOUBLE_EQ(*whole.slowdown, (1 + 1400 / 600.0 + 1600 / 600.0 + 1.6 + 2) / 5);
 }
 
@@ -77,7 +77,7 @@ TEST(Metrics, EachHalfHasTheJobsThatWereSubmittedInIt) {
 }
 
 TEST(Metrics, DevicesThatIdleCountOnlyWhileSomebodyWaits) {
-  Replayed replayed = kReplayed;
+  ReplayResult replayed = kReplayed;
   replayed.moments[1] = moment(100, 6, true);
   replayed.moments[2] = moment(200, 8, false);
   replayed.moments[3] = moment(300, 8, true);
@@ -87,19 +87,19 @@ TEST(Metrics, DevicesThatIdleCountOnlyWhileSomebodyWaits) {
 }
 
 TEST(Metrics, TimeInWhichTheHeadWaitsForScatteredDevicesIsAShareOfTheWindow) {
-  Replayed replayed = kReplayed;
-  replayed.moments[2].scattered = true;  // 200 to 300 of 400
+  ReplayResult replayed = kReplayed;
+  replayed.moments[2].head_fragmented = true;  // 200 to 300 of 400
   EXPECT_DOUBLE_EQ(*metrics_of(kTrace, replayed, kDevices, kOnHost)[0].scattered, 0.25);
 }
 
 TEST(Metrics, WhatCannotBeSaidIsLeftOpen) {
   const JobTrace one{"jobs.csv", {job(0, 10, 1, 2)}};
-  const Replayed replayed{
+  const ReplayResult replayed{
       .jobs = {ran(0, 10)}, .moments = {moment(0, 1, false), moment(10, 0, false)}, .lost = {}};
   const PartMetrics whole = metrics_of(one, replayed, kDevices, kOnHost)[0];
   EXPECT_DOUBLE_EQ(*whole.mean_wait_s, 0);
   EXPECT_FALSE(whole.utilization.has_value());   // the window has no length
-  EXPECT_FALSE(whole.idle_waiting.has_value());  // nobody waited
+  EXPECT_FALSE(whole.idle_waiting.has_value());  // no job waited
   EXPECT_FALSE(whole.gang_wait_s.has_value());
 }
 

@@ -1,4 +1,4 @@
-// PassBackend: the platform's pass by itself decides, without controller, store or agents.
+// PassBackend: the platform's scheduling pass decides alone, without controller, store or agents.
 #pragma once
 
 #include <span>
@@ -10,41 +10,47 @@
 
 namespace lockstep::sim {
 
-// A cluster of equal hosts, a gang stays inside a pod.
+// A cluster of equal hosts; a gang stays inside a pod.
 struct ReplayCluster {
   int hosts = 64;
   int devices = 8;  // on each host
-  int pod = 16;     // hosts in each pod; the last has those that are left
+  int pod = 16;     // hosts in each pod; the last has the remaining ones
   int all_devices() const { return hosts * devices; }
 };
 
-Map map_of(const ReplayCluster& cluster);
+ClusterMap map_of(const ReplayCluster& cluster);
 
-// As many devices as the job asks for: on one host what fits there, else on whole hosts, and on one
-// more what is left. In the order of the trace, arrived and limited as the pass is to see them.
-std::vector<Want> wants_of(const JobTrace& trace, std::span<const Seconds> limits, int on_host);
+// As many devices as the job asks for: on one host if they fit there, else on whole hosts, and the
+// remainder on one more. In the order of the trace, with arrivals and limits as the pass sees them.
+std::vector<PendingRun> pending_runs_of(const JobTrace& trace, std::span<const Seconds> limits,
+                                        int on_host);
 
 // A job that the empty cluster could not hold, with its file and line.
-Result<void> check_all_fit(const JobTrace& trace, std::span<const Want> wants, const Map& map);
+Result<void> check_all_fit(const JobTrace& trace, std::span<const PendingRun> pending_runs,
+                           const ClusterMap& map);
 
-class PassBackend : public Backend {
+class PassBackend : public ReplayBackend {
  public:
-  PassBackend(const Map& map, const SchedulingPolicy& policy, std::vector<Want> wants)
-      : scheduler_(map, policy), policy_(policy), wants_(std::move(wants)), since_(wants_.size()) {}
+  PassBackend(const ClusterMap& map, const SchedulingPolicy& policy,
+              std::vector<PendingRun> pending_runs)
+      : scheduler_(map, policy),
+        policy_(policy),
+        pending_runs_(std::move(pending_runs)),
+        since_(pending_runs_.size()) {}
 
   Result<Decision> decide(Seconds now, std::span<const JobId> ended,
                           std::span<const JobId> arrived) override;
 
  private:
-  Want& want(const RunId& run);
+  PendingRun& pending_run(const RunId& run);
   Time& since(const RunId& run);
-  bool carry_out(const Plan& plan, Time now, Decision& decision);
+  bool apply_plan(const Plan& plan, Time now, Decision& decision);
   void interrupt(const RunId& run, Time now);
 
   Scheduler scheduler_;
   const SchedulingPolicy policy_;
-  std::vector<Want> wants_;  // as they stand: what is left of their limits, and of their moves
-  std::vector<Time> since_;  // when those that run came to where they are
+  std::vector<PendingRun> pending_runs_;  // current state, with the remaining limits and moves
+  std::vector<Time> since_;               // when the current executions began
 };
 
 }  // namespace lockstep::sim

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kDecisionsBetweenProgress = 256;
 
-// Of a job that runs, in this stay on its devices.
-struct Stay {
+// The current execution of a running job.
+struct JobExecution {
   Seconds since{};
   Seconds left{};      // of its work, at `since`
   bool began = false;  // it has held devices before
@@ -20,16 +20,16 @@ struct Stay {
 
 class Replay {
  public:
-  Replay(const JobTrace& trace, int devices, Backend& backend)
+  Replay(const JobTrace& trace, int devices, ReplayBackend& backend)
       : trace_(trace), devices_(devices), backend_(backend) {
     replayed_.jobs.resize(trace.jobs.size());
     for (const Job& job : trace.jobs) stays_.push_back({.left = job.duration});
   }
 
-  Result<Replayed> run(const std::function<void(std::size_t)>& progress) {
+  Result<ReplayResult> run(const std::function<void(std::size_t)>& progress) {
     for (std::size_t decisions = 0; ended_ < trace_.jobs.size(); ++decisions) {
       const auto now = next_event();
-      if (!now) return nobody_starts();
+      if (!now) return no_job_starts();
       TRY(decide(*now));
       if (progress && decisions % kDecisionsBetweenProgress == 0) progress(ended_);
     }
@@ -38,7 +38,7 @@ class Replay {
 
  private:
   const Job& job(JobId id) const { return trace_.jobs[static_cast<std::size_t>(id.value())]; }
-  Stay& stay(JobId id) { return stays_[static_cast<std::size_t>(id.value())]; }
+  JobExecution& stay(JobId id) { return stays_[static_cast<std::size_t>(id.value())]; }
   JobOutcome& outcome(JobId id) { return replayed_.jobs[static_cast<std::size_t>(id.value())]; }
 
   std::optional<Seconds> next_event() const {
@@ -88,7 +88,7 @@ class Replay {
   void start(JobId id, Seconds now) {
     --waiting_;
     held_ += job(id).devices;
-    Stay& at = stay(id);
+    JobExecution& at = stay(id);
     if (!at.began) outcome(id).started = now;
     at.began = true;
     at.since = now;
@@ -108,9 +108,9 @@ class Replay {
     ++outcome(id).evictions;
   }
 
-  // It goes back to its last checkpoint.
+  // The job returns to its last checkpoint.
   void interrupt(JobId id, Seconds now) {
-    Stay& at = stay(id);
+    JobExecution& at = stay(id);
     LS_CHECK(ends_.erase({at.since + at.left, id}) == 1, "job {} is to leave and does not run", id);
     const Seconds undone = (now - at.since) % kCheckpointEvery;
     at.left += undone + kRestartCost - (now - at.since);
@@ -118,7 +118,7 @@ class Replay {
     replayed_.lost += (undone + kRestartCost) * job(id).devices;
   }
 
-  Error nobody_starts() const {
+  Error no_job_starts() const {
     return {Code::internal,
             format("{}: of {} jobs {} wait, nothing runs, and the scheduler starts none of them",
                    trace_.name, trace_.jobs.size(), waiting_)};
@@ -126,9 +126,9 @@ class Replay {
 
   const JobTrace& trace_;
   const int devices_;
-  Backend& backend_;
-  Replayed replayed_;
-  std::vector<Stay> stays_;
+  ReplayBackend& backend_;
+  ReplayResult replayed_;
+  std::vector<JobExecution> stays_;
   std::set<std::pair<Seconds, JobId>> ends_;
   std::size_t arrived_ = 0, ended_ = 0, waiting_ = 0;
   int held_ = 0;
@@ -136,8 +136,8 @@ class Replay {
 
 }  // namespace
 
-Result<Replayed> replay(const JobTrace& trace, int devices, Backend& backend,
-                        const std::function<void(std::size_t)>& progress) {
+Result<ReplayResult> replay(const JobTrace& trace, int devices, ReplayBackend& backend,
+                            const std::function<void(std::size_t)>& progress) {
   return Replay(trace, devices, backend).run(progress);
 }
 

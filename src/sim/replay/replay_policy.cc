@@ -29,12 +29,12 @@ constexpr std::array kBases = {
 };
 constexpr std::string_view kAged = "aged";
 constexpr std::array kAgedAbout = {
-    PolicyWord{"aged20", "easy, by submission + 20 x length; or any other number"},
-    PolicyWord{"aged20x72", "the same, where lengths count up to 72 hours"},
+    PolicyNamePart{"aged20", "easy, by submission + 20 x length; or any other number"},
+    PolicyNamePart{"aged20x72", "the same, where lengths count up to 72 hours"},
 };
 
-// Far from where the order's key, in microseconds, would overflow.
-constexpr int kAgingMost = 1'000, kHoursMost = 100'000;
+// Small enough that the order's key, in microseconds, does not overflow.
+constexpr int kAgingMax = 1'000, kHoursMax = 100'000;
 
 constexpr std::array kTimeouts = {
     Seconds(300),    Seconds(900),     Seconds(1'800),   Seconds(3'600),
@@ -52,13 +52,13 @@ std::optional<int> whole(std::string_view words, int most) {
 
 // "20" or "20x72".
 std::optional<SchedulingPolicy> parse_aged(std::string_view words) {
-  SchedulingPolicy policy{.order = Order::aged, .passing = Passing::backfill};
+  SchedulingPolicy policy{.order = QueueOrder::aged, .backfill_mode = BackfillMode::easy};
   const std::size_t cross = words.find('x');
-  const auto aging = whole(words.substr(0, cross), kAgingMost);
+  const auto aging = whole(words.substr(0, cross), kAgingMax);
   if (!aging) return std::nullopt;
   policy.aging = *aging;
   if (cross == std::string_view::npos) return policy;
-  const auto hours = whole(words.substr(cross + 1), kHoursMost);
+  const auto hours = whole(words.substr(cross + 1), kHoursMax);
   if (!hours) return std::nullopt;
   policy.aging_cap = std::chrono::hours(*hours);
   return policy;
@@ -71,27 +71,27 @@ std::optional<SchedulingPolicy> parse_base(std::string_view words) {
   return parse_aged(words.substr(kAged.size()));
 }
 
-struct Ending {
-  std::string_view words;
+struct PolicySuffix {
+  std::string_view suffix;
   void (*apply)(ReplayPolicy&);
   std::string_view about;
 };
 
 constexpr std::array kEndings = {
-    Ending{"-est", [](ReplayPolicy& policy) { policy.estimates = Estimates::bucketed; },
-           "lengths are known as users tell them, in steps from 5 min"},
-    Ending{"-defrag", [](ReplayPolicy& policy) { policy.policy.moves = true; },
-           "small jobs are moved for a head that would fit"},
-    Ending{"-first", [](ReplayPolicy& policy) { policy.policy.fit = Fit::first; },
-           "the lowest hosts that fit, not the best"},
-    Ending{"-fgd", [](ReplayPolicy& policy) { policy.policy.fit = Fit::fragmentation; },
-           "those that leave the least fragments"},
+    PolicySuffix{"-est", [](ReplayPolicy& policy) { policy.estimates = Estimates::bucketed; },
+                 "lengths are known as users tell them, in steps from 5 min"},
+    PolicySuffix{"-defrag", [](ReplayPolicy& policy) { policy.policy.moves = true; },
+                 "small jobs are moved for a head that would fit"},
+    PolicySuffix{"-first", [](ReplayPolicy& policy) { policy.policy.fit = Fit::first; },
+                 "the lowest hosts that fit, not the best"},
+    PolicySuffix{"-fgd", [](ReplayPolicy& policy) { policy.policy.fit = Fit::fragmentation; },
+                 "those that leave the least fragments"},
 };
 
 std::optional<ReplayPolicy> parse(std::string_view words) {
-  for (const Ending& ending : kEndings) {
-    if (!words.ends_with(ending.words)) continue;
-    auto policy = parse(words.substr(0, words.size() - ending.words.size()));
+  for (const PolicySuffix& ending : kEndings) {
+    if (!words.ends_with(ending.suffix)) continue;
+    auto policy = parse(words.substr(0, words.size() - ending.suffix.size()));
     if (policy) ending.apply(*policy);
     return policy;
   }
@@ -102,7 +102,7 @@ std::optional<ReplayPolicy> parse(std::string_view words) {
 
 Error unknown_policy(std::string_view name) {
   std::vector<std::string_view> known, endings;
-  for (const PolicyWord& word : policy_words())
+  for (const PolicyNamePart& word : policy_name_parts())
     (word.name.starts_with('-') ? endings : known).push_back(word.name);
   const std::string hint = did_you_mean(name, known);
   return {Code::invalid,
@@ -112,11 +112,11 @@ Error unknown_policy(std::string_view name) {
 
 }  // namespace
 
-std::vector<PolicyWord> policy_words() {
-  std::vector<PolicyWord> words;
+std::vector<PolicyNamePart> policy_name_parts() {
+  std::vector<PolicyNamePart> words;
   for (const Named& base : kBases) words.push_back({base.name, base.about});
   words.insert(words.end(), kAgedAbout.begin(), kAgedAbout.end());
-  for (const Ending& ending : kEndings) words.push_back({ending.words, ending.about});
+  for (const PolicySuffix& ending : kEndings) words.push_back({ending.suffix, ending.about});
   return words;
 }
 

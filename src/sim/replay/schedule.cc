@@ -13,7 +13,7 @@ constexpr std::size_t kDigits = 12;
 constexpr std::int64_t kPoints = 1'000;
 constexpr double kDay = 86'400;
 
-std::string listed(const Replayed& replayed, Seconds JobOutcome::* when) {
+std::string listed(const ReplayResult& replayed, Seconds JobOutcome::* when) {
   std::string words;
   for (const JobOutcome& job : replayed.jobs) {
     if (!words.empty()) words += ',';
@@ -58,7 +58,7 @@ class UsageSeries {
 
 }  // namespace
 
-ScheduleSums sums_of(const Replayed& replayed) {
+ScheduleSums sums_of(const ReplayResult& replayed) {
   ScheduleSums sums;
   for (const JobOutcome& job : replayed.jobs) {
     sums.starts_s += job.started.count();
@@ -70,7 +70,7 @@ ScheduleSums sums_of(const Replayed& replayed) {
   return sums;
 }
 
-std::string schedule_csv(const JobTrace& trace, const Replayed& replayed) {
+std::string schedule_csv(const JobTrace& trace, const ReplayResult& replayed) {
   std::string csv = "line,submitted,duration,devices,started,ended,moves\n";
   for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
     const Job& job = trace.jobs[i];
@@ -81,14 +81,14 @@ std::string schedule_csv(const JobTrace& trace, const Replayed& replayed) {
   return csv;
 }
 
-std::string usage_svg(const Replayed& replayed, int devices, std::string_view title) {
+std::string usage_svg(const ReplayResult& replayed, int devices, std::string_view title) {
   const auto& moments = replayed.moments;
   UsageSeries held("held", moments.back().at);
   UsageSeries idle("idle while somebody waits", moments.back().at);
   for (std::size_t i = 0; i + 1 < moments.size(); ++i) {
-    const double share = 100.0 * moments[i].held / devices;
+    const double share = 100.0 * moments[i].allocated_devices / devices;
     held.add(moments[i].at, moments[i + 1].at, share);
-    if (moments[i].waits) idle.add(moments[i].at, moments[i + 1].at, 100 - share);
+    if (moments[i].any_job_waits) idle.add(moments[i].at, moments[i + 1].at, 100 - share);
   }
   return svg_chart({held.series(), idle.series()},
                    {.title = title, .x_label = "days", .y_label = "% of the devices"});

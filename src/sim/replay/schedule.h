@@ -1,5 +1,5 @@
-// What a replay decided, to be compared and kept: exact sums, a digest, the jobs as CSV and the
-// devices' use as a picture.
+// The decisions of a replay, for comparison and storage: exact sums, a digest, the jobs as CSV and
+// the use of the devices as an SVG picture.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep::sim {
 
-// Of two schedules with the same digest every job starts and ends at the same seconds.
+// In two schedules with the same digest every job starts and ends at the same seconds.
 struct ScheduleSums {
   std::int64_t starts_s = 0;  // of all first starts, each since the first submission
   std::int64_t ends_s = 0;
@@ -18,14 +18,14 @@ struct ScheduleSums {
   std::string sha;
 };
 
-ScheduleSums sums_of(const Replayed& replayed);
+ScheduleSums sums_of(const ReplayResult& replayed);
 
-// A row a job: line in the trace, submitted, duration, devices, started, ended, moves. It can be
-// read again as a trace, which has then the same jobs.
-std::string schedule_csv(const JobTrace& trace, const Replayed& replayed);
+// A row a job: line in the trace, submitted, duration, devices, started, ended, moves. It is a
+// valid trace with the same jobs.
+std::string schedule_csv(const JobTrace& trace, const ReplayResult& replayed);
 
-// SVG: the share of devices that are held, and of those that idle while somebody waits, over days;
-// each point the mean of about a thousandth of the time.
-std::string usage_svg(const Replayed& replayed, int devices, std::string_view title);
+// SVG over days: the share of allocated devices, and the share of idle devices while a job waits.
+// Each point is the mean of about a thousandth of the time.
+std::string usage_svg(const ReplayResult& replayed, int devices, std::string_view title);
 
 }  // namespace lockstep::sim

@@ -7,22 +7,22 @@ namespace {
 
 constexpr int kAnyPort = 1;
 
-const Want& want_of_job(const std::vector<Want>& wants, JobId job) {
-  return wants[static_cast<std::size_t>(job.value())];
+const PendingRun& pending_run_of_job(const std::vector<PendingRun>& pending_runs, JobId job) {
+  return pending_runs[static_cast<std::size_t>(job.value())];
 }
 
-RunSpec spec_of(const Want& want) {
+RunSpec spec_of(const PendingRun& pending) {
   RunSpec spec;
-  spec.project = want.run.project;
+  spec.project = pending.run.project;
   spec.command = {"job"};
-  spec.nodes = want.nodes;
-  spec.devices = want.devices;
-  spec.remainder = want.remainder;
-  spec.timeout = want.limit;
+  spec.nodes = pending.nodes;
+  spec.devices = pending.devices;
+  spec.remainder = pending.remainder;
+  spec.timeout = pending.time_limit;
   return spec;
 }
 
-// All ranks of the node are so.
+// All ranks of the node have this state.
 NodeReport report_of(const Node& node, int first_rank, RankState state) {
   NodeReport report;
   report.node = node.id;
@@ -40,8 +40,10 @@ NodeReport report_of(const Node& node, int first_rank, RankState state) {
 
 }  // namespace
 
-StepBackend::StepBackend(const Map& map, const SchedulingPolicy& policy, std::vector<Want> wants)
-    : wants_(std::move(wants)), queue_(policy, Queue::Reasons::when_asked) {
+StepBackend::StepBackend(const ClusterMap& map, const SchedulingPolicy& policy,
+                         std::vector<PendingRun> pending_runs)
+    : pending_runs_(std::move(pending_runs)),
+      queue_(policy, IncrementalScheduler::ReasonUpdates::on_demand) {
   state_.map = map;
 }
 
@@ -50,31 +52,32 @@ Result<Decision> StepBackend::decide(Seconds now, std::span<const JobId> ended,
   Events events;
   for (const JobId job : ended) add_end(events, job);
   for (const JobId job : arrived) add_arrival(events, job);
-  const auto effects = TRY(happen(events, now));
+  const auto effects = TRY(apply_events(events, now));
   Decision decision;
   for (const Effect& effect : effects)
     if (const auto* launch = std::get_if<LaunchNode>(&effect); launch && launch->node.index == 0)
       decision.started.emplace_back(launch->node.attempt.run.number - 1);
-  const auto more = TRY(happen(answers_to(effects), now));
+  const auto more = TRY(apply_events(reports_after(effects), now));
   LS_CHECK(more.empty(), "agents that say that they run had somebody started");
   if (const auto head = queue_.head()) decision.head = JobId(head->number - 1);
   return decision;
 }
 
-// step() numbers runs in the order in which they are submitted, which is the trace's.
+// step() numbers runs in the order of submission, which is the order of the trace.
 void StepBackend::add_arrival(Events& events, JobId job) const {
-  events.emplace_back(SubmitRun{.spec = spec_of(want_of_job(wants_, job)), .origin = {}});
+  events.emplace_back(
+      SubmitRun{.spec = spec_of(pending_run_of_job(pending_runs_, job)), .origin = {}});
 }
 
 void StepBackend::add_end(Events& events, JobId job) const {
-  const Run& run = state_.runs.at(want_of_job(wants_, job).run);
+  const Run& run = state_.runs.at(pending_run_of_job(pending_runs_, job).run);
   const auto nodes = nodes_of(state_, {run.id, run.epoch});
   for (const Node* node : nodes)
     events.emplace_back(report_of(*node, node->id.index * run.spec.devices, RankState::exited));
-  for (const Node* node : nodes) events.emplace_back(NodeGone{node->id});
+  for (const Node* node : nodes) events.emplace_back(NodeTerminated{node->id});
 }
 
-StepBackend::Events StepBackend::answers_to(const std::vector<Effect>& effects) const {
+StepBackend::Events StepBackend::reports_after(const std::vector<Effect>& effects) const {
   Events events;
   for (const Effect& effect : effects) {
     const auto* launch = std::get_if<LaunchNode>(&effect);
@@ -86,7 +89,7 @@ StepBackend::Events StepBackend::answers_to(const std::vector<Effect>& effects) 
   return events;
 }
 
-Result<std::vector<Effect>> StepBackend::happen(const Events& events, Seconds now) {
+Result<std::vector<Effect>> StepBackend::apply_events(const Events& events, Seconds now) {
   Outcome outcome = TRY(step(queue_, state_, events, Time(now)));
   for (const Change& change : outcome.changes) apply(state_, change);
   return std::move(outcome.effects);

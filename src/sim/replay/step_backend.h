@@ -1,10 +1,10 @@
-// StepBackend: the platform's whole decision, step() with its queue over rows in memory, on hosts
-// whose agents obey within the second in which they are asked: what is launched runs at once, and a
-// job that ends is gone at once. So what differs from the pass by itself (pass_backend.h) is what
-// surrounds the pass, and there must be no difference.
+// StepBackend: the platform's whole decision, step() with its queue over rows in memory. Its agents
+// obey within the second of the request: a launch runs at once, and a job that ends is gone at
+// once. So its only difference from the pass alone (pass_backend.h) is the code around the pass,
+// and the schedules must be equal.
 //
-// All that happens in a second is one batch of events, decided once. No ticks come: time alone
-// starts nobody, and nothing is late here.
+// All events of a second are one batch, decided once. There are no ticks: time alone starts no run,
+// and nothing is late here.
 //
 // Cost: a job's rows are written about six times in its life, which takes tens of microseconds.
 #pragma once
@@ -17,10 +17,11 @@
 
 namespace lockstep::sim {
 
-class StepBackend : public Backend {
+class StepBackend : public ReplayBackend {
  public:
-  // wants: as wants_of() makes them; what is not of a run's spec in them is left to step().
-  StepBackend(const Map& map, const SchedulingPolicy& policy, std::vector<Want> wants);
+  // pending_runs: as pending_runs_of() makes them; step() decides what is not part of a run's spec.
+  StepBackend(const ClusterMap& map, const SchedulingPolicy& policy,
+              std::vector<PendingRun> pending_runs);
 
   Result<Decision> decide(Seconds now, std::span<const JobId> ended,
                           std::span<const JobId> arrived) override;
@@ -30,12 +31,12 @@ class StepBackend : public Backend {
 
   void add_arrival(Events& events, JobId job) const;
   void add_end(Events& events, JobId job) const;
-  // What is said by those who were told to start.
-  Events answers_to(const std::vector<Effect>& effects) const;
-  Result<std::vector<Effect>> happen(const Events& events, Seconds now);
+  // The reports of the runs that were told to start.
+  Events reports_after(const std::vector<Effect>& effects) const;
+  Result<std::vector<Effect>> apply_events(const Events& events, Seconds now);
 
-  const std::vector<Want> wants_;
-  Queue queue_;
+  const std::vector<PendingRun> pending_runs_;
+  IncrementalScheduler queue_;
   State state_;
 };
 

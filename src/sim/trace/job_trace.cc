@@ -15,31 +15,32 @@
 namespace lockstep::sim {
 namespace {
 
-enum class TimeForm { date_and_time, seconds };
+enum class TimeFormat { date_and_time, seconds };
 enum class RowOrder { any, by_time };
 
-struct TraceForm {
+struct TraceFormat {
   std::string_view submitted, duration, devices;  // columns
-  TimeForm time;
+  TimeFormat time;
   RowOrder order;
 };
 
 constexpr std::array kForms = {
     // Microsoft's Philly trace as Pollux published it.
-    TraceForm{"timestamp", "duration", "num_gpus", TimeForm::date_and_time, RowOrder::any},
-    // What `lockstep sim --schedule` writes, and the simplest to make.
-    TraceForm{"submitted", "duration", "devices", TimeForm::seconds, RowOrder::by_time},
+    TraceFormat{"timestamp", "duration", "num_gpus", TimeFormat::date_and_time, RowOrder::any},
+    // The format that `lockstep sim --schedule` writes, and the simplest to produce.
+    TraceFormat{"submitted", "duration", "devices", TimeFormat::seconds, RowOrder::by_time},
 };
 
-constexpr double kDurationMost = 10.0 * 365 * 86'400;  // seconds
-constexpr double kTimeMost = 100.0 * 365 * 86'400;     // seconds
-constexpr double kDevicesMost = 1'000'000;
+constexpr double kDurationMax = 10.0 * 365 * 86'400;  // seconds
+constexpr double kTimeMax = 100.0 * 365 * 86'400;     // seconds
+constexpr double kDevicesMax = 1'000'000;
 
-std::string_view example_of(TimeForm form) {
-  return form == TimeForm::seconds ? "seconds such as 3600" : "a time such as 2017-10-09 07:01:55";
+std::string_view example_of(TimeFormat form) {
+  return form == TimeFormat::seconds ? "seconds such as 3600"
+                                     : "a time such as 2017-10-09 07:01:55";
 }
 
-// One value of a row, with all that a message says about it.
+// One value of a row, with the data for its error message.
 struct Cell {
   const CsvReader& csv;
   const CsvRow& row;
@@ -93,9 +94,9 @@ std::optional<Seconds> date_and_time(std::string_view words) {
          std::chrono::minutes(minute) + Seconds(second);
 }
 
-Result<Seconds> read_time(const Cell& cell, TimeForm form) {
+Result<Seconds> read_time(const Cell& cell, TimeFormat form) {
   const std::string_view expected = example_of(form);
-  if (form == TimeForm::seconds) return Seconds(TRY(number_between(cell, 0, kTimeMost, expected)));
+  if (form == TimeFormat::seconds) return Seconds(TRY(number_between(cell, 0, kTimeMax, expected)));
   const auto time = date_and_time(cell.value);
   if (!time) return cell.error(expected);
   return *time;
@@ -105,21 +106,22 @@ bool has(const CsvReader& csv, std::string_view column) {
   return std::ranges::find(csv.header(), column) != csv.header().end();
 }
 
-std::array<std::string_view, 3> columns_of(const TraceForm& form) {
+std::array<std::string_view, 3> columns_of(const TraceFormat& form) {
   return {form.submitted, form.duration, form.devices};
 }
 
-std::vector<std::string_view> missing(const CsvReader& csv, const TraceForm& form) {
+std::vector<std::string_view> missing(const CsvReader& csv, const TraceFormat& form) {
   std::vector<std::string_view> names;
   for (const std::string_view column : columns_of(form))
     if (!has(csv, column)) names.push_back(column);
   return names;
 }
 
-// The form whose columns are all there; else the error tells what the one lacks that comes nearest.
-Result<TraceForm> form_of(const CsvReader& csv) {
-  const TraceForm& nearest_form = *std::ranges::min_element(
-      kForms, {}, [&](const TraceForm& form) { return missing(csv, form).size(); });
+// The format whose columns are all present; else the error names the missing columns of the closest
+// one.
+Result<TraceFormat> format_of(const CsvReader& csv) {
+  const TraceFormat& nearest_form = *std::ranges::min_element(
+      kForms, {}, [&](const TraceFormat& form) { return missing(csv, form).size(); });
   const auto lacks = missing(csv, nearest_form);
   if (lacks.empty()) return nearest_form;
   return Error{Code::invalid,
@@ -134,29 +136,29 @@ std::size_t index_of(const CsvReader& csv, std::string_view column) {
 
 class JobReader {
  public:
-  JobReader(const CsvReader& csv, const TraceForm& form)
+  JobReader(const CsvReader& csv, const TraceFormat& form)
       : csv_(csv),
-        form_(form),
+        format_(form),
         submitted_(index_of(csv, form.submitted)),
         duration_(index_of(csv, form.duration)),
         devices_(index_of(csv, form.devices)) {}
 
   Result<Job> read(const CsvRow& row) const {
     Job job{.line = row.line};
-    job.submitted = TRY(read_time(cell(row, submitted_), form_.time));
-    job.duration = Seconds(TRY(number_between(cell(row, duration_), 1, kDurationMost,
+    job.submitted = TRY(read_time(cell(row, submitted_), format_.time));
+    job.duration = Seconds(TRY(number_between(cell(row, duration_), 1, kDurationMax,
                                               "a number of seconds from 1 to ten years")));
     const Cell devices = cell(row, devices_);
     constexpr std::string_view kExpected = "a whole number of devices from 1 to 1000000";
     const auto number = decimal(devices.value);
-    if (!number || *number < 1 || *number > kDevicesMost || std::trunc(*number) != *number)
+    if (!number || *number < 1 || *number > kDevicesMax || std::trunc(*number) != *number)
       return devices.error(kExpected);
     job.devices = static_cast<int>(*number);
     return job;
   }
 
   Result<void> check_order(const Job& earlier, const Job& later, const CsvRow& row) const {
-    if (form_.order == RowOrder::any || earlier.submitted <= later.submitted) return {};
+    if (format_.order == RowOrder::any || earlier.submitted <= later.submitted) return {};
     const Cell at = cell(row, submitted_);
     return Error{Code::invalid,
                  format("{}:{}: column '{}': {} comes after {}; sort the rows by this column",
@@ -169,11 +171,11 @@ class JobReader {
   }
 
   const CsvReader& csv_;
-  const TraceForm form_;
+  const TraceFormat format_;
   const std::size_t submitted_, duration_, devices_;
 };
 
-void count_from_the_first(std::vector<Job>& jobs) {
+void rebase_times(std::vector<Job>& jobs) {
   const auto earlier = [](const Job& a, const Job& b) {
     return std::pair(a.submitted, a.line) < std::pair(b.submitted, b.line);
   };
@@ -187,7 +189,7 @@ void count_from_the_first(std::vector<Job>& jobs) {
 
 Result<JobTrace> parse_job_trace(std::string_view words, std::string_view name) {
   CsvReader csv = TRY(CsvReader::open(words, name));
-  const JobReader reader(csv, TRY(form_of(csv)));
+  const JobReader reader(csv, TRY(format_of(csv)));
   JobTrace trace{.name = std::string(name), .jobs = {}};
   while (const CsvRow* row = TRY(csv.next())) {
     const Job job = TRY(reader.read(*row));
@@ -196,7 +198,7 @@ Result<JobTrace> parse_job_trace(std::string_view words, std::string_view name) 
   }
   if (trace.jobs.empty())
     return Error{Code::invalid, format("{}: there is no job below the header; add a row", name)};
-  count_from_the_first(trace.jobs);
+  rebase_times(trace.jobs);
   return trace;
 }
 
@@ -211,13 +213,13 @@ Result<JobTrace> half_of(const JobTrace& trace, Half half) {
     return Error{Code::invalid,
                  format("{}: all its jobs came at once, so it has no first half; replay the whole",
                         trace.name)};
-  count_from_the_first(part.jobs);
+  rebase_times(part.jobs);
   return part;
 }
 
-std::vector<std::string> trace_forms() {
+std::vector<std::string> trace_formats() {
   std::vector<std::string> lines;
-  for (const TraceForm& form : kForms)
+  for (const TraceFormat& form : kForms)
     lines.push_back(
         format("{}: {}, {}", joined(columns_of(form), ","), example_of(form.time),
                form.order == RowOrder::any ? "rows in any order" : "rows in the order of time"));

@@ -33,13 +33,13 @@ struct JobTrace {
 // ten years, no devices or over a million, rows out of order in a form that is declared sorted.
 Result<JobTrace> parse_job_trace(std::string_view words, std::string_view name);
 
-// The jobs that were submitted in one half of the window, by themselves: times count from the first
-// of them. What is submitted just in the middle belongs to the second. Refused: a half without
-// jobs.
+// The jobs that were submitted in one half of the window. Times count from the first of these jobs.
+// A job that was submitted exactly in the middle belongs to the second half. A half without jobs is
+// refused.
 enum class Half { first, second };
 Result<JobTrace> half_of(const JobTrace& trace, Half half);
 
 // The forms, a line each, for help: their columns, in which order and how times are written.
-std::vector<std::string> trace_forms();
+std::vector<std::string> trace_formats();
 
 }  // namespace lockstep::sim

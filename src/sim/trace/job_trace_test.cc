@@ -8,13 +8,16 @@
 namespace lockstep::sim {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 JobTrace trace_of(const std::string& words) { return parse_job_trace(words, "jobs.csv").value(); }
 
 std::string error_of(const std::string& words) {
-  return parse_job_trace(words, "jobs.csv").error().message;
+  const auto refused = parse_job_trace(words, "jobs.csv");
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  return refused.error().message;
 }
 
 TEST(JobTrace, RowsOfDatesAreSortedByTimeAndThenByTheirPlaceInTheFile) {
@@ -49,8 +52,9 @@ TEST(JobTrace, MidnightAndMonthsAreCountedAsTheCalendarDoes) {
 }
 
 TEST(JobTrace, AFormThatIsDeclaredSortedIsRefusedWhenItIsNot) {
-  EXPECT_EQ(error_of("submitted,duration,devices\n0,1,1\n50,1,1\n49,1,1\n"),
-            "jobs.csv:4: column 'submitted': 49 comes after 50; sort the rows by this column");
+  EXPECT_THAT(error_of("submitted,duration,devices\n0,1,1\n50,1,1\n49,1,1\n"),
+              AllOf(HasSubstr("jobs.csv:4: "), HasSubstr("'submitted'"),
+                    HasSubstr("49 comes after 50"), HasSubstr("sort")));
 }
 
 TEST(JobTrace, AValueThatCannotBeIsRefusedWithItsPlaceAndWhatWasExpected) {
@@ -84,16 +88,16 @@ TEST(JobTrace, WhatIsNoDateIsRefused) {
   for (const char* time :
        {"2017-02-29 00:00:00", "2017-13-01 00:00:00", "2017-01-01 24:00:00", "2017-01-01 00:60:00",
         "2017-01-01T00:00:00", "2017-1-1 0:0:0", "1507532515", "2017-01-01 00:00:00Z", ""})
-    EXPECT_EQ(error_of(format("timestamp,duration,num_gpus\n{},5,1\n", time)),
-              format("jobs.csv:2: column 'timestamp': '{}' is not a time such as 2017-10-09 "
-                     "07:01:55; mend or drop the row",
-                     time));
+    EXPECT_THAT(error_of(format("timestamp,duration,num_gpus\n{},5,1\n", time)),
+                AllOf(HasSubstr("jobs.csv:2: "), HasSubstr("'timestamp'"),
+                      HasSubstr(format("'{}'", time)), HasSubstr("2017-10-09 07:01:55")));
 }
 
 TEST(JobTrace, AHeaderThatLacksColumnsIsRefusedWithTheirNames) {
-  EXPECT_EQ(error_of("timestamp,duration,gpus\n"),
-            "jobs.csv:1: the header lacks 'num_gpus'; name the columns 'timestamp', 'duration', "
-            "'num_gpus', or see `lockstep help sim` for other forms");
+  EXPECT_THAT(
+      error_of("timestamp,duration,gpus\n"),
+      AllOf(HasSubstr("jobs.csv:1: "), HasSubstr("lacks 'num_gpus'"),
+            HasSubstr("'timestamp', 'duration', 'num_gpus'"), HasSubstr("`lockstep help sim`")));
   EXPECT_THAT(error_of("submitted,gpus\n"),
               StartsWith("jobs.csv:1: the header lacks 'duration', 'devices'"));
 }
@@ -113,14 +117,15 @@ TEST(JobTrace, HasTwoHalvesByTimeEachOfWhichCountsFromItsFirstJob) {
 
 TEST(JobTrace, OfJobsThatAllCameAtOnceThereIsNoFirstHalf) {
   const JobTrace trace = trace_of("submitted,duration,devices\n5,1,1\n5,1,1\n");
-  EXPECT_EQ(half_of(trace, Half::first).error().message,
-            "jobs.csv: all its jobs came at once, so it has no first half; replay the whole");
+  const auto refused = half_of(trace, Half::first);
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("jobs.csv: "), HasSubstr("first half")));
   EXPECT_EQ(half_of(trace, Half::second).value().jobs.size(), 2u);
 }
 
 TEST(JobTrace, AFileWithoutJobsIsRefused) {
-  EXPECT_EQ(error_of("submitted,duration,devices\n"),
-            "jobs.csv: there is no job below the header; add a row");
+  EXPECT_THAT(error_of("submitted,duration,devices\n"),
+              AllOf(HasSubstr("jobs.csv: "), HasSubstr("no job")));
   EXPECT_THAT(error_of(""), HasSubstr("there is no header"));
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 #include "base/units.h"
-#include "train/checkpoint/random.h"
+#include "train/checkpoint/random_state.h"
 #include "train/checkpoint/state.h"
 
 namespace lockstep {
@@ -20,13 +20,13 @@ namespace {
 constexpr Bytes kBatch = 256_MiB;
 constexpr std::size_t kNamed = 5;
 
-// The first few of what is wrong, in one line.
+// The first few errors, in one line.
 Result<void> refuse_all(const std::vector<std::string>& wrong) {
   if (wrong.empty()) return {};
   const auto count = std::min(wrong.size(), kNamed);
-  auto words = joined(std::vector(wrong.begin(), wrong.begin() + static_cast<long>(count)), "; ");
-  if (wrong.size() > count) words += lockstep::format("; and {} more", wrong.size() - count);
-  return Error{Code::invalid, std::move(words)};
+  auto message = joined(std::vector(wrong.begin(), wrong.begin() + static_cast<long>(count)), "; ");
+  if (wrong.size() > count) message += lockstep::format("; and {} more", wrong.size() - count);
+  return Error{Code::invalid, std::move(message)};
 }
 
 std::map<std::string_view, const SavedTensor*> by_name(const Manifest& manifest) {
@@ -35,7 +35,7 @@ std::map<std::string_view, const SavedTensor*> by_name(const Manifest& manifest)
   return index;
 }
 
-// What is wrong with it; empty if nothing is.
+// The mismatch between the two; empty if there is none.
 std::string misfit(const SavedTensor* saved, const OwnedTensor& wanted) {
   if (!saved) return lockstep::format("the checkpoint has no {}", wanted.name);
   const auto type = element_type(wanted.tensor.scalar_type());
@@ -49,8 +49,7 @@ std::string misfit(const SavedTensor* saved, const OwnedTensor& wanted) {
   return {};
 }
 
-// Tensors that are read together, each straight to where it belongs if that is in the host's
-// memory.
+// Tensors that are read together, each directly to its destination if that is in the host's memory.
 class Batch {
  public:
   explicit Batch(const SavedCheckpoint& checkpoint) : checkpoint_(checkpoint) {}
@@ -82,7 +81,7 @@ class Batch {
 
  private:
   const SavedCheckpoint& checkpoint_;
-  std::vector<Wanted> wanted_;
+  std::vector<TensorRead> wanted_;
   std::vector<std::pair<at::Tensor, at::Tensor>> staged_;
   Bytes bytes_;
 };

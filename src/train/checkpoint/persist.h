@@ -1,10 +1,10 @@
-// Persist: what the thread in the background does with a snapshot.
+// Persist: the background thread's work on a snapshot.
 //
-// Every rank writes its file, from the beginning on as far as it is copied, and makes it durable;
-// then the ranks tell each other how that went, with their files' checksums; then rank 0 writes the
-// manifest and renames, and tells how that went. So a checkpoint is visible only when every byte of
-// it is durable, all ranks give the same outcome, and a rank that fails at any point holds nobody
-// up.
+// Every rank writes its file, from the beginning on as far as it is copied, and makes it durable.
+// Then the ranks exchange their outcomes and their files' checksums. Then rank 0 writes the
+// manifest, renames the folder and broadcasts the outcome. So a checkpoint is visible only when
+// every byte of it is durable, all ranks return the same outcome, and a rank that fails at any
+// point blocks no other rank.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ namespace lockstep {
 
 struct PersistTask {
   std::filesystem::path folder;
-  std::string opening;           // the claim's
-  const Fence* fence = nullptr;  // rank 0's
+  std::string claim_id;          // of the claim
+  const Fence* fence = nullptr;  // on rank 0
   int keep = 1;
-  std::function<void(std::int64_t step, const std::filesystem::path& path)> saved;
+  std::function<void(std::int64_t step, const std::filesystem::path& path)> on_saved;
   Manifest manifest;         // all but the files
   const Snapshot& snapshot;  // of this rank's file
-  // Whether the snapshot was taken, once it is complete; where not, the save fails on every rank.
-  std::function<Result<void>()> copied;
+  // Waits until the snapshot is complete; an error makes the save fail on every rank.
+  std::function<Result<void>()> wait_for_copy;
 };
 
-// `begun`: whether it is being taken at all.
+// `begun`: an error if the snapshot could not be started.
 Result<void> persist(const PersistTask& task, const Result<void>& begun, Comm& group);
 
 }  // namespace lockstep

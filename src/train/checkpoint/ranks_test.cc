@@ -1,4 +1,4 @@
-// Several ranks write one checkpoint, and other numbers of ranks go on from it.
+// Several ranks write one checkpoint, and other numbers of ranks resume from it.
 
 #include <map>
 #include <set>
@@ -21,17 +21,17 @@ namespace {
 using namespace training_for_test;
 using layouts_for_test::Folder;
 using layouts_for_test::names_in;
-using ranks_for_test::as_ranks;
 using ranks_for_test::Rank;
+using ranks_for_test::run_as_ranks;
 namespace fs = std::filesystem;
 
-MeetingPlace meeting_place() { return c10::make_intrusive<c10d::HashStore>(); }
+RendezvousStore meeting_place() { return c10::make_intrusive<c10d::HashStore>(); }
 
-// Trains so many steps as replicas, from what the folder holds, and saves after each.
+// Trains so many steps as replicas, from the folder's checkpoint, and saves after each.
 std::string train_replicas(const fs::path& folder, int ranks, int steps,
                            const std::function<void(const Training&)>& see) {
   const auto place = meeting_place();
-  return as_ranks(ranks, [&](Rank& self) -> Result<void> {
+  return run_as_ranks(ranks, [&](Rank& self) -> Result<void> {
     Training run(self.mesh);
     auto checkpoints = TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
     TRY(run.resume_from(folder));
@@ -57,7 +57,7 @@ TEST(Ranks, ReplicasShareTheWritingAndEverySampleIsSeenOnceAcrossAResize) {
   ASSERT_EQ(names_in(checkpoint.path()),
             (std::vector<std::string>{"manifest.json", "rank-0000.bin", "rank-0001.bin",
                                       "rank-0002.bin"}));
-  // Each rank's random state is its own; of the rest each has a third, up to one aligned slice.
+  // Each rank's random state is its own; each has a third of the rest, up to one aligned slice.
   const auto& files = checkpoint.manifest().files;
   for (const auto& file : files) EXPECT_LT(std::abs(file.size - files[0].size), 200) << file.name;
   ASSERT_EQ(train_replicas(folder, 4, 2, see), "");
@@ -72,7 +72,7 @@ TEST(Ranks, AfterAResizeTheStateIsTheSameBits) {
   ASSERT_EQ(train_replicas(folder, 3, 2, [](const Training&) {}), "");
   Training alone;
   ASSERT_TRUE(alone.resume_from(folder));
-  const auto failures = as_ranks(2, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(2, [&](Rank& self) -> Result<void> {
     Training run(self.mesh);
     TRY(run.resume_from(folder));
     const auto ours = run.state(), theirs = alone.state();
@@ -105,13 +105,13 @@ TEST(Ranks, ShardsOfAnyNumberAreReadByAnyOther) {
   for (const int writers : {1, 4, 8}) {
     Folder folder;
     const auto place = meeting_place();
-    ASSERT_EQ(as_ranks(writers,
-                       [&](Rank& self) -> Result<void> {
-                         auto saver =
-                             TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
-                         TRY(saver->save(sharded_state(self.rank, writers, 100)));
-                         return saver->finish();
-                       }),
+    ASSERT_EQ(run_as_ranks(writers,
+                           [&](Rank& self) -> Result<void> {
+                             auto saver =
+                                 TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
+                             TRY(saver->save(sharded_state(self.rank, writers, 100)));
+                             return saver->finish();
+                           }),
               "");
     const auto checkpoint = newest_checkpoint(folder).value();
     for (const int readers : {1, 3, 8})
@@ -155,7 +155,7 @@ struct Divided {
 
 using Whole = std::map<std::string, at::Tensor>;  // flat
 
-// What this rank holds, against the whole.
+// Compares this rank's part with the whole.
 void expect_same(const TrainingState& state, const Whole& expected, const std::string& who) {
   for (const auto& [name, shape, owned, tensor, equal, steady] : state.tensors)
     EXPECT_TRUE(tensor.equal(expected.at(name).narrow(0, owned.begin, owned.size())))
@@ -166,17 +166,17 @@ void expect_same(const TrainingState& state, const Whole& expected, const std::s
 TEST(Ranks, EveryPolicyAtEverySizeGoesOnFromEveryOtherBitForBit) {
   Folder folder;
   Whole expected;
-  ASSERT_EQ(as_ranks(1,
-                     [&](Rank& self) -> Result<void> {
-                       Divided run(self.mesh, "ddp");
-                       for (int i = 0; i < 2; ++i) TRY(run.train_step());
-                       for (const auto& one : run.state(2).tensors)
-                         expected[one.name] = one.tensor.clone();
-                       auto saver = TRY(Checkpointer::open({.folder = folder / "first"},
-                                                           apart(meeting_place(), self)));
-                       TRY(saver->save(run.state(2)));
-                       return saver->finish();
-                     }),
+  ASSERT_EQ(run_as_ranks(1,
+                         [&](Rank& self) -> Result<void> {
+                           Divided run(self.mesh, "ddp");
+                           for (int i = 0; i < 2; ++i) TRY(run.train_step());
+                           for (const auto& one : run.state(2).tensors)
+                             expected[one.name] = one.tensor.clone();
+                           auto saver = TRY(Checkpointer::open({.folder = folder / "first"},
+                                                               apart(meeting_place(), self)));
+                           TRY(saver->save(run.state(2)));
+                           return saver->finish();
+                         }),
             "");
   EXPECT_EQ(expected.size(), 6u + 2 * 5u) << "two moments of each parameter but the frozen one";
   const std::vector<std::pair<int, std::string>> layouts = {
@@ -186,17 +186,17 @@ TEST(Ranks, EveryPolicyAtEverySizeGoesOnFromEveryOtherBitForBit) {
     const auto who = format("{} ranks, {}", ranks, policy);
     const auto place = meeting_place();
     const auto copy = folder / who;
-    ASSERT_EQ(as_ranks(ranks,
-                       [&](Rank& self) -> Result<void> {
-                         Divided run(self.mesh, policy);
-                         EXPECT_EQ(
-                             TRY(resume(folder / "first", *run.model, *run.optimizer, run.sampler)),
-                             2);
-                         expect_same(run.state(2), expected, who);
-                         auto saver = TRY(Checkpointer::open({.folder = copy}, apart(place, self)));
-                         TRY(saver->save(run.state(3)));
-                         return saver->finish();
-                       }),
+    ASSERT_EQ(run_as_ranks(
+                  ranks,
+                  [&](Rank& self) -> Result<void> {
+                    Divided run(self.mesh, policy);
+                    EXPECT_EQ(
+                        TRY(resume(folder / "first", *run.model, *run.optimizer, run.sampler)), 2);
+                    expect_same(run.state(2), expected, who);
+                    auto saver = TRY(Checkpointer::open({.folder = copy}, apart(place, self)));
+                    TRY(saver->save(run.state(3)));
+                    return saver->finish();
+                  }),
               "")
         << who;
     Divided alone(Mesh::single(), "ddp");
@@ -208,7 +208,7 @@ TEST(Ranks, EveryPolicyAtEverySizeGoesOnFromEveryOtherBitForBit) {
 TEST(Ranks, IfOneCannotWriteAllAreToldAndTheNextSaveSucceeds) {
   Folder folder;
   const auto place = meeting_place();
-  const auto failures = as_ranks(3, [&](Rank& self) -> Result<void> {
+  const auto failures = run_as_ranks(3, [&](Rank& self) -> Result<void> {
     auto saver = TRY(Checkpointer::open({.folder = folder}, apart(place, self)));
     auto state = sharded_state(self.rank, 3, 100);
     TRY(saver->save(state));

@@ -8,12 +8,12 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "train/checkpoint/format/list.h"
-#include "train/checkpoint/format/saved.h"
-#include "train/checkpoint/gather.h"
+#include "train/checkpoint/format/list_checkpoints.h"
+#include "train/checkpoint/format/saved_checkpoint.h"
 #include "train/checkpoint/load.h"
-#include "train/checkpoint/random.h"
+#include "train/checkpoint/random_state.h"
 #include "train/checkpoint/state.h"
+#include "train/checkpoint/text_collectives.h"
 
 namespace lockstep {
 namespace {
@@ -25,14 +25,14 @@ class Choice {
  public:
   explicit Choice(fs::path folder) : folder_(std::move(folder)) {}
 
-  // The manifest of the next that opens; empty if there are no checkpoints at all.
+  // The manifest of the next one that opens; empty if there are no checkpoints at all.
   Result<std::string> next() {
     for (const auto& listed : TRY(list_checkpoints(folder_))) {
       if (listed.step >= below_) continue;
       auto checkpoint = SavedCheckpoint::open(listed.path);
       if (checkpoint) return text(checkpoint->manifest());
       if (checkpoint.error().code == Code::invalid)
-        return std::move(checkpoint).error().within(listed.path.string());
+        return std::move(checkpoint).error().with_context(listed.path.string());
       refuse(listed.step, checkpoint.error());
     }
     if (refused_.empty()) return std::string();
@@ -54,21 +54,21 @@ class Choice {
   std::vector<std::string> refused_;
 };
 
-// What is resumed, on this rank.
-struct Resumed {
+// The objects to restore on this rank.
+struct ResumeTarget {
   ShardedModel& model;
-  const ResumedOptimizer& optimizer;
+  const OptimizerCallbacks& optimizer;
   Sampler& sampler;
 };
 
-Result<void> check_optimizer(const Manifest& manifest, const ResumedOptimizer& optimizer) {
+Result<void> check_optimizer(const Manifest& manifest, const OptimizerCallbacks& optimizer) {
   if (manifest.optimizer == optimizer.method) return {};
   return Error{Code::invalid,
                format("it was trained with {}, not {}", manifest.optimizer, optimizer.method)};
 }
 
-// A model alone: the optimizer begins from nothing, the sampler where it stands.
-Result<void> read_model(const SavedCheckpoint& checkpoint, const Resumed& to) {
+// A model alone: the optimizer starts without state, the sampler stays at its position.
+Result<void> read_model(const SavedCheckpoint& checkpoint, const ResumeTarget& to) {
   const auto tensors = to.model.state();
   TRY(check_fits(checkpoint.manifest(), tensors));
   TRY(check_complete(checkpoint.manifest(), tensors));
@@ -90,7 +90,7 @@ Result<void> read_random(const SavedCheckpoint& checkpoint, int rank, int ranks)
   return {};
 }
 
-Result<void> read_all(const SavedCheckpoint& checkpoint, const Resumed& to) {
+Result<void> read_all(const SavedCheckpoint& checkpoint, const ResumeTarget& to) {
   const auto& manifest = checkpoint.manifest();
   if (manifest.optimizer == kNoOptimizer) return read_model(checkpoint, to);
   TRY(check_optimizer(manifest, to.optimizer));
@@ -106,7 +106,7 @@ Result<void> read_all(const SavedCheckpoint& checkpoint, const Resumed& to) {
   return to.sampler.restore({manifest.sampler_seed, manifest.sampler_cursor});
 }
 
-// Whatever keeps a rank from reading it is a reason to try the one before, unless it would be the
+// Any reason why a rank cannot read it is a reason to try the one before, unless it would be the
 // same with every checkpoint.
 Result<std::string> outcome_of(Result<void> read) {
   if (read) return std::string();
@@ -119,7 +119,7 @@ Result<std::string> outcome_of(Result<void> read) {
 
 Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model, Optimizer& optimizer,
                             Sampler& sampler) {
-  const ResumedOptimizer resumed{
+  const OptimizerCallbacks resumed{
       std::string(optimizer.method()),
       [&](const Manifest&) -> Result<std::vector<OwnedTensor>> { return optimizer.state(); },
       [&](std::int64_t steps) { optimizer.set_steps(steps); }};
@@ -127,26 +127,27 @@ Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model, Optimiz
 }
 
 Result<std::int64_t> resume(const fs::path& folder, ShardedModel& model,
-                            const ResumedOptimizer& optimizer, Sampler& sampler) {
+                            const OptimizerCallbacks& optimizer, Sampler& sampler) {
   auto& world = model.mesh().world();
-  model.readers()->await();
+  model.snapshot_copies()->wait();
   Choice choice(folder);
   while (true) {
     const auto chosen = world.rank() == 0 ? choice.next() : Result<std::string>(std::string());
-    const auto words = TRY(tell(world, chosen, "which checkpoint to go on from"));
-    if (words.empty()) return std::int64_t{0};
-    auto manifest = TRY(parse_manifest(words));
+    const auto manifest_text = TRY(broadcast_text(world, chosen, "which checkpoint to go on from"));
+    if (manifest_text.empty()) return std::int64_t{0};
+    auto manifest = TRY(parse_manifest(manifest_text));
     const auto step = manifest.step;
     const auto path = folder / checkpoint_name(step);
     const SavedCheckpoint checkpoint(path, std::move(manifest));
-    auto read = gather(world, outcome_of(read_all(checkpoint, {model, optimizer, sampler})),
-                       "which ranks have read the checkpoint");
+    auto read =
+        all_gather_text(world, outcome_of(read_all(checkpoint, {model, optimizer, sampler})),
+                        "which ranks have read the checkpoint");
     if (read) {
-      TRY(model.spread());
+      TRY(model.sync_parameters());
       return step;
     }
     if (read.error().code != Code::corrupt)
-      return std::move(read).error().within(format("resuming from {}", path.string()));
+      return std::move(read).error().with_context(format("resuming from {}", path.string()));
     if (world.rank() == 0) choice.refuse(step, read.error());
   }
 }

@@ -16,17 +16,17 @@
 namespace lockstep {
 namespace {
 
-// For a write past the cache the kernel pins pages, and gives the disk as much at once as lies in
-// few pieces: one such page instead of 512.
+// For a write past the cache the kernel pins pages, and one request to the disk holds a limited
+// number of segments: one such page instead of 512.
 constexpr std::size_t kHugePage = 2 << 20;
 constexpr std::int64_t kPart = 4 << 20;
 
-// Past the cache: nobody reads it before it is written to disk, and the training's own data stays.
+// Past the cache: it is not read before it is written to disk, and the training's own data stays.
 void copy(char* to, const at::Tensor& from) {
   const std::array destinations{reinterpret_cast<std::byte*>(to)};
   if (from.is_cpu())
     copy_to_all(destinations, static_cast<const std::byte*>(from.const_data_ptr()), from.nbytes(),
-                Stores::past_cache);
+                StoreMode::non_temporal);
   else
     at::from_blob(to, from.sizes(), from.options().device(at::kCPU)).copy_(from);
 }
@@ -35,7 +35,8 @@ void copy_slice(char* file, const PlannedSlice& slice, const std::vector<OwnedTe
   copy(file + slice.offset, tensors[slice.tensor].tensor.narrow(0, slice.begin, slice.elements));
 }
 
-// So long that telling who waits costs nothing, and so short that the disk need not wait long.
+// Long enough that notifying waiters costs little, and short enough that the disk need not wait
+// long.
 std::vector<PlannedSlice> parts(const PlannedSlice& slice, std::int64_t item) {
   std::vector<PlannedSlice> parts;
   for (std::int64_t done = 0; done < slice.elements; done += kPart / item) {
@@ -49,36 +50,36 @@ std::vector<PlannedSlice> parts(const PlannedSlice& slice, std::int64_t item) {
 
 }  // namespace
 
-void Snapshot::take(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
+void Snapshot::copy_volatile(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
   const at::NoGradGuard no_grad;
-  there_ = 0;
+  copied_bytes_ = 0;
   for (const auto& slice : plan.slices)
-    if (!tensors[slice.tensor].steady) copy_slice(memory_.get(), slice, tensors);
+    if (!tensors[slice.tensor].stable_between_steps) copy_slice(memory_.get(), slice, tensors);
 }
 
-// The division gives a file its slices in the order of their offsets.
-void Snapshot::take_steady(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
+// The assignment gives a file its slices in the order of their offsets.
+void Snapshot::copy_stable(const SavePlan& plan, const std::vector<OwnedTensor>& tensors) {
   const at::NoGradGuard no_grad;
   for (const auto& slice : plan.slices) {
-    if (!tensors[slice.tensor].steady) continue;
+    if (!tensors[slice.tensor].stable_between_steps) continue;
     for (const auto& part : parts(slice, tensors[slice.tensor].tensor.element_size())) {
-      there_ = static_cast<std::size_t>(part.offset);
-      there_.notify_all();
+      copied_bytes_ = static_cast<std::size_t>(part.offset);
+      copied_bytes_.notify_all();
       copy_slice(memory_.get(), part, tensors);
     }
   }
-  there_ = size_;
-  there_.notify_all();
+  copied_bytes_ = size_;
+  copied_bytes_.notify_all();
 }
 
-std::size_t Snapshot::await(std::size_t count) const {
-  auto there = there_.load();
-  for (; there < count; there = there_.load()) there_.wait(there);
+std::size_t Snapshot::wait_for_bytes(std::size_t count) const {
+  auto there = copied_bytes_.load();
+  for (; there < count; there = copied_bytes_.load()) copied_bytes_.wait(there);
   return there;
 }
 
-// Zeroed once: nobody writes between the slices.
-Result<void> Snapshot::make(const SavePlan& plan) {
+// Zeroed once: the padding between the slices is never written.
+Result<void> Snapshot::allocate(const SavePlan& plan) {
   if (memory_) return {};
   const auto size = static_cast<std::size_t>(plan.file_size);
   const auto page = size < kHugePage ? DataWriter::kPage : kHugePage;

@@ -1,5 +1,5 @@
-// Snapshot: a copy in memory of what this rank will write, laid out as its file will be. Its memory
-// is used again by the next.
+// Snapshot: a copy in memory of the data that this rank will write, laid out as in its file. The
+// next snapshot reuses its memory.
 #pragma once
 
 #include <atomic>
@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/checkpoint/plan.h"
+#include "train/checkpoint/save_plan.h"
 
 namespace lockstep {
 
 class Snapshot {
  public:
   // exhausted: there is no memory for it.
-  Result<void> make(const SavePlan& plan);
-  // Copies the tensors that are not steady; then, in the order of the file, and while others wait
-  // for the beginning of it, the rest. They have the plan's form.
-  void take(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
-  void take_steady(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
-  // Begins at a page, as DataWriter asks for.
+  Result<void> allocate(const SavePlan& plan);
+  // Copies the tensors that are not stable. copy_stable() then copies the rest, in the order of the
+  // file, while other threads wait for its first bytes. They have the plan's form.
+  void copy_volatile(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
+  void copy_stable(const SavePlan& plan, const std::vector<OwnedTensor>& tensors);
+  // Starts at a page boundary, as DataWriter requires.
   std::string_view bytes() const { return {memory_.get(), size_}; }
-  // How many of them, from the beginning on, are there; waits for `count`: a copy is under way.
-  std::size_t await(std::size_t count) const;
+  // The number of bytes copied, from the beginning on; waits for `count` while a copy is in flight.
+  std::size_t wait_for_bytes(std::size_t count) const;
 
  private:
   struct Free {
@@ -34,7 +34,7 @@ class Snapshot {
 
   std::unique_ptr<char, Free> memory_;
   std::size_t size_ = 0;
-  std::atomic<std::size_t> there_ = 0;
+  std::atomic<std::size_t> copied_bytes_ = 0;
 };
 
 }  // namespace lockstep

@@ -46,7 +46,7 @@ TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optim
   state.optimizer_steps = optimizer.steps();
   state.sampler = sampler.state();
   state.tensors = model.state();
-  state.readers = model.readers();
+  state.snapshot_copies = model.snapshot_copies();
   auto more = optimizer.state();
   std::move(more.begin(), more.end(), std::back_inserter(state.tensors));
   return state;

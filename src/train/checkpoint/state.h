@@ -1,4 +1,4 @@
-// What a checkpoint holds of a training run: what this rank holds of it.
+// The contents of a checkpoint of a training run: this rank's part.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 #include <c10/core/ScalarType.h>
 
 #include "base/result.h"
-#include "train/checkpoint/format/type.h"
+#include "train/checkpoint/format/element_type.h"
 #include "train/optimizer.h"
-#include "train/owned.h"
-#include "train/readers.h"
+#include "train/owned_tensor.h"
 #include "train/sampler.h"
 #include "train/shard.h"
+#include "train/snapshot_copies.h"
 
 namespace lockstep {
 
@@ -27,8 +27,8 @@ struct TrainingState {
   Sampler::State sampler;
   std::map<std::string, std::string> notes;  // the program's own, such as the model's sizes
   std::vector<OwnedTensor> tensors;          // views: writing to them sets the run's state
-  // Of the steady ones; who changes those waits there. Null: they may change at any time.
-  std::shared_ptr<Readers> readers;
+  // For the stable tensors; a writer waits for it. Null: they may change at any time.
+  std::shared_ptr<SnapshotCopies> snapshot_copies;
 };
 
 // A tensor that this rank holds whole. invalid where it is not contiguous.
@@ -38,7 +38,7 @@ Result<OwnedTensor> whole(std::string name, const at::Tensor& tensor);
 TrainingState state_of(std::int64_t step, const ShardedModel& model, const Optimizer& optimizer,
                        const Sampler& sampler);
 
-// Nothing for types that checkpoints do not hold.
+// Nothing for types that checkpoints do not support.
 std::optional<ElementType> element_type(at::ScalarType type);
 
 }  // namespace lockstep

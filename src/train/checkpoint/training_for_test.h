@@ -1,4 +1,4 @@
-// For tests: a small training with everything that a checkpoint holds.
+// For tests: a small training with everything that a checkpoint contains.
 #pragma once
 
 #include <cstdint>
@@ -87,10 +87,10 @@ inline Result<void> train_and_save(Training& run, Checkpointer& checkpoints, int
   return checkpoints.finish();
 }
 
-// Where the ranks of a test meet a second time, for what their checkpointers say.
-using MeetingPlace = c10::intrusive_ptr<c10d::HashStore>;
+// The store for a second rendezvous of a test's ranks, for the messages of their checkpointers.
+using RendezvousStore = c10::intrusive_ptr<c10d::HashStore>;
 
-inline Comm apart(const MeetingPlace& store, const ranks_for_test::Rank& self) {
+inline Comm apart(const RendezvousStore& store, const ranks_for_test::Rank& self) {
   const int ranks = self.mesh.world_size();
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, self.rank, ranks);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,

@@ -1,5 +1,5 @@
-// Ranks as processes, of which one is killed at a given point of a step. The others go on, and what
-// they learn is what one process learns that nobody disturbs.
+// Ranks as processes, of which one is killed at a given point of a step. The others continue, and
+// reach the same result as one process without failures.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -33,20 +33,20 @@
 #include "comm/fabric/cut_connections_for_test.h"
 #include "comm/rendezvous/server.h"
 #include "net/crypto.h"
-#include "train/agreement.h"
 #include "train/batch.h"
 #include "train/checkpoint/checkpointer.h"
 #include "train/checkpoint/format/layouts_for_test.h"
 #include "train/checkpoint/resume.h"
+#include "train/gradient_norm.h"
 #include "train/optimizer.h"
-#include "train/recovery/doomed_for_test.h"
+#include "train/recovery/dying_optimizer_for_test.h"
 #include "train/recovery/processes_for_test.h"
 #include "train/recovery/recovery.h"
 
 namespace lockstep {
 namespace {
 
-using doomed_for_test::Doomed;
+using doomed_for_test::DyingOptimizer;
 using layouts_for_test::Folder;
 using processes_for_test::Process;
 using processes_for_test::say;
@@ -55,28 +55,30 @@ using namespace std::chrono_literals;
 constexpr int kRanks = 4;
 constexpr int kBatch = 12;
 constexpr int kSteps = 8;
-constexpr int kDeadly = 4;  // the step in which somebody dies
+constexpr int kDeadly = 4;  // the step in which a rank is killed
 constexpr auto kBound = 30s;
-// A recovery takes well under a second; what waits for a dead rank takes RecoveryOptions::meeting.
+// A recovery takes well under a second; a wait for a dead rank takes
+// RecoveryOptions::rendezvous_timeout.
 constexpr auto kSoon = 10s;
 
-// Where it is killed.
+// The point at which it is killed.
 enum class Point { gather, hop1, hop2, norm, behind, save, random, decided };
 
 struct Scenario {
   std::string policy = "ddp";
-  OnDeath on_failure = OnDeath::shrink;
+  RecoveryMode on_failure = RecoveryMode::shrink;
   int victim = 1;
-  int second = -1;  // who dies when it has recovered from that, before it opens its checkpoints
-  int late = -1;    // at Point::decided: who does not get the decision that all others got
+  int second = -1;  // killed when it has recovered from that, before it opens its checkpoints
+  int late = -1;  // at Point::decided: the rank that does not get the decision that all others got
   Point point = Point::gather;
   std::uint64_t seed = 0;  // of a random point
-  BatchOfFewer batch = BatchOfFewer::kept;
+  BatchScaling batch = BatchScaling::fixed;
   bool names_folder = true;  // of checkpoints
   bool saves = true;
   bool kills_replacement = false;  // while it gets its state; then another comes
-  bool dies_at_the_start = false;  // the victim, when it has joined, before it has met the others
-  int also = -1;      // another that dies there; its first replacement dies as soon as it is in
+  bool dies_at_the_start = false;  // the victim, when it has joined, before the first rendezvous
+  // another that is killed there; its first replacement is killed as soon as it has joined
+  int also = -1;
   bool cuts = false;  // the victim loses its connections, and lives
 };
 
@@ -126,10 +128,10 @@ class Net : public torch::nn::Module {
   at::Tensor last, seen;
 };
 
-// What becomes of a rank.
+// The part that a rank plays in the scenario.
 enum class Fate { lives, dies, dies_second, dies_on_arrival };
 
-// What runs in each rank; in one process that nobody disturbs too.
+// The program of each rank, and of the reference process without failures.
 class Program {
  public:
   Program(Scenario scenario, std::filesystem::path folder, int report, Fate fate)
@@ -143,19 +145,19 @@ class Program {
   Result<void> run() {
     at::set_num_threads(1);
     auto options = TRY(recovery_options_from_environment());
-    options.patience = kBound;
-    options.replacement = kBound;
-    if (scenario_.names_folder) options.checkpoints = folder_;
-    options.batch = scenario_.batch;
+    options.peer_timeout = kBound;
+    options.replacement_timeout = kBound;
+    if (scenario_.names_folder) options.checkpoint_folder = folder_;
+    options.batch_scaling = scenario_.batch;
     recovery_ = TRY(Recovery::start(options));
     if (dies_on_arrival_) std::raise(SIGKILL);
     auto mesh = alone() ? Mesh::single() : TRY(recovery_->mesh());
     const auto policy = TRY(parse_policy(alone() ? "ddp" : scenario_.policy, mesh.world_size()));
-    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->values()));
+    model_ = TRY(shard(net_, mesh, policy, net_.blocks(), recovery_->initial_values()));
     optimizer_ = TRY(
         Optimizer::create(*model_, {.method = AdamW{}, .learning_rate = 0.02, .clip_norm = 0.5}));
     say(report_, "policy " + text(model_->policy(), mesh.world_size()));
-    joined_ = recovery_->joining();
+    joined_ = recovery_->is_replacement();
     if (joined_) {
       step_ = TRY(complete());
     } else {
@@ -163,17 +165,17 @@ class Program {
       TRY(open_checkpoints());
     }
     while (step_ < kSteps) {
-      if (alone() && step_ + 1 == kDeadly && scenario_.batch == BatchOfFewer::rescaled) rescale();
+      if (alone() && step_ + 1 == kDeadly && scenario_.batch == BatchScaling::rescaled) rescale();
       TRY(recovery_->begin_step(step_, training()));
       const auto done = train_step();
       if (done) continue;
       say(report_, "broken");
       const auto begun = std::chrono::steady_clock::now();
-      const auto decided = optimizer_->decided();
+      const auto decided = optimizer_->decided_steps();
       const auto recovered = TRY(recovery_->recover(done.error(), training()));
       if (std::chrono::steady_clock::now() - begun > kSoon) say(report_, "too long");
-      if (optimizer_->decided() > decided) say(report_, "caught up");
-      say(report_, format("recovered {}", recovered.story));
+      if (optimizer_->decided_steps() > decided) say(report_, "caught up");
+      say(report_, format("recovered {}", recovered.description));
       if (recovered.leaves) return {};
       step_ = recovered.step;
     }
@@ -184,15 +186,16 @@ class Program {
 
  private:
   static bool alone() { return std::getenv("LOCKSTEP_RENDEZVOUS") == nullptr; }
-  Training training() { return training_by(*optimizer_); }
-  Training training_by(Stepper& optimizer) {
+  RecoverableTraining training() { return training_by(*optimizer_); }
+  RecoverableTraining training_by(ResumableOptimizer& optimizer) {
     return {*model_, optimizer, sampler_, [this] { return reopen(); }};
   }
 
   Result<std::int64_t> complete() {
-    Doomed doomed(*optimizer_);
-    Stepper& optimizer = mortal_ ? static_cast<Stepper&>(doomed) : *optimizer_;
-    return TRY(recovery_->complete(training_by(optimizer))).step;
+    DyingOptimizer doomed(*optimizer_);
+    ResumableOptimizer& optimizer =
+        mortal_ ? static_cast<ResumableOptimizer&>(doomed) : *optimizer_;
+    return TRY(recovery_->complete_replacement(training_by(optimizer))).step;
   }
 
   Result<void> reopen() {
@@ -202,13 +205,13 @@ class Program {
 
   Result<void> open_checkpoints() {
     checkpoints_.reset();
-    auto group = alone() ? Comm() : TRY(recovery_->apart(kBound));
+    auto group = alone() ? Comm() : TRY(recovery_->new_group(kBound));
     const Writer writer{.run = "demo/1", .attempt = 1, .recoveries = recovery_->generation()};
     checkpoints_ = TRY(Checkpointer::open({.folder = folder_, .writer = writer}, std::move(group)));
     return {};
   }
 
-  // As three of four ranks go on.
+  // As three of four ranks continue.
   void rescale() {
     sampler_.set_global_batch(kBatch * 3 / 4);
     optimizer_->scale_learning_rate(0.75);
@@ -219,8 +222,8 @@ class Program {
     const bool deadly = mortal_ && step_ + 1 == kDeadly;
     if (deadly) arm();
     if (mortal_ && step_ + 1 == kSteps) die_at(Point::random);  // at the latest
-    const auto parts = TRY(
-        share_of_batch({sampler_.global_batch(), kBatch / kRanks}, mesh.rank(), mesh.world_size()));
+    const auto parts = TRY(micro_batches_of({sampler_.global_batch(), kBatch / kRanks}, mesh.rank(),
+                                            mesh.world_size()));
     double sum = 0;
     for (const auto& part : parts) {
       const auto loss = net_.loss(*model_, sampler_.peek(part.begin, part.end)) * part.weight;
@@ -229,7 +232,8 @@ class Program {
     }
     if (deadly) die_at(Point::hop2);
     TRY(model_->finish_gradients());
-    const double loss = TRY(mesh.world().reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
+    const double loss =
+        TRY(mesh.world().all_reduce(sum, Reduction::sum, "loss")) / mesh.world_size();
     if (deadly) die_at(Point::norm);
     if (scenario_.point == Point::decided && step_ + 1 == kDeadly && !joined_ && !alone() &&
         !std::exchange(broke_, true))
@@ -246,17 +250,18 @@ class Program {
     return {};
   }
 
-  // All decide on the step, but one does not hear of it. Then another dies: once all others have
-  // decided, which its second reduction shows; those of the others may fail then.
+  // All decide on the step, but one does not get the decision. Then another is killed: once all
+  // others have decided, which its second reduction shows; those of the others may fail then.
   Result<void> break_after_the_decision() {
     const bool late = std::getenv("RANK") == std::to_string(scenario_.late);
     if (late)
-      static_cast<void>(agree_on_norm(*model_));  // takes part in the others' decision
+      static_cast<void>(global_gradient_norm(*model_));  // takes part in the others' decision
     else
       TRY(optimizer_->step());
-    static_cast<void>(model_->mesh().world().reduce(0, Reduction::sum, "all others have decided"));
+    static_cast<void>(
+        model_->mesh().world().all_reduce(0, Reduction::sum, "all others have decided"));
     if (mortal_) die_at(Point::decided);
-    if (late) TRY(optimizer_->step());  // waits for who is gone
+    if (late) TRY(optimizer_->step());  // waits for the rank that is gone
     return Error{Code::peer_lost, "somebody is about to die"};
   }
 
@@ -279,7 +284,7 @@ class Program {
       cut_connections(static_cast<std::uint16_t>(std::stoi(place.substr(place.rfind(':') + 1))));
   }
 
-  // Of all parameters, whoever holds what.
+  // Over all parameters, each counted once.
   Result<double> checksum() {
     const at::NoGradGuard no_grad;
     double sum = 0;
@@ -288,7 +293,7 @@ class Program {
       sum += (owned.tensor * owned.tensor).sum().item<double>();
     }
     auto& mesh = model_->mesh();
-    sum = TRY(mesh.world().reduce(sum, Reduction::sum, "checksum"));
+    sum = TRY(mesh.world().all_reduce(sum, Reduction::sum, "checksum"));
     return sum * model_->policy().optimizer / mesh.world_size();
   }
 
@@ -303,13 +308,13 @@ class Program {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::int64_t step_ = 0;
-  bool joined_ = false;  // in place of another
+  bool joined_ = false;  // as a replacement
   bool was_cut_ = false;
-  bool broke_ = false;  // at Point::decided; the step may be done again
+  bool broke_ = false;  // at Point::decided; the step may be repeated
 };
 
-// What ranks said, put together.
-struct Told {
+// The values that the ranks reported, combined.
+struct ReportedValues {
   std::map<int, std::vector<double>> losses;  // by step
   std::vector<double> ends;
   std::string all;
@@ -329,22 +334,22 @@ struct Told {
   }
 };
 
-// In a process of its own: this one must not begin any threads, for it forks.
-Told alone(const Scenario& scenario) {
+// In a separate process: this one must not start threads, because it forks.
+ReportedValues alone(const Scenario& scenario) {
   Folder folder;
   auto process = Process::start(
       [&](int report) { return Program(scenario, folder, report, Fate::lives).run(); });
-  Told told;
+  ReportedValues told;
   told.add("alone", process.read_all(Deadline::after(kBound)));
   return told;
 }
 
-const Told& undisturbed() {
-  static const Told told = alone(Scenario());
+const ReportedValues& undisturbed() {
+  static const ReportedValues told = alone(Scenario());
   return told;
 }
 
-// What ranks report to their agent, which reads it when they have ended.
+// The ranks' reports to their agent, which reads them when they have ended.
 class ReportsForTest {
  public:
   explicit ReportsForTest(const std::filesystem::path& path) : path_(path) {
@@ -379,11 +384,11 @@ class Gang {
   }
   ~Gang() { place_.read_all(Deadline::after(0s)); }
 
-  Told finish() {
+  ReportedValues finish() {
     for (int rank = 0; rank < kRanks; ++rank)
       processes_.push_back(start(rank, false, fate_of(rank)));
-    Told told;
-    if (scenario_.on_failure == OnDeath::wait && !scenario_.cuts) {
+    ReportedValues told;
+    if (scenario_.on_failure == RecoveryMode::wait && !scenario_.cuts) {
       replace(scenario_.victim, told);
       if (scenario_.second >= 0) replace(scenario_.second, told);
       if (scenario_.also >= 0) replace(scenario_.also, told);
@@ -405,7 +410,7 @@ class Gang {
   Process& process(int rank) { return processes_[static_cast<std::size_t>(rank)]; }
 
   // Once it has died.
-  void replace(int rank, Told& told) {
+  void replace(int rank, ReportedValues& told) {
     told.add(format("dead rank {}", rank), process(rank).read_all(Deadline::after(kBound)));
     if (scenario_.kills_replacement || rank == scenario_.also) {
       const auto fate = scenario_.kills_replacement ? Fate::dies : Fate::dies_on_arrival;
@@ -414,12 +419,12 @@ class Gang {
     process(rank) = start(rank, true, Fate::lives);
   }
 
-  // In a process of its own, so that this one has no thread whose locks a fork would copy.
+  // In a separate process, so that this one has no thread whose locks a fork would copy.
   Process start_place() const {
     return Process::start([&](int report) -> Result<void> {
       const auto server = TRY(RendezvousServer::start("127.0.0.1", 0, secret_));
       say(report, format("{}", server->port()));
-      ::alarm(600);  // if nobody is left to kill it
+      ::alarm(600);  // if no process is left to kill it
       for (;;) ::pause();
     });
   }
@@ -433,7 +438,7 @@ class Gang {
           {"LOCKSTEP_SECRET_FILE", (folder_ / "secret").string()},
           {"LOCKSTEP_HOST_ID", "test"},
           {"LOCKSTEP_ADDRESS", "127.0.0.1"},
-          {"LOCKSTEP_ON_FAILURE", scenario_.on_failure == OnDeath::wait ? "wait" : "shrink"},
+          {"LOCKSTEP_ON_FAILURE", scenario_.on_failure == RecoveryMode::wait ? "wait" : "shrink"},
           {"LOCKSTEP_REPLACES", replaces ? "1" : "0"},
           {"LOCKSTEP_REPORT", agent_.path()}};
       for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
@@ -451,12 +456,13 @@ class Gang {
 };
 
 // `ends`: how many ranks train to the end.
-void expect_undisturbed(const Told& told, std::size_t ends, const Told& right = undisturbed()) {
+void expect_undisturbed(const ReportedValues& told, std::size_t ends,
+                        const ReportedValues& right = undisturbed()) {
   ASSERT_EQ(right.losses.size(), std::size_t{kSteps}) << right.all;
   for (const auto& [step, losses] : right.losses) {
     const auto found = told.losses.find(step);
     if (found == told.losses.end()) {
-      // Who was to tell it died, or caught up with it.
+      // The rank that reports it was killed, or took the step later.
       EXPECT_NE(told.all.find(format("after step {} ", step)), std::string::npos) << told.all;
       continue;
     }
@@ -495,14 +501,14 @@ TEST_P(KilledInFew, TheOtherThreeGoOnWhereEachHasEverything) {
 
 TEST_P(KilledInFew, AnotherTakesItsPlaceWithTheStateOfAReplica) {
   const auto told =
-      Gang({.policy = "mics:2", .on_failure = OnDeath::wait, .victim = 2, .point = GetParam()})
+      Gang({.policy = "mics:2", .on_failure = RecoveryMode::wait, .victim = 2, .point = GetParam()})
           .finish();
   expect_undisturbed(told, kRanks);
   EXPECT_NE(told.all.find("from memory"), std::string::npos) << told.all;
 }
 
 TEST_P(KilledInFew, RanksThatOnlyLostConnectionsConnectAgainAndAllGoOn) {
-  for (const auto on_failure : {OnDeath::shrink, OnDeath::wait}) {
+  for (const auto on_failure : {RecoveryMode::shrink, RecoveryMode::wait}) {
     const auto told = Gang({.policy = "mics:2",
                             .on_failure = on_failure,
                             .victim = 2,
@@ -517,35 +523,38 @@ TEST_P(KilledInFew, RanksThatOnlyLostConnectionsConnectAgainAndAllGoOn) {
   }
 }
 
-// It chooses nothing: the others do not choose once more.
+// It chooses no policy: the other ranks do not choose again.
 TEST(Recovery, ARankInPlaceOfAnotherTakesThePolicyThatAutoChoseBefore) {
-  const auto told =
-      Gang({.policy = "auto:8KiB", .on_failure = OnDeath::wait, .victim = 2, .point = Point::hop1})
-          .finish();
+  const auto told = Gang({.policy = "auto:8KiB",
+                          .on_failure = RecoveryMode::wait,
+                          .victim = 2,
+                          .point = Point::hop1})
+                        .finish();
   expect_undisturbed(told, kRanks);
   EXPECT_EQ(told.all.find("too long"), std::string::npos) << told.all;
   EXPECT_NE(told.all.find("--- rank 2\npolicy mics:2 (2, 2, 2)"), std::string::npos) << told.all;
 }
 
-// Nobody can be more than one behind, and who is has complete gradients: it takes the step by the
-// norm that it is told.
+// A rank is at most one step behind, and then has complete gradients: it takes the step with the
+// norm that the others send.
 TEST(Recovery, WhoMissedADecisionThatOthersGotTakesTheStepToo) {
   for (const Scenario& scenario :
        {Scenario{.victim = 1, .late = 0, .point = Point::decided},
-        Scenario{.on_failure = OnDeath::wait, .victim = 3, .late = 1, .point = Point::decided}}) {
+        Scenario{
+            .on_failure = RecoveryMode::wait, .victim = 3, .late = 1, .point = Point::decided}}) {
     const auto told = Gang(scenario).finish();
-    expect_undisturbed(told, scenario.on_failure == OnDeath::wait ? 4 : 3);
+    expect_undisturbed(told, scenario.on_failure == RecoveryMode::wait ? 4 : 3);
     EXPECT_NE(told.all.find("caught up"), std::string::npos) << told.all;
     EXPECT_NE(told.all.find("after step 4 from memory"), std::string::npos) << told.all;
   }
 }
 
-// Most of the others have nothing to do with it, and go back with those that have.
+// Most of the others have no transfer, and go back with those that have.
 TEST(Recovery, ARankThatDiesWhileItGetsItsStateIsReplacedToo) {
   for (const char* policy : {"ddp", "mics:2"}) {
     SCOPED_TRACE(policy);
     const auto told = Gang({.policy = policy,
-                            .on_failure = OnDeath::wait,
+                            .on_failure = RecoveryMode::wait,
                             .victim = 2,
                             .point = Point::hop1,
                             .kills_replacement = true})
@@ -555,8 +564,8 @@ TEST(Recovery, ARankThatDiesWhileItGetsItsStateIsReplacedToo) {
   }
 }
 
-// Nobody has met it in the new groups, and nobody waits until it is out of time. One story tells of
-// both.
+// No rank has connected to it in the new groups, and no rank waits until the timeout. One
+// description covers both failures.
 TEST(Recovery, ARankThatDiesBetweenTheRecoveryAndTheOpeningOfTheCheckpointsIsRecoveredFromToo) {
   for (const int second : {0, 2, 3}) {
     SCOPED_TRACE(second);
@@ -572,7 +581,7 @@ TEST(Recovery, ARankThatDiesBetweenTheRecoveryAndTheOpeningOfTheCheckpointsIsRec
 
 TEST(Recovery, SoIsOneWhoseReplacementsAreWaitedFor) {
   const auto told = Gang({.policy = "mics:2",
-                          .on_failure = OnDeath::wait,
+                          .on_failure = RecoveryMode::wait,
                           .victim = 1,
                           .second = 2,
                           .point = Point::hop1})
@@ -583,12 +592,12 @@ TEST(Recovery, SoIsOneWhoseReplacementsAreWaitedFor) {
       << told.all;
 }
 
-// Rank 1's replacement has no model yet when rank 2's dies: it meets the others once more.
+// Rank 1's replacement has no model yet when rank 2's dies: it repeats the rendezvous.
 TEST(Recovery, AReplacementThatMakesGroupsWhenAnotherRankDiesComesInOnceMore) {
   for (const char* policy : {"ddp", "mics:2"}) {
     SCOPED_TRACE(policy);
     const auto told = Gang({.policy = policy,
-                            .on_failure = OnDeath::wait,
+                            .on_failure = RecoveryMode::wait,
                             .victim = 1,
                             .point = Point::hop1,
                             .also = 2})
@@ -603,13 +612,13 @@ TEST(Recovery, AReplacementThatMakesGroupsWhenAnotherRankDiesComesInOnceMore) {
 
 TEST(Recovery, WhatNobodyElseHoldsComesFromStorage) {
   const auto told =
-      Gang({.policy = "zero3", .on_failure = OnDeath::wait, .victim = 3, .point = Point::norm})
+      Gang({.policy = "zero3", .on_failure = RecoveryMode::wait, .victim = 3, .point = Point::norm})
           .finish();
   expect_undisturbed(told, kRanks);
   EXPECT_NE(told.all.find("from a checkpoint"), std::string::npos) << told.all;
 }
 
-// Their processes live on: only the layout is another.
+// Their processes live on: only the layout changes.
 TEST(Recovery, WhatNobodyElseHoldsFewerRanksReadFromStorage) {
   for (const char* policy : {"zero1", "zero2", "zero3", "mics:2+opt"}) {
     SCOPED_TRACE(policy);
@@ -621,7 +630,7 @@ TEST(Recovery, WhatNobodyElseHoldsFewerRanksReadFromStorage) {
 }
 
 TEST(Recovery, StepsBehindTheCheckpointAreDoneAgainAndSaidToBe) {
-  // All have decided on step 4 when rank 2 dies, and nobody has saved it.
+  // All have decided on step 4 when rank 2 is killed, and no checkpoint of it exists.
   const auto told = Gang({.policy = "zero3", .victim = 2, .point = Point::decided}).finish();
   expect_undisturbed(told, 3);
   const bool one = told.all.find("(step 4 is done again)") != std::string::npos;
@@ -638,9 +647,9 @@ TEST(Recovery, WithoutAFolderOfCheckpointsTheOthersEnd) {
   EXPECT_NE(told.all.find(R"("rank":3)"), std::string::npos) << told.all;
 }
 
-// A rank that dies before it has joined leaves no will: its agent tells of it.
+// A rank that dies before it has joined leaves no report: its agent reports it.
 TEST(Recovery, ADeathBeforeTheFirstStepEndsTheOthersAsALoss) {
-  for (const auto mode : {OnDeath::shrink, OnDeath::wait}) {
+  for (const auto mode : {RecoveryMode::shrink, RecoveryMode::wait}) {
     const auto told = Gang({.on_failure = mode, .dies_at_the_start = true}).finish();
     EXPECT_TRUE(told.ends.empty()) << told.all;
     EXPECT_NE(told.all.find(R"("fault":"connection_lost")"), std::string::npos) << told.all;
@@ -649,7 +658,7 @@ TEST(Recovery, ADeathBeforeTheFirstStepEndsTheOthersAsALoss) {
 }
 
 TEST(Recovery, WithoutACheckpointTheOthersEnd) {
-  for (const auto mode : {OnDeath::shrink, OnDeath::wait}) {
+  for (const auto mode : {RecoveryMode::shrink, RecoveryMode::wait}) {
     const auto told = Gang({.policy = "zero3",
                             .on_failure = mode,
                             .victim = 3,
@@ -661,10 +670,10 @@ TEST(Recovery, WithoutACheckpointTheOthersEnd) {
   }
 }
 
-// As one process learns by three quarters of the batch and of the rate from that step on.
+// Like one process with three quarters of the batch and of the rate from that step on.
 TEST(Recovery, FewerRanksTakeASmallerBatchAtASmallerRateIfTheyAreToldTo) {
   const Scenario scenario{
-      .policy = "ddp", .victim = 1, .point = Point::hop1, .batch = BatchOfFewer::rescaled};
+      .policy = "ddp", .victim = 1, .point = Point::hop1, .batch = BatchScaling::rescaled};
   const auto told = Gang(scenario).finish();
   expect_undisturbed(told, 3, alone(scenario));
   EXPECT_NE(told.all.find("the global batch is 9 samples now, the learning rate 0.75 of what"),

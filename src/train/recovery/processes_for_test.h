@@ -1,6 +1,6 @@
-// For tests: forked processes that say something in lines. Whoever forks has no threads, whose
-// locks a child would find taken for ever: meeting places and undisturbed trainings get processes,
-// too.
+// For tests: forked processes that send lines of text. The forking process has no threads, because
+// a child would find their locks taken without end: rendezvous servers and reference trainings get
+// processes, too.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ inline void say(int fd, const std::string& line) {
   LS_CHECK(write_all(fd, line + "\n").has_value());
 }
 
-// A rank's process and what it says.
+// A rank's process and its output.
 struct Process {
   pid_t pid = 0;
   Fd output;
@@ -57,7 +57,7 @@ struct Process {
     return line;
   }
 
-  // Until it ends; ended for it at the deadline.
+  // Until it ends; killed at the deadline.
   std::string read_all(Deadline deadline) {
     std::string text;
     char chunk[4096];

@@ -16,14 +16,14 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "comm/rendezvous/client.h"
-#include "comm/rendezvous/crew.h"
+#include "comm/rendezvous/membership.h"
 #include "comm/torch/connect.h"
 #include "net/crypto.h"
-#include "train/checkpoint/random.h"
+#include "train/checkpoint/random_state.h"
 #include "train/checkpoint/resume.h"
 #include "train/faults.h"
-#include "train/recovery/refill.h"
-#include "train/recovery/story.h"
+#include "train/recovery/describe_recovery.h"
+#include "train/recovery/restore_replacements.h"
 
 namespace lockstep {
 namespace {
@@ -46,22 +46,22 @@ Result<std::int64_t> number_in(const Environment& environment, const std::string
   return value;
 }
 
-// What a transfer that a death ended says; all else is the program's own.
-bool may_be_a_death(const Error& error) {
+// The errors of a transfer that a rank failure ended; all other errors are the program's own.
+bool may_be_rank_failure(const Error& error) {
   return error.code == Code::unavailable || error.code == Code::cancelled ||
          error.code == Code::peer_lost || error.code == Code::timeout;
 }
 
-Result<Standings> standings_in(const Crew::Roll& roll) {
-  Standings standings;
-  for (const auto& [member, words] : roll) {
-    auto& standing = standings[member];
-    if (words) standing = TRY(standing_in(*words));
+Result<MemberStates> parse_member_states(const Membership::MemberList& members) {
+  MemberStates states;
+  for (const auto& [member, encoded] : members) {
+    auto& state = states[member];
+    if (encoded) state = TRY(parse_member_state(*encoded));
   }
-  return standings;
+  return states;
 }
 
-// Connections that are lost again before a step is whole are not lost by chance.
+// Connections that are lost again before a step is complete have a lasting cause.
 constexpr int kReconnectionsMost = 3;
 
 std::vector<int> numbers(int count) {
@@ -76,9 +76,10 @@ void add(std::vector<int>& to, const std::vector<int>& more) {
   to.erase(std::unique(to.begin(), to.end()), to.end());
 }
 
-// Of the plan before, which another death broke: nobody has told who was gone then.
-void tell_too(RecoveryPlan& plan, const RecoveryPlan& broken) {
-  add(plan.gone, broken.gone);
+// Adds the ranks lost in the plan before, which another rank failure broke: they are not reported
+// yet.
+void merge_unreported(RecoveryPlan& plan, const RecoveryPlan& broken) {
+  add(plan.lost, broken.lost);
   add(plan.leaving, broken.leaving);
 }
 
@@ -88,17 +89,17 @@ Result<RecoveryOptions> recovery_options_from_environment() {
   RecoveryOptions options;
   const auto environment = own_environment();
   if (const auto found = environment.find("LOCKSTEP_ON_FAILURE"); found != environment.end()) {
-    const auto& words = found->second;
-    if (words == "shrink")
-      options.on_failure = OnDeath::shrink;
-    else if (words == "wait")
-      options.on_failure = OnDeath::wait;
-    else if (words != "restart")
+    const auto& value = found->second;
+    if (value == "shrink")
+      options.on_failure = RecoveryMode::shrink;
+    else if (value == "wait")
+      options.on_failure = RecoveryMode::wait;
+    else if (value != "restart")
       return Error{Code::invalid,
-                   format("LOCKSTEP_ON_FAILURE={}: expected restart, shrink or wait", words)};
+                   format("LOCKSTEP_ON_FAILURE={}: expected restart, shrink or wait", value)};
   }
   const auto replaces = environment.find("LOCKSTEP_REPLACES");
-  options.replaces = replaces != environment.end() && replaces->second == "1";
+  options.is_replacement = replaces != environment.end() && replaces->second == "1";
   return options;
 }
 
@@ -106,67 +107,69 @@ struct Recovery::Impl {
   RecoveryOptions options;
   int member = 0;
   int members = 1;
-  // Null: an error is an error. Shared with groups being made, which its members' deaths end.
-  std::shared_ptr<Crew> crew;
+  // Null: errors are not recovered from. Shared with groups under construction, which the loss of a
+  // member ends.
+  std::shared_ptr<Membership> membership;
   std::unique_ptr<ForkGuard> guard;
-  std::optional<RecoveryPlan> plan;  // by which the groups were made last
-  bool newcomer = false;             // and its state is not there yet
-  std::vector<std::int64_t> seats;   // the member on each; empty before the first step
-  bool unread = false;               // the state is to come from storage
-  bool all_met = false;              // in the last meeting: no death was the cause
-  std::optional<int> dead;           // the first member that it missed
-  Standing before;                   // of the step that was begun
-  // As the first step found it.
-  struct Beginning {
+  std::optional<RecoveryPlan> plan;  // of the current groups
+  bool is_replacement = false;       // and its state is not restored yet
+  std::vector<std::int64_t> slots;   // the member in each; empty before the first step
+  bool needs_checkpoint = false;     // the state comes from a checkpoint
+  bool all_present = false;          // in the last rendezvous: no rank failure was the cause
+  std::optional<int> first_lost;     // the first member that was missing
+  MemberState step_start;            // at the start of the current step
+  // The setup at the first step.
+  struct InitialSetup {
     Policy policy;
-    bool copied = true;
+    bool optimizer_replicated = true;
     int shards = 1;
-    std::int64_t batch = 1;
+    std::int64_t global_batch = 1;
   };
-  std::optional<Beginning> beginning;
-  int connected_again = 0;  // since the last whole step
+  std::optional<InitialSetup> initial_setup;
+  int reconnections = 0;  // since the last complete step
 
   Result<void> join();
-  Result<void> come_in(const Crew::Roll& roll);
-  int generation() const { return crew ? crew->generation() : 0; }
-  int rank() const { return plan ? plan->seat_of(member).value() : member; }
-  // Bounds what goes on until no other member dies: each may be started again three times.
-  int deaths_max() const { return 4 * members; }
-  int ranks() const { return plan ? static_cast<int>(plan->seats.size()) : members; }
-  std::vector<int> living() const { return plan ? plan->seats : numbers(members); }
-  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(Members group_members, Duration bound) const;
+  Result<void> adopt_plan(const Membership::MemberList& member_list);
+  int generation() const { return membership ? membership->generation() : 0; }
+  int rank() const { return plan ? plan->slot_of(member).value() : member; }
+  // Bounds the recovery until no other member is lost: each may be restarted three times.
+  int failures_max() const { return 4 * members; }
+  int ranks() const { return plan ? static_cast<int>(plan->slots.size()) : members; }
+  std::vector<int> living() const { return plan ? plan->slots : numbers(members); }
+  Result<c10::intrusive_ptr<c10d::ProcessGroup>> group(GroupRanks group_members,
+                                                       Duration bound) const;
   Result<Mesh> new_mesh() const;
-  Result<void> find_seats(const Training& training);
-  void keep_beginning(std::int64_t step, const Training& training);
-  Standing standing(const Training& training) const;
-  Result<RecoveryPlan> meet(const Error& cause, const Standing& mine);
-  Result<RecoveryPlan> reconnect(const Error& cause, const Standings& standings);
-  Result<void> come_in_again(const Error& cause);
-  Result<Recovered> recover_or_fail(const Error& cause, const Training& training);
-  Error end_by(Error error) const;
-  Result<void> enter(Mesh mesh, const Training& training);
+  Result<void> find_slots(const RecoverableTraining& training);
+  void record_step_start(std::int64_t step, const RecoverableTraining& training);
+  MemberState member_state(const RecoverableTraining& training) const;
+  Result<RecoveryPlan> rendezvous(const Error& cause, const MemberState& mine);
+  Result<RecoveryPlan> reconnect(const Error& cause, const MemberStates& states);
+  Result<void> rejoin(const Error& cause);
+  Result<RecoveryOutcome> recover_or_fail(const Error& cause, const RecoverableTraining& training);
+  Error report_end(Error error) const;
+  Result<void> adopt_mesh(Mesh mesh, const RecoverableTraining& training);
   Policy policy_by_plan() const;
-  Result<Recovered> go_on(const Training& training);
-  Result<void> take_state(const Training& training);
-  Result<std::int64_t> read_state(const Training& training);
-  std::string rescale(const Training& training) const;
+  Result<RecoveryOutcome> restore_state(const RecoverableTraining& training);
+  Result<void> restore_from_memory(const RecoverableTraining& training);
+  Result<std::int64_t> restore_from_checkpoint(const RecoverableTraining& training);
+  std::string rescale(const RecoverableTraining& training) const;
 };
 
 Recovery::Recovery(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Recovery::~Recovery() = default;
 
 Result<std::unique_ptr<Recovery>> Recovery::start(const RecoveryOptions& options) {
-  report_faults();
+  enable_fault_reports();
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  if (auto joined = impl->join(); !joined) return impl->end_by(std::move(joined).error());
+  if (auto joined = impl->join(); !joined) return impl->report_end(std::move(joined).error());
   return std::unique_ptr<Recovery>(new Recovery(std::move(impl)));
 }
 
 Result<void> Recovery::Impl::join() {
   const auto environment = own_environment();
-  const auto place = environment.find("LOCKSTEP_RENDEZVOUS");
-  if (options.on_failure == OnDeath::restart || place == environment.end()) return {};
+  const auto address = environment.find("LOCKSTEP_RENDEZVOUS");
+  if (options.on_failure == RecoveryMode::restart || address == environment.end()) return {};
   member = static_cast<int>(TRY(number_in(environment, "RANK")));
   members = static_cast<int>(TRY(number_in(environment, "WORLD_SIZE")));
   const auto file = environment.find("LOCKSTEP_SECRET_FILE");
@@ -174,299 +177,315 @@ Result<void> Recovery::Impl::join() {
     return Error{Code::invalid, "LOCKSTEP_RENDEZVOUS is set, but LOCKSTEP_SECRET_FILE is not"};
   const auto secret = TRY(Secret::from_hex(TRY(read_file(file->second))));
   auto client =
-      TRY(RendezvousClient::connect(place->second, secret, Deadline::after(options.patience),
-                                    TRY(silence_bound_of(environment))));
-  if (!options.replaces) {
-    crew = std::make_shared<Crew>(TRY(Crew::join(std::move(client), member, members)));
+      TRY(RendezvousClient::connect(address->second, secret, Deadline::after(options.peer_timeout),
+                                    TRY(connection_timeout_from(environment))));
+  if (!options.is_replacement) {
+    membership =
+        std::make_shared<Membership>(TRY(Membership::join(std::move(client), member, members)));
   } else {
-    auto entered = TRY(Crew::enter(std::move(client), member, members, words_of({.newcomer = true}),
-                                   Deadline::after(options.patience)));
-    crew = std::make_shared<Crew>(std::move(entered.crew));
-    if (entered.roll) TRY(come_in(*entered.roll));
+    auto entered = TRY(Membership::join_as_replacement(std::move(client), member, members,
+                                                       words_of({.is_replacement = true}),
+                                                       Deadline::after(options.peer_timeout)));
+    membership = std::make_shared<Membership>(std::move(entered.membership));
+    if (entered.members) TRY(adopt_plan(*entered.members));
   }
-  // A forked child that kept it open would hide this rank's death.
+  // A forked child that kept it open would hide the loss of this rank.
   guard = std::make_unique<ForkGuard>();
-  guard->add(crew->fd());
+  guard->add(membership->fd());
   return {};
 }
 
-// As a newcomer, where the others' plan has it.
-Result<void> Recovery::Impl::come_in(const Crew::Roll& roll) {
-  plan = TRY(plan_to_refill(TRY(standings_in(roll))));
-  seats.assign(plan->seats.begin(), plan->seats.end());
-  newcomer = true;
+// For a replacement, with the slots of the others' plan.
+Result<void> Recovery::Impl::adopt_plan(const Membership::MemberList& member_list) {
+  plan = TRY(plan_to_replace(TRY(parse_member_states(member_list))));
+  slots.assign(plan->slots.begin(), plan->slots.end());
+  is_replacement = true;
   return {};
 }
 
-// All ranks as they are numbered now. At the start they may come late, later they are all there.
-Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(Members group_members,
+// All ranks with their current numbers. At the start they may come late, later they are all
+// present.
+Result<c10::intrusive_ptr<c10d::ProcessGroup>> Recovery::Impl::group(GroupRanks group_members,
                                                                      Duration bound) const {
-  if (!crew) return connect_from_environment(bound);
-  return group_at_meeting_place({.rank = rank(),
-                                 .size = ranks(),
-                                 .members = std::move(group_members),
-                                 .timeout = bound,
-                                 .meeting = plan ? options.meeting : bound,
-                                 .generation = generation(),
-                                 .crew = crew});
+  if (!membership) return connect_from_environment(bound);
+  return process_group_at_rendezvous(
+      {.rank = rank(),
+       .size = ranks(),
+       .members = std::move(group_members),
+       .timeout = bound,
+       .rendezvous_timeout = plan ? options.rendezvous_timeout : bound,
+       .generation = generation(),
+       .membership = membership});
 }
 
-// By number: whoever stays together in a replica was put there for being close.
+// By rank: the ranks of a replica were placed close to each other.
 Result<Mesh> Recovery::Impl::new_mesh() const {
-  if (crew) TRY(crew->watch(living()));
-  auto mesh =
-      TRY(Mesh::replicas(TRY(group(Members::world(living()), options.patience)), options.patience));
-  if (plan) return mesh.cut_by_number(plan->shards);
+  if (membership) TRY(membership->watch(living()));
+  auto mesh = TRY(Mesh::replicas(TRY(group(GroupRanks::world(living()), options.peer_timeout)),
+                                 options.peer_timeout));
+  if (plan) return mesh.with_consecutive_shard_groups(plan->shards);
   return mesh;
 }
 
-// A rank that dies while a newcomer meets the others makes them meet once more, and the newcomer
-// with them.
+// If a rank is lost during the rendezvous with a replacement, all repeat it, the replacement too.
 Result<Mesh> Recovery::mesh() {
   auto& self = *impl_;
-  if (self.newcomer) keep_faults();
+  if (self.is_replacement) defer_fault_reports();
   for (int deaths = 0;; ++deaths) {
     auto mesh = self.new_mesh();
-    if (mesh || !self.crew) return mesh;
-    const bool again = self.newcomer && may_be_a_death(mesh.error()) && deaths < self.deaths_max();
-    if (!again) return self.end_by(std::move(mesh).error());
-    if (auto came = self.come_in_again(mesh.error()); !came)
-      return self.end_by(std::move(came).error());
+    if (mesh || !self.membership) return mesh;
+    const bool again =
+        self.is_replacement && may_be_rank_failure(mesh.error()) && deaths < self.failures_max();
+    if (!again) return self.report_end(std::move(mesh).error());
+    if (auto came = self.rejoin(mesh.error()); !came)
+      return self.report_end(std::move(came).error());
   }
 }
 
-Result<Comm> Recovery::apart(Duration bound) {
+Result<Comm> Recovery::new_group(Duration bound) {
   return Comm(TRY(impl_->group({"checkpoints", impl_->living()}, bound)), bound);
 }
 
-bool Recovery::joining() const { return impl_->newcomer; }
+bool Recovery::is_replacement() const { return impl_->is_replacement; }
 
 RecoveryOptions& Recovery::options() { return impl_->options; }
 
 int Recovery::generation() const { return impl_->generation(); }
 
-// Each tells which seat it has: a group may put its ranks in another order than by number.
-Result<void> Recovery::Impl::find_seats(const Training& training) {
+// Each rank sends its slot: a group may order its ranks in another way than by number.
+Result<void> Recovery::Impl::find_slots(const RecoverableTraining& training) {
   auto& mesh = training.model.mesh();
-  const auto seat = mesh.replicate().rank() * mesh.shard().size() + mesh.shard().rank();
-  const auto told = TRY(mesh.world().gather(seat, "the ranks' seats"));
-  seats.resize(told.size());
-  for (std::size_t rank = 0; rank < told.size(); ++rank)
-    seats.at(static_cast<std::size_t>(told[rank])) = static_cast<std::int64_t>(rank);
+  const auto slot = mesh.replicate().rank() * mesh.shard().size() + mesh.shard().rank();
+  const auto slots_by_rank = TRY(mesh.world().all_gather(slot, "the ranks' seats"));
+  slots.resize(slots_by_rank.size());
+  for (std::size_t rank = 0; rank < slots_by_rank.size(); ++rank)
+    slots.at(static_cast<std::size_t>(slots_by_rank[rank])) = static_cast<std::int64_t>(rank);
   return {};
 }
 
-Result<void> Recovery::begin_step(std::int64_t step, const Training& training) {
-  if (!impl_->crew) return {};
-  keep_faults();
-  if (impl_->seats.empty()) TRY(impl_->find_seats(training));
-  if (impl_->beginning && step > impl_->before.step) impl_->connected_again = 0;
-  impl_->keep_beginning(step, training);
+Result<void> Recovery::begin_step(std::int64_t step, const RecoverableTraining& training) {
+  if (!impl_->membership) return {};
+  defer_fault_reports();
+  if (impl_->slots.empty()) TRY(impl_->find_slots(training));
+  if (impl_->initial_setup && step > impl_->step_start.step) impl_->reconnections = 0;
+  impl_->record_step_start(step, training);
   return {};
 }
 
-void Recovery::Impl::keep_beginning(std::int64_t step, const Training& training) {
-  if (!beginning) {
+void Recovery::Impl::record_step_start(std::int64_t step, const RecoverableTraining& training) {
+  if (!initial_setup) {
     const auto& policy = training.model.policy();
-    beginning = Beginning{policy, policy.optimizer == policy.gradients,
-                          training.model.mesh().shard().size(), training.sampler.global_batch()};
+    initial_setup =
+        InitialSetup{policy, policy.optimizer == policy.gradients,
+                     training.model.mesh().shard().size(), training.sampler.global_batch()};
   }
-  before.step = step;
-  before.decided_before = training.optimizer.decided();
-  before.seed = training.sampler.state().seed;
-  before.cursor = training.sampler.state().cursor;
-  before.batch = training.sampler.global_batch();
+  step_start.step = step;
+  step_start.decided_steps_before = training.optimizer.decided_steps();
+  step_start.seed = training.sampler.state().seed;
+  step_start.cursor = training.sampler.state().cursor;
+  step_start.global_batch = training.sampler.global_batch();
 }
 
-Standing Recovery::Impl::standing(const Training& training) const {
-  if (newcomer) return {.newcomer = true};
-  auto standing = before;
-  standing.seats = seats;
-  // As the last plan has it, whether or not this rank came to follow it.
-  standing.shards = plan ? plan->shards : beginning->shards;
-  standing.copied = beginning->copied;
-  standing.unread = unread;
-  standing.storage = !options.checkpoints.empty();
-  standing.cut = has_lost_connection() && connected_again < kReconnectionsMost;
-  standing.decided = training.optimizer.decided();
-  standing.undecided = training.optimizer.undecided();
-  standing.norm = training.optimizer.last_norm();
-  standing.optimizer_steps = training.optimizer.steps();
-  return standing;
+MemberState Recovery::Impl::member_state(const RecoverableTraining& training) const {
+  if (is_replacement) return {.is_replacement = true};
+  auto state = step_start;
+  state.slots = slots;
+  // According to the last plan, even if this rank did not complete it.
+  state.shards = plan ? plan->shards : initial_setup->shards;
+  state.optimizer_replicated = initial_setup->optimizer_replicated;
+  state.needs_checkpoint = needs_checkpoint;
+  state.has_checkpoints = !options.checkpoint_folder.empty();
+  state.lost_connection = has_lost_connection() && reconnections < kReconnectionsMost;
+  state.decided_steps = training.optimizer.decided_steps();
+  state.awaits_decision = training.optimizer.awaits_decision();
+  state.norm = training.optimizer.last_norm();
+  state.optimizer_steps = training.optimizer.steps();
+  return state;
 }
 
-// What is to be done, as all the living see it. `cause` if none of them has died.
-Result<RecoveryPlan> Recovery::Impl::meet(const Error& cause, const Standing& mine) {
-  const auto words = words_of(mine);
-  auto met = crew->meet(words, Deadline::after(options.patience));
-  // The others miss a process that came here before it and died half-way in. A newcomer holds
-  // nothing yet, so it comes in once more.
-  if (!met && mine.newcomer && met.error().code == Code::denied) {
-    const auto entered = TRY(crew->enter_again(words, Deadline::after(options.patience)));
-    return plan_to_refill(TRY(standings_in(entered)));
+// The plan, which is the same on every surviving rank. `cause`: the error if no rank was lost.
+Result<RecoveryPlan> Recovery::Impl::rendezvous(const Error& cause, const MemberState& mine) {
+  const auto encoded = words_of(mine);
+  auto agreed = membership->agree_on_members(encoded, Deadline::after(options.peer_timeout));
+  // The other ranks no longer expect a process that failed in an earlier rendezvous. A replacement
+  // has no state yet, so it joins again.
+  if (!agreed && mine.is_replacement && agreed.error().code == Code::denied) {
+    const auto entered =
+        TRY(membership->rejoin_as_replacement(encoded, Deadline::after(options.peer_timeout)));
+    return plan_to_replace(TRY(parse_member_states(entered)));
   }
-  auto roll = TRY(std::move(met));
-  // One that had left has no seat, and is not missed.
-  const auto missed = std::find_if(seats.begin(), seats.end(), [&](std::int64_t seat) {
-    return !roll.at(static_cast<int>(seat)).has_value();
+  auto member_list = TRY(std::move(agreed));
+  // A rank that left before has no slot, and is not missed.
+  const auto missed = std::find_if(slots.begin(), slots.end(), [&](std::int64_t slot) {
+    return !member_list.at(static_cast<int>(slot)).has_value();
   });
-  all_met = missed == seats.end();
-  if (all_met) return reconnect(cause, TRY(standings_in(roll)));
-  dead = static_cast<int>(*missed);
-  if (options.on_failure == OnDeath::shrink) return plan_to_shrink(TRY(standings_in(roll)));
-  roll = TRY(crew->with_replacements(std::move(roll), Deadline::after(options.replacement)));
-  return plan_to_refill(TRY(standings_in(roll)));
+  all_present = missed == slots.end();
+  if (all_present) return reconnect(cause, TRY(parse_member_states(member_list)));
+  first_lost = static_cast<int>(*missed);
+  if (options.on_failure == RecoveryMode::shrink)
+    return plan_to_shrink(TRY(parse_member_states(member_list)));
+  member_list = TRY(membership->wait_for_replacements(
+      std::move(member_list), Deadline::after(options.replacement_timeout)));
+  return plan_to_replace(TRY(parse_member_states(member_list)));
 }
 
-// All live. Where connections were lost, the same ranks connect once more; else `cause`.
-Result<RecoveryPlan> Recovery::Impl::reconnect(const Error& cause, const Standings& standings) {
-  const bool cut = std::any_of(standings.begin(), standings.end(),
-                               [](const auto& each) { return each.second && each.second->cut; });
-  if (!cut) return cause;
-  ++connected_again;
-  return plan_to_reconnect(standings);
+// No rank was lost. If connections were lost, the same ranks connect again; else returns `cause`.
+Result<RecoveryPlan> Recovery::Impl::reconnect(const Error& cause, const MemberStates& states) {
+  const bool lost_connection = std::any_of(states.begin(), states.end(), [](const auto& each) {
+    return each.second && each.second->lost_connection;
+  });
+  if (!lost_connection) return cause;
+  ++reconnections;
+  return plan_to_reconnect(states);
 }
 
-// Before a newcomer has a model.
-Result<void> Recovery::Impl::come_in_again(const Error& cause) {
+// Before a replacement has a model.
+Result<void> Recovery::Impl::rejoin(const Error& cause) {
   LS_LOG(warning, "rank {}: {}; it meets the others once more", member, cause.message);
-  forget_fault();
-  plan = TRY(meet(cause, {.newcomer = true}));
+  clear_deferred_fault();
+  plan = TRY(rendezvous(cause, {.is_replacement = true}));
   return {};
 }
 
-// The agent learns that the attempt's end is a loss, and no failure of the program: so a new
-// attempt goes on from the newest checkpoint. No attempt mends a program that is wrong.
-Error Recovery::Impl::end_by(Error error) const {
+// Reports to the agent that the attempt ends by a loss, not by a failure of the program: so a new
+// attempt resumes from the newest checkpoint. No new attempt follows a failure of the program.
+Error Recovery::Impl::report_end(Error error) const {
   if (error.code == Code::invalid) return error;
-  const auto lost = dead ? dead : crew ? crew->lost() : std::nullopt;
-  if (!all_met && lost)
+  const auto lost = first_lost ? first_lost : membership ? membership->lost_member() : std::nullopt;
+  if (!all_present && lost)
     report_fault(error, *lost);
-  else if (!report_kept_fault() && !all_met)
+  else if (!report_deferred_fault() && !all_present)
     report_fault(error, -1);
   return error;
 }
 
-Result<Recovered> Recovery::recover(const Error& cause, const Training& training) {
+Result<RecoveryOutcome> Recovery::recover(const Error& cause, const RecoverableTraining& training) {
   auto& self = *impl_;
-  if (!self.crew || !may_be_a_death(cause)) return cause;
+  if (!self.membership || !may_be_rank_failure(cause)) return cause;
   auto recovered = self.recover_or_fail(cause, training);
-  if (!recovered) return self.end_by(std::move(recovered).error());
-  forget_fault();
+  if (!recovered) return self.report_end(std::move(recovered).error());
+  clear_deferred_fault();
   return recovered;
 }
 
-Result<Recovered> Recovery::Impl::recover_or_fail(const Error& cause, const Training& training) {
-  // Before the first step nothing is lost that a new attempt does not find again.
-  if (seats.empty()) return cause;
+Result<RecoveryOutcome> Recovery::Impl::recover_or_fail(const Error& cause,
+                                                        const RecoverableTraining& training) {
+  // Before the first step no state is lost that a new attempt does not have.
+  if (slots.empty()) return cause;
   LS_LOG(warning, "{}", cause.message);
   Error last = cause;
   const auto noticed = Steady::now();
-  std::vector<int> came;  // by plans that another death broke
-  for (int tries = 0; tries < deaths_max(); ++tries) {
+  std::vector<int> came;  // by plans that another rank failure broke
+  for (int tries = 0; tries < failures_max(); ++tries) {
     const auto begin = Steady::now();
-    // Before the meeting: when all have spoken, no rank writes into another's memory any more.
+    // Before the rendezvous: when all have sent their state, no rank writes into another's memory.
     training.model.mesh().leave();
-    auto next = TRY(meet(last, standing(training)));
+    auto next = TRY(rendezvous(last, member_state(training)));
     if (tries > 0) {
-      tell_too(next, *plan);
-      add(came, plan->newcomers);
+      merge_unreported(next, *plan);
+      add(came, plan->replacements);
     }
     plan = std::move(next);
-    unread = unread || plan->from_storage;
-    const auto met = since(begin);
-    seats.assign(plan->seats.begin(), plan->seats.end());
-    if (!plan->seat_of(member)) {
-      return Recovered{.leaves = true,
-                       .step = plan->step,
-                       .story = story_of(*plan, plan->step, since(noticed)),
-                       .gone = plan->gone};
+    needs_checkpoint = needs_checkpoint || plan->from_checkpoint;
+    const auto rendezvous_time = since(begin);
+    slots.assign(plan->slots.begin(), plan->slots.end());
+    if (!plan->slot_of(member)) {
+      return RecoveryOutcome{.leaves = true,
+                             .step = plan->step,
+                             .description = describe_recovery(*plan, plan->step, since(noticed)),
+                             .lost = plan->lost};
     }
     auto outcome = new_mesh();
-    const auto connected = since(begin);
-    auto entered =
-        outcome ? enter(*std::move(outcome), training) : Result<void>(std::move(outcome).error());
-    auto recovered = entered ? go_on(training) : Result<Recovered>(entered.error());
+    const auto connected_after = since(begin);
+    auto entered = outcome ? adopt_mesh(*std::move(outcome), training)
+                           : Result<void>(std::move(outcome).error());
+    auto recovered = entered ? restore_state(training) : Result<RecoveryOutcome>(entered.error());
     if (recovered) {
-      recovered->meeting = met;
-      recovered->connecting = connected - met;
-      auto told = *plan;
-      add(told.newcomers, came);
-      recovered->story = story_of(told, recovered->step, since(noticed)) + rescale(training);
+      recovered->rendezvous_time = rendezvous_time;
+      recovered->connect_time = connected_after - rendezvous_time;
+      auto complete_plan = *plan;
+      add(complete_plan.replacements, came);
+      recovered->description =
+          describe_recovery(complete_plan, recovered->step, since(noticed)) + rescale(training);
       return recovered;
     }
-    // Another died meanwhile: the members that are left meet once more.
+    // Another rank was lost meanwhile: the remaining members repeat the rendezvous.
     last = std::move(recovered).error();
-    if (!may_be_a_death(last)) break;
+    if (!may_be_rank_failure(last)) break;
   }
   return last;
 }
 
-Result<Recovered> Recovery::complete(const Training& training) {
-  LS_CHECK(impl_->newcomer);
+Result<RecoveryOutcome> Recovery::complete_replacement(const RecoverableTraining& training) {
+  LS_CHECK(impl_->is_replacement);
   const auto begin = Steady::now();
-  auto recovered = impl_->go_on(training);
-  if (!recovered && may_be_a_death(recovered.error())) return recover(recovered.error(), training);
-  if (!recovered) return impl_->end_by(std::move(recovered).error());
-  recovered->story = story_of(*impl_->plan, recovered->step, since(begin));
+  auto recovered = impl_->restore_state(training);
+  if (!recovered && may_be_rank_failure(recovered.error()))
+    return recover(recovered.error(), training);
+  if (!recovered) return impl_->report_end(std::move(recovered).error());
+  recovered->description = describe_recovery(*impl_->plan, recovered->step, since(begin));
   return recovered;
 }
 
-// Ranks that keep their shards keep what they hold; else all is laid out anew.
-Result<void> Recovery::Impl::enter(Mesh mesh, const Training& training) {
-  if (!plan->laid_out_anew) return training.model.regroup(std::move(mesh));
+// Ranks that keep their shards keep their state; otherwise all of it is resharded.
+Result<void> Recovery::Impl::adopt_mesh(Mesh mesh, const RecoverableTraining& training) {
+  if (!plan->reshards) return training.model.regroup(std::move(mesh));
   TRY(training.model.reshard(std::move(mesh), policy_by_plan()));
-  return training.optimizer.remake();
+  return training.optimizer.rebuild();
 }
 
 Policy Recovery::Impl::policy_by_plan() const {
-  auto policy = beginning->policy;
+  auto policy = initial_setup->policy;
   const bool keeps = policy.parameters > 1 && plan->shards > 1;
   policy.parameters = policy.parameters == 1 ? 1 : plan->shards;
   policy.gradients = plan->shards;
-  policy.optimizer = beginning->copied ? plan->shards : ranks();
-  policy.keep = policy.keep && keeps;
+  policy.optimizer = initial_setup->optimizer_replicated ? plan->shards : ranks();
+  policy.keep_gathered = policy.keep_gathered && keeps;
   return policy;
 }
 
 // In the new groups, with all ranks.
-Result<Recovered> Recovery::Impl::go_on(const Training& training) {
-  Recovered recovered{.step = plan->step, .gone = plan->gone, .tells = plan->teller() == member};
-  if (plan->from_storage)
-    recovered.step = TRY(read_state(training));
+Result<RecoveryOutcome> Recovery::Impl::restore_state(const RecoverableTraining& training) {
+  RecoveryOutcome recovered{
+      .step = plan->step, .lost = plan->lost, .reports = plan->reporting_member() == member};
+  if (plan->from_checkpoint)
+    recovered.step = TRY(restore_from_checkpoint(training));
   else
-    TRY(take_state(training));
-  recovered.again = plan->step - recovered.step;
-  newcomer = unread = false;
-  // What a death before the next step begins goes back to: of those who read it is the checkpoint.
-  keep_beginning(recovered.step, training);
+    TRY(restore_from_memory(training));
+  recovered.repeated_steps = plan->step - recovered.step;
+  is_replacement = needs_checkpoint = false;
+  // A failure before the next step starts goes back to this state; for ranks that read the
+  // checkpoint, to the checkpoint.
+  record_step_start(recovered.step, training);
   TRY(training.reopen());
   return recovered;
 }
 
-// The newest whole checkpoint, by all.
-Result<std::int64_t> Recovery::Impl::read_state(const Training& training) {
+// All ranks load the newest intact checkpoint.
+Result<std::int64_t> Recovery::Impl::restore_from_checkpoint(const RecoverableTraining& training) {
   auto& [model, optimizer, sampler, reopen] = training;
-  const ResumedOptimizer resumed{std::string(optimizer.method()),
-                                 [&](const Manifest& manifest) {
-                                   std::vector<std::string> names;
-                                   for (const auto& tensor : manifest.tensors)
-                                     names.push_back(tensor.name);
-                                   return optimizer.state_like(names);
-                                 },
-                                 [&](std::int64_t steps) { optimizer.set_steps(steps); }};
-  optimizer.set_decided(plan->decided);
-  const auto step = TRY(resume(options.checkpoints, model, resumed, sampler));
+  const OptimizerCallbacks resumed{std::string(optimizer.method()),
+                                   [&](const Manifest& manifest) {
+                                     std::vector<std::string> names;
+                                     for (const auto& tensor : manifest.tensors)
+                                       names.push_back(tensor.name);
+                                     return optimizer.make_state(names);
+                                   },
+                                   [&](std::int64_t steps) { optimizer.set_steps(steps); }};
+  optimizer.set_decided_steps(plan->decided_steps);
+  const auto step = TRY(resume(options.checkpoint_folder, model, resumed, sampler));
   if (step > 0) return step;
   return Error{Code::not_found, format("what was lost nobody else holds, and {} has no checkpoint "
                                        "yet",
-                                       options.checkpoints.string())};
+                                       options.checkpoint_folder.string())};
 }
 
-// What there is to say of it. By the number at the beginning, so that nothing adds up.
-std::string Recovery::Impl::rescale(const Training& training) const {
-  if (options.batch == BatchOfFewer::kept || !beginning || ranks() == members) return "";
-  const auto first = static_cast<double>(beginning->batch);
+// Describes the change for the log; empty without one. Relative to the initial size, so that
+// rounding does not add up.
+std::string Recovery::Impl::rescale(const RecoverableTraining& training) const {
+  if (options.batch_scaling == BatchScaling::fixed || !initial_setup || ranks() == members)
+    return "";
+  const auto first = static_cast<double>(initial_setup->global_batch);
   const auto batch = std::max<std::int64_t>(ranks(), std::llround(first * ranks() / members));
   const double factor = static_cast<double>(batch) / first;
   training.sampler.set_global_batch(batch);
@@ -475,16 +494,17 @@ std::string Recovery::Impl::rescale(const Training& training) const {
                 batch, factor);
 }
 
-Result<void> Recovery::Impl::take_state(const Training& training) {
+Result<void> Recovery::Impl::restore_from_memory(const RecoverableTraining& training) {
   auto& [model, optimizer, sampler, reopen] = training;
-  if (!newcomer && optimizer.decided() < plan->decided) TRY(optimizer.catch_up(plan->norm));
-  TRY(refill(*plan, training));
-  if (newcomer) {
+  if (!is_replacement && optimizer.decided_steps() < plan->decided_steps)
+    TRY(optimizer.apply_missed_step(plan->norm));
+  TRY(restore_replacements(*plan, training));
+  if (is_replacement) {
     optimizer.set_steps(plan->optimizer_steps);
-    optimizer.set_decided(plan->decided);
+    optimizer.set_decided_steps(plan->decided_steps);
     seed_random(plan->seed, plan->step, rank());
   }
-  TRY(model.spread());
+  TRY(model.sync_parameters());
   return sampler.restore({plan->seed, plan->cursor});
 }
 

@@ -1,12 +1,12 @@
-// Recovery: when a rank dies, the others go on from where they stand in memory. When connections
-// are lost and all ranks live, they connect again and go on. docs/design/
-// recovery.md tells why that is enough.
+// Recovery: when a rank is lost, the others continue from their state in memory. When connections
+// are lost and all ranks live, they connect again and continue. docs/design/recovery.md explains
+// why that is enough.
 //
 //   auto recovery = TRY(Recovery::start(TRY(recovery_options_from_environment())));
 //   auto mesh = TRY(recovery->mesh());
-//   auto model = TRY(shard(module, mesh, policy, blocks, recovery->values()));  // and an optimizer
-//   Training training{*model, optimizer, sampler, [&] { return open_checkpoints(); }};
-//   std::int64_t step = recovery->joining() ? TRY(recovery->complete(training)).step : ...;
+//   auto model = TRY(shard(module, mesh, policy, blocks, recovery->initial_values()));
+//   RecoverableTraining training{*model, optimizer, sampler, [&] { return open_checkpoints(); }};
+//   std::int64_t step = recovery->is_replacement() ? TRY(recovery->complete(training)).step : ...;
 //   while (step < steps) {
 //     recovery->begin_step(step, training);
 //     const auto done = train_step(...);
@@ -19,7 +19,7 @@
 //     ++step;
 //   }
 //
-// Without on_failure, or a meeting place that tells deaths, recover() gives back the error.
+// Without on_failure, or without a rendezvous that reports lost ranks, recover() returns the error.
 #pragma once
 
 #include <cstdint>
@@ -33,88 +33,91 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "train/mesh.h"
-#include "train/recovery/plan.h"
+#include "train/recovery/recovery_plan.h"
+#include "train/resumable_optimizer.h"
 #include "train/sampler.h"
 #include "train/shard.h"
-#include "train/stepper.h"
 
 namespace lockstep {
 
-enum class OnDeath {
+enum class RecoveryMode {
   restart,  // the error ends the rank, and the run begins a new attempt
-  shrink,   // the replicas that are left go on
-  wait,     // all wait for a rank in place of the dead one
+  shrink,   // the remaining replicas continue
+  wait,     // all wait for a replacement of the lost rank
 };
 
-// What becomes of the global batch when fewer ranks go on.
-enum class BatchOfFewer {
-  kept,      // each rank computes more samples
+// How the global batch changes when fewer ranks continue.
+enum class BatchScaling {
+  fixed,     // each rank computes more samples
   rescaled,  // each as many as before; the learning rate falls as the batch does (Goyal et al.,
              // "Accurate, Large Minibatch SGD", 2017)
 };
 
 struct RecoveryOptions {
-  OnDeath on_failure = OnDeath::restart;
-  bool replaces = false;                           // this process stands in for a rank that died
-  Duration patience = std::chrono::minutes(10);    // for ranks that live
-  Duration replacement = std::chrono::minutes(2);  // until somebody comes in place of a dead one
-  Duration meeting = std::chrono::seconds(20);     // until the living have connected anew
-  std::filesystem::path checkpoints = {};          // for shards that nobody living holds
-  BatchOfFewer batch = BatchOfFewer::kept;
+  RecoveryMode on_failure = RecoveryMode::restart;
+  bool is_replacement = false;                       // this process replaces a rank that was lost
+  Duration peer_timeout = std::chrono::minutes(10);  // for ranks that are alive
+  Duration replacement_timeout = std::chrono::minutes(2);  // until a replacement has joined
+  // until the surviving ranks are connected again
+  Duration rendezvous_timeout = std::chrono::seconds(20);
+  std::filesystem::path checkpoint_folder = {};  // for shards that no surviving rank holds
+  BatchScaling batch_scaling = BatchScaling::fixed;
 };
 
 // LOCKSTEP_ON_FAILURE and LOCKSTEP_REPLACES, as the agent sets them.
 Result<RecoveryOptions> recovery_options_from_environment();
 
-// What a death interrupts. Borrowed.
-struct Training {
+// The objects that a rank failure affects. Borrowed.
+struct RecoverableTraining {
   ShardedModel& model;
-  Stepper& optimizer;
+  ResumableOptimizer& optimizer;
   Sampler& sampler;
-  // Makes anew what the program has made of apart(), its checkpoints say, whenever the ranks have
-  // met anew. A death in it is recovered from like any other.
+  // Recreates what the program has made of new_group(), its checkpoints for example, after each
+  // rendezvous. A rank failure in it is recovered from like any other.
   std::function<Result<void>()> reopen = [] { return Result<void>(); };
 };
 
-struct Recovered {
-  bool leaves = false;         // no replica needs this rank: it ends, well
-  std::int64_t step = 0;       // that is whole; the sampler stands behind it
-  std::int64_t again = 0;      // steps behind it that were whole, and are done again
-  std::string story = {};      // for people: who was lost, who goes on, how long it took
-  std::vector<int> gone = {};  // members: the numbers with which ranks were started
-  bool tells = false;          // this rank, and no other, tells the story to the run
-  Duration meeting{0};         // until all had told what they have
-  Duration connecting{0};      // until the new groups were there
+struct RecoveryOutcome {
+  bool leaves = false;              // no replica needs this rank: it ends successfully
+  std::int64_t step = 0;            // last complete step, after which the sampler is positioned
+  std::int64_t repeated_steps = 0;  // complete steps after it that are repeated
+  std::string description = {};     // for users: the lost ranks, the remaining ranks, the time
+  std::vector<int> lost = {};       // members: the ranks' numbers at the start
+  bool reports = false;             // only this rank reports the description to the run
+  Duration rendezvous_time{0};      // until all had sent their state
+  Duration connect_time{0};         // until the new groups were connected
 };
 
-// For the training's thread.
+// Used by the training's thread.
 class Recovery {
  public:
   static Result<std::unique_ptr<Recovery>> start(const RecoveryOptions& options);
   ~Recovery();
 
-  // The ranks as they are numbered now. Collective, once at the start and after nothing else.
+  // The ranks with their current numbers. Collective; called once, at the start.
   Result<Mesh> mesh();
-  // Another group of the same ranks, for what is said beside the training. Collective.
-  Result<Comm> apart(Duration bound);
+  // Another group of the same ranks, for communication outside of the training. Collective.
+  Result<Comm> new_group(Duration bound);
 
-  // Whether this process comes in place of another: then its module is sharded without values, and
+  // True if this process replaces another: then its module is sharded without values, and
   // complete() takes the place of loading a checkpoint.
-  bool joining() const;
-  Values values() const { return joining() ? Values::to_come : Values::of_rank_0; }
-  Result<Recovered> complete(const Training& training);
+  bool is_replacement() const;
+  InitialValues initial_values() const {
+    return is_replacement() ? InitialValues::deferred : InitialValues::broadcast_from_rank_0;
+  }
+  Result<RecoveryOutcome> complete_replacement(const RecoverableTraining& training);
 
-  // The folder and the batch may be set until the first step begins.
+  // The folder and the batch scaling may be set until the first step begins.
   RecoveryOptions& options();
-  // Grows whenever the ranks have met again after a death; 0 at the start.
+  // Grows with each rendezvous after a rank failure; 0 at the start.
   int generation() const;
 
-  // Before each step: what recover() goes back to. The first is collective.
-  Result<void> begin_step(std::int64_t step, const Training& training);
+  // Before each step: the state to which recover() goes back. The first call is collective.
+  Result<void> begin_step(std::int64_t step, const RecoverableTraining& training);
   // After an error of the step. Returns when this rank can take the next one, with what the others
-  // do. Returns the error if no loss caused it or no rank has a copy of what was lost; the agent is
-  // told before of a lost connection or a time-out.
-  Result<Recovered> recover(const Error& cause, const Training& training);
+  // do. Returns the error if no loss caused it or no rank has a copy of the lost state; the agent
+  // gets a report of a lost connection or a timeout before.
+  Result<RecoveryOutcome> recover(const Error& cause, const RecoverableTraining& training);
 
  private:
   struct Impl;

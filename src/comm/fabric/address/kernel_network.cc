@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// No packet is sent there: only the route is asked for. Any port but 0 does.
+// Only the route is requested; no packet is sent. Any port but 0 works.
 constexpr const char* kAnyPort = "9";
 
 std::optional<std::string> numeric(const sockaddr* address, socklen_t size) {
@@ -37,8 +37,8 @@ Found look_up(const std::string& host) {
 
 }  // namespace
 
-std::vector<OwnAddress> KernelNetwork::own_addresses() const {
-  std::vector<OwnAddress> own;
+std::vector<InterfaceAddress> KernelNetwork::local_addresses() const {
+  std::vector<InterfaceAddress> own;
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return own;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
@@ -55,13 +55,13 @@ std::vector<OwnAddress> KernelNetwork::own_addresses() const {
   return own;
 }
 
-std::optional<std::string> KernelNetwork::resolved(const std::string& host) const {
+std::optional<std::string> KernelNetwork::resolve(const std::string& host) const {
   const auto found = look_up(host);
   if (!found) return std::nullopt;
   return numeric(found->ai_addr, found->ai_addrlen);
 }
 
-std::optional<std::string> KernelNetwork::source_towards(const std::string& address) const {
+std::optional<std::string> KernelNetwork::source_address_for(const std::string& address) const {
   const auto there = look_up(address);
   if (!there) return std::nullopt;
   const Fd socket(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -1,15 +1,15 @@
-// KernelNetwork: the HostNetwork of this machine, as getifaddrs, the resolver and the routes say.
+// KernelNetwork: the HostNetwork of this machine, from getifaddrs, the resolver and the routes.
 #pragma once
 
-#include "comm/fabric/address/own_address.h"
+#include "comm/fabric/address/choose_address.h"
 
 namespace lockstep {
 
 class KernelNetwork : public HostNetwork {
  public:
-  std::vector<OwnAddress> own_addresses() const override;
-  std::optional<std::string> resolved(const std::string& host) const override;
-  std::optional<std::string> source_towards(const std::string& address) const override;
+  std::vector<InterfaceAddress> local_addresses() const override;
+  std::optional<std::string> resolve(const std::string& host) const override;
+  std::optional<std::string> source_address_for(const std::string& address) const override;
 };
 
 }  // namespace lockstep

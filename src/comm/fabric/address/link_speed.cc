@@ -10,11 +10,11 @@ namespace lockstep {
 std::optional<Bandwidth> link_speed(const std::string& interface,
                                     const std::filesystem::path& interfaces) {
   constexpr std::int64_t kBytesPerMegabit = 125'000;
-  constexpr std::int64_t kMost = 100'000'000;  // Mbit/s; more means that nobody knows
-  const auto said = read_file(interfaces / interface / "speed", 64);
-  if (!said) return std::nullopt;
+  constexpr std::int64_t kMost = 100'000'000;  // Mbit/s; a larger value means unknown
+  const auto content = read_file(interfaces / interface / "speed", 64);
+  if (!content) return std::nullopt;
   std::int64_t megabits = 0;
-  const auto read = std::from_chars(said->data(), said->data() + said->size(), megabits);
+  const auto read = std::from_chars(content->data(), content->data() + content->size(), megabits);
   if (read.ec != std::errc() || megabits <= 0 || megabits > kMost) return std::nullopt;
   return Bandwidth(megabits * kBytesPerMegabit);
 }

@@ -1,4 +1,4 @@
-// link_speed: how fast an interface says that it is, as its driver and its peer have agreed.
+// link_speed: the speed of an interface as its driver reports it.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Nothing where the driver does not know, as of loopback and of many virtual machines' interfaces.
-// interfaces: the kernel's folder of all.
+// Nullopt where the driver does not know, as for loopback and for many virtual machines'
+// interfaces. interfaces: the kernel's folder of all interfaces.
 std::optional<Bandwidth> link_speed(const std::string& interface,
                                     const std::filesystem::path& interfaces = "/sys/class/net");
 

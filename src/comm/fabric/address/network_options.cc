@@ -12,7 +12,7 @@ std::string setting(const Environment& environment, const char* name) {
 
 }  // namespace
 
-Result<NetworkOptions> network_options_of(const Environment& environment) {
+Result<NetworkOptions> network_options_from_environment(const Environment& environment) {
   NetworkOptions options;
   if (auto provider = setting(environment, "LOCKSTEP_FABRIC_PROVIDER"); !provider.empty())
     options.provider = std::move(provider);
@@ -24,14 +24,14 @@ Result<NetworkOptions> network_options_of(const Environment& environment) {
                         options.interface, options.address)};
   if (const auto ports = setting(environment, "LOCKSTEP_PORT_RANGE"); !ports.empty()) {
     auto range = parse_port_range(ports);
-    if (!range) return std::move(range).error().within("LOCKSTEP_PORT_RANGE");
+    if (!range) return std::move(range).error().with_context("LOCKSTEP_PORT_RANGE");
     options.ports = *range;
   }
-  options.silence = TRY(silence_bound_of(environment));
-  if (const auto place = setting(environment, "LOCKSTEP_RENDEZVOUS"); !place.empty())
-    options.meeting_host = TRY(parse_host_port(place)).host;
+  options.connection_timeout = TRY(connection_timeout_from(environment));
+  if (const auto rendezvous = setting(environment, "LOCKSTEP_RENDEZVOUS"); !rendezvous.empty())
+    options.rendezvous_host = TRY(parse_host_port(rendezvous)).host;
   else
-    options.meeting_host = setting(environment, "MASTER_ADDR");
+    options.rendezvous_host = setting(environment, "MASTER_ADDR");
   return options;
 }
 

@@ -1,4 +1,5 @@
-// NetworkOptions: what the user, or the map by way of the agent, says of the network between hosts.
+// NetworkOptions: the settings of the network between hosts, from the user, or from the map by the
+// agent.
 #pragma once
 
 #include <string>
@@ -6,25 +7,25 @@
 #include "base/environment.h"
 #include "base/result.h"
 #include "comm/fabric/address/port_range.h"
-#include "net/silence.h"
+#include "net/connection_timeout.h"
 
 namespace lockstep {
 
 struct NetworkOptions {
-  // "tcp": connections of our own; any other name is a provider of libfabric ("efa", "verbs").
+  // "tcp": Lockstep's own connections; any other name is a libfabric provider ("efa", "verbs").
   std::string provider = "tcp";
-  // Of these two one at most; neither: choose_address() looks for itself.
+  // At most one of these two is set; if neither is, choose_address() selects one.
   std::string interface = {};
   std::string address = {};  // or a name of this host
   PortRange ports = {};
-  // A host that all ranks reach, where they meet: tells which interface leads to them. May be
-  // empty.
-  std::string meeting_host = {};
-  Duration silence = kSilenceBound;  // of a peer's host, after which the connections to it are lost
+  // The host of the rendezvous, which all ranks reach: it determines the interface. May be empty.
+  std::string rendezvous_host = {};
+  Duration connection_timeout =
+      kConnectionTimeout;  // of a peer's host; after it the connections to the host are lost
 };
 
-// From LOCKSTEP_FABRIC_PROVIDER, LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS, LOCKSTEP_PORT_RANGE,
-// LOCKSTEP_CONNECTION_TIMEOUT; the meeting place from LOCKSTEP_RENDEZVOUS, else MASTER_ADDR.
-Result<NetworkOptions> network_options_of(const Environment& environment);
+// Reads LOCKSTEP_FABRIC_PROVIDER, LOCKSTEP_INTERFACE, LOCKSTEP_ADDRESS, LOCKSTEP_PORT_RANGE,
+// LOCKSTEP_CONNECTION_TIMEOUT; the rendezvous from LOCKSTEP_RENDEZVOUS, else MASTER_ADDR.
+Result<NetworkOptions> network_options_from_environment(const Environment& environment);
 
 }  // namespace lockstep

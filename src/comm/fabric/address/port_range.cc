@@ -15,14 +15,14 @@ std::optional<std::uint16_t> port_in(std::string_view digits) {
 
 }  // namespace
 
-Result<PortRange> parse_port_range(std::string_view words) {
-  const auto dash = words.find('-');
-  const auto first = port_in(words.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : port_in(words.substr(dash + 1));
+Result<PortRange> parse_port_range(std::string_view range_text) {
+  const auto dash = range_text.find('-');
+  const auto first = port_in(range_text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : port_in(range_text.substr(dash + 1));
   if (!first || !last || *first > *last)
     return Error{
         Code::invalid,
-        format("'{}' is no range of ports: write it as 20000-20999, of 1 to 65535", words)};
+        format("'{}' is no range of ports: write it as 20000-20999, of 1 to 65535", range_text)};
   return PortRange{*first, *last};
 }
 

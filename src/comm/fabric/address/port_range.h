@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// first 0: any port that is free. Else both ends belong to it.
+// first 0: any free port. Else both ends are included.
 struct PortRange {
   std::uint16_t first = 0;
   std::uint16_t last = 0;
@@ -19,11 +19,11 @@ struct PortRange {
 };
 
 // "20000-20999", or one port.
-Result<PortRange> parse_port_range(std::string_view words);
+Result<PortRange> parse_port_range(std::string_view range_text);
 std::string text(const PortRange& ports);
 
-// What open(port) gives for the first port of the range that nobody holds on this address; a port
-// is passed over when open says already_exists. `exhausted` when all of them are held.
+// Returns the result of open(port) for the first free port of the range on this address. A port is
+// skipped when open returns already_exists. `exhausted` when none is free.
 template <class Open>
 auto on_free_port(const std::string& address, const PortRange& ports, Open open)
     -> decltype(open(std::uint16_t{0})) {

@@ -12,36 +12,36 @@
 namespace lockstep {
 namespace {
 
-// A failed connection is often the first sign of a loss of which the lifeline tells a moment
-// later, and better.
-constexpr auto kDeathBound = std::chrono::milliseconds(500);
-constexpr auto kListenNap = std::chrono::milliseconds(1);
-// Who does not wake for what comes from other hosts looks after it so often.
-constexpr auto kDeafNap = std::chrono::milliseconds(20);
-// Every wait has a bound, also that for work; the waiter looks again and goes on.
-constexpr auto kNapLimit = std::chrono::seconds(60);
+// A failed connection is often the first sign of a loss. The control connection reports it a moment
+// later, with more detail.
+constexpr auto kLossConfirmTimeout = std::chrono::milliseconds(500);
+constexpr auto kControlPollInterval = std::chrono::milliseconds(1);
+// The interval at which a thread that does not wake for messages from other hosts checks for them.
+constexpr auto kRemoteCheckInterval = std::chrono::milliseconds(20);
+// Every wait has a bound, also the wait for work; the thread checks and continues.
+constexpr auto kWaitLimit = std::chrono::seconds(60);
 
 }  // namespace
 
-Endpoint::Endpoint(Peer self, Members members, Doorbell bell, Fd people)
+Endpoint::Endpoint(Peer self, GroupRanks members, Doorbell doorbell, Fd control_epoll)
     : self_(std::move(self)),
       members_(std::move(members)),
-      bell_(std::move(bell)),
-      people_(std::move(people)) {
+      doorbell_(std::move(doorbell)),
+      control_epoll_(std::move(control_epoll)) {
   const auto count = members_.ranks.size();
   links_.resize(count);
-  lifelines_.resize(count);
-  gone_.resize(count);
-  may_leave_.resize(count);
-  leaving_.resize(count);
-  together_.resize(count);
-  testimonies_.resize(count);
+  control_connections_.resize(count);
+  disconnected_.resize(count);
+  leave_acknowledged_.resize(count);
+  pending_leaves_.resize(count);
+  shares_memory_.resize(count);
+  failure_reports_.resize(count);
 }
 
 Endpoint::~Endpoint() = default;
 
 const Peer& Endpoint::peer(int rank) const {
-  return rank == self_.rank ? self_ : lifelines_[static_cast<std::size_t>(rank)]->peer();
+  return rank == self_.rank ? self_ : control_connections_[static_cast<std::size_t>(rank)]->peer();
 }
 
 Result<void> Endpoint::watch(const Fd& epoll, int fd) {
@@ -54,220 +54,231 @@ Result<void> Endpoint::watch(const Fd& epoll, int fd) {
 }
 
 Result<void> Endpoint::poll() {
-  return transport_ ? unless_it_left(transport_->poll()) : Result<void>();
+  return transport_ ? ignore_if_left(transport_->poll()) : Result<void>();
 }
 
 Result<void> Endpoint::poll_for(int peer) {
-  return transport_ ? unless_it_left(transport_->poll_for(peer)) : Result<void>();
+  return transport_ ? ignore_if_left(transport_->poll_for(peer)) : Result<void>();
 }
 
-Result<void> Endpoint::unless_it_left(Result<void> polled) {
+Result<void> Endpoint::ignore_if_left(Result<void> polled) {
   if (polled || polled.error().code != Code::peer_lost) return polled;
-  const auto gone_before = gone_;
-  const auto deadline = Deadline::after(kDeathBound);
+  const auto disconnected_before = disconnected_;
+  const auto deadline = Deadline::after(kLossConfirmTimeout);
   while (!deadline.passed()) {
-    TRY(listen());
-    if (gone_ != gone_before) return {};  // it had left in order
-    wait_for_events(Ears::deaf, kListenNap);
+    TRY(receive_control_messages());
+    if (disconnected_ != disconnected_before) return {};  // it had left in order
+    wait_for_events(WaitSources::control_only, kControlPollInterval);
   }
   const int peer = transport_->failed_peer();
   if (peer < 0) return polled;
   Error error{Code::peer_lost, format("lost the connection to {}: {}", text(this->peer(peer)),
                                       polled.error().message)};
-  keep_loss({error, number_of(peer), false});
+  record_connection_loss({error, global_rank(peer), false});
   return error;
 }
 
 Result<void> Endpoint::poll_all() {
-  TRY(listen());
+  TRY(receive_control_messages());
   TRY(poll());
-  answer_leaving();
+  acknowledge_leaves();
   return {};
 }
 
-Result<void> Endpoint::listen() {
+Result<void> Endpoint::receive_control_messages() {
   for (int peer = 0; peer < size(); ++peer) {
-    const auto& lifeline = lifelines_[static_cast<std::size_t>(peer)];
-    if (!lifeline) continue;  // this rank, or one that is not met yet
-    while (auto notice = lifeline->hear()) TRY(heard(peer, *std::move(notice)));
+    const auto& control = control_connections_[static_cast<std::size_t>(peer)];
+    if (!control) continue;  // this rank, or one that is not connected yet
+    while (auto message = control->receive())
+      TRY(handle_control_message(peer, *std::move(message)));
   }
   return {};
 }
 
-Result<void> Endpoint::befallen(Error error) const {
+Result<void> Endpoint::unless_failing(Error error) const {
   if (failing_) return {};
   return error;
 }
 
-Result<void> Endpoint::heard(int peer, Notice notice) {
+Result<void> Endpoint::handle_control_message(int peer, ControlMessage message) {
   const auto index = static_cast<std::size_t>(peer);
-  auto& lifeline = *lifelines_[index];
-  if (lifeline.over()) ::epoll_ctl(people_.get(), EPOLL_CTL_DEL, lifeline.fd(), nullptr);
-  switch (notice.kind) {
-    case Notice::Kind::leaving:
-      leaving_[index] = Leaving{{notice.sent[0], notice.sent[1]}};
+  auto& control = *control_connections_[index];
+  if (control.is_closed()) ::epoll_ctl(control_epoll_.get(), EPOLL_CTL_DEL, control.fd(), nullptr);
+  switch (message.kind) {
+    case ControlMessage::Kind::leaving:
+      pending_leaves_[index] = PendingLeave{{message.sent[0], message.sent[1]}};
       return {};
-    case Notice::Kind::may_leave:
-      may_leave_[index] = true;
+    case ControlMessage::Kind::leave_acknowledged:
+      leave_acknowledged_[index] = true;
       return {};
-    case Notice::Kind::closed:
-      gone_[index] = true;
-      if (transport_) transport_->forget(peer);
+    case ControlMessage::Kind::closed:
+      disconnected_[index] = true;
+      if (transport_) transport_->set_peer_left(peer);
       return {};
-    case Notice::Kind::together:
-    case Notice::Kind::apart:
-      together_[index] = notice.kind == Notice::Kind::together;
+    case ControlMessage::Kind::shares_memory:
+    case ControlMessage::Kind::shares_no_memory:
+      shares_memory_[index] = message.kind == ControlMessage::Kind::shares_memory;
       return {};
-    case Notice::Kind::failing:
-      testimonies_[index] = std::move(notice.testimony);
-      if (notice.end.error.code == Code::peer_lost && notice.end.at_fault >= 0)
-        keep_loss(notice.end);
-      return befallen(std::move(notice.end.error));
-    case Notice::Kind::verdict:
-      if (!verdict_) verdict_ = std::move(notice.end);
-      return befallen(verdict_->error);
-    case Notice::Kind::gave_up:
-      if (!verdict_) {
-        verdict_ = std::move(notice.end);
-        verdict_->error.message =
-            format("rank {} gave up: {}", number_of(peer), verdict_->error.message);
+    case ControlMessage::Kind::failing:
+      failure_reports_[index] = std::move(message.failure_report);
+      if (message.failure_reason.error.code == Code::peer_lost &&
+          message.failure_reason.rank_at_fault >= 0)
+        record_connection_loss(message.failure_reason);
+      return unless_failing(std::move(message.failure_reason.error));
+    case ControlMessage::Kind::failure_reason:
+      if (!failure_reason_) failure_reason_ = std::move(message.failure_reason);
+      return unless_failing(failure_reason_->error);
+    case ControlMessage::Kind::aborted:
+      if (!failure_reason_) {
+        failure_reason_ = std::move(message.failure_reason);
+        failure_reason_->error.message =
+            format("rank {} gave up: {}", global_rank(peer), failure_reason_->error.message);
       }
-      return befallen(verdict_->error);
-    case Notice::Kind::lost:
-      gone_[index] = true;
-      return befallen(lost(peer));
+      return unless_failing(failure_reason_->error);
+    case ControlMessage::Kind::lost:
+      disconnected_[index] = true;
+      return unless_failing(on_connection_lost(peer));
   }
   return {};
 }
 
-Error Endpoint::lost(int peer) {
-  const auto& lifeline = *lifelines_[static_cast<std::size_t>(peer)];
-  const bool died = lifeline.has_died();
-  const auto words = died ? format("{} died", text(lifeline.peer()))
-                          : format("lost the connection to {}", text(lifeline.peer()));
-  keep_loss({{Code::peer_lost, words}, number_of(peer), died});
-  return {Code::peer_lost, words};
+Error Endpoint::on_connection_lost(int peer) {
+  const auto& control = *control_connections_[static_cast<std::size_t>(peer)];
+  const bool died = control.peer_has_died();
+  const auto loss_text = died ? format("{} died", text(control.peer()))
+                              : format("lost the connection to {}", text(control.peer()));
+  record_connection_loss({{Code::peer_lost, loss_text}, global_rank(peer), died});
+  return {Code::peer_lost, loss_text};
 }
 
-void Endpoint::keep_loss(const GroupEnd& end) {
-  if (!loss_ || (end.saw_death && !loss_->saw_death)) loss_ = end;
+void Endpoint::record_connection_loss(const FailureReason& end) {
+  if (!connection_loss_ || (end.process_died && !connection_loss_->process_died))
+    connection_loss_ = end;
 }
 
-void Endpoint::answer_leaving() {
-  for (std::size_t peer = 0; peer < leaving_.size(); ++peer) {
-    if (!leaving_[peer]) continue;
-    const bool all = std::all_of(std::begin(kLanes), std::end(kLanes), [&](Lane lane) {
-      return links_[peer]->arrived(lane) >= leaving_[peer]->sent[static_cast<std::size_t>(lane)];
-    });
+void Endpoint::acknowledge_leaves() {
+  for (std::size_t peer = 0; peer < pending_leaves_.size(); ++peer) {
+    if (!pending_leaves_[peer]) continue;
+    const bool all =
+        std::all_of(std::begin(kLinkChannels), std::end(kLinkChannels), [&](LinkChannel channel) {
+          return links_[peer]->arrived(channel) >=
+                 pending_leaves_[peer]->sent[static_cast<std::size_t>(channel)];
+        });
     if (!all) continue;
-    lifelines_[peer]->tell({Notice::Kind::may_leave});
-    leaving_[peer].reset();
+    control_connections_[peer]->send({ControlMessage::Kind::leave_acknowledged});
+    pending_leaves_[peer].reset();
   }
 }
 
-void Endpoint::set_sleeping(Lane lane, bool sleeping) {
+void Endpoint::set_sleeping(LinkChannel channel, bool sleeping) {
   for (auto* link : links_)
-    if (link != nullptr) link->set_sleeping(lane, sleeping);
+    if (link != nullptr) link->set_sleeping(channel, sleeping);
 }
 
-// Not by one epoll of both: the transport's would then tell it of each message, also while nobody
-// sleeps.
-bool Endpoint::wait_for_events(Ears ears, Duration bound) const {
+// Does not use one epoll for both: the transport's would then signal each message, even while no
+// thread sleeps.
+bool Endpoint::wait_for_events(WaitSources sources, Duration bound) const {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(bound);
   if (transport_)
-    left = std::min(left, std::chrono::ceil<std::chrono::milliseconds>(transport_->nap_max()));
-  const bool transport_too = transport_ && ears == Ears::all;
+    left = std::min(left, std::chrono::ceil<std::chrono::milliseconds>(transport_->max_sleep()));
+  const bool transport_too = transport_ && sources == WaitSources::all;
   std::array<pollfd, 2> waited{
-      {{people_.get(), POLLIN, 0}, {transport_too ? transport_->wait_fd() : -1, POLLIN, 0}}};
+      {{control_epoll_.get(), POLLIN, 0}, {transport_too ? transport_->wait_fd() : -1, POLLIN, 0}}};
   ::poll(waited.data(), waited.size(), static_cast<int>(left.count()));
   return waited[0].revents != 0;
 }
 
-// The flag of the point-to-point lane is taken back by who rings, and by nobody else: a thread that
-// dozes may still need it when one that slept is up again.
-Result<void> Endpoint::sleep(Deadline deadline, const std::function<bool()>& ready) {
-  ++sleeping_;
-  for (const auto lane : kLanes) set_sleeping(lane, true);
+// Only the notifying peer resets the flag of the point-to-point channel. A thread that waits may
+// still need it when a sleeping one is awake again.
+Result<void> Endpoint::wait_until(Deadline deadline, const std::function<bool()>& ready) {
+  ++waiting_threads_;
+  for (const auto channel : kLinkChannels) set_sleeping(channel, true);
   bool people_stir = false;
   if (!ready() && (!transport_ || transport_->may_sleep()))
-    people_stir = wait_for_events(Ears::all, std::min<Duration>(deadline.left(), kNapLimit));
-  set_sleeping(Lane::collective, false);
-  --sleeping_;
+    people_stir =
+        wait_for_events(WaitSources::all, std::min<Duration>(deadline.remaining(), kWaitLimit));
+  set_sleeping(LinkChannel::collective, false);
+  --waiting_threads_;
   if (people_stir) {
-    bell_.quiet();
-    TRY(listen());
+    doorbell_.clear();
+    TRY(receive_control_messages());
   }
   TRY(poll());
-  answer_leaving();
+  acknowledge_leaves();
   return {};
 }
 
-bool Endpoint::lie_down(Doze how, const std::function<bool()>& ready) {
-  ++sleeping_;
-  set_sleeping(Lane::point_to_point, true);
-  if (!ready() && (!transport_ || how == Doze::deaf || transport_->may_sleep())) return true;
-  --sleeping_;
+bool Endpoint::prepare_wait(WaitMode how, const std::function<bool()>& ready) {
+  ++waiting_threads_;
+  set_sleeping(LinkChannel::point_to_point, true);
+  if (!ready() && (!transport_ || how == WaitMode::ignore_remote || transport_->may_sleep()))
+    return true;
+  --waiting_threads_;
   return false;
 }
 
-void Endpoint::doze(Doze how) const {
-  if (how == Doze::light)
-    wait_for_events(Ears::all, kNapLimit);
+void Endpoint::wait(WaitMode how) const {
+  if (how == WaitMode::any_event)
+    wait_for_events(WaitSources::all, kWaitLimit);
   else
-    wait_for_events(Ears::deaf, transport_ ? Duration(kDeafNap) : Duration(kNapLimit));
+    wait_for_events(WaitSources::control_only,
+                    transport_ ? Duration(kRemoteCheckInterval) : Duration(kWaitLimit));
 }
 
-Result<void> Endpoint::get_up() {
-  --sleeping_;
-  bell_.quiet();
+Result<void> Endpoint::finish_wait() {
+  --waiting_threads_;
+  doorbell_.clear();
   return poll_all();
 }
 
 void Endpoint::wake() {
-  if (sleeping_.load() > 0) bell_.ring();
+  if (waiting_threads_.load() > 0) doorbell_.ring();
 }
 
-void Endpoint::tell_all(const Notice& notice) {
-  for (const auto& lifeline : lifelines_)
-    if (lifeline) lifeline->tell(notice);
+void Endpoint::send_to_all(const ControlMessage& message) {
+  for (const auto& control : control_connections_)
+    if (control) control->send(message);
 }
 
-void Endpoint::tell_giving_up(const GroupEnd& end) { tell_all({Notice::Kind::gave_up, {}, end}); }
+void Endpoint::send_abort(const FailureReason& end) {
+  send_to_all({ControlMessage::Kind::aborted, {}, end});
+}
 
-void Endpoint::tell_failing(const GroupEnd& cause, const std::string& testimony) {
+void Endpoint::send_failure_report(const FailureReason& cause, const std::string& report) {
   failing_ = true;
-  tell_all({Notice::Kind::failing, {}, cause, testimony});
+  send_to_all({ControlMessage::Kind::failing, {}, cause, report});
 }
 
-void Endpoint::tell_verdict(const GroupEnd& verdict) {
-  tell_all({Notice::Kind::verdict, {}, verdict});
+void Endpoint::send_failure_reason(const FailureReason& reason) {
+  send_to_all({ControlMessage::Kind::failure_reason, {}, reason});
 }
 
-bool Endpoint::all_know_of_failure() const {
-  return std::any_of(testimonies_.begin(), testimonies_.end(),
+bool Endpoint::is_failure_announced() const {
+  return std::any_of(failure_reports_.begin(), failure_reports_.end(),
                      [](const auto& one) { return one.has_value(); });
 }
 
-void Endpoint::hear_out(Deadline deadline, const std::function<bool()>& ready) {
+void Endpoint::collect_failure_reports(Deadline deadline, const std::function<bool()>& ready) {
   for (;;) {
-    (void)listen();  // nothing is an error now
+    (void)receive_control_messages();  // nothing is an error now
     if (ready() || deadline.passed()) return;
-    wait_for_events(Ears::deaf, deadline.left());
-    bell_.quiet();
+    wait_for_events(WaitSources::control_only, deadline.remaining());
+    doorbell_.clear();
   }
 }
 
 void Endpoint::start_leaving() {
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    lifelines_[static_cast<std::size_t>(peer)]->tell(
-        {Notice::Kind::leaving, {link(peer).sent(kLanes[0]), link(peer).sent(kLanes[1])}});
+    control_connections_[static_cast<std::size_t>(peer)]->send(
+        {ControlMessage::Kind::leaving,
+         {link(peer).sent(kLinkChannels[0]), link(peer).sent(kLinkChannels[1])}});
   }
 }
 
-bool Endpoint::may_leave() const {
+bool Endpoint::leave_acknowledged() const {
   for (std::size_t peer = 0; peer < links_.size(); ++peer)
-    if (links_[peer] != nullptr && !may_leave_[peer] && !gone_[peer]) return false;
+    if (links_[peer] != nullptr && !leave_acknowledged_[peer] && !disconnected_[peer]) return false;
   return true;
 }
 

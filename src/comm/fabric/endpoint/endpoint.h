@@ -1,17 +1,17 @@
-// Endpoint: all that one rank holds towards its group: a lifeline and a link to every peer, and the
-// one place where its progress thread sleeps.
+// Endpoint: the connections of one rank to its group: a control connection and a link to every
+// peer, and the one place where its progress thread sleeps.
 //
-// Which link a pair gets: shared memory if both have the same host id, the lifeline is a Unix
-// socket, and the peer can read a random token through the segment; otherwise one of the Transport
-// that the provider stands for, TCP or libfabric. The two agree on it over the lifeline, so they
-// never differ.
+// The link of a pair. It is shared memory if both have the same host id, the control connection is
+// a Unix socket, and the peer can read a random token through the segment. Otherwise the configured
+// provider selects the Transport, TCP or libfabric. The two ranks agree on it over the control
+// connection, so they never differ.
 //
-// Ranks of one host also share memory beside their links (HostShare). A host is what has proved it,
-// pair by pair: where one pair could not, each rank of that host counts as a host of its own, and
-// all ranks of the group know.
+// Ranks of one host also share memory beside their links (HostSharedMemory). Each pair of ranks
+// must prove that it shares a host. If one pair cannot, each rank of that host counts as a separate
+// host, and all ranks of the group know it.
 //
-// For one thread at a time, but for doze() and wake(); peers and links are numbered by rank; there
-// is none for the own rank.
+// For one thread at a time, except for wait() and wake(). Peers and links are numbered by rank;
+// there is none for this rank.
 #pragma once
 
 #include <atomic>
@@ -25,18 +25,18 @@
 #include "base/fork_guard.h"
 #include "base/result.h"
 #include "comm/fabric/address/network_options.h"
+#include "comm/fabric/control_connection.h"
 #include "comm/fabric/doorbell.h"
-#include "comm/fabric/lifeline.h"
 #include "comm/fabric/link.h"
-#include "comm/fabric/shm/host_share.h"
+#include "comm/fabric/shm/host_shared_memory.h"
 #include "comm/fabric/transport.h"
-#include "comm/group/members.h"
+#include "comm/group/group_ranks.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "net/crypto.h"
 
 namespace lockstep {
 
-class Crew;
+class Membership;
 
 struct EndpointOptions {
   int rank = 0;
@@ -44,15 +44,15 @@ struct EndpointOptions {
   std::string host_id;
   Secret secret;
   std::string group;
-  Members members = {};  // empty: all ranks of a run
+  GroupRanks members = {};  // empty: all ranks of a run
   Duration timeout{};
   NetworkOptions network;
-  Crew* crew = nullptr;  // whose check() ends the meeting; its members are the peers
+  Membership* membership = nullptr;  // its check() ends connecting; its members are the peers
 };
 
 class Endpoint {
  public:
-  // Meets all peers, bounded by the time-out.
+  // Connects to all peers, bounded by the time-out.
   static Result<std::unique_ptr<Endpoint>> create(EndpointOptions options, Rendezvous& rendezvous);
   ~Endpoint();
 
@@ -60,111 +60,118 @@ class Endpoint {
   int size() const { return static_cast<int>(links_.size()); }
   Link& link(int peer) { return *links_[static_cast<std::size_t>(peer)]; }
   const Peer& peer(int rank) const;
-  const Members& members() const { return members_; }
-  // The number in the run of a rank of the group, for messages.
-  int number_of(int rank) const { return members_.number_of(rank); }
+  const GroupRanks& members() const { return members_; }
+  // The global rank of a rank of the group, for messages.
+  int global_rank(int rank) const { return members_.global_rank(rank); }
   // The ranks of each host, ascending; hosts in the order of their lowest rank. Equal on all ranks.
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
-  // By what this rank reaches other hosts: "tcp over eth1"; empty when all ranks are on this one.
+  // The network from this rank to other hosts: "tcp over eth1"; empty when all ranks are on this
+  // host.
   const std::string& fabric() const { return fabric_; }
   // Link::piece_bytes() of the links to other hosts; equal on all ranks.
   std::size_t piece_bytes() const { return piece_bytes_; }
   // Null when this rank is alone on its host.
-  const HostShare* share() const { return share_ ? &*share_ : nullptr; }
-  // The peer has left in order; what it sent has all arrived.
-  bool gone(int peer) const {
-    return gone_[static_cast<std::size_t>(peer)] && (!transport_ || transport_->is_drained(peer));
+  const HostSharedMemory* shared_memory() const {
+    return shared_memory_ ? &*shared_memory_ : nullptr;
   }
-  // The peer has left or was lost, whatever of it is still on its way.
-  bool parted(int peer) const { return gone_[static_cast<std::size_t>(peer)]; }
+  // The peer has left in order; everything that it sent has arrived.
+  bool is_drained(int peer) const {
+    return disconnected_[static_cast<std::size_t>(peer)] &&
+           (!transport_ || transport_->is_drained(peer));
+  }
+  // The peer has left or was lost; messages from it may still be in flight.
+  bool is_disconnected(int peer) const { return disconnected_[static_cast<std::size_t>(peer)]; }
 
-  // Makes progress. An error when the connection to a peer was lost, or a peer gave up.
+  // Makes progress. Fails when the connection to a peer was lost, or a peer aborted.
   Result<void> poll();
   // As Transport::poll_for().
   Result<void> poll_for(int peer);
-  // As poll, and listens to the lifelines too, which costs system calls.
+  // As poll(), and also receives from the control connections, which needs system calls.
   Result<void> poll_all();
-  // Blocks until something may have happened, at most until the deadline. `ready` is asked once
-  // more when peers know that they must ring, so that nothing is missed.
-  Result<void> sleep(Deadline deadline, const std::function<bool()>& ready);
-  // The same in three parts, for a thread that has no work: between lie_down() and get_up() it does
-  // nothing but doze(), and another thread may use the endpoint. Peers do not ring for it when they
-  // move in a collective, as none is under way. lie_down() is false when something is ready.
-  // Deaf, it does not wake for what comes from other hosts, which then is another thread's
-  // business, and looks after it only now and then.
-  enum class Doze { light, deaf };
-  bool lie_down(Doze how, const std::function<bool()>& ready);
-  void doze(Doze how) const;
-  Result<void> get_up();
-  void wake();  // ends a sleep or a doze; from any thread
+  // Blocks until an event may have happened, at most until the deadline. It calls `ready` once more
+  // after peers know that they must notify, so no event is missed.
+  Result<void> wait_until(Deadline deadline, const std::function<bool()>& ready);
+  // The same in three parts, for a thread that has no work. Between prepare_wait() and
+  // finish_wait() it only calls wait(), and another thread may use the endpoint. Peers do not
+  // notify it of collective messages, because none is running. prepare_wait() returns false when
+  // something is ready. With ignore_remote it does not wake for messages from other hosts, which
+  // another thread then handles; it checks for them only at intervals.
+  enum class WaitMode { any_event, ignore_remote };
+  bool prepare_wait(WaitMode how, const std::function<bool()>& ready);
+  void wait(WaitMode how) const;
+  Result<void> finish_wait();
+  void wake();  // ends a wait of any kind; from any thread
 
-  // All peers' calls end with this error.
-  void tell_giving_up(const GroupEnd& end);
-  // The same in two steps, after which all ranks say the same (comm/collective/inquest.h): first
-  // each rank tells all others what it met and where it was; then one of them the verdict.
-  void tell_failing(const GroupEnd& cause, const std::string& testimony);
-  void tell_verdict(const GroupEnd& verdict);
-  // The first loss of a connection, here or at a peer that told of it; one that is known to be a
-  // death takes the place of one that may not be.
-  const std::optional<GroupEnd>& loss() const { return loss_; }
-  // Once this rank is failing: listens until ready() or the deadline. What peers meet meanwhile is
-  // no error of its own.
-  void hear_out(Deadline deadline, const std::function<bool()>& ready);
-  // What the peer has told of itself, if it is failing.
-  const std::optional<std::string>& testimony(int peer) const {
-    return testimonies_[static_cast<std::size_t>(peer)];
+  // The calls of all peers end with this error.
+  void send_abort(const FailureReason& end);
+  // The same in two steps, after which all ranks report the same
+  // (comm/collective/failure_consensus.h). First each rank sends all others its error and position;
+  // then one of them sends the failure reason.
+  void send_failure_report(const FailureReason& cause, const std::string& report);
+  void send_failure_reason(const FailureReason& reason);
+  // The first loss of a connection, here or at a peer that reported it. A known process death
+  // replaces a loss without one.
+  const std::optional<FailureReason>& connection_loss() const { return connection_loss_; }
+  // Once this rank is failing: receives until ready() or the deadline. Errors of peers in this time
+  // are not errors of this rank.
+  void collect_failure_reports(Deadline deadline, const std::function<bool()>& ready);
+  // The peer's failure report, if it is failing.
+  const std::optional<std::string>& failure_report(int peer) const {
+    return failure_reports_[static_cast<std::size_t>(peer)];
   }
-  // A peer is failing: since it had met all before, it has told all.
-  bool all_know_of_failure() const;
-  // What a peer has told, to be said by all.
-  const std::optional<GroupEnd>& verdict() const { return verdict_; }
-  // Says goodbye; then poll_all() until may_leave(): all peers have what was sent, or are gone.
+  // A peer is failing. It was connected to all ranks before, so it has informed all of them.
+  bool is_failure_announced() const;
+  // The failure reason from a peer, which all ranks report.
+  const std::optional<FailureReason>& failure_reason() const { return failure_reason_; }
+  // Tells all peers that this rank leaves. Then call poll_all() until leave_acknowledged(): all
+  // peers have received the sent data, or are gone.
   void start_leaving();
-  bool may_leave() const;
+  bool leave_acknowledged() const;
 
  private:
-  friend class EndpointMeeting;
-  Endpoint(Peer self, Members members, Doorbell bell, Fd people);
+  friend class EndpointConnector;
+  Endpoint(Peer self, GroupRanks members, Doorbell doorbell, Fd control_epoll);
   static Result<void> watch(const Fd& epoll, int fd);
-  Result<void> listen();
-  Result<void> unless_it_left(Result<void> polled);
-  Result<void> heard(int peer, Notice notice);
-  // Nothing once this rank is failing itself.
-  Result<void> befallen(Error error) const;
-  Error lost(int peer);
-  void keep_loss(const GroupEnd& end);
-  void tell_all(const Notice& notice);
-  void answer_leaving();
-  void set_sleeping(Lane lane, bool sleeping);
-  // Waits for people_ and, unless deaf, for the transport. True when it was for people_.
-  enum class Ears { deaf, all };
-  bool wait_for_events(Ears ears, Duration bound) const;
+  Result<void> receive_control_messages();
+  Result<void> ignore_if_left(Result<void> polled);
+  Result<void> handle_control_message(int peer, ControlMessage message);
+  // Returns no error once this rank is failing itself.
+  Result<void> unless_failing(Error error) const;
+  Error on_connection_lost(int peer);
+  void record_connection_loss(const FailureReason& end);
+  void send_to_all(const ControlMessage& message);
+  void acknowledge_leaves();
+  void set_sleeping(LinkChannel channel, bool sleeping);
+  // Waits for control_epoll_ and, unless control_only, for the transport. True when control_epoll_
+  // is ready.
+  enum class WaitSources { control_only, all };
+  bool wait_for_events(WaitSources sources, Duration bound) const;
 
-  struct Leaving {
-    std::uint64_t sent[kLaneCount];
+  struct PendingLeave {
+    std::uint64_t sent[kLinkChannelCount];
   };
 
   Peer self_;
-  const Members members_;
-  Doorbell bell_;
-  Fd people_;                             // an epoll of the bell and the lifelines
+  const GroupRanks members_;
+  Doorbell doorbell_;
+  Fd control_epoll_;                      // an epoll of the doorbell and the control connections
   std::unique_ptr<Transport> transport_;  // only where a peer needs it
   std::string fabric_;
   std::size_t piece_bytes_ = kTcpPieceBytes;
-  std::vector<std::unique_ptr<Link>> owned_links_;  // the shared-memory ones
+  std::vector<std::unique_ptr<Link>> owned_links_;  // those in shared memory
   std::vector<Link*> links_;
-  std::vector<std::unique_ptr<Lifeline>> lifelines_;
-  std::vector<bool> gone_, may_leave_;
-  std::vector<std::optional<bool>> together_;  // what each peer said of its host
+  std::vector<std::unique_ptr<ControlConnection>> control_connections_;
+  std::vector<bool> disconnected_, leave_acknowledged_;
+  std::vector<std::optional<bool>> shares_memory_;  // what each peer reported of its host
   std::vector<std::vector<int>> hosts_;
-  std::optional<HostShare> share_;
-  std::vector<std::optional<Leaving>> leaving_;  // said, and not answered yet
+  std::optional<HostSharedMemory> shared_memory_;
+  std::vector<std::optional<PendingLeave>> pending_leaves_;  // received, and not acknowledged yet
   bool failing_ = false;
-  std::vector<std::optional<std::string>> testimonies_;  // of failing peers
-  std::optional<GroupEnd> verdict_;
-  std::optional<GroupEnd> loss_;
-  std::atomic<int> sleeping_ = 0;  // threads that sleep or doze
-  ForkGuard fork_guard_;           // last: forgets the descriptors before they are closed
+  std::vector<std::optional<std::string>> failure_reports_;  // of failing peers
+  std::optional<FailureReason> failure_reason_;
+  std::optional<FailureReason> connection_loss_;
+  std::atomic<int> waiting_threads_ = 0;  // threads that wait
+  ForkGuard fork_guard_;                  // last: drops the descriptors before they are closed
 };
 
 }  // namespace lockstep

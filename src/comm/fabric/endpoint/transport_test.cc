@@ -1,5 +1,5 @@
-// What both ways between hosts promise alike, and how ranks agree on one. Hosts are pretended by
-// their ids, ranks are threads.
+// The common guarantees of both transports, and how ranks agree on one. Host ids simulate hosts;
+// ranks are threads.
 #include <cstring>
 #include <functional>
 #include <set>
@@ -22,7 +22,7 @@ using Endpoints = std::vector<Result<std::unique_ptr<Endpoint>>>;
 
 const Secret kGroupSecret = Secret::random();
 
-// Each rank on a host of its own.
+// Each rank is on its own host.
 Endpoints meet(const std::vector<NetworkOptions>& networks, Rendezvous& place) {
   Endpoints endpoints;
   for (std::size_t rank = 0; rank < networks.size(); ++rank) endpoints.emplace_back(Error{});
@@ -51,14 +51,14 @@ NetworkOptions network(const std::string& provider) {
   return {.provider = provider, .address = "127.0.0.1"};
 }
 
-void publish(Link& link, Lane lane, std::uint64_t number, std::size_t bytes) {
+void publish(Link& link, LinkChannel lane, std::uint64_t number, std::size_t bytes) {
   auto* const slot = link.claim(lane);
   ASSERT_NE(slot, nullptr);
   std::memset(slot, static_cast<int>(number % 251), bytes);
   link.publish(lane, {.sequence = number, .payload = static_cast<std::uint32_t>(bytes)});
 }
 
-void expect_message(const Incoming& message, std::uint64_t number, std::size_t bytes) {
+void expect_message(const IncomingMessage& message, std::uint64_t number, std::size_t bytes) {
   EXPECT_EQ(message.header.sequence, number);
   ASSERT_EQ(message.header.payload, bytes);
   const auto byte = static_cast<std::byte>(number % 251);
@@ -87,7 +87,7 @@ TEST_P(Between, MessagesOfAllSizesArriveInOrderOnBothLanesAndBothWays) {
   std::uint64_t number = 0;
   for (const std::size_t bytes :
        {std::size_t{0}, std::size_t{8}, std::size_t{4096}, std::size_t{70'000}, kSlotBytes})
-    for (const auto lane : kLanes)
+    for (const auto lane : kLinkChannels)
       for (const std::size_t from : {0U, 1U}) {
         publish(link(from), lane, ++number, bytes);
         publish(link(from), lane, ++number, bytes);
@@ -97,42 +97,42 @@ TEST_P(Between, MessagesOfAllSizesArriveInOrderOnBothLanesAndBothWays) {
           link(1 - from).release(lane);
         }
       }
-  EXPECT_EQ(link(0).sent(Lane::collective), 10U);
-  EXPECT_EQ(link(0).arrived(Lane::collective), 10U);
+  EXPECT_EQ(link(0).sent(LinkChannel::collective), 10U);
+  EXPECT_EQ(link(0).arrived(LinkChannel::collective), 10U);
 }
 
 TEST_P(Between, ALaneThatNobodyReadsHoldsUpItselfAndNotTheOther) {
   std::uint64_t published = 0;
   const auto deadline = Deadline::after(10s);
   for (int idle = 0; idle < 1000 && !deadline.passed(); ++idle) {
-    if (link(0).claim(Lane::collective) != nullptr) {
-      publish(link(0), Lane::collective, published++, kSlotBytes);
+    if (link(0).claim(LinkChannel::collective) != nullptr) {
+      publish(link(0), LinkChannel::collective, published++, kSlotBytes);
       idle = 0;
     }
     for (const auto& endpoint : endpoints_) ASSERT_TRUE((*endpoint)->poll().has_value());
   }
   EXPECT_GE(published, kSlots);
-  publish(link(0), Lane::point_to_point, 7, 100);
-  poll_until([&] { return link(1).front(Lane::point_to_point).has_value(); });
-  expect_message(*link(1).front(Lane::point_to_point), 7, 100);
+  publish(link(0), LinkChannel::point_to_point, 7, 100);
+  poll_until([&] { return link(1).front(LinkChannel::point_to_point).has_value(); });
+  expect_message(*link(1).front(LinkChannel::point_to_point), 7, 100);
   for (std::uint64_t number = 0; number < published; ++number) {
-    poll_until([&] { return link(1).front(Lane::collective).has_value(); });
-    expect_message(*link(1).front(Lane::collective), number, kSlotBytes);
-    link(1).release(Lane::collective);
+    poll_until([&] { return link(1).front(LinkChannel::collective).has_value(); });
+    expect_message(*link(1).front(LinkChannel::collective), number, kSlotBytes);
+    link(1).release(LinkChannel::collective);
   }
 }
 
 TEST_P(Between, WhatWasSentBeforeLeavingIsReceivedAfterIt) {
-  publish(link(0), Lane::collective, 1, 1000);
+  publish(link(0), LinkChannel::collective, 1, 1000);
   end(0).start_leaving();
-  poll_until([&] { return end(0).may_leave(); });
+  poll_until([&] { return end(0).leave_acknowledged(); });
   endpoints_[0] = Error{};
   const auto deadline = Deadline::after(10s);
-  while (!end(1).gone(0) && !deadline.passed()) ASSERT_TRUE(end(1).poll_all().has_value());
-  EXPECT_TRUE(end(1).gone(0));
-  ASSERT_TRUE(link(1).front(Lane::collective).has_value());
-  expect_message(*link(1).front(Lane::collective), 1, 1000);
-  EXPECT_EQ(link(1).claim(Lane::collective), nullptr) << "nobody is there";
+  while (!end(1).is_drained(0) && !deadline.passed()) ASSERT_TRUE(end(1).poll_all().has_value());
+  EXPECT_TRUE(end(1).is_drained(0));
+  ASSERT_TRUE(link(1).front(LinkChannel::collective).has_value());
+  expect_message(*link(1).front(LinkChannel::collective), 1, 1000);
+  EXPECT_EQ(link(1).claim(LinkChannel::collective), nullptr) << "nobody is there";
 }
 
 TEST_P(Between, APeerThatVanishesIsLost) {
@@ -172,7 +172,7 @@ TEST(Interface, ThatThisHostLacksEndsTheMeetingAtOnce) {
     EXPECT_NE(endpoint.error().message.find("no interface 'nowhere0'"), std::string::npos);
 }
 
-// A range whose first ports are ours, so that nobody else's are asked for.
+// A range whose first ports are used by this test, so no other process's ports are tried.
 struct TakenPorts {
   Listener first = Listener::tcp("127.0.0.1", 0).value();
   PortRange alone{first.port(), first.port()};
@@ -188,7 +188,7 @@ TEST(Ports, ThatAreAllHeldAreNamedWithTheRemedy) {
       << endpoints[0].error().message;
 }
 
-// Below those that the kernel gives out, and another than that of this test in other processes.
+// Below the kernel's ephemeral ports, and different from this test's range in other processes.
 PortRange own_range() {
   const auto first = static_cast<std::uint16_t>(12'000 + ::getpid() % 180 * 60);
   return {first, static_cast<std::uint16_t>(first + 59)};

@@ -37,7 +37,7 @@ inline Error ofi_error(std::string_view what, long status) {
           format("{}: libfabric says: {}", what, libfabric().strerror(static_cast<int>(-status)))};
 }
 
-// Calls open(&raw) and takes ownership of what it made.
+// Calls open(&raw) and takes ownership of the handle.
 template <class Handle, class Open>
 Result<FidPtr<Handle>> open_fid(std::string_view what, Open open) {
   Handle* raw = nullptr;

@@ -14,21 +14,21 @@ namespace {
 
 constexpr const char* kName = "libfabric.so.1";
 
-// libfabric brings along libinfinipath, which takes over a program's signals as it is loaded: its
-// handler for SIGTERM calls exit(1), whatever the program was doing. While this lives, they change;
-// afterwards they are what they were.
-class KeptSignals {
+// libfabric loads libinfinipath, which installs signal handlers when it is loaded. Its handler for
+// SIGTERM calls exit(1) at any point of the program. This guard saves the handlers and restores
+// them in its destructor.
+class SignalHandlerGuard {
  public:
-  KeptSignals() {
+  SignalHandlerGuard() {
     for (std::size_t i = 0; i < kNumbers.size(); ++i)
       ::sigaction(kNumbers[i], nullptr, &actions_[i]);
   }
-  ~KeptSignals() {
+  ~SignalHandlerGuard() {
     for (std::size_t i = 0; i < kNumbers.size(); ++i)
       ::sigaction(kNumbers[i], &actions_[i], nullptr);
   }
-  KeptSignals(const KeptSignals&) = delete;
-  KeptSignals& operator=(const KeptSignals&) = delete;
+  SignalHandlerGuard(const SignalHandlerGuard&) = delete;
+  SignalHandlerGuard& operator=(const SignalHandlerGuard&) = delete;
 
  private:
   static constexpr std::array kNumbers = {SIGTERM, SIGINT, SIGABRT, SIGILL, SIGBUS, SIGSEGV};
@@ -48,7 +48,7 @@ void find(void* library, const char* name, Function& function, Loaded& loaded) {
 
 Loaded load() {
   Loaded loaded;
-  const KeptSignals kept;
+  const SignalHandlerGuard kept;
   void* const library = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     loaded.failure = ::dlerror();

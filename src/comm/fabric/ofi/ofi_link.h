@@ -1,9 +1,9 @@
 // OfiLink: one peer's slots and credits; see ofi_transport.h for the method.
 //
-// Registered memory. libfabric is given nothing but slots, which are made with the link and go with
-// it. Where the provider wants its memory registered they are, once, until the link ends. So no
-// registration is looked up in a call, and none can outlive its memory; docs/decisions/0034 has
-// what that costs, and why there is no cache of registrations for callers' buffers.
+// Registered memory. libfabric receives only slots, which exist as long as the link. Where the
+// provider needs registered memory, they are registered once, until the link ends. So no call looks
+// up a registration, and no registration outlives its memory. docs/decisions/0034 has the cost, and
+// the reason why there is no registration cache for callers' buffers.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// What OfiLink borrows from its transport.
-struct OfiPort {
+// The context that OfiLink borrows from its transport.
+struct OfiLinkContext {
   fid_domain* domain;
   fid_ep* endpoint;
   bool needs_registration;
@@ -26,93 +26,99 @@ struct OfiPort {
 
 class OfiLink : public Link {
  public:
-  static constexpr std::size_t kCreditBuffers = 8;  // at most two are under way for each lane
+  static constexpr std::size_t kCreditBuffers = 8;  // at most two are in flight for each channel
 
-  // One message that libfabric holds; its completion leads back here. The context comes first, as
-  // libfabric hands back its address.
+  // One message that libfabric owns; its completion leads back here. The context is the first
+  // member, because libfabric returns its address.
   struct Operation {
     enum class Kind : std::uint8_t { send, receive, credit };
     fi_context2 context;
     OfiLink* link;
     Kind kind;
-    std::uint8_t lane;
+    std::uint8_t channel;
     std::uint8_t slot;
   };
 
-  static Result<std::unique_ptr<OfiLink>> create(const OfiPort& port, int peer, fi_addr_t address);
+  static Result<std::unique_ptr<OfiLink>> create(const OfiLinkContext& port, int peer,
+                                                 fi_addr_t address);
   ~OfiLink() override;
 
-  std::byte* claim(Lane lane) override;
-  void publish(Lane lane, const Header& header) override;
-  std::optional<Incoming> front(Lane lane) override;
-  void release(Lane lane) override;
-  std::uint64_t sent(Lane lane) const override { return at(lane).published; }
-  bool has_unsent(Lane lane) const override { return at(lane).posted < at(lane).published; }
-  std::uint64_t arrived(Lane lane) const override { return at(lane).arrived; }
+  std::byte* claim(LinkChannel channel) override;
+  void publish(LinkChannel channel, const MessageHeader& header) override;
+  std::optional<IncomingMessage> front(LinkChannel channel) override;
+  void release(LinkChannel channel) override;
+  std::uint64_t sent(LinkChannel channel) const override { return at(channel).published; }
+  bool has_unsent(LinkChannel channel) const override {
+    return at(channel).posted < at(channel).published;
+  }
+  std::uint64_t arrived(LinkChannel channel) const override { return at(channel).arrived; }
   std::size_t piece_bytes() const override { return kOfiPieceBytes; }
-  void set_sleeping(Lane, bool) override {}  // arrivals wake through the completion queue
-  void nudge(Lane) override {}               // nothing is shared beside it
+  void set_sleeping(LinkChannel, bool) override {}  // arrivals wake through the completion queue
+  void notify(LinkChannel) override {}              // nothing is shared beside it
 
   int peer() const { return peer_; }
-  void forget() { forgotten_ = true; }
-  bool forgotten() const { return forgotten_; }
-  // libfabric has ended this operation, in whichever way; and, after that, that it went well.
-  void ended(const Operation& operation) {
-    if (operation.kind != Operation::Kind::send) --receiving_;
+  void set_peer_left() { peer_has_left_ = true; }
+  bool peer_has_left() const { return peer_has_left_; }
+  // Called when libfabric has ended this operation, in any way. on_completion() follows if it
+  // succeeded.
+  void on_end(const Operation& operation) {
+    if (operation.kind != Operation::Kind::send) --posted_receives_;
   }
-  Result<void> completed(Operation& operation, std::size_t bytes);
-  // Asks for the end of what is received, which comes at once, or when the message has come.
+  Result<void> on_completion(Operation& operation, std::size_t bytes);
+  // Cancels the posted receives. Each ends at once, or when its message has arrived.
   void cancel_receives();
-  bool receiving() const { return receiving_ > 0; }
-  // Hands libfabric what it would not take before.
+  bool has_posted_receives() const { return posted_receives_ > 0; }
+  // Retries the operations that libfabric did not accept before.
   Result<void> flush();
 
  private:
   struct Credit {
-    std::uint64_t released[kLaneCount];
+    std::uint64_t released[kLinkChannelCount];
   };
-  struct LaneState {
-    std::uint64_t published = 0, posted = 0;  // own sends: written, given to libfabric
-    std::uint64_t credited = 0;               // own sends that the peer has released
-    std::uint64_t released = 0, told = 0;     // peer's sends: read here, told as credit
-    std::uint64_t reposted = 0, arrived = 0;  // peer's sends: places given, filled
+  struct ChannelState {
+    std::uint64_t published = 0, posted = 0;      // own sends: written, passed to libfabric
+    std::uint64_t credited = 0;                   // own sends that the peer has released
+    std::uint64_t released = 0, credit_sent = 0;  // peer's sends: read here, reported as credit
+    std::uint64_t reposted = 0, arrived = 0;      // peer's sends: receives posted, filled
     std::array<bool, kSlots> sending{}, full{};
     std::array<std::uint32_t, kSlots> message_bytes{};  // of own sends, with header
     std::array<std::uint32_t, kSlots> arrived_bytes{};
   };
 
-  OfiLink(const OfiPort& port, int peer, fi_addr_t address);
+  OfiLink(const OfiLinkContext& port, int peer, fi_addr_t address);
   Result<void> allocate();
   Result<void> register_slots();
   Result<FidPtr<fid_mr>> registered(std::size_t number, std::byte* memory,
                                     std::size_t bytes) const;  // number: of the link's
-  LaneState& at(Lane lane) { return lanes_[static_cast<std::size_t>(lane)]; }
-  const LaneState& at(Lane lane) const { return lanes_[static_cast<std::size_t>(lane)]; }
-  std::byte* send_slot(std::size_t lane, std::uint64_t number) const;
-  std::byte* receive_slot(std::size_t lane, std::uint64_t number) const;
+  ChannelState& at(LinkChannel channel) { return channels_[static_cast<std::size_t>(channel)]; }
+  const ChannelState& at(LinkChannel channel) const {
+    return channels_[static_cast<std::size_t>(channel)];
+  }
+  std::byte* send_slot(std::size_t channel, std::uint64_t number) const;
+  std::byte* receive_slot(std::size_t channel, std::uint64_t number) const;
   std::byte* credit_slot(std::size_t number) const;
   std::uint64_t tag(int source, std::size_t kind, std::size_t slot) const;
   // False when libfabric cannot take it now.
-  Result<bool> post_send(std::size_t lane);
-  Result<bool> post_receive(std::size_t lane);
+  Result<bool> post_send(std::size_t channel);
+  Result<bool> post_receive(std::size_t channel);
   Result<bool> post_credit_receive(std::size_t slot);
   bool credit_due() const;
   Result<bool> send_credit();
   Result<bool> posted(long status, const char* what) const;
 
-  const OfiPort port_;
+  const OfiLinkContext context_;
   const int peer_;
   const fi_addr_t address_;
-  std::byte* memory_ = nullptr;  // all slots; pages that are never used cost nothing
-  // Where the provider wants them.
-  std::array<std::array<FidPtr<fid_mr>, kSlots>, kLaneCount> send_registrations_;
+  std::byte* memory_ = nullptr;  // all slots; unused pages cost nothing
+  // Where the provider needs them.
+  std::array<std::array<FidPtr<fid_mr>, kSlots>, kLinkChannelCount> send_registrations_;
   FidPtr<fid_mr> receive_registration_;
-  std::array<LaneState, kLaneCount> lanes_{};
-  bool forgotten_ = false;     // nothing is given to libfabric any more
-  std::size_t receiving_ = 0;  // receives that libfabric has
+  std::array<ChannelState, kLinkChannelCount> channels_{};
+  bool peer_has_left_ = false;       // nothing is passed to libfabric any more
+  std::size_t posted_receives_ = 0;  // receives that libfabric has
   std::uint64_t credits_sent_ = 0;
   std::uint64_t credit_receives_waiting_ = 0;  // bit set of slots to post again
-  std::array<std::array<Operation, kSlots>, kLaneCount> sends_{}, receives_{};
+  std::array<std::array<Operation, kSlots>, kLinkChannelCount> sends_{}, receives_{};
   std::array<Operation, kCreditBuffers> credits_{};
 };
 

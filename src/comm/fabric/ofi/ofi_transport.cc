@@ -20,7 +20,7 @@ constexpr std::size_t kAddressLimit = 256;
 constexpr auto kCloseBound = std::chrono::seconds(1);
 constexpr std::size_t kRanksLimit = 1 << 16;  // by the tag's layout
 
-// Those that this libfabric was built with, whether or not the host has devices for them.
+// The providers that this libfabric was built with, even if the host has no devices for them.
 std::vector<std::string> built_in_providers() {
   fi_info* found = nullptr;
   if (libfabric().getinfo(kApiVersion, nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &found) != 0)
@@ -35,8 +35,9 @@ std::vector<std::string> built_in_providers() {
   return names;
 }
 
-// Why fi_getinfo had nothing: the library lacks the provider, or the host a device for it.
-Error lacks_provider(const std::string& name, const std::string& address, int status) {
+// The reason why fi_getinfo found nothing: the library lacks the provider, or the host lacks a
+// device.
+Error missing_provider_error(const std::string& name, const std::string& address, int status) {
   const auto built_in = built_in_providers();
   const auto core = name.substr(0, name.find(';'));  // "verbs" of "verbs;ofi_rxm"
   if (std::ranges::find(built_in, core) == built_in.end()) {
@@ -63,13 +64,13 @@ Result<InfoPtr> choose_provider(const OfiOptions& options) {
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
-  // verbs has connections only; ofi_rxm makes datagrams of them.
+  // verbs has only connections; ofi_rxm provides datagrams over them.
   const auto name = options.provider == "verbs" ? std::string("verbs;ofi_rxm") : options.provider;
   hints->fabric_attr->prov_name = ::strdup(name.c_str());
   fi_info* found = nullptr;
   const int status = libfabric().getinfo(kApiVersion, options.address.c_str(), nullptr, FI_SOURCE,
                                          hints.get(), &found);
-  if (status != 0) return lacks_provider(name, options.address, status);
+  if (status != 0) return missing_provider_error(name, options.address, status);
   return InfoPtr(found);
 }
 
@@ -77,8 +78,8 @@ Result<InfoPtr> choose_provider(const OfiOptions& options) {
 
 class OfiTransport::Impl {
  public:
-  // An endpoint that is closed while it fetches a message crashes libfabric's rxm (1.17): fetching
-  // ends first.
+  // If an endpoint closes while it fetches a message, libfabric's rxm (1.17) crashes: so wait for
+  // the fetch.
   ~Impl() {
     for (const auto& link : links_) link->cancel_receives();
     const auto deadline = Deadline::after(kCloseBound);
@@ -123,8 +124,8 @@ class OfiTransport::Impl {
                    format("rank {} has a libfabric address that provider '{}' does not "
                           "understand; do all ranks use the same provider?",
                           peer, info_->fabric_attr->prov_name)};
-    const OfiPort port{domain_.get(), endpoint_.get(),
-                       (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0, salt_, rank_};
+    const OfiLinkContext port{domain_.get(), endpoint_.get(),
+                              (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0, salt_, rank_};
     links_.push_back(TRY(OfiLink::create(port, peer, address)));
     return links_.back().get();
   }
@@ -145,9 +146,9 @@ class OfiTransport::Impl {
     return {};
   }
 
-  void forget(int peer) {
+  void set_peer_left(int peer) {
     for (const auto& link : links_)
-      if (link->peer() == peer) link->forget();
+      if (link->peer() == peer) link->set_peer_left();
   }
 
   int wait_fd() const { return wait_fd_; }
@@ -178,10 +179,10 @@ class OfiTransport::Impl {
 
   bool receiving() const {
     return std::any_of(links_.begin(), links_.end(),
-                       [](const auto& link) { return link->receiving(); });
+                       [](const auto& link) { return link->has_posted_receives(); });
   }
 
-  // While closing: whatever has ended, in whichever way. False if nothing has.
+  // While closing: takes completions and errors. False if there are none.
   bool take_ended() {
     fi_cq_tagged_entry entry{};
     fi_cq_err_entry failure{};
@@ -198,14 +199,14 @@ class OfiTransport::Impl {
   static void count_end(const void* context) {
     if (context == nullptr) return;
     const auto& operation = *static_cast<const OfiLink::Operation*>(context);
-    operation.link->ended(operation);
+    operation.link->on_end(operation);
   }
 
   static Result<void> take(const fi_cq_tagged_entry& entry) {
     if (entry.op_context == nullptr) return {};
     count_end(entry.op_context);
     auto& operation = *static_cast<OfiLink::Operation*>(entry.op_context);
-    return operation.link->completed(operation, entry.len);
+    return operation.link->on_completion(operation, entry.len);
   }
 
   Result<void> failed_operation() {
@@ -214,12 +215,12 @@ class OfiTransport::Impl {
       return ofi_error("reading a failed operation", got);
     count_end(entry.op_context);
     const auto* operation = static_cast<const OfiLink::Operation*>(entry.op_context);
-    if (operation != nullptr && operation->link->forgotten()) return {};
+    if (operation != nullptr && operation->link->peer_has_left()) return {};
     failed_peer_ = operation == nullptr ? -1 : operation->link->peer();
     return Error{Code::peer_lost, libfabric().strerror(entry.err)};
   }
 
-  // In the order in which they depend on each other; the endpoint goes first.
+  // In the order of their dependencies; the endpoint is destroyed first.
   InfoPtr info_;
   FidPtr<fid_fabric> fabric_;
   FidPtr<fid_domain> domain_;
@@ -242,7 +243,7 @@ Result<Link*> OfiTransport::link(int peer, const std::string& peer_address) {
 }
 Result<void> OfiTransport::poll() { return impl_->poll(); }
 int OfiTransport::failed_peer() const { return impl_->failed_peer(); }
-void OfiTransport::forget(int peer) { impl_->forget(peer); }
+void OfiTransport::set_peer_left(int peer) { impl_->set_peer_left(peer); }
 int OfiTransport::wait_fd() const { return impl_->wait_fd(); }
 bool OfiTransport::may_sleep() { return impl_->may_sleep(); }
 

@@ -1,14 +1,15 @@
 // OfiTransport: Links over libfabric, from one reliable-datagram endpoint with tagged messages
-// (FI_EP_RDM, FI_TAGGED): the way to networks with RDMA. The only folder that includes libfabric.
+// (FI_EP_RDM, FI_TAGGED): the transport for networks with RDMA. Only this folder includes
+// libfabric.
 //
-// Method. A link keeps one receive posted for every slot of its peer, under a tag that names the
-// attempt, the source, the lane and the slot; so every message has its place before it comes, no
-// order is asked of the provider, and messages of strangers match nothing. Header and payload
-// travel in one message, from slot to slot. A receiver tells how many slots it has released (a
-// *credit*, every kSlots / 2 of them), and a sender sends only into released slots.
+// Method. A link keeps one receive posted for every slot of its peer. Its tag names the attempt,
+// the source, the channel and the slot. So every message has a destination before it arrives, the
+// provider need not preserve any order, and messages of strangers match nothing. Header and payload
+// travel in one message, from slot to slot. A receiver reports the number of slots it has released
+// (a *credit*, every kSlots / 2 of them), and a sender sends only into released slots.
 //
-// libfabric makes progress only when it is polled: poll() often, or wait for wait_fd() after
-// may_sleep() said yes. For the progress thread only.
+// libfabric makes progress only when it is polled: call poll() often, or wait for wait_fd() after
+// may_sleep() returned true. For the progress thread only.
 #pragma once
 
 #include <cstdint>
@@ -26,30 +27,30 @@ struct OfiOptions {
   std::string address;     // of the interface to use
   int rank = 0;            // below 65536
   std::uint32_t salt = 0;  // derived from the attempt's secret and the group
-  // Register memory though the provider does not ask for it: as on networks with RDMA, for tests.
+  // Registers memory even if the provider does not need it, as on networks with RDMA. For tests.
   bool registers_always = false;
 };
 
 class OfiTransport : public Transport {
  public:
-  // An error says what of the provider this host lacks.
+  // The error says which part of the provider this host lacks.
   static Result<std::unique_ptr<OfiTransport>> create(const OfiOptions& options);
   ~OfiTransport() override;
 
-  // What the peers need for link(), as bytes.
+  // The bytes that the peers need for link().
   const std::string& address() const;
-  // The link stays the transport's.
+  // The transport owns the link.
   Result<Link*> link(int peer, const std::string& peer_address);
 
   Result<void> poll() override;
   int failed_peer() const override;
-  void forget(int peer) override;
-  // A peer leaves when all that it sent has been received.
+  void set_peer_left(int peer) override;
+  // A peer leaves only after all its messages have been received.
   bool is_drained(int) const override { return true; }
   int wait_fd() const override;
   bool may_sleep() override;
-  // libfabric may hold work that no descriptor shows: a connection being made.
-  Duration nap_max() const override { return std::chrono::milliseconds(20); }
+  // libfabric may have work that no descriptor shows, such as a connection being established.
+  Duration max_sleep() const override { return std::chrono::milliseconds(20); }
 
  private:
   class Impl;

@@ -1,5 +1,5 @@
-// Links over libfabric when memory must be registered, as networks with RDMA want it. What all
-// transports promise is in comm/fabric/endpoint/transport_test.cc.
+// Links over libfabric with registered memory, as networks with RDMA need it. The common guarantees
+// of all transports are tested in comm/fabric/endpoint/transport_test.cc.
 #include "comm/fabric/ofi/ofi_transport.h"
 
 #include <cstring>
@@ -49,10 +49,10 @@ struct Pair {
 };
 
 void publish(Link& link, std::uint64_t number, std::size_t bytes) {
-  auto* const slot = link.claim(Lane::collective);
+  auto* const slot = link.claim(LinkChannel::collective);
   ASSERT_NE(slot, nullptr);
   std::memset(slot, static_cast<int>(number), bytes);
-  link.publish(Lane::collective,
+  link.publish(LinkChannel::collective,
                {.sequence = number, .payload = static_cast<std::uint32_t>(bytes)});
 }
 
@@ -64,13 +64,13 @@ TEST(RegisteredSlots, CarryMessagesOfAllSizesBothWays) {
     for (const int from : {0, 1}) {
       publish(*pair.sides[from].link, ++number, bytes);
       auto& link = *pair.sides[1 - from].link;
-      pair.poll_until([&] { return link.front(Lane::collective).has_value(); });
-      const auto message = *link.front(Lane::collective);
+      pair.poll_until([&] { return link.front(LinkChannel::collective).has_value(); });
+      const auto message = *link.front(LinkChannel::collective);
       EXPECT_EQ(message.header.sequence, number);
       ASSERT_EQ(message.header.payload, bytes);
       for (std::size_t i = 0; i < bytes; ++i)
         ASSERT_EQ(message.payload[i], static_cast<std::byte>(number));
-      link.release(Lane::collective);
+      link.release(LinkChannel::collective);
     }
 }
 
@@ -79,12 +79,12 @@ TEST(RegisteredSlots, AreFilledAgainAndAgain) {
   constexpr std::uint64_t kMessages = 10 * kSlots;
   std::uint64_t sent = 0, received = 0;
   pair.poll_until([&] {
-    if (sent < kMessages && pair.sides[0].link->claim(Lane::collective) != nullptr)
+    if (sent < kMessages && pair.sides[0].link->claim(LinkChannel::collective) != nullptr)
       publish(*pair.sides[0].link, sent++, kSlotBytes);
-    if (const auto message = pair.sides[1].link->front(Lane::collective)) {
+    if (const auto message = pair.sides[1].link->front(LinkChannel::collective)) {
       EXPECT_EQ(message->header.sequence, received);
       EXPECT_EQ(message->payload[kSlotBytes - 1], static_cast<std::byte>(received));
-      pair.sides[1].link->release(Lane::collective);
+      pair.sides[1].link->release(LinkChannel::collective);
       ++received;
     }
     return received == kMessages;

@@ -16,13 +16,13 @@ namespace {
 
 using Identity = std::pair<dev_t, ino_t>;
 
-struct Mapped {
-  Mutex mutex;  // guards what follows
+struct MappingRegistry {
+  Mutex mutex;  // guards all below
   std::map<Identity, std::weak_ptr<SharedMapping>> mappings LS_GUARDED_BY(mutex);
 };
 
-Mapped& mapped() {
-  static auto* all = new Mapped;  // never destroyed: buffers may outlive main
+MappingRegistry& mapping_registry() {
+  static auto* all = new MappingRegistry;  // never destroyed: buffers may outlive main
   return *all;
 }
 
@@ -36,10 +36,10 @@ Result<Fd> make_shared_memory(const char* name, std::size_t size) {
   return fd;
 }
 
-Result<std::shared_ptr<SharedMapping>> SharedMapping::of(const Fd& memfd, InChildren children) {
+Result<std::shared_ptr<SharedMapping>> SharedMapping::map_shared(const Fd& memfd, OnFork children) {
   struct stat status{};
   if (::fstat(memfd.get(), &status) != 0) return os_error("looking at shared memory", errno);
-  auto& all = mapped();
+  auto& all = mapping_registry();
   Lock lock(all.mutex);
   auto& known = all.mappings[{status.st_dev, status.st_ino}];
   if (auto mapping = known.lock()) return mapping;
@@ -50,7 +50,7 @@ Result<std::shared_ptr<SharedMapping>> SharedMapping::of(const Fd& memfd, InChil
   void* memory =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd.get(), 0);
   if (memory == MAP_FAILED) return os_error("mapping shared memory", errno);
-  if (children == InChildren::hidden) ::madvise(memory, size, MADV_DONTFORK);
+  if (children == OnFork::not_inherited) ::madvise(memory, size, MADV_DONTFORK);
   ::madvise(memory, size, MADV_DONTDUMP);
   std::shared_ptr<SharedMapping> mapping(new SharedMapping(static_cast<std::byte*>(memory), size));
   known = mapping;

@@ -1,6 +1,6 @@
-// SharedMapping: shared memory of this host (a memfd), mapped into this process. However often the
-// same memory is asked for, a process maps it once: ranks that are threads see one address, and so
-// do sanitizers. Not inherited by forked children, unless it is the process's own.
+// SharedMapping: shared memory of this host (a memfd), mapped into this process. A process maps the
+// same memory only once, for all users. So ranks that are threads see one address, and so do
+// sanitizers. Forked children do not inherit it, unless it is the process's own.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace lockstep {
 
-// New shared memory of `size` bytes, zeroed, of which nothing is used until it is touched.
+// Creates shared memory of `size` bytes, zeroed. Pages are allocated when they are first accessed.
 Result<Fd> make_shared_memory(const char* name, std::size_t size);
 
 class SharedMapping {
  public:
-  enum class InChildren { hidden, inherited };
-  // All of it. Shared by all users of this memory in the process.
-  static Result<std::shared_ptr<SharedMapping>> of(const Fd& memfd,
-                                                   InChildren children = InChildren::hidden);
+  enum class OnFork { not_inherited, inherited };
+  // Maps all of it. All users of this memory in the process share the mapping.
+  static Result<std::shared_ptr<SharedMapping>> map_shared(const Fd& memfd,
+                                                           OnFork children = OnFork::not_inherited);
   ~SharedMapping();
   SharedMapping(const SharedMapping&) = delete;
   SharedMapping& operator=(const SharedMapping&) = delete;

@@ -20,92 +20,94 @@ struct alignas(4096) Slot {
   std::byte payload[kSlotBytes];
 };
 
-// The counters never wrap; a slot's place is its number modulo kSlots.
+// The counters never wrap; the index of a slot is its number modulo kSlots.
 struct Ring {
   alignas(kCacheLine) std::atomic<std::uint64_t> published;  // by the writer
   alignas(kCacheLine) std::atomic<std::uint64_t> released;   // by the reader
-  alignas(kCacheLine) Header headers[kSlots];
+  alignas(kCacheLine) MessageHeader headers[kSlots];
   Slot slots[kSlots];
 };
 
 struct Side {
-  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping[kLaneCount];
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeping[kLinkChannelCount];
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace
 
-// Zeroes are its valid initial state, which is what a new memfd has.
-struct ShmSegment::Layout {
+// Zeroes, the content of a new memfd, are its valid initial state.
+struct ShmLinkSegment::Layout {
   alignas(kCacheLine) char token[kTokenBytes];
-  Side sides[2];              // creator, guest
-  Ring rings[2][kLaneCount];  // by writing side
+  Side sides[2];                     // creator, opener
+  Ring rings[2][kLinkChannelCount];  // by writing side
 };
 
 namespace {
 
 class ShmLink : public Link {
  public:
-  ShmLink(ShmSegment segment, ShmSide side, Doorbell bell)
+  ShmLink(ShmLinkSegment segment, ShmSide side, Doorbell doorbell)
       : segment_(std::move(segment)),
-        bell_(std::move(bell)),
+        bell_(std::move(doorbell)),
         own_(static_cast<std::size_t>(side)),
         peer_(1 - own_) {}
 
-  std::byte* claim(Lane lane) override {
-    auto& ring = out(lane);
+  std::byte* claim(LinkChannel channel) override {
+    auto& ring = out(channel);
     const auto next = ring.published.load(std::memory_order_relaxed);
-    // seq_cst, as all loads that come between set_sleeping() and the sleep.
+    // seq_cst, as all loads between set_sleeping() and the sleep.
     if (next - ring.released.load() >= kSlots) return nullptr;
     return ring.slots[next % kSlots].payload;
   }
 
-  void publish(Lane lane, const Header& header) override {
-    auto& ring = out(lane);
+  void publish(LinkChannel channel, const MessageHeader& header) override {
+    auto& ring = out(channel);
     const auto next = ring.published.load(std::memory_order_relaxed);
     ring.headers[next % kSlots] = header;
     ring.published.store(next + 1);
-    nudge(lane);
+    notify(channel);
   }
 
-  std::optional<Incoming> front(Lane lane) override {
-    auto& ring = in(lane);
+  std::optional<IncomingMessage> front(LinkChannel channel) override {
+    auto& ring = in(channel);
     const auto next = ring.released.load(std::memory_order_relaxed);
     if (next == ring.published.load()) return std::nullopt;
-    return Incoming{ring.headers[next % kSlots], ring.slots[next % kSlots].payload};
+    return IncomingMessage{ring.headers[next % kSlots], ring.slots[next % kSlots].payload};
   }
 
-  void release(Lane lane) override {
-    auto& ring = in(lane);
+  void release(LinkChannel channel) override {
+    auto& ring = in(channel);
     ring.released.store(ring.released.load(std::memory_order_relaxed) + 1);
-    nudge(lane);
+    notify(channel);
   }
 
-  std::uint64_t sent(Lane lane) const override { return out(lane).published.load(); }
-  bool has_unsent(Lane) const override { return false; }  // there is no wire
-  std::uint64_t arrived(Lane lane) const override { return in(lane).published.load(); }
+  std::uint64_t sent(LinkChannel channel) const override { return out(channel).published.load(); }
+  bool has_unsent(LinkChannel) const override { return false; }  // there is no wire
+  std::uint64_t arrived(LinkChannel channel) const override { return in(channel).published.load(); }
 
   std::size_t piece_bytes() const override { return kLocalPieceBytes; }
 
-  void set_sleeping(Lane lane, bool sleeping) override { flag(own_, lane).store(sleeping ? 1 : 0); }
-  void nudge(Lane lane) override {
-    auto& sleeps = flag(peer_, lane);
+  void set_sleeping(LinkChannel channel, bool sleeping) override {
+    sleeping_flag(own_, channel).store(sleeping ? 1 : 0);
+  }
+  void notify(LinkChannel channel) override {
+    auto& sleeps = sleeping_flag(peer_, channel);
     if (sleeps.load() != 0 && sleeps.exchange(0) != 0) bell_.ring();
   }
 
  private:
-  Ring& out(Lane lane) const {
-    return segment_.layout()->rings[own_][static_cast<std::size_t>(lane)];
+  Ring& out(LinkChannel channel) const {
+    return segment_.layout()->rings[own_][static_cast<std::size_t>(channel)];
   }
-  Ring& in(Lane lane) const {
-    return segment_.layout()->rings[peer_][static_cast<std::size_t>(lane)];
+  Ring& in(LinkChannel channel) const {
+    return segment_.layout()->rings[peer_][static_cast<std::size_t>(channel)];
   }
-  std::atomic<std::uint32_t>& flag(std::size_t side, Lane lane) const {
-    return segment_.layout()->sides[side].sleeping[static_cast<std::size_t>(lane)];
+  std::atomic<std::uint32_t>& sleeping_flag(std::size_t side, LinkChannel channel) const {
+    return segment_.layout()->sides[side].sleeping[static_cast<std::size_t>(channel)];
   }
 
-  ShmSegment segment_;
+  ShmLinkSegment segment_;
   Doorbell bell_;
   std::size_t own_, peer_;
 };
@@ -119,40 +121,40 @@ Result<void*> map_shared(int fd, std::size_t size) {
 
 }  // namespace
 
-Result<ShmSegment> ShmSegment::create(const std::string& token) {
+Result<ShmLinkSegment> ShmLinkSegment::create(const std::string& token) {
   LS_CHECK(!token.empty() && token.size() <= kTokenBytes);
   Fd fd(::memfd_create("lockstep-link", MFD_CLOEXEC));
   if (!fd) return os_error("making shared memory", errno);
   if (::ftruncate(fd.get(), sizeof(Layout)) != 0) return os_error("sizing shared memory", errno);
   auto* layout = static_cast<Layout*>(TRY(map_shared(fd.get(), sizeof(Layout))));
   std::memcpy(layout->token, token.data(), token.size());
-  return ShmSegment(std::move(fd), layout);
+  return ShmLinkSegment(std::move(fd), layout);
 }
 
-Result<ShmSegment> ShmSegment::map(const Fd& memfd) {
+Result<ShmLinkSegment> ShmLinkSegment::map(const Fd& memfd) {
   struct stat status{};
   if (::fstat(memfd.get(), &status) != 0) return os_error("looking at shared memory", errno);
   if (status.st_size != sizeof(Layout))
     return Error{Code::corrupt,
                  "a peer's shared memory has another layout; the ranks run different "
                  "versions"};
-  return ShmSegment(Fd(), static_cast<Layout*>(TRY(map_shared(memfd.get(), sizeof(Layout)))));
+  return ShmLinkSegment(Fd(), static_cast<Layout*>(TRY(map_shared(memfd.get(), sizeof(Layout)))));
 }
 
-ShmSegment::ShmSegment(ShmSegment&& other) noexcept
+ShmLinkSegment::ShmLinkSegment(ShmLinkSegment&& other) noexcept
     : memfd_(std::move(other.memfd_)), layout_(std::exchange(other.layout_, nullptr)) {}
 
-ShmSegment::~ShmSegment() {
+ShmLinkSegment::~ShmLinkSegment() {
   if (layout_ != nullptr) ::munmap(layout_, sizeof(Layout));
 }
 
-std::string ShmSegment::token() const {
+std::string ShmLinkSegment::token() const {
   return {layout_->token, ::strnlen(layout_->token, kTokenBytes)};
 }
 
-std::unique_ptr<Link> make_shm_link(ShmSegment segment, ShmSide side, Doorbell bell) {
+std::unique_ptr<Link> make_shm_link(ShmLinkSegment segment, ShmSide side, Doorbell doorbell) {
   segment.close_memfd();
-  return std::make_unique<ShmLink>(std::move(segment), side, std::move(bell));
+  return std::make_unique<ShmLink>(std::move(segment), side, std::move(doorbell));
 }
 
 }  // namespace lockstep

@@ -13,10 +13,10 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::size_t kBytesMost = 64 * 1024;  // less than a socket holds
+constexpr std::size_t kBytesMost = 64 * 1024;  // less than a socket buffer's capacity
 
 std::string message(std::uint32_t payload) {
-  Header header{};
+  MessageHeader header{};
   header.payload = payload;
   std::string bytes(sizeof header + payload, 'p');
   std::memcpy(bytes.data(), &header, sizeof header);
@@ -41,8 +41,8 @@ LS_FUZZ(stream, {message(0), message(100) + message(0) + message(9000), message(
     const auto bytes = input.substr(0, kBytesMost);
     [[maybe_unused]] const auto sent = ::write(stranger.get(), bytes.data(), bytes.size());
   }
-  for (std::size_t turn = 0; turn < kBytesMost && !stream.is_over(); ++turn) {
-    stream.note(EPOLLIN | EPOLLRDHUP);
+  for (std::size_t turn = 0; turn < kBytesMost && !stream.is_closed(); ++turn) {
+    stream.on_epoll_events(EPOLLIN | EPOLLRDHUP);
     if (!stream.progress()) return;
     while (const auto message = stream.front()) {
       LS_CHECK(message->header.payload <= kSlotBytes);
@@ -52,5 +52,5 @@ LS_FUZZ(stream, {message(0), message(100) + message(0) + message(9000), message(
       stream.release();
     }
   }
-  LS_CHECK(stream.is_over(), "the end of the connection is not seen");
+  LS_CHECK(stream.is_closed(), "the end of the connection is not seen");
 }

@@ -40,10 +40,10 @@ class Connection : public testing::Test {
     receiver_ = std::make_unique<Stream>(Socket(Fd(ends[1])), memory_[1].get());
   }
 
-  // As epoll would tell.
+  // Simulates the events of epoll.
   void stir() {
     for (auto* stream : {sender_.get(), receiver_.get()})
-      if (stream != nullptr) stream->note(EPOLLIN | EPOLLOUT);
+      if (stream != nullptr) stream->on_epoll_events(EPOLLIN | EPOLLOUT);
   }
   void move() {
     stir();
@@ -63,7 +63,7 @@ class Connection : public testing::Test {
     sent_.push_back(bytes);
     return true;
   }
-  // The oldest message is what was sent; false when none has come.
+  // Checks that the oldest message is the one that was sent; false when none has arrived.
   bool take() {
     const auto message = receiver_->front();
     if (!message) return false;
@@ -93,7 +93,7 @@ class Connection : public testing::Test {
   SlotMemory memory_[2] = {slot_memory(), slot_memory()};
   int by_hand_ = -1;
   std::unique_ptr<Stream> sender_, receiver_;
-  std::deque<std::size_t> sent_;  // bytes of those that were not taken yet
+  std::deque<std::size_t> sent_;  // bytes of those that were not received yet
   std::size_t taken_ = 0;
 };
 
@@ -136,7 +136,7 @@ TEST_F(Connection, ManySmallMessagesAtOnceWaitForTheirReader) {
 }
 
 TEST_F(Connection, AMessageMayComeByteByByte) {
-  const Header header{.sequence = 0, .bytes = 40, .payload = 40};
+  const MessageHeader header{.sequence = 0, .bytes = 40, .payload = 40};
   std::vector<std::byte> bytes(sizeof header + 40);
   std::memcpy(bytes.data(), &header, sizeof header);
   for (std::size_t i = 0; i < 40; ++i) bytes[sizeof header + i] = pattern(0, i);
@@ -144,7 +144,7 @@ TEST_F(Connection, AMessageMayComeByteByByte) {
     for (const auto byte : bytes) {
       EXPECT_FALSE(receiver_->front());
       write_by_hand(&byte, 1);
-      receiver_->note(EPOLLIN);
+      receiver_->on_epoll_events(EPOLLIN);
       ASSERT_TRUE(receiver_->progress().has_value());
     }
     const auto came = receiver_->front();
@@ -156,7 +156,7 @@ TEST_F(Connection, AMessageMayComeByteByByte) {
 }
 
 TEST_F(Connection, ALengthThatNoMessageHasIsRefused) {
-  const Header header{.payload = kSlotBytes + 1};
+  const MessageHeader header{.payload = kSlotBytes + 1};
   write_by_hand(&header, sizeof header);
   const auto moved = receiver_->progress();
   ASSERT_FALSE(moved.has_value());
@@ -167,14 +167,14 @@ TEST_F(Connection, ALengthThatNoMessageHasIsRefused) {
 TEST_F(Connection, TheEndShowsWhenAllThatCameBeforeHasItsSlot) {
   for (std::size_t i = 0; i <= kSlots; ++i) ASSERT_TRUE(send(100));
   sender_.reset();
-  receiver_->note(EPOLLIN | EPOLLRDHUP);
+  receiver_->on_epoll_events(EPOLLIN | EPOLLRDHUP);
   ASSERT_TRUE(receiver_->progress().has_value());
-  EXPECT_FALSE(receiver_->is_over());
+  EXPECT_FALSE(receiver_->is_closed());
   EXPECT_TRUE(take());
   EXPECT_TRUE(receiver_->has_work());
   ASSERT_TRUE(receiver_->progress().has_value());
-  EXPECT_TRUE(receiver_->is_over());
-  EXPECT_EQ(receiver_->reason(), "");
+  EXPECT_TRUE(receiver_->is_closed());
+  EXPECT_EQ(receiver_->close_reason(), "");
   EXPECT_FALSE(receiver_->has_work());
   for (std::size_t i = 0; i < kSlots; ++i) EXPECT_TRUE(take());
 }
@@ -182,9 +182,9 @@ TEST_F(Connection, TheEndShowsWhenAllThatCameBeforeHasItsSlot) {
 TEST_F(Connection, WhoSendsToAClosedEndLearnsItWithoutASignal) {
   receiver_.reset();
   ASSERT_TRUE(send(10));
-  sender_->note(EPOLLHUP);
+  sender_->on_epoll_events(EPOLLHUP);
   ASSERT_TRUE(sender_->progress().has_value());
-  EXPECT_TRUE(sender_->is_over());
+  EXPECT_TRUE(sender_->is_closed());
   EXPECT_FALSE(sender_->has_work());
 }
 
@@ -193,20 +193,20 @@ TEST_F(Connection, WhoExpectsAMessageFindsItWithoutAWordOfEpoll) {
   ASSERT_TRUE(send(10));
   ASSERT_TRUE(receiver_->progress().has_value());
   EXPECT_FALSE(receiver_->front());
-  EXPECT_TRUE(receiver_->expect());
+  EXPECT_TRUE(receiver_->assume_readable());
   ASSERT_TRUE(receiver_->progress().has_value());
   EXPECT_TRUE(take());
-  EXPECT_TRUE(receiver_->expect());
+  EXPECT_TRUE(receiver_->assume_readable());
   ASSERT_TRUE(receiver_->progress().has_value());
   EXPECT_FALSE(receiver_->front());
 }
 
 TEST_F(Connection, TheRestOfAMessageIsLeftToEpoll) {
-  const Header header{.payload = 40};
+  const MessageHeader header{.payload = 40};
   write_by_hand(&header, sizeof header);
-  EXPECT_TRUE(receiver_->expect());
+  EXPECT_TRUE(receiver_->assume_readable());
   ASSERT_TRUE(receiver_->progress().has_value());
-  EXPECT_FALSE(receiver_->expect());
+  EXPECT_FALSE(receiver_->assume_readable());
   EXPECT_FALSE(receiver_->has_work());
 }
 
@@ -214,7 +214,7 @@ TEST_F(Connection, WithoutNewsThereIsNothingToDo) {
   move();
   EXPECT_FALSE(receiver_->has_work());
   ASSERT_TRUE(send(10));
-  receiver_->note(EPOLLIN);
+  receiver_->on_epoll_events(EPOLLIN);
   EXPECT_TRUE(receiver_->has_work());
   ASSERT_TRUE(receiver_->progress().has_value());
   EXPECT_FALSE(receiver_->has_work());

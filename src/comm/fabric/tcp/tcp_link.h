@@ -1,4 +1,4 @@
-// TcpLink: the link to one peer, a connection (Stream) for each lane.
+// TcpLink: the link to one peer, with a connection (Stream) for each channel.
 #pragma once
 
 #include <array>
@@ -9,45 +9,51 @@
 
 namespace lockstep {
 
-// In the order of kLanes.
-using LaneSockets = std::array<Socket, kLaneCount>;
+// In the order of kLinkChannels.
+using ChannelSockets = std::array<Socket, kLinkChannelCount>;
 
 class TcpLink : public Link {
  public:
-  static Result<std::unique_ptr<TcpLink>> create(int peer, LaneSockets sockets);
+  static Result<std::unique_ptr<TcpLink>> create(int peer, ChannelSockets sockets);
   ~TcpLink() override;
 
-  std::byte* claim(Lane lane) override { return forgotten_ ? nullptr : at(lane).claim(); }
-  void publish(Lane lane, const Header& header) override { at(lane).publish(header); }
-  std::optional<Incoming> front(Lane lane) override { return at(lane).front(); }
-  void release(Lane lane) override { at(lane).release(); }
-  std::uint64_t sent(Lane lane) const override { return at(lane).sent(); }
-  std::uint64_t arrived(Lane lane) const override { return at(lane).arrived(); }
-  bool has_unsent(Lane lane) const override { return at(lane).has_unsent(); }
+  std::byte* claim(LinkChannel channel) override {
+    return peer_has_left_ ? nullptr : at(channel).claim();
+  }
+  void publish(LinkChannel channel, const MessageHeader& header) override {
+    at(channel).publish(header);
+  }
+  std::optional<IncomingMessage> front(LinkChannel channel) override { return at(channel).front(); }
+  void release(LinkChannel channel) override { at(channel).release(); }
+  std::uint64_t sent(LinkChannel channel) const override { return at(channel).sent(); }
+  std::uint64_t arrived(LinkChannel channel) const override { return at(channel).arrived(); }
+  bool has_unsent(LinkChannel channel) const override { return at(channel).has_unsent(); }
   std::size_t piece_bytes() const override { return kTcpPieceBytes; }
-  void set_sleeping(Lane, bool) override {}  // arrivals wake through epoll
-  void nudge(Lane) override {}               // nothing is shared beside it
+  void set_sleeping(LinkChannel, bool) override {}  // arrivals wake through epoll
+  void notify(LinkChannel) override {}              // nothing is shared beside it
 
   int peer() const { return peer_; }
-  void forget() { forgotten_ = true; }
-  bool forgotten() const { return forgotten_; }
-  Stream& stream(std::size_t lane) { return *streams_[lane]; }
-  bool is_over() const;
+  void set_peer_left() { peer_has_left_ = true; }
+  bool peer_has_left() const { return peer_has_left_; }
+  Stream& stream(std::size_t channel) { return *streams_[channel]; }
+  bool is_closed() const;
   bool has_work() const;
-  // As Stream::expect().
-  bool expect(Lane lane) { return at(lane).expect(); }
-  // `peer_lost` when a connection has ended, unless the peer is forgotten.
+  // As Stream::assume_readable().
+  bool assume_readable(LinkChannel channel) { return at(channel).assume_readable(); }
+  // `peer_lost` when a connection has ended, unless the peer has left.
   Result<void> progress();
 
  private:
   TcpLink(int peer, std::byte* memory) : peer_(peer), memory_(memory) {}
-  Stream& at(Lane lane) { return *streams_[static_cast<std::size_t>(lane)]; }
-  const Stream& at(Lane lane) const { return *streams_[static_cast<std::size_t>(lane)]; }
+  Stream& at(LinkChannel channel) { return *streams_[static_cast<std::size_t>(channel)]; }
+  const Stream& at(LinkChannel channel) const {
+    return *streams_[static_cast<std::size_t>(channel)];
+  }
 
   const int peer_;
   std::byte* const memory_;
-  bool forgotten_ = false;
-  std::array<std::unique_ptr<Stream>, kLaneCount> streams_;
+  bool peer_has_left_ = false;
+  std::array<std::unique_ptr<Stream>, kLinkChannelCount> streams_;
 };
 
 }  // namespace lockstep

@@ -17,14 +17,16 @@
 namespace lockstep {
 namespace {
 
-// A stranger that connects and says nothing must not use up the peers' time.
-constexpr auto kStrangerBound = std::chrono::seconds(5);
+// A stranger that connects and sends nothing must not use up the peers' time.
+constexpr auto kHandshakeTimeout = std::chrono::seconds(5);
 constexpr auto kForever = std::chrono::hours(24);
 
-// Small messages at once; and a host that vanished is noticed though nothing is sent. Not as
-// tightly as for a lifeline: a peer that computes for long and does not read is no failure.
-void tune(const Socket& socket, Duration silence) {
-  const auto pause = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(silence).count());
+// Sends small messages at once, and detects a failed host even if nothing is sent. The bound is
+// longer than for a control connection: a peer that computes for a long time and does not read is
+// no failure.
+void tune(const Socket& socket, Duration connection_timeout) {
+  const auto pause =
+      static_cast<int>(std::chrono::ceil<std::chrono::seconds>(connection_timeout).count());
   const auto set = [&](int level, int option, int value) {
     ::setsockopt(socket.fd(), level, option, &value, sizeof value);
   };
@@ -35,11 +37,11 @@ void tune(const Socket& socket, Duration silence) {
   set(SOL_TCP, TCP_KEEPCNT, 3);
 }
 
-Result<void> await_caller(const Listener& listener, const Socket& lifeline,
-                          const Deadline& deadline) {
-  std::array<pollfd, 2> waited{{{listener.fd(), POLLIN, 0}, {lifeline.fd(), POLLIN, 0}}};
+Result<void> wait_for_client(const Listener& listener, const Socket& control,
+                             const Deadline& deadline) {
+  std::array<pollfd, 2> waited{{{listener.fd(), POLLIN, 0}, {control.fd(), POLLIN, 0}}};
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
     const int ready =
         ::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<long>(left, 0, 1 << 30)));
     if (ready < 0 && errno != EINTR) return os_error("waiting for a connection", errno);
@@ -66,62 +68,63 @@ Result<std::string> TcpTransport::listen() {
   return text(HostPort{options_.address, listener_->port()});
 }
 
-Result<Link*> TcpTransport::call(int peer, const std::string& place, const Deadline& deadline) {
-  const auto there = TRY(parse_host_port(place));
-  LaneSockets sockets;
-  for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
-    auto& socket = sockets[lane];
+Result<Link*> TcpTransport::connect(int peer, const std::string& address,
+                                    const Deadline& deadline) {
+  const auto there = TRY(parse_host_port(address));
+  ChannelSockets sockets;
+  for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel) {
+    auto& socket = sockets[channel];
     socket = TRY(Socket::connect_tcp(there.host, there.port, deadline));
     TRY(handshake_as_client(socket, options_.secret, purpose(), deadline));
-    TRY(send_frame(socket, join_fields({std::to_string(options_.rank), std::to_string(lane)}),
+    TRY(send_frame(socket, join_fields({std::to_string(options_.rank), std::to_string(channel)}),
                    deadline));
   }
-  return keep(peer, std::move(sockets));
+  return add_link(peer, std::move(sockets));
 }
 
-Result<Link*> TcpTransport::admit(int peer, const Socket& lifeline, const Deadline& deadline) {
+Result<Link*> TcpTransport::accept(int peer, const Socket& control, const Deadline& deadline) {
   LS_CHECK(listener_.has_value());
-  LaneSockets sockets;
+  ChannelSockets sockets;
   while (!std::ranges::all_of(sockets, [](const auto& socket) { return bool{socket}; })) {
-    TRY(await_caller(*listener_, lifeline, deadline));
+    TRY(wait_for_client(*listener_, control, deadline));
     auto socket = TRY(listener_->try_accept());
     if (!socket) continue;
-    const auto lane = TRY(admit_lane(*socket, peer, deadline));
-    if (lane) sockets[*lane] = std::move(*socket);
+    const auto channel = TRY(accept_channel(*socket, peer, deadline));
+    if (channel) sockets[*channel] = std::move(*socket);
   }
-  return keep(peer, std::move(sockets));
+  return add_link(peer, std::move(sockets));
 }
 
-Result<std::optional<std::size_t>> TcpTransport::admit_lane(Socket& socket, int peer,
-                                                            const Deadline& deadline) const {
-  const auto bound = Deadline::after(std::min<Duration>(kStrangerBound, deadline.left()));
-  if (auto met = handshake_as_server(socket, options_.secret, purpose(), bound); !met) {
-    LS_LOG(warning, "refused a connection for data: {}", met.error().message);
+Result<std::optional<std::size_t>> TcpTransport::accept_channel(Socket& socket, int peer,
+                                                                const Deadline& deadline) const {
+  const auto bound = Deadline::after(std::min<Duration>(kHandshakeTimeout, deadline.remaining()));
+  if (auto handshake = handshake_as_server(socket, options_.secret, purpose(), bound); !handshake) {
+    LS_LOG(warning, "refused a connection for data: {}", handshake.error().message);
     return std::optional<std::size_t>();
   }
-  const auto words = TRY(recv_frame(socket, deadline));
-  for (std::size_t lane = 0; lane < kLaneCount; ++lane)
-    if (words == join_fields({std::to_string(peer), std::to_string(lane)}))
-      return std::optional(lane);
+  const auto frame = TRY(recv_frame(socket, deadline));
+  for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel)
+    if (frame == join_fields({std::to_string(peer), std::to_string(channel)}))
+      return std::optional(channel);
   return Error{Code::corrupt, "another rank's connection for data came"};
 }
 
-Result<Link*> TcpTransport::keep(int peer, LaneSockets sockets) {
+Result<Link*> TcpTransport::add_link(int peer, ChannelSockets sockets) {
   for (const auto& socket : sockets) {
-    tune(socket, options_.silence);
+    tune(socket, options_.connection_timeout);
     fork_guard_.add(socket.fd());
   }
   auto link = TRY(TcpLink::create(peer, std::move(sockets)));
-  for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
+  for (std::size_t channel = 0; channel < kLinkChannelCount; ++channel) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-    event.data.ptr = &link->stream(lane);
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->stream(lane).fd(), &event) != 0)
+    event.data.ptr = &link->stream(channel);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link->stream(channel).fd(), &event) != 0)
       return os_error("watching a connection", errno);
   }
   const auto index = static_cast<std::size_t>(peer);
-  link_of_.resize(std::max(link_of_.size(), index + 1));
-  link_of_[index] = link.get();
+  links_by_rank_.resize(std::max(links_by_rank_.size(), index + 1));
+  links_by_rank_[index] = link.get();
   links_.push_back(std::move(link));
   return links_.back().get();
 }
@@ -131,7 +134,7 @@ Result<void> TcpTransport::poll() {
   const int ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
   for (int i = 0; i < ready; ++i) {
     const auto& event = events[static_cast<std::size_t>(i)];
-    static_cast<Stream*>(event.data.ptr)->note(event.events);
+    static_cast<Stream*>(event.data.ptr)->on_epoll_events(event.events);
   }
   for (const auto& link : links_) TRY(progress(*link));
   return {};
@@ -145,25 +148,25 @@ Result<void> TcpTransport::progress(TcpLink& link) {
 
 Result<void> TcpTransport::poll_for(int peer) {
   const auto index = static_cast<std::size_t>(peer);
-  auto* const link = index < link_of_.size() ? link_of_[index] : nullptr;
-  if (link == nullptr || !link->expect(Lane::collective)) return poll();
+  auto* const link = index < links_by_rank_.size() ? links_by_rank_[index] : nullptr;
+  if (link == nullptr || !link->assume_readable(LinkChannel::collective)) return poll();
   return progress(*link);
 }
 
-void TcpTransport::forget(int peer) {
+void TcpTransport::set_peer_left(int peer) {
   for (const auto& link : links_)
-    if (link->peer() == peer) link->forget();
+    if (link->peer() == peer) link->set_peer_left();
 }
 
 bool TcpTransport::is_drained(int peer) const {
   return std::ranges::all_of(
-      links_, [&](const auto& link) { return link->peer() != peer || link->is_over(); });
+      links_, [&](const auto& link) { return link->peer() != peer || link->is_closed(); });
 }
 
 bool TcpTransport::may_sleep() {
   return std::ranges::none_of(links_, [](const auto& link) { return link->has_work(); });
 }
 
-Duration TcpTransport::nap_max() const { return kForever; }
+Duration TcpTransport::max_sleep() const { return kForever; }
 
 }  // namespace lockstep

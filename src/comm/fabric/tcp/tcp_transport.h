@@ -1,12 +1,12 @@
-// TcpTransport: links to other hosts over TCP connections of our own, two to each peer: one for
-// each lane, so that a lane whose reader is behind does not hold up the other. Decision 27 has why
-// not libfabric's provider for TCP.
+// TcpTransport: links to other hosts over Lockstep's own TCP connections, two to each peer. Each
+// channel has its own, so a channel whose reader is behind does not block the other. Decision 27
+// has the reason not to use libfabric's provider for TCP.
 //
-// How a pair meets: the callee listens (only while its group meets) and tells the caller where; the
-// caller connects once for each lane, proves the group's secret and says which lane it is. All
-// connections are in one epoll, edge-triggered, so a poll without news is one system call. Who
-// waits for one peer asks that peer's connection itself instead: the call that finds no news is as
-// cheap, and the one that finds some has it at once.
+// How a pair connects. The callee listens (only while its group connects) and sends its address to
+// the caller. The caller connects once for each channel, proves the group's secret and names the
+// channel. All connections are in one epoll, edge-triggered, so a poll without events is one system
+// call. A thread that waits for one peer reads that peer's connection instead: a read without data
+// is as cheap, and a read with data has it at once.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 #include "comm/fabric/address/port_range.h"
 #include "comm/fabric/tcp/tcp_link.h"
 #include "comm/fabric/transport.h"
+#include "net/connection_timeout.h"
 #include "net/crypto.h"
-#include "net/silence.h"
 #include "net/socket.h"
 
 namespace lockstep {
@@ -33,48 +33,49 @@ struct TcpOptions {
   int rank = 0;
   Secret secret;
   std::string group;
-  Duration silence = kSilenceBound;  // as in NetworkOptions
+  Duration connection_timeout = kConnectionTimeout;  // as in NetworkOptions
 };
 
 class TcpTransport : public Transport {
  public:
   static Result<std::unique_ptr<TcpTransport>> create(TcpOptions options);
 
-  // "host:port" for a peer's call(); listens from then on.
+  // Listens from now on. Returns "host:port" for a peer's connect().
   Result<std::string> listen();
-  // Nobody calls any more.
+  // No more peers connect.
   void stop_listening() { listener_.reset(); }
-  // Links are the transport's. call(): to a peer that has told where it listens.
-  Result<Link*> call(int peer, const std::string& place, const Deadline& deadline);
-  // admit(): to the peer that calls now. `lifeline` is readable when it has given up.
-  Result<Link*> admit(int peer, const Socket& lifeline, const Deadline& deadline);
+  // The transport owns links. connect(): to a peer that has sent its listening address.
+  Result<Link*> connect(int peer, const std::string& peer_address, const Deadline& deadline);
+  // accept(): from the peer that connects now. `control` is readable when it has given up.
+  Result<Link*> accept(int peer, const Socket& control, const Deadline& deadline);
 
   Result<void> poll() override;
   Result<void> poll_for(int peer) override;
   int failed_peer() const override { return failed_peer_; }
-  void forget(int peer) override;
+  void set_peer_left(int peer) override;
   bool is_drained(int peer) const override;
   int wait_fd() const override { return epoll_.get(); }
   bool may_sleep() override;
-  Duration nap_max() const override;
+  Duration max_sleep() const override;
 
  private:
   TcpTransport(TcpOptions options, Fd epoll)
       : options_(std::move(options)), epoll_(std::move(epoll)) {}
   std::string purpose() const { return options_.group + " data"; }
-  // The lane that this connection is for; nothing when it is a stranger's.
-  Result<std::optional<std::size_t>> admit_lane(Socket& socket, int peer,
-                                                const Deadline& deadline) const;
-  Result<Link*> keep(int peer, LaneSockets sockets);
+  // The channel of this connection; nullopt when it is from a stranger.
+  Result<std::optional<std::size_t>> accept_channel(Socket& socket, int peer,
+                                                    const Deadline& deadline) const;
+  Result<Link*> add_link(int peer, ChannelSockets sockets);
   Result<void> progress(TcpLink& link);
 
   const TcpOptions options_;
   const Fd epoll_;
   std::optional<Listener> listener_;
   std::vector<std::unique_ptr<TcpLink>> links_;
-  std::vector<TcpLink*> link_of_;  // by rank; null, or nothing at the end, for who has none
+  // by rank; null, or beyond the end, for ranks without a link
+  std::vector<TcpLink*> links_by_rank_;
   int failed_peer_ = -1;
-  ForkGuard fork_guard_;  // last: forgets the descriptors before they are closed
+  ForkGuard fork_guard_;  // last: drops the descriptors before they are closed
 };
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 #include "comm/flight/report/report.h"
 
+#include "comm/flight/verdict/diagnosis.h"
 #include "comm/flight/verdict/slow_link.h"
 #include "comm/flight/verdict/straggler.h"
-#include "comm/flight/verdict/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -15,23 +15,23 @@ std::optional<Time> micro(const std::optional<FlightTime>& time) {
 
 double seconds(Nanoseconds span) { return std::chrono::duration<double>(span).count(); }
 
-FlightPart part_of(int rank, const FlightOperation& call) {
-  FlightPart part;
+FlightRankCall part_of(int rank, const FlightOperation& call) {
+  FlightRankCall part;
   part.rank = rank;
   part.state = call.state;
   part.enqueued = micro(call.enqueued);
   part.started = micro(call.started);
   if (call.started && call.ended) part.lasted_seconds = seconds(*call.ended - *call.started);
-  part.came_bytes = call.came.count();
+  part.came_bytes = call.received.count();
   if (!call.wait) return part;
   part.waits_for = call.wait->peer;
-  part.waits_purpose = text(call.wait->what);
+  part.waits_purpose = text(call.wait->reason);
   part.waits_since = micro(call.wait->since);
   return part;
 }
 
 FlightCollective collective_of(const FlightGroup& group, const FlightRow& row) {
-  const FlightOperation& call = row.any();
+  const FlightOperation& call = row.first_recorded();
   FlightCollective collective{.sequence = row.sequence,
                               .operation = call.name,
                               .label = call.label,
@@ -44,7 +44,7 @@ FlightCollective collective_of(const FlightGroup& group, const FlightRow& row) {
                               .ranks = {}};
   if (const auto skew = skew_of(group, row)) {
     collective.last_rank = skew->rank;
-    collective.skew_seconds = seconds(skew->behind);
+    collective.skew_seconds = seconds(skew->skew);
   }
   for (std::size_t i = 0; i < row.calls.size(); ++i)
     if (row.calls[i] != nullptr)
@@ -65,9 +65,9 @@ FlightRank rank_of(const FlightLog& log) {
 FlightStraggler straggler_of(const Straggler& one) {
   return {.rank = one.rank,
           .host = one.host,
-          .last_share = one.last,
-          .behind_seconds = seconds(one.behind),
-          .cost_share = one.cost,
+          .last_share = one.last_share,
+          .behind_seconds = seconds(one.median_lag),
+          .cost_share = one.cost_share,
           .collectives = one.collectives};
 }
 
@@ -76,8 +76,8 @@ FlightSlowLink slow_link_of(const SlowLink& one) {
           .from_host = one.from.host,
           .to_rank = one.to.rank,
           .to_host = one.to.host,
-          .cost_share = one.cost,
-          .others_share = one.others,
+          .cost_share = one.cost_share,
+          .others_share = one.others_share,
           .collectives = one.collectives};
 }
 
@@ -86,14 +86,15 @@ FlightSlowLink slow_link_of(const SlowLink& one) {
 FlightGroupReport flight_report(const FlightGroup& group, std::size_t newest, FlightTime now) {
   FlightGroupReport report{.group = group.name,
                            .size = group.size,
-                           .verdict = verdict_of(group, now),
+                           .diagnosis = diagnose(group, now),
                            .ranks = {},
                            .stragglers = {},
                            .slow_links = {},
                            .collectives = {}};
   for (const FlightLog& log : group.logs) report.ranks.push_back(rank_of(log));
-  for (const Straggler& one : stragglers_of(group)) report.stragglers.push_back(straggler_of(one));
-  for (const SlowLink& one : slow_links_of(group)) report.slow_links.push_back(slow_link_of(one));
+  for (const Straggler& one : find_stragglers(group))
+    report.stragglers.push_back(straggler_of(one));
+  for (const SlowLink& one : find_slow_links(group)) report.slow_links.push_back(slow_link_of(one));
   for (const FlightRow& row : flight_rows(group, newest))
     report.collectives.push_back(collective_of(group, row));
   return report;

@@ -1,4 +1,5 @@
-// FlightReport: all that a folder of flight records says, for programs (`lockstep flight --json`).
+// FlightReport: the contents of a folder of flight records, for programs (`lockstep flight
+// --json`).
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ constexpr auto enum_names(ProcessState) {
                               {ProcessState::ended, "ended"}});
 }
 
-// One rank's part in a collective.
-struct FlightPart {
+// One rank's call of a collective.
+struct FlightRankCall {
   int rank = 0;
   FlightState state = FlightState::queued;
   Time enqueued;
@@ -38,16 +39,16 @@ struct FlightPart {
   std::string waits_purpose;
   std::optional<Time> waits_since;
   static constexpr auto fields() {
-    return record<FlightPart>(
-        field("rank", &FlightPart::rank, "its number in the run"),
-        field("state", &FlightPart::state, "how far it came"),
-        field("enqueued", &FlightPart::enqueued, "when it was called"),
-        field("started", &FlightPart::started, "when the rank entered it"),
-        field("lasted_seconds", &FlightPart::lasted_seconds, "from then to its end"),
-        field("came_bytes", &FlightPart::came_bytes, "that had come from others"),
-        field("waits_for", &FlightPart::waits_for, "the rank that it waits for"),
-        field("waits_purpose", &FlightPart::waits_purpose, "what that one is to do"),
-        field("waits_since", &FlightPart::waits_since, "since when"));
+    return record<FlightRankCall>(
+        field("rank", &FlightRankCall::rank, "its number in the run"),
+        field("state", &FlightRankCall::state, "how far it came"),
+        field("enqueued", &FlightRankCall::enqueued, "when it was called"),
+        field("started", &FlightRankCall::started, "when the rank entered it"),
+        field("lasted_seconds", &FlightRankCall::lasted_seconds, "from then to its end"),
+        field("came_bytes", &FlightRankCall::came_bytes, "that had come from others"),
+        field("waits_for", &FlightRankCall::waits_for, "the rank that it waits for"),
+        field("waits_purpose", &FlightRankCall::waits_purpose, "what that one is to do"),
+        field("waits_since", &FlightRankCall::waits_since, "since when"));
   }
 };
 
@@ -61,7 +62,7 @@ struct FlightCollective {
   std::optional<int> root;
   std::optional<int> last_rank;
   std::optional<double> skew_seconds;
-  std::vector<FlightPart> ranks;
+  std::vector<FlightRankCall> ranks;
   static constexpr auto fields() {
     return record<FlightCollective>(
         field("sequence", &FlightCollective::sequence, "its number in the group"),
@@ -97,7 +98,7 @@ struct FlightRank {
   }
 };
 
-// Whom the others wait for.
+// The rank for which the others wait.
 struct FlightStraggler {
   int rank = 0;
   std::string host;
@@ -139,7 +140,7 @@ struct FlightSlowLink {
 struct FlightGroupReport {
   std::string group;
   int size = 1;
-  std::string verdict;
+  std::string diagnosis;
   std::vector<FlightRank> ranks;
   std::vector<FlightStraggler> stragglers;
   std::vector<FlightSlowLink> slow_links;
@@ -148,7 +149,7 @@ struct FlightGroupReport {
     return record<FlightGroupReport>(
         field("group", &FlightGroupReport::group, "its name, such as \"shard 1: ranks 2, 3\""),
         field("size", &FlightGroupReport::size, "how many ranks it has"),
-        field("verdict", &FlightGroupReport::verdict, "which rank holds it up"),
+        field("verdict", &FlightGroupReport::diagnosis, "which rank holds it up"),
         field("ranks", &FlightGroupReport::ranks, "those with a record"),
         field("stragglers", &FlightGroupReport::stragglers, "the costliest first"),
         field("slow_links", &FlightGroupReport::slow_links, "the costliest first"),

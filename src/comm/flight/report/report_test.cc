@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(FlightTable, SetsTheRanksSideBySide) {
-  EXPECT_EQ(flight_table(group_of(one_behind()), 20, kNow).text(),
+  EXPECT_EQ(flight_table(group_of(one_late_rank()), 20, kNow).text(),
             "OPERATION                               RANK 0             RANK 1             "
             "RANK 2        ENTERED LAST\n"
             "#810 barrier                            2ms                waits 40.0s for 0  "
@@ -33,7 +33,7 @@ TEST(FlightTable, ShowsTheNewestAndOfManyRanksThoseFarthestBehind) {
   for (int number = 0; number < 12; ++number) {
     logs.push_back(rank(number, {started(call(1, "barrier"), milliseconds(0))}));
     logs.back().size = 12;
-    logs.back().members = Members::world(12).ranks;
+    logs.back().members = GroupRanks::world(12).ranks;
     if (number < 6) logs.back().operations.push_back(started(call(2, "barrier"), milliseconds(1)));
   }
   const auto words = flight_table(group_of(std::move(logs)), 1, kNow).text();
@@ -100,7 +100,7 @@ constexpr auto kTraceOfOneRank = R"json({
 })json";
 
 TEST(FlightTrace, HasATrackARankAndASliceACall) {
-  auto logs = one_behind();
+  auto logs = one_late_rank();
   logs.resize(1);
   EXPECT_EQ(dump_json(flight_trace({group_of(std::move(logs))}, kNow), Indent::two),
             kTraceOfOneRank);
@@ -123,7 +123,7 @@ TEST(FlightTrace, ShowsTheGroupsOfAProcessTogether) {
 }
 
 TEST(FlightReport, IsARecordForPrograms) {
-  const auto report = to_json(flight_report(group_of(one_behind()), 20, kNow));
+  const auto report = to_json(flight_report(group_of(one_late_rank()), 20, kNow));
   EXPECT_EQ(report["group"], "world");
   EXPECT_EQ(report["ranks"][1]["process"], "runs");
   const auto& gather = report["collectives"][1];

@@ -4,14 +4,14 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "comm/flight/verdict/words.h"
+#include "comm/flight/verdict/flight_text.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::size_t kColumns = 8;
 
-// Places in group.logs.
+// Indices in group.logs.
 std::vector<std::size_t> shown_ranks(const FlightGroup& group) {
   std::vector<std::size_t> shown(group.logs.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -37,17 +37,17 @@ std::string cell(const FlightOperation& call, FlightTime now) {
     case FlightState::failed:
       return "failed";
     case FlightState::done:
-      return span_text(*call.ended - *call.started);
+      return duration_text(*call.ended - *call.started);
     case FlightState::started:
       break;
   }
   if (call.wait)
-    return format("waits {} for {}", span_text(now - call.wait->since), call.wait->peer);
-  return format("inside {}", span_text(now - *call.started));
+    return format("waits {} for {}", duration_text(now - call.wait->since), call.wait->peer);
+  return format("inside {}", duration_text(now - *call.started));
 }
 
 std::string skew_text(const std::optional<FlightSkew>& skew) {
-  return skew ? format("rank {}, {} later", skew->rank, span_text(skew->behind)) : "-";
+  return skew ? format("rank {}, {} later", skew->rank, duration_text(skew->skew)) : "-";
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ Table flight_table(const FlightGroup& group, std::size_t newest, FlightTime now)
   header.emplace_back("ENTERED LAST");
   Table table(std::move(header));
   for (const FlightRow& row : flight_rows(group, newest)) {
-    std::vector<std::string> cells = {brief_call(row.any())};
+    std::vector<std::string> cells = {short_call_text(row.first_recorded())};
     for (const std::size_t i : shown)
       cells.push_back(row.calls[i] != nullptr                     ? cell(*row.calls[i], now)
                       : called_later(group.logs[i], row.sequence) ? "?"

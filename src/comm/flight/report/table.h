@@ -1,4 +1,4 @@
-// The newest collectives of a group as a table, a column a rank.
+// The newest collectives of a group as a table, with a column for each rank.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@
 
 namespace lockstep {
 
-// A cell: how long the call took, "waits 31.0s for 1", "inside 31.0s", "failed", "queued", "-" (not
-// called) or "?" (no longer recorded). Of more than 8 ranks, those that are farthest behind.
+// A cell: the duration of the call, "waits 31.0s for 1", "inside 31.0s", "failed", "queued", "-"
+// (not called) or "?" (no longer recorded). With more than 8 ranks, it shows those that are
+// farthest behind.
 Table flight_table(const FlightGroup& group, std::size_t newest, FlightTime now);
 
 }  // namespace lockstep

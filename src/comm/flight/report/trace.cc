@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 #include "comm/flight/report/report.h"  // IWYU pragma: keep (names of states)
-#include "comm/flight/verdict/words.h"
+#include "comm/flight/verdict/flight_text.h"
 #include "text/convert.h"
 
 namespace lockstep {
@@ -44,14 +44,14 @@ Json named(std::string_view what, int process, std::size_t track, const std::str
 }
 
 Json details(const FlightOperation& operation) {
-  Json all = {{"call", exact_call(operation)},
+  Json all = {{"call", full_call_text(operation)},
               {"sequence", operation.sequence},
               {"state", name_of(operation.state)},
               {"queued_us", to_json(microseconds(*operation.started - operation.enqueued))}};
   if (operation.peer)
     all["peer"] = *operation.peer == kAnyPeer ? Json("any") : Json(*operation.peer);
   if (operation.wait)
-    all["waits"] = format("for rank {} {}", operation.wait->peer, text(operation.wait->what));
+    all["waits"] = format("for rank {} {}", operation.wait->peer, text(operation.wait->reason));
   return all;
 }
 

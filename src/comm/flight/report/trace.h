@@ -1,5 +1,5 @@
-// A trace for https://ui.perfetto.dev or chrome://tracing ("Trace Event Format"): a track a rank,
-// a slice a call, named by operation and label.
+// A trace for https://ui.perfetto.dev or chrome://tracing ("Trace Event Format"): a track for each
+// rank, a slice for each call, named by operation and label.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// Microseconds from the first call on. A call under way lasts until `now`; one that is only queued
-// is left out. The groups that a process belongs to lie below each other, and sends and receives,
-// which overlap, have slices of their own kind.
+// Microseconds from the first call. A running call lasts until `now`; a call that is only queued is
+// left out. The groups of a process are shown below each other. Sends and receives, which overlap,
+// have slices of their own kind.
 Json flight_trace(const std::vector<FlightGroup>& groups, FlightTime now);
 
 }  // namespace lockstep

@@ -10,9 +10,9 @@
 namespace lockstep {
 namespace {
 
-// By rank, and the later begun first.
+// By rank, and the later recorded first.
 bool comes_before(const FlightLog& a, const FlightLog& b) {
-  return std::pair(a.rank, b.begun) < std::pair(b.rank, a.begun);
+  return std::pair(a.rank, b.recorded_since) < std::pair(b.rank, a.recorded_since);
 }
 
 std::map<std::uint64_t, FlightRow> all_rows(const FlightGroup& group) {
@@ -28,14 +28,15 @@ std::map<std::uint64_t, FlightRow> all_rows(const FlightGroup& group) {
   return rows;
 }
 
-// Ranks that met again after a loss have another group of the same name.
-void tell_apart(std::vector<FlightGroup>& groups) {
+// Ranks that connect again after a loss have another group of the same name.
+void make_names_unique(std::vector<FlightGroup>& groups) {
   std::map<std::string, int> uses;
   for (const FlightGroup& group : groups) ++uses[group.name];
   for (FlightGroup& group : groups)
     if (uses[group.name] > 1)
-      group.name += format(" since {}",
-                           text(std::chrono::time_point_cast<Duration>(group.logs.front().begun)));
+      group.name +=
+          format(" since {}",
+                 text(std::chrono::time_point_cast<Duration>(group.logs.front().recorded_since)));
 }
 
 }  // namespace
@@ -53,14 +54,14 @@ std::vector<FlightGroup> flight_groups(std::vector<FlightLog> logs) {
   }
   std::vector<FlightGroup> all;
   for (auto& [key, group] : groups) all.push_back(std::move(group));
-  tell_apart(all);
+  make_names_unique(all);
   std::ranges::stable_sort(all, {}, [](const FlightGroup& group) {
     return std::pair(!group.name.starts_with("world"), group.name);
   });
   return all;
 }
 
-const FlightOperation& FlightRow::any() const {
+const FlightOperation& FlightRow::first_recorded() const {
   const auto found = std::ranges::find_if(calls, [](const auto* call) { return call != nullptr; });
   LS_CHECK(found != calls.end(), "a row without a call");
   return **found;

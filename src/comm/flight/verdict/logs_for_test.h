@@ -1,4 +1,4 @@
-// Flight records for tests: three ranks and what each of them called.
+// Flight records for tests: three ranks and their calls.
 #pragma once
 
 #include <chrono>
@@ -50,7 +50,7 @@ inline FlightOperation failed(FlightOperation operation) {
   return operation;
 }
 
-inline FlightOperation waiting(FlightOperation operation, int peer, WaitFor what) {
+inline FlightOperation waiting(FlightOperation operation, int peer, WaitReason what) {
   operation.wait = {peer, what, *operation.started};
   return operation;
 }
@@ -64,7 +64,7 @@ inline FlightLog rank(int number, std::vector<FlightOperation> operations) {
   log.host = "host-a";
   log.pid = 4700 + number;
   log.process = ProcessState::runs;
-  log.begun = kBegin;
+  log.recorded_since = kBegin;
   log.operations = std::move(operations);
   return log;
 }
@@ -76,13 +76,13 @@ inline FlightGroup group_of(std::vector<FlightLog> logs) {
 }
 
 // Rank 1 hangs in the barrier that the others have left.
-inline std::vector<FlightLog> one_behind() {
+inline std::vector<FlightLog> one_late_rank() {
   const auto barrier = call(810, "barrier");
   const auto gather = call(811, "all_gather", "layers.6");
   const auto scatter = call(812, "reduce_scatter", "layers.7");
   return {rank(0, {done(barrier, milliseconds(0), milliseconds(2)),
-                   waiting(started(gather, milliseconds(10)), 1, WaitFor::send_data)}),
-          rank(1, {waiting(started(barrier, milliseconds(1)), 0, WaitFor::call), gather}),
+                   waiting(started(gather, milliseconds(10)), 1, WaitReason::send_data)}),
+          rank(1, {waiting(started(barrier, milliseconds(1)), 0, WaitReason::enter_call), gather}),
           rank(2, {done(barrier, milliseconds(3), milliseconds(1)),
                    done(gather, milliseconds(12), milliseconds(5)),
                    started(scatter, milliseconds(20))})};

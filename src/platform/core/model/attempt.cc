@@ -14,10 +14,11 @@ std::optional<Time> first_bad_end(const std::vector<const Node*>& nodes) {
   return first;
 }
 
-// A node whose ranks have all ended goes on calling, which says nothing of them.
-Time last_sign_of_life(const std::vector<const Node*>& nodes) {
+// A node whose ranks have all ended still sends heartbeats; these do not count as activity.
+Time last_activity(const std::vector<const Node*>& nodes) {
   Time last{};
-  for (const Node* node : nodes) last = std::max(last, last_end(*node).value_or(node->last_heard));
+  for (const Node* node : nodes)
+    last = std::max(last, last_rank_end(*node).value_or(node->last_heartbeat));
   return last;
 }
 
@@ -31,35 +32,35 @@ std::string_view text(RankState state) { return name_of(state); }
 std::string_view text(Activity activity) { return name_of(activity); }
 
 bool ended_badly(const Rank& rank) {
-  if (rank.signalled_by_us) return false;
+  if (rank.signalled_by_agent) return false;
   return rank.state == RankState::killed || (rank.state == RankState::exited && rank.code != 0);
 }
 
-bool has_news(const Node& before, const Node& after) {
+bool has_material_change(const Node& before, const Node& after) {
   if (before.ranks.size() != after.ranks.size()) return true;
   Node same = before;
-  same.last_heard = after.last_heard;
+  same.last_heartbeat = after.last_heartbeat;
   for (std::size_t i = 0; i < same.ranks.size(); ++i) same.ranks[i].step = after.ranks[i].step;
   return same != after;
 }
 
-bool all_ranks_began(const Node& node) { return node.ranks.size() == node.devices.size(); }
+bool all_ranks_started(const Node& node) { return node.ranks.size() == node.devices.size(); }
 
-bool all_ended_well(const std::vector<const Node*>& nodes) {
+bool all_ranks_succeeded(const std::vector<const Node*>& nodes) {
   return std::ranges::all_of(nodes, [](const Node* node) {
-    return all_ranks_began(*node) && std::ranges::all_of(node->ranks, [](const Rank& rank) {
-             return rank.state == RankState::exited && rank.code == 0 && !rank.signalled_by_us;
+    return all_ranks_started(*node) && std::ranges::all_of(node->ranks, [](const Rank& rank) {
+             return rank.state == RankState::exited && rank.code == 0 && !rank.signalled_by_agent;
            });
   });
 }
 
 bool all_ranks_ended(const Node& node) {
-  return all_ranks_began(node) && std::ranges::none_of(node.ranks, [](const Rank& r) {
+  return all_ranks_started(node) && std::ranges::none_of(node.ranks, [](const Rank& r) {
            return r.state == RankState::running;
          });
 }
 
-std::optional<Time> last_end(const Node& node) {
+std::optional<Time> last_rank_end(const Node& node) {
   if (!all_ranks_ended(node)) return std::nullopt;
   std::optional<Time> last;
   for (const Rank& rank : node.ranks) {
@@ -75,7 +76,7 @@ Duration running_time(const Attempt& attempt, const std::vector<const Node*>& no
   const bool by_a_rank = attempt.cause == Cause::user_exit || attempt.cause == Cause::rank_lost ||
                          attempt.cause == Cause::superseded || attempt.cause == Cause::refused;
   const auto first = by_a_rank ? first_bad_end(nodes) : std::nullopt;
-  const Time end = std::min(*attempt.draining, first.value_or(last_sign_of_life(nodes)));
+  const Time end = std::min(*attempt.draining, first.value_or(last_activity(nodes)));
   return std::max(Duration(0), end - *attempt.started);
 }
 

@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/model/host_devices.h"
 #include "platform/core/model/ids.h"
-#include "platform/core/model/slice.h"
 #include "report/fault/fault.h"
 #include "text/record.h"
 
 namespace lockstep {
 
-// reserved: the devices are held; launching: agents have begun to call; running: every node's ranks
-// were started; draining: it is to end, and processes may still be there; ended: none is left.
+// reserved: the devices are held. launching: the first agents have reported. running: all ranks of
+// every node were started. draining: the attempt is being ended, and processes may still exist.
+// ended: no process is left.
 enum class AttemptState { reserved, launching, running, draining, ended };
 constexpr auto enum_names(AttemptState) {
   return names<AttemptState>({{AttemptState::reserved, "reserved"},
@@ -31,17 +32,18 @@ enum class Cause {
   ok,
   user_exit,      // a rank exited with a code other than 0
   rank_lost,      // a rank was killed by a signal that Lockstep did not send
-  node_lost,      // an agent fell silent, or ended without a word
+  node_lost,      // an agent stopped sending heartbeats, or ended without a report
   launch_failed,  // the engine could not start an agent, or an agent its ranks
-  hung,           // a rank lives, but has made no progress for the run's `hang_after`
+  hung,           // a rank lives, but made no progress for the run's `hang_after`
   timeout,
   cancelled,
-  moved,         // to other devices, so that another run has room or its host can be emptied
-  paused,        // for another run; it stands again where it stood
-  evicted,       // as preemptible runs are, for any other
-  node_stopped,  // its agent was asked to end: the host shuts down, or its engine needs it
+  moved,         // to other devices, to free capacity for another run or to drain its host
+  paused,        // for another run; it keeps its place in the queue
+  evicted,       // a preemptible run gives way to another run
+  node_stopped,  // its agent received a signal: the host shuts down, or its engine takes the
+                 // devices back
   superseded,    // a newer attempt or another run writes its checkpoints
-  refused,       // another run, that has not ended, writes to its checkpoint folder
+  refused,       // another run that has not ended writes to its checkpoint folder
 };
 constexpr auto enum_names(Cause) {
   return names<Cause>({{Cause::none, "none"},
@@ -60,15 +62,15 @@ constexpr auto enum_names(Cause) {
                        {Cause::superseded, "superseded"},
                        {Cause::refused, "refused"}});
 }
-// It had to leave its devices, and goes on: no loss, and no retry of its own.
-constexpr bool makes_room(Cause cause) {
+// The run was preempted and continues later: this is no loss and uses no retry.
+constexpr bool is_preemption(Cause cause) {
   return cause == Cause::moved || cause == Cause::paused || cause == Cause::evicted ||
          cause == Cause::node_stopped;
 }
 
-// allocated, released and lost are the controller's words, the others the agent's: ready (it offers
-// its addresses), running (all its ranks were started), stopping (it obeys `stop`, or could not
-// start its ranks and says why in `message`; it starts none any more).
+// The controller sets allocated, released and lost; the agent reports the others. ready: it offers
+// its addresses. running: all its ranks were started. stopping: it obeys `stop`, or could not start
+// its ranks and gives the reason in `message`; it starts no more ranks.
 enum class NodeState { allocated, ready, running, stopping, released, lost };
 constexpr auto enum_names(NodeState) {
   return names<NodeState>({{NodeState::allocated, "allocated"},
@@ -89,7 +91,7 @@ constexpr auto enum_names(StopReason) {
                             {StopReason::no_progress, "no_progress"}});
 }
 
-// lost: its node is gone, and nobody saw how it ended.
+// lost: its node is gone, and how the rank ended is unknown.
 enum class RankState { running, exited, killed, lost };
 constexpr auto enum_names(RankState) {
   return names<RankState>({{RankState::running, "running"},
@@ -98,8 +100,8 @@ constexpr auto enum_names(RankState) {
                            {RankState::lost, "lost"}});
 }
 
-// What a rank's process does, by the letter that /proc/PID/stat gives it. unknown: nobody looked;
-// blocked: in the kernel, where no signal reaches it (D); stopped: by SIGSTOP or a debugger (T, t).
+// The state of a rank's process, by the letter in /proc/PID/stat. unknown: not checked yet.
+// blocked: in the kernel, where no signal reaches it (D). stopped: by SIGSTOP or a debugger (T, t).
 enum class Activity { unknown, running, sleeping, blocked, stopped };
 constexpr auto enum_names(Activity) {
   return names<Activity>({{Activity::unknown, "unknown"},
@@ -118,19 +120,20 @@ std::string_view text(Activity activity);
 
 struct Attempt {
   AttemptId id;
-  std::string generation{};  // of the store when it was made
+  std::string generation{};  // generation of the store when the attempt was created
   AttemptState state = AttemptState::reserved;
-  // Set when draining begins. A rank's bad end gives way to one that happened earlier and was
-  // reported later, and to a node that turns out to be lost.
+  // Set when draining begins. A rank's failure is replaced by an earlier failure that was reported
+  // later, and by the loss of a node.
   Cause cause = Cause::none;
   std::string reason;
   Time created{};
-  std::optional<Time> started;   // all nodes said `running`
-  std::optional<Time> draining;  // the end began; running time is counted up to here
+  std::optional<Time> started;   // all nodes reported `running`
+  std::optional<Time> draining;  // draining began; running time is counted up to here
   std::optional<Time> ended;
-  std::optional<Time> saved{};               // when its ranks wrote their newest checkpoint
-  std::optional<std::int64_t> saved_step{};  // the furthest of them
-  std::vector<Slice> moves_to{};  // of one that is moved: held for the next attempt, by node
+  std::optional<Time> last_checkpoint{};               // when a rank wrote the newest checkpoint
+  std::optional<std::int64_t> last_checkpoint_step{};  // the highest step of a checkpoint
+  std::vector<HostDevices>
+      move_destination{};  // for a run that is moved: reserved for the next attempt, by node
 
   bool operator==(const Attempt&) const = default;
 };
@@ -140,22 +143,22 @@ struct Rank {
   int local_rank = 0;
   std::int64_t pid = 0;
   RankState state = RankState::running;
-  int code = 0;                  // exit code, or the signal's number when killed
-  bool signalled_by_us = false;  // the agent itself sent the signal that ended it
+  int code = 0;                     // exit code, or the signal's number when killed
+  bool signalled_by_agent = false;  // the agent itself sent the signal that ended the rank
   std::optional<Time> ended{};
-  std::int64_t step = -1;                 // the last that it reported; -1: none yet
-  std::optional<Time> stalled_since{};    // its last progress, once that is `hang_after` ago
-  Activity activity = Activity::unknown;  // when it was last looked at
-  std::optional<Time> activity_since{};   // blocked or stopped
-  // Why it must end, as it said itself; the global rank at fault, -1: it did not know; its words.
+  std::int64_t step = -1;                 // the last reported step; -1: none yet
+  std::optional<Time> stalled_since{};    // its last progress, set once that is `hang_after` ago
+  Activity activity = Activity::unknown;  // at the last check
+  std::optional<Time> activity_since{};   // since when it is blocked or stopped
+  // The fault that the rank reported; the global rank at fault, or -1 if unknown; the fault text.
   Fault fault = Fault::none;
   int fault_rank = -1;
   std::string fault_text{};
-  int restarts = 0;  // how often its agent has started it again (OnFailure::wait)
+  int restarts = 0;  // how often its agent has restarted it (OnFailure::wait)
 
   bool operator==(const Rank&) const = default;
 
-  // As its agent reports it.
+  // As the agent reports it.
   static constexpr auto fields() {
     return record<Rank>(
         field("rank", &Rank::rank, "global rank"),
@@ -163,7 +166,7 @@ struct Rank {
         field("pid", &Rank::pid, "process id"),
         required(field("state", &Rank::state, "how its process is")),
         field("code", &Rank::code, "exit code, or the signal's number"),
-        field("signalled_by_us", &Rank::signalled_by_us, "the agent sent the signal"),
+        field("signalled_by_us", &Rank::signalled_by_agent, "the agent sent the signal"),
         field("ended", &Rank::ended, "when it ended"),
         field("step", &Rank::step, "the last that it reported; -1: none"),
         field("activity", &Rank::activity, "what its process did when last looked at"),
@@ -177,7 +180,7 @@ struct Rank {
   }
 };
 
-// Ended other than by exit(0), and not because its agent signalled it.
+// Ended other than by exit(0), and not by a signal of its agent.
 bool ended_badly(const Rank& rank);
 
 struct Node {
@@ -185,38 +188,38 @@ struct Node {
   std::string host;          // the map's host id
   std::vector<int> devices;  // indices within the host
   NodeState state = NodeState::allocated;
-  std::string address;  // where other nodes reach it
+  std::string address;  // where other nodes reach this node
   int master_port = 0;
   int rendezvous_port = 0;
   std::int64_t agent_pid = 0;
   StopReason stop_reason = StopReason::none;
-  std::string message;  // what the agent said of a failure
-  Time last_heard{};    // or when it was allocated; refreshed every few seconds, not at each call
-  std::optional<Time> killed;  // when its end by force was last asked for
+  std::string message;    // what the agent reported about a failure
+  Time last_heartbeat{};  // or the allocation time; stored every few seconds, not at each call
+  std::optional<Time> kill_requested_at;  // when the last forced kill was requested
   std::vector<Rank> ranks;
 
   bool operator==(const Node&) const = default;
 };
 
-// Whether the two differ in more than when the node was heard and how far its ranks are: in what is
-// written down at once, and what makes a run's version grow.
-bool has_news(const Node& before, const Node& after);
+// True if the two differ in more than the last heartbeat and the ranks' steps. Such a change is
+// stored at once and increases the run's version.
+bool has_material_change(const Node& before, const Node& after);
 
 // All of the node's ranks were started.
-bool all_ranks_began(const Node& node);
-// And have ended.
+bool all_ranks_started(const Node& node);
+// All were started and have ended.
 bool all_ranks_ended(const Node& node);
-// All ranks of these, an attempt's nodes, exited with 0, and not because their agents signalled
-// them.
-bool all_ended_well(const std::vector<const Node*>& nodes);
-// When the last rank of the node did; nothing before that, and of a node that was lost with its
+// All ranks of these nodes, which are an attempt's nodes, exited with 0, and not by a signal of
+// their agents.
+bool all_ranks_succeeded(const std::vector<const Node*>& nodes);
+// When the last rank of the node ended; empty before that, and for a node that was lost with its
 // ranks.
-std::optional<Time> last_end(const Node& node);
+std::optional<Time> last_rank_end(const Node& node);
 
-// How long all ranks of the attempt ran, from `started` to when draining began, or `now`; these are
-// its nodes. Less when it turns out that it ran no longer than to an earlier moment, because the
-// daemon was away when that came: up to the rank's end that began the attempt's, by its agent's
-// clock; else up to the last sign of life of any node, a rank's end or a call.
+// How long all ranks of the attempt ran: from `started` until draining began, or until `now`.
+// `nodes` are the attempt's nodes. The time is shorter if the ranks ended earlier while the daemon
+// was away. Then it ends at the rank end that caused the draining, by its agent's clock; otherwise
+// at the last heartbeat or rank end of any node.
 Duration running_time(const Attempt& attempt, const std::vector<const Node*>& nodes, Time now);
 
 }  // namespace lockstep

@@ -14,24 +14,24 @@ Node two_ranks() {
 
 TEST(Node, ThatWasHeardAgainOrHasGoneFurtherIsNoNews) {
   Node later = two_ranks();
-  later.last_heard += std::chrono::seconds(3);
+  later.last_heartbeat += std::chrono::seconds(3);
   later.ranks[1].step = 7;
-  EXPECT_FALSE(has_news(two_ranks(), later));
+  EXPECT_FALSE(has_material_change(two_ranks(), later));
 }
 
 TEST(Node, WhoseRankEndedStalledOrDoesSomethingElseIsNews) {
   Node later = two_ranks();
   later.ranks[0].state = RankState::exited;
-  EXPECT_TRUE(has_news(two_ranks(), later));
+  EXPECT_TRUE(has_material_change(two_ranks(), later));
   later = two_ranks();
   later.ranks[0].stalled_since = Time();
-  EXPECT_TRUE(has_news(two_ranks(), later));
+  EXPECT_TRUE(has_material_change(two_ranks(), later));
   later = two_ranks();
   later.ranks[0].activity = Activity::stopped;
-  EXPECT_TRUE(has_news(two_ranks(), later));
+  EXPECT_TRUE(has_material_change(two_ranks(), later));
   later = two_ranks();
   later.ranks.pop_back();
-  EXPECT_TRUE(has_news(two_ranks(), later));
+  EXPECT_TRUE(has_material_change(two_ranks(), later));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What somebody changed of a run or a host, kept with it for all who ask later.
+// AuditEntry: a change that a user or Lockstep made to a run or a host. It is kept with the row.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ struct AuditEntry {
   }
 };
 
-// So many are kept, the newest.
-inline constexpr std::size_t kAuditMost = 50;
+// The newest entries are kept, up to this number.
+inline constexpr std::size_t kAuditEntriesMax = 50;
 
-inline void add_entry(std::vector<AuditEntry>& audit, AuditEntry entry) {
-  if (audit.size() >= kAuditMost) audit.erase(audit.begin());
+inline void add_audit_entry(std::vector<AuditEntry>& audit, AuditEntry entry) {
+  if (audit.size() >= kAuditEntriesMax) audit.erase(audit.begin());
   audit.push_back(std::move(entry));
 }
 

@@ -21,26 +21,29 @@ Command start(const Node& first) {
           .master_address = first.address,
           .master_port = first.master_port,
           .rendezvous = host_and_port(first.address, first.rendezvous_port),
-          .grace = kGrace};
+          .grace = kGracePeriod};
 }
 
 Command draining(const Nodes& nodes) {
-  const bool all = std::ranges::all_of(nodes, [](const Node* node) { return accounted(*node); });
-  return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = kGrace};
+  const bool all =
+      std::ranges::all_of(nodes, [](const Node* node) { return ranks_are_final(*node); });
+  return {.kind = all ? CommandKind::leave : CommandKind::stop, .grace = kGracePeriod};
 }
 
-// One that the engine has not listed yet is an orphan, too.
+// A node that the engine has not listed yet is an orphan, too.
 Command for_orphan(const State& state, const NodeName& name) {
   const auto orphan = state.orphans.find(name);
-  const bool stops = orphan != state.orphans.end() && orphan->second.stopping;
-  return {.kind = stops ? CommandKind::stop : CommandKind::none, .grace = kGrace, .orphaned = true};
+  const bool stops = orphan != state.orphans.end() && orphan->second.stop_requested_at;
+  return {.kind = stops ? CommandKind::stop : CommandKind::none,
+          .grace = kGracePeriod,
+          .orphaned = true};
 }
 
 }  // namespace
 
 std::string_view text(CommandKind kind) { return name_of(kind); }
 
-bool accounted(const Node& node) {
+bool ranks_are_final(const Node& node) {
   if (node.state == NodeState::released || node.state == NodeState::lost) return true;
   if (all_ranks_ended(node)) return true;
   return node.state == NodeState::stopping && std::ranges::none_of(node.ranks, [](const Rank& r) {
@@ -49,8 +52,8 @@ bool accounted(const Node& node) {
 }
 
 Command command_for(const State& state, const NodeName& name) {
-  Command leave{.kind = CommandKind::leave, .grace = kGrace};
-  if (!knows(state, name)) return for_orphan(state, name);
+  Command leave{.kind = CommandKind::leave, .grace = kGracePeriod};
+  if (!has_node(state, name)) return for_orphan(state, name);
   const NodeId& id = name.id;
   const auto node = state.nodes.find(id);
   const Attempt* attempt = live_attempt(state, id.attempt.run);
@@ -59,14 +62,14 @@ Command command_for(const State& state, const NodeName& name) {
     return leave;
   const Nodes nodes = nodes_of(state, attempt->id);
   if (attempt->state == AttemptState::draining) return draining(nodes);
-  // Repeated until all nodes have said that their ranks run, since an answer may get lost. One
-  // whose ranks run already, as those of an adopted attempt may, waits for the others: `none` would
-  // tell it that they run, too.
+  // `start` is repeated until all nodes have reported that their ranks run, because an answer can
+  // get lost. A node whose ranks run already, as in an adopted attempt, also gets `start` while it
+  // waits: `none` would mean that the others run, too.
   const bool starts = attempt->state < AttemptState::running;
   const bool began = node->second.state == NodeState::running;
   if (starts && (began || std::ranges::all_of(nodes, offers_addresses)))
     return start(*nodes.front());
-  return {.grace = kGrace};
+  return {.grace = kGracePeriod};
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What an agent is told in the answer to its heartbeat: a pure function of the state, so that
-// nothing is lost when the daemon or an answer is.
+// The command in the answer to an agent's heartbeat. It is a pure function of the state, so a lost
+// daemon or a lost answer loses no command.
 #pragma once
 
 #include <string>
@@ -18,22 +18,22 @@ constexpr auto enum_names(CommandKind) {
 }
 std::string_view text(CommandKind kind);
 
-// Between the signal that asks ranks to end and the one that makes them.
-inline constexpr Duration kGrace = std::chrono::seconds(10);
+// Between the signal that asks ranks to end and SIGKILL.
+inline constexpr Duration kGracePeriod = std::chrono::seconds(10);
 
-// none: carry on; after `start` it says that the ranks of all nodes run, from when on the running
-// time counts. start: start the ranks with these addresses (once; it is repeated until all run).
-// stop: start no ranks any more, signal those there are, kill them after the grace period,
-// report state `stopping` and the ranks' ends, then wait for leave. leave: everything is known, or
-// the node is fenced; end what is left and exit.
+// none: continue. After `start` it means that the ranks of all nodes run; the running time counts
+// from then on. start: start the ranks with these addresses, once; the command is repeated until
+// all run. stop: start no more ranks, signal the existing ones and kill them after the grace
+// period. Then report state `stopping` and the ranks' ends, and wait for leave. leave: everything
+// is known, or the node is fenced; end the remaining processes and exit.
 struct Command {
   CommandKind kind = CommandKind::none;
   std::string master_address{};
   int master_port = 0;
   std::string rendezvous{};  // host:port
   Duration grace{};
-  // The store does not know the node. It goes on as if no daemon were there: keeps what it
-  // collects, minds its time itself, and calls seldom.
+  // The store does not know the node. The agent continues as if no daemon existed: it keeps what it
+  // collects, enforces its time limit itself, and calls rarely.
   bool orphaned = false;
 
   bool operator==(const Command&) const = default;
@@ -41,8 +41,8 @@ struct Command {
 
 Command command_for(const State& state, const NodeName& node);
 
-// Nothing more is to be learnt of the node's ranks: they have all ended, or it started none and
-// never will, or the node is lost or released.
-bool accounted(const Node& node);
+// No further report about the node's ranks can come: they have all ended, or the node started none
+// and never will, or the node is lost or released.
+bool ranks_are_final(const Node& node);
 
 }  // namespace lockstep

@@ -67,7 +67,7 @@ TEST_F(CommandTest, StopUntilEveryNodesRanksAreKnownToHaveEnded) {
   node(1).ranks = {{.state = RankState::running}};
   EXPECT_EQ(command(0).kind, CommandKind::stop);
   EXPECT_EQ(command(1).kind, CommandKind::stop);
-  EXPECT_EQ(command(1).grace, kGrace);
+  EXPECT_EQ(command(1).grace, kGracePeriod);
   node(1).ranks[0].state = RankState::killed;
   EXPECT_EQ(command(0).kind, CommandKind::leave);
   EXPECT_EQ(command(1).kind, CommandKind::leave);

@@ -1,4 +1,4 @@
-// What can happen to the controller (events) and what it wants done in the world (effects).
+// Events that the controller handles, and the effects that it requests in the world.
 #pragma once
 
 #include <optional>
@@ -7,30 +7,31 @@
 #include <vector>
 
 #include "platform/core/model/attempt.h"
-#include "platform/core/model/operation.h"
+#include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
 #include "platform/core/model/state.h"
 
 namespace lockstep {
 
-// Under a request id that is known already: nothing happens, the run is there.
+// A known request id changes nothing: the run exists already.
 struct SubmitRun {
   RunSpec spec;
   Origin origin;
   std::string request_id{};
-  std::vector<RunId> same_folder{};  // runs that have not ended, in the same checkpoint folder
+  std::vector<RunId>
+      runs_in_same_folder{};  // runs that have not ended, in the same checkpoint folder
 };
 struct StopRun {
   RunId run;
   std::string reason;
 };
-// Queue a run again that ended otherwise than well, at the queue's end.
+// Queue a run again at the queue's end. The run must have ended without success.
 struct ResumeRun {
   RunId run;
-  std::vector<RunId> same_folder{};  // as of SubmitRun
+  std::vector<RunId> runs_in_same_folder{};  // as in SubmitRun
 };
-// A run that waits stays where it stands, and does not start until it is released.
+// A waiting run keeps its place in the queue and does not start until it is released.
 struct HoldRun {
   RunId run;
   std::string by;
@@ -45,24 +46,24 @@ struct SetPriority {
   int priority = 0;
   std::string by;
 };
-// Open: it is released.
+// State `open` releases the host.
 struct SetHost {
   std::string host;
   HostState state = HostState::open;
   std::string by;
   std::string reason;
 };
-// Devices that the project or user may hold at once; none: as many as there are.
+// The number of devices that the project or user may hold at once; none: no limit.
 struct SetLimit {
   LimitId limit;
   std::optional<int> devices;
 };
-// How many times as much as one of weight 1 the project has a right to.
+// The project's fair share, as a multiple of that of a project of weight 1.
 struct SetWeight {
   std::string project;
   int weight = 1;
 };
-// An agent's word about its node; repeats and late ones are harmless.
+// An agent's report about its node. Repeated and late reports are harmless.
 struct NodeReport {
   NodeId node;
   std::string generation{};  // of its attempt; a report under another one changes nothing
@@ -74,10 +75,10 @@ struct NodeReport {
   StopReason stop_reason = StopReason::none;
   std::string message;
   std::vector<Rank> ranks;
-  std::optional<ClockRow> clock{};           // of the ranks' moments; none: an older agent's
-  std::optional<Time> saved{};               // when a rank last said that a checkpoint is complete
-  std::optional<std::int64_t> saved_step{};  // the furthest of those that it tells of
-  Time listening_since{};                    // the daemon's own: agents could be heard from then on
+  std::optional<ClockRow> clock{};        // of the times in `ranks`; none: an older agent
+  std::optional<Time> last_checkpoint{};  // when a rank last reported a complete checkpoint
+  std::optional<std::int64_t> last_checkpoint_step{};  // the highest step among those checkpoints
+  Time listening_since{};  // set by the daemon: since when agents can reach it
 };
 // The engine could not start the node's agent.
 struct LaunchFailed {
@@ -86,18 +87,18 @@ struct LaunchFailed {
   bool host_is_blameless = false;  // the daemon itself lacked something, such as disk space
 };
 // The engine confirms that no process of the node is left. Only for nodes whose launch was tried.
-struct NodeGone {
+struct NodeTerminated {
   NodeId node;
 };
 // The engine sees processes of the node, and that its agent is not among them any more.
-struct AgentGone {
+struct AgentExited {
   NodeId node;
 };
-// The engine lists these nodes, which the store does not know, and no others.
-struct OrphansSeen {
+// The engine lists exactly these nodes that the store does not know.
+struct OrphansListed {
   std::vector<Orphan> orphans;
 };
-// An operator has the orphans of this run end, or makes it a run of this store.
+// An operator stops the orphans of this run, or makes them a run of this store.
 struct StopOrphan {
   RunId run;
   std::string by;
@@ -106,35 +107,36 @@ struct AdoptOrphan {
   RunId run;
   std::string by;
 };
-// Time passes: time-outs, silent agents, waiting runs.
+// Time passes: the step checks time limits, silent agents and waiting runs.
 struct Tick {
-  Time listening_since{};  // agents could be heard from then on, without a break
+  Time listening_since{};  // since when agents can reach the daemon without a break
 };
-// The daemon was away, or stood still, and is back: nobody could be heard meanwhile, so nobody
-// counts as silent.
+// The daemon was away, or was suspended, and is back. No agent could reach it meanwhile, so no
+// agent counts as silent.
 struct DaemonStarted {};
-// The wall clock was set since it was last read, or the machine was started again: what is counted
-// in time goes on as if it had not been.
-struct ClockRead {
+// The wall clock was set since the last read, or the machine was restarted. Everything counted in
+// time continues as if this had not happened.
+struct ClockChanged {
   ClockRow clock;
 };
 
-using Event = std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost,
-                           SetLimit, SetWeight, NodeReport, LaunchFailed, NodeGone, AgentGone,
-                           OrphansSeen, StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockRead>;
+using Event =
+    std::variant<SubmitRun, StopRun, ResumeRun, HoldRun, ReleaseRun, SetPriority, SetHost, SetLimit,
+                 SetWeight, NodeReport, LaunchFailed, NodeTerminated, AgentExited, OrphansListed,
+                 StopOrphan, AdoptOrphan, Tick, DaemonStarted, ClockChanged>;
 
 // Start the node's agent. Idempotent: the node's name is its token.
 struct LaunchNode {
   NodeId node;
   bool operator==(const LaunchNode&) const = default;
 };
-// End every process of the node by force; NodeGone follows when the engine sees none.
+// Kill every process of the node; NodeTerminated follows when the engine sees none.
 struct KillNode {
   NodeId node;
   bool operator==(const KillNode&) const = default;
 };
 
-// The same to an orphan.
+// The same for an orphan.
 struct KillOrphan {
   NodeName node;
   bool operator==(const KillOrphan&) const = default;

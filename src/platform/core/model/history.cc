@@ -7,30 +7,30 @@ namespace {
 
 void raise(std::int64_t& known, std::int64_t to) { known = std::max(known, to); }
 
-void remember(History& history, const Run& run) {
+void record_issued(StoreHistory& history, const Run& run) {
   raise(history.numbers[run.id.project], run.id.number);
 }
-void remember(History& history, const StoreRow& store) {
-  raise(history.minted[store.generation], store.minted);
+void record_issued(StoreHistory& history, const StoreRow& store) {
+  raise(history.issued[store.generation], store.issued);
 }
-void remember(History&, const auto&) {}
+void record_issued(StoreHistory&, const auto&) {}
 
 }  // namespace
 
-void remember(History& history, std::span<const Change> rows) {
+void record_issued(StoreHistory& history, std::span<const Change> rows) {
   for (const Change& change : rows)
-    std::visit([&](const auto& row) { remember(history, row); }, change);
+    std::visit([&](const auto& row) { record_issued(history, row); }, change);
 }
 
-void remember(History& history, const State& state) {
-  for (const auto& [id, run] : state.runs) remember(history, run);
-  remember(history, state.store);
+void record_issued(StoreHistory& history, const State& state) {
+  for (const auto& [id, run] : state.runs) record_issued(history, run);
+  record_issued(history, state.store);
 }
 
-std::int64_t missing_in(const StoreRow& store, const History& history) {
-  const auto known = history.minted.find(store.generation);
-  return known == history.minted.end() ? 0
-                                       : std::max<std::int64_t>(0, known->second - store.minted);
+std::int64_t missing_from_store(const StoreRow& store, const StoreHistory& history) {
+  const auto known = history.issued.find(store.generation);
+  return known == history.issued.end() ? 0
+                                       : std::max<std::int64_t>(0, known->second - store.issued);
 }
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
-// History: what the daemon's folder remembers of the stores that were served from it, beside the
-// database. It outlives a database that is moved away, and tells one that was put back from a copy.
+// StoreHistory: what the daemon's folder records, beside the database, of the stores that were
+// served from it. It survives when a database is moved away, and it detects a database that was
+// restored from a copy.
 //
-// It is written after the commit of what it tells and before anything is done about that. So it is
-// never ahead of the database, unless that is an older copy.
+// It is written after the commit of the rows that it records, and before anything acts on them. So
+// it is never ahead of the database, unless that is an older copy.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +16,27 @@
 
 namespace lockstep {
 
-struct History {
-  std::map<std::string, std::int64_t> minted;   // by generation, as in StoreRow
-  std::map<std::string, std::int64_t> numbers;  // by project: the highest that a run was ever given
+struct StoreHistory {
+  std::map<std::string, std::int64_t> issued;   // by generation, as in StoreRow
+  std::map<std::string, std::int64_t> numbers;  // by project: the highest run number ever
 
-  bool operator==(const History&) const = default;
+  bool operator==(const StoreHistory&) const = default;
 
   static constexpr auto fields() {
-    return record<History>(
-        field("minted", &History::minted,
+    return record<StoreHistory>(
+        field("minted", &StoreHistory::issued,
               "by generation of a store, how many runs and attempts were made under it"),
-        field("numbers", &History::numbers,
+        field("numbers", &StoreHistory::numbers,
               "by project, the highest number that a run was ever given"));
   }
 };
 
 // These rows are durable.
-void remember(History& history, std::span<const Change> rows);
-void remember(History& history, const State& state);
+void record_issued(StoreHistory& history, std::span<const Change> rows);
+void record_issued(StoreHistory& history, const State& state);
 
-// More was made under the store's generation than the store knows of: so much.
-std::int64_t missing_in(const StoreRow& store, const History& history);
+// How many runs and attempts were created under the store's generation that the store does not
+// know.
+std::int64_t missing_from_store(const StoreRow& store, const StoreHistory& history);
 
 }  // namespace lockstep

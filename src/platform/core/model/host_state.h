@@ -1,12 +1,12 @@
-// Whether a host is given to runs.
+// HostState: may the scheduler place runs on a host?
 #pragma once
 
 #include "text/record.h"
 
 namespace lockstep {
 
-// open: to anyone; avoided: only if nothing else has room; closed: to nobody new, and whoever is
-// there stays; drained: closed, and who can be moved goes.
+// open: any run may use it. avoided: only if no other host has capacity. closed: no new run, and
+// running ones stay. drained: closed, and runs that can be moved leave it.
 enum class HostState { open, avoided, closed, drained };
 constexpr auto enum_names(HostState) {
   return names<HostState>({{HostState::open, "open"},
@@ -14,8 +14,8 @@ constexpr auto enum_names(HostState) {
                            {HostState::closed, "closed"},
                            {HostState::drained, "drained"}});
 }
-// As people read it: the command that closes a host is `lockstep host cordon`.
-constexpr std::string_view state_in_words(HostState state) {
+// The displayed name: the command that closes a host is `lockstep host cordon`.
+constexpr std::string_view displayed_host_state(HostState state) {
   return state == HostState::closed ? "cordoned" : name_of(state);
 }
 

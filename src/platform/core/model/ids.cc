@@ -30,41 +30,41 @@ std::optional<std::int64_t> parse_number(std::string_view digits, std::int64_t l
   return number;
 }
 
-std::optional<RunId> run_id(std::string_view words) {
-  const auto slash = words.find('/');
+std::optional<RunId> run_id(std::string_view input) {
+  const auto slash = input.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
-  const auto project = words.substr(0, slash);
-  const auto number = parse_number(words.substr(slash + 1), 1);
+  const auto project = input.substr(0, slash);
+  const auto number = parse_number(input.substr(slash + 1), 1);
   if (!number || !check_name("project", project)) return std::nullopt;
   return RunId{std::string(project), *number};
 }
 
-std::optional<AttemptId> attempt_id(std::string_view words) {
-  const auto dot = words.rfind('.');
+std::optional<AttemptId> attempt_id(std::string_view input) {
+  const auto dot = input.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
-  auto run = run_id(words.substr(0, dot));
-  const auto epoch = parse_number(words.substr(dot + 1), 1);
+  auto run = run_id(input.substr(0, dot));
+  const auto epoch = parse_number(input.substr(dot + 1), 1);
   if (!run || !epoch) return std::nullopt;
   return AttemptId{*std::move(run), *epoch};
 }
 
-std::optional<NodeId> node_id(std::string_view words) {
-  const auto slash = words.rfind('/');
+std::optional<NodeId> node_id(std::string_view input) {
+  const auto slash = input.rfind('/');
   if (slash == std::string_view::npos) return std::nullopt;
-  auto attempt = attempt_id(words.substr(0, slash));
-  const auto index = parse_number(words.substr(slash + 1), 0);
+  auto attempt = attempt_id(input.substr(0, slash));
+  const auto index = parse_number(input.substr(slash + 1), 0);
   if (!attempt || !index || *index > std::numeric_limits<int>::max()) return std::nullopt;
   return NodeId{*std::move(attempt), static_cast<int>(*index)};
 }
 
 template <class T>
-Result<T> or_error(std::optional<T> id, std::string_view words, std::string_view what,
+Result<T> or_error(std::optional<T> id, std::string_view input, std::string_view what,
                    std::string_view example) {
   if (id) return *std::move(id);
-  return Error{Code::invalid, format("'{}' is not {}, such as {}", words, what, example)};
+  return Error{Code::invalid, format("'{}' is not {}, such as {}", input, what, example)};
 }
 
-// Names themselves have no colon.
+// Names contain no colon.
 std::string in_generation(const std::string& generation, const std::string& name) {
   return generation.empty() ? name : generation + ":" + name;
 }
@@ -78,22 +78,22 @@ std::string text(const NodeId& id) { return format("{}/{}", text(id.attempt), id
 std::string text(const AttemptName& name) { return in_generation(name.generation, text(name.id)); }
 std::string text(const NodeName& name) { return in_generation(name.generation, text(name.id)); }
 
-Result<RunId> parse_run_id(std::string_view words) {
-  return or_error(run_id(words), words, "a run", "demo/42");
+Result<RunId> parse_run_id(std::string_view input) {
+  return or_error(run_id(input), input, "a run", "demo/42");
 }
-Result<AttemptId> parse_attempt_id(std::string_view words) {
-  return or_error(attempt_id(words), words, "an attempt", "demo/42.2");
+Result<AttemptId> parse_attempt_id(std::string_view input) {
+  return or_error(attempt_id(input), input, "an attempt", "demo/42.2");
 }
-Result<NodeId> parse_node_id(std::string_view words) {
-  return or_error(node_id(words), words, "a node", "demo/42.2/0");
+Result<NodeId> parse_node_id(std::string_view input) {
+  return or_error(node_id(input), input, "a node", "demo/42.2/0");
 }
 
-Result<NodeName> parse_node_name(std::string_view words) {
-  const auto colon = words.find(':');
-  if (colon == std::string_view::npos) return NodeName{"", TRY(parse_node_id(words))};
-  NodeName name{std::string(words.substr(0, colon)), TRY(parse_node_id(words.substr(colon + 1)))};
+Result<NodeName> parse_node_name(std::string_view input) {
+  const auto colon = input.find(':');
+  if (colon == std::string_view::npos) return NodeName{"", TRY(parse_node_id(input))};
+  NodeName name{std::string(input.substr(0, colon)), TRY(parse_node_id(input.substr(colon + 1)))};
   if (name.generation.empty())
-    return Error{Code::invalid, format("'{}' names no generation before its ':'", words)};
+    return Error{Code::invalid, format("'{}' names no generation before its ':'", input)};
   TRY(check_generation(name.generation));
   return name;
 }

@@ -1,4 +1,4 @@
-// Needs: what each node of a run asks of its host beside a number of devices.
+// Needs: what each node of a run requires of its host besides a number of devices.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 namespace lockstep {
 
 struct Needs {
-  int cores = 0;                     // CPU cores that are its own
-  Bytes memory{};                    // main memory, likewise
-  std::optional<DeviceKind> kind{};  // of all the host's devices
-  Bytes device_memory{};             // that each of the host's devices has at least
+  int cores = 0;                     // CPU cores for this node alone
+  Bytes memory{};                    // main memory for this node alone
+  std::optional<DeviceKind> kind{};  // of all devices of the host
+  Bytes device_memory{};             // minimum for each device of the host
   auto operator<=>(const Needs&) const = default;
 
   static constexpr auto fields() {
@@ -25,8 +25,8 @@ struct Needs {
   }
 };
 
-// What a host has or has not, whoever is on it.
-inline Needs fixed_part(const Needs& needs) {
+// The needs that depend on the hardware only, not on other runs of the host.
+inline Needs hardware_needs(const Needs& needs) {
   return {.kind = needs.kind, .device_memory = needs.device_memory};
 }
 

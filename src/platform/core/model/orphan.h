@@ -1,10 +1,9 @@
-// Orphans: nodes that go on here and that the store does not know, since it is another one than
-// that which started them, or an older copy of it. (Kubernetes calls a Pod so that has lost its
-// owner.)
+// Orphans: nodes that run here but that the store does not know, because another store, or a newer
+// copy of this one, started them. (Kubernetes calls a Pod orphaned that has lost its owner.)
 //
-// Each daemon sees them by what its engine lists; only that one is to end is stored. Their devices
-// are taken. They are never ended unless an operator asks, and an operator may have the store adopt
-// them.
+// Each daemon learns of them from its engine's list; only stop requests are stored. Their devices
+// count as allocated. They never end unless an operator asks for it. An operator can also make the
+// store adopt them.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +12,27 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/model/host_devices.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/run.h"
-#include "platform/core/model/slice.h"
 #include "text/record.h"
 
 namespace lockstep {
 
-// What another store needs to take an attempt up; it lies with each of its nodes.
+// The data with which another store adopts an attempt. A copy is in the folder of each node.
 struct AttemptRecord {
   RunSpec spec;
   Origin origin;
   std::string run_generation;
   Time submitted{};
   Time queued{};
-  Time created{};             // the attempt
-  Duration charged{};         // as in Run, when the attempt was made; so are the others
-  std::vector<Slice> slices;  // of all its nodes, in order
+  Time created{};        // of the attempt
+  Duration time_used{};  // as in Run, when the attempt was created; likewise the values below
+  std::vector<HostDevices> devices;  // of all its nodes, in order
   int user_exits = 0;
   int losses = 0;
   int moves = 0;
-  int share = 100;
+  int fair_share_used = 100;
   int priority = 0;
 
   bool operator==(const AttemptRecord&) const = default;
@@ -47,12 +46,12 @@ struct AttemptRecord {
         field("submitted", &AttemptRecord::submitted, "when the run was submitted"),
         field("queued", &AttemptRecord::queued, "since when it stood in the queue"),
         field("created", &AttemptRecord::created, "when the attempt was made"),
-        field("charged", &AttemptRecord::charged, "running time of the attempts before"),
-        required(field("slices", &AttemptRecord::slices, "the devices of its nodes, in order")),
+        field("charged", &AttemptRecord::time_used, "running time of the attempts before"),
+        required(field("slices", &AttemptRecord::devices, "the devices of its nodes, in order")),
         field("user_exits", &AttemptRecord::user_exits, "retries used of spec.retries"),
         field("losses", &AttemptRecord::losses, "retries used of spec.rank_loss_retries"),
         field("moves", &AttemptRecord::moves, "how often the run was moved"),
-        field("share", &AttemptRecord::share, "of its project when it came, in percent"),
+        field("share", &AttemptRecord::fair_share_used, "of its project when it came, in percent"),
         field("priority", &AttemptRecord::priority, "among the runs of its project"));
   }
 };
@@ -60,20 +59,20 @@ struct AttemptRecord {
 struct Orphan {
   NodeName id;
   bool has_agent = true;
-  // None: what it was launched with cannot be read, or is from before there were such records.
-  std::optional<AttemptRecord> made{};
-  Slice slice{};                   // its devices; without a host: they are not known
-  Time ends{};                     // by its time-out, as far as is known
-  bool ended = false;              // all its ranks have, its agent says
-  std::optional<Time> stopping{};  // an operator asked for its end
-  std::optional<Time> killed{};    // when its end by force was last asked for
-  bool gone = false;               // no process is left: the row goes
+  // None: the record cannot be read, or the node is older than such records.
+  std::optional<AttemptRecord> attempt_record{};
+  HostDevices devices{};                    // an empty host: the devices are not known
+  Time expected_end{};                      // by its time limit, as far as is known
+  bool ended = false;                       // its agent reports that all its ranks have ended
+  std::optional<Time> stop_requested_at{};  // an operator asked to stop it
+  std::optional<Time> kill_requested_at{};  // when the last forced kill was requested
+  bool terminated = false;                  // no process is left: the row is removed
 
   bool operator==(const Orphan&) const = default;
 };
 
-// The run of another store, as holders of devices are named: "orphan demo/42". No project has a
-// space in its name.
-RunId holder_of_orphan(const RunId& run);
+// The id under which the devices of another store's run are allocated: "orphan demo/42". No project
+// name has a space.
+RunId orphan_allocation_id(const RunId& run);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Far more than any cluster has, and little enough that no product of them overflows.
+// Far above the size of any cluster, and small enough that no product of them overflows.
 constexpr int kNodesLimit = 100'000;
 constexpr int kDevicesLimit = 1'024;
 constexpr int kRetriesLimit = 1'000;
@@ -26,16 +26,16 @@ Result<void> check_count(std::string_view what, int count, int least, int limit)
   return invalid(format("{}: must be from {} to {}, got {}", what, least, limit, count));
 }
 
-bool has_nul(std::string_view words) { return words.find('\0') != std::string_view::npos; }
+bool has_nul(std::string_view input) { return input.find('\0') != std::string_view::npos; }
 
-// What is kept and shown as text.
-Result<void> check_utf8(std::string_view what, std::string_view words) {
-  if (is_utf8(words)) return {};
-  return invalid(format("{}: '{}' is not UTF-8", what, visible(words)));
+// For values that are stored and displayed as text.
+Result<void> check_utf8(std::string_view what, std::string_view input) {
+  if (is_utf8(input)) return {};
+  return invalid(format("{}: '{}' is not UTF-8", what, escape_controls(input)));
 }
 
-// A name stands in tables and messages: one line, nothing that moves a cursor, and not to be taken
-// for a run's id.
+// Tables and messages contain the name: it is one line, moves no cursor, and does not look like a
+// run id.
 Result<void> check_run_name(std::string_view name) {
   const bool plain = is_printable(name) && name.find('/') == std::string_view::npos;
   if (plain && name.size() <= kRunNameLimit) return {};
@@ -53,7 +53,7 @@ Result<void> check_command(const std::vector<std::string>& command) {
   return {};
 }
 
-// Lockstep's variables that are the user's to set; the others are what it tells ranks.
+// The Lockstep variables that users may set. Lockstep sets the others for ranks.
 bool is_user_setting(std::string_view name) {
   return name == "LOCKSTEP_ALGORITHM" || name == "LOCKSTEP_BIND" || name == "LOCKSTEP_COSTS" ||
          name == "LOCKSTEP_CONNECTION_TIMEOUT" || name == "LOCKSTEP_FABRIC_PROVIDER" ||
@@ -65,8 +65,9 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
     if (name.empty() || name.find_first_of("= ") != std::string::npos || !is_printable(name) ||
         has_nul(value))
-      return invalid(format("env: '{}' is not the name of an environment variable", visible(name)));
-    // Without the value: it may be a secret.
+      return invalid(
+          format("env: '{}' is not the name of an environment variable", escape_controls(name)));
+    // The message omits the value, which may be a secret.
     if (!is_utf8(value)) return invalid(format("env: the value of {} is not UTF-8", name));
     if (name.starts_with("LOCKSTEP_") && !is_user_setting(name))
       return invalid(format("env: '{}' is Lockstep's own; choose another name", name));
@@ -80,9 +81,9 @@ Result<void> check_folder(std::string_view what, std::string_view path) {
   return invalid(format("{}: must be an absolute path, got '{}'", what, path));
 }
 
-// A class is a promise: what breaks it is told, with the way out.
+// The error names the limit of the class that the spec exceeds, and what to do.
 Result<void> check_class(const RunSpec& spec) {
-  const Duration most = timeout_most(spec.run_class);
+  const Duration most = timeout_max(spec.run_class);
   if (spec.timeout > most)
     return invalid(
         format("timeout: a run of class {} takes at most {}, got {}; shorten it, or "
@@ -108,22 +109,22 @@ Result<void> check_needs(const Needs& needs) {
   return check_memory("device_memory", needs.device_memory);
 }
 
-Result<void> check_after(const std::vector<std::string>& after) {
+Result<void> check_after_names(const std::vector<std::string>& after) {
   if (after.size() > kAfterLimit)
     return invalid(format("after: must name at most {} runs, got {}", kAfterLimit, after.size()));
   for (const std::string& run : after)
-    if (auto id = parse_run_id(run); !id) return std::move(id).error().within("after");
+    if (auto id = parse_run_id(run); !id) return std::move(id).error().with_context("after");
   return {};
 }
 
 }  // namespace
 
-Duration timeout_most(RunClass run_class) {
+Duration timeout_max(RunClass run_class) {
   return run_class == RunClass::debug ? kDebugTimeoutLimit : kTimeoutLimit;
 }
 
 bool waits_for_devices(const Run& run) {
-  return run.state == RunState::queued && !run.not_before && !run.held && !run.awaits_others;
+  return run.state == RunState::queued && !run.not_before && !run.held && !run.awaits_dependencies;
 }
 
 std::string_view text(RunState state) { return name_of(state); }
@@ -155,8 +156,8 @@ Result<void> check(const RunSpec& spec) {
   TRY(check_count("retries", spec.retries, 0, kRetriesLimit));
   TRY(check_count("rank_loss_retries", spec.rank_loss_retries, 0, kRetriesLimit));
   TRY(check_class(spec));
-  TRY(check_count("priority", spec.priority, -kPriorityMost, kPriorityMost));
-  TRY(check_after(spec.after));
+  TRY(check_count("priority", spec.priority, -kPriorityMax, kPriorityMax));
+  TRY(check_after_names(spec.after));
   TRY(check_needs(spec.needs));
   TRY(check_env(spec.env));
   TRY(check_folder("working_folder", spec.working_folder));

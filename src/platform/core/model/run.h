@@ -1,4 +1,4 @@
-// A run: what a user asked for (RunSpec, never changed) and how it stands.
+// A run: the user's request (RunSpec, never changed) and its current state.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ constexpr auto enum_names(RunState) {
 std::string_view text(RunState state);
 bool is_final(RunState state);
 
-// What follows when a rank is killed. restart: the attempt ends, and another goes on from the last
-// checkpoint. The others need a program that recovers from a death: shrink: it goes on with the
-// ranks that are left; wait: until the agent has started the rank again.
+// The reaction to a killed rank. restart: the attempt ends, and another one continues from the
+// last checkpoint. The others need a program that can recover from a killed rank. shrink: the
+// remaining ranks continue. wait: they wait until the agent has restarted the rank.
 enum class OnFailure { restart, shrink, wait };
 constexpr auto enum_names(OnFailure) {
   return names<OnFailure>(
@@ -48,18 +48,18 @@ struct RunSpec {
   int remainder = 0;  // on one more node, the last; fewer than `devices`, 0: there is none
   Duration timeout = std::chrono::hours(1);
   int retries = 0;                                 // after the user's own non-zero exit
-  int rank_loss_retries = 3;                       // after a rank or node was lost, or a rank hung
+  int rank_loss_retries = 3;                       // after a lost rank or node, or a hung rank
   Duration hang_after = std::chrono::minutes(30);  // without progress of a rank; zero: never
   OnFailure on_failure = OnFailure::restart;
   std::map<std::string, std::string> env;
   std::string working_folder;
   std::string checkpoint_folder;  // empty: one below the daemon's folder
   RunClass run_class = RunClass::normal;
-  int priority = 0;                // among the runs of its project: a higher one stands ahead
-  std::vector<std::string> after;  // runs that are to have succeeded before it starts
-  std::optional<Time> not_before;  // and this moment to have come
-  Needs needs;                     // of each node, beside devices
-  bool stays = false;              // it is neither moved nor paused, though it writes checkpoints
+  int priority = 0;                // among the runs of its project: a higher one starts first
+  std::vector<std::string> after;  // runs that must succeed before it starts
+  std::optional<Time> not_before;  // earliest start time
+  Needs needs;                     // of each node, besides devices
+  bool stays = false;              // never moved or paused, even if it writes checkpoints
 
   bool operator==(const RunSpec&) const = default;
 
@@ -103,21 +103,21 @@ struct RunSpec {
   }
 };
 
-inline constexpr int kPriorityMost = 100;
-// So often a run is moved at most.
-inline constexpr int kMovesMost = 3;
-// The longest time-out of the class.
-Duration timeout_most(RunClass run_class);
+inline constexpr int kPriorityMax = 100;
+// A run is moved at most this often.
+inline constexpr int kMovesMax = 3;
+// The longest time limit of the class.
+Duration timeout_max(RunClass run_class);
 
-// What is wrong with a spec in itself, whatever the cluster: names, counts, an empty command.
+// Checks the spec alone, without the cluster: names, counts, an empty command.
 Result<void> check(const RunSpec& spec);
 
-// Its gang, with the node of the remainder.
+// The counts include the node of the remainder.
 int node_count(const RunSpec& spec);
 int rank_count(const RunSpec& spec);
 int devices_on_node(const RunSpec& spec, int index);
 
-// Where the program came from, as far as the submitting client could tell.
+// Where the program came from, as far as the client that submits it knows.
 struct Origin {
   std::string user;
   std::string git_commit;  // empty: not in a git checkout
@@ -134,7 +134,7 @@ struct Origin {
 
 struct Run {
   RunId id;
-  std::string generation;  // of the store when it was submitted; names its folder
+  std::string generation;  // generation of the store when it was submitted; part of its folder name
   RunSpec spec;
   Origin origin;
   RunState state = RunState::queued;
@@ -142,26 +142,26 @@ struct Run {
   std::int64_t version = 0;  // counts every change of the run, its attempts and its nodes
   std::int64_t epoch = 0;    // of its newest attempt; 0 before the first
   Time submitted{};
-  Time queued{};                // since when it stands in the queue: submitted, or resumed
-  std::optional<Time> started;  // first time that all its ranks ran
+  Time queued{};                // since when it is in the queue: submitted or resumed
+  std::optional<Time> started;  // the first time that all its ranks ran
   std::optional<Time> ended;
-  Duration charged{};  // running time of ended attempts, against spec.timeout
-  int user_exits = 0;  // counted against spec.retries
-  int losses = 0;      // since its newest checkpoint, counted against spec.rank_loss_retries
-  int moves = 0;       // to other devices, of kMovesMost
+  Duration time_used{};  // running time of ended attempts, counts against spec.timeout
+  int user_exits = 0;    // counts against spec.retries
+  int losses = 0;        // since its newest checkpoint, counts against spec.rank_loss_retries
+  int moves = 0;         // to other devices, at most kMovesMax
   bool stop_requested = false;
-  std::optional<Time> not_before;   // back-off: it pauses until a tick finds this passed
-  std::string request_id;           // under which its client submitted it; empty: under none
-  int share = 100;                  // of its project when it came: sched/share.h, in percent
-  int priority = 0;                 // the spec's, until somebody sets another
-  std::optional<std::string> held;  // it does not start until it is released; why, maybe empty
-  bool awaits_others = false;       // not all of spec.after have succeeded, as far as ticks found
-  std::vector<AuditEntry> audit;    // what people and Lockstep changed of it, oldest first
+  std::optional<Time> not_before;  // earliest start: back-off, or spec.not_before; a tick clears it
+  std::string request_id;          // request id of the submission; empty: none
+  int fair_share_used = 100;       // of its project at submission, in percent: fair_share.h
+  int priority = 0;                // that of the spec until a user sets another
+  std::optional<std::string> held;   // why it is held, maybe empty; none: not held
+  bool awaits_dependencies = false;  // not all of spec.after have succeeded, as of the last tick
+  std::vector<AuditEntry> audit;     // changes by users and Lockstep, oldest first
 
   bool operator==(const Run&) const = default;
 };
 
-// Whether it waits for devices alone: the pass decides about it.
+// True if it waits for devices only, so that the scheduler decides about it.
 bool waits_for_devices(const Run& run);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 RunSpec good() {
@@ -16,7 +17,9 @@ RunSpec good() {
 
 std::string complaint(const RunSpec& spec) {
   auto checked = check(spec);
-  return checked ? "" : checked.error().message;
+  if (checked) return "";
+  EXPECT_EQ(checked.error().code, Code::invalid);
+  return checked.error().message;
 }
 
 TEST(RunSpec, WithACommandIsEnough) { EXPECT_EQ(complaint(good()), ""); }
@@ -44,20 +47,23 @@ TEST(RunSpec, MayNeverCountARankAsHung) {
   spec.hang_after = Duration(0);
   EXPECT_EQ(complaint(spec), "");
   spec.hang_after = std::chrono::seconds(-1);
-  EXPECT_EQ(complaint(spec), "hang_after: must be from 0 (never) to 365d, got -1s");
+  EXPECT_THAT(complaint(spec), AllOf(HasSubstr("hang_after: "), HasSubstr("from 0"),
+                                     HasSubstr("365d"), HasSubstr("-1s")));
 }
 
 TEST(RunSpec, WithCountsOutOfRangeIsRefusedByField) {
   auto spec = good();
   spec.nodes = 0;
-  EXPECT_EQ(complaint(spec), "nodes: must be from 1 to 100000, got 0");
+  EXPECT_THAT(complaint(spec),
+              AllOf(HasSubstr("nodes: "), HasSubstr("1 to 100000"), HasSubstr("got 0")));
   spec = good();
   spec.devices = -1;
   EXPECT_THAT(complaint(spec), HasSubstr("devices: must be from 1"));
   spec = good();
   spec.devices = 4;
   spec.remainder = 4;
-  EXPECT_EQ(complaint(spec), "remainder: must be from 0 to 3, got 4");
+  EXPECT_THAT(complaint(spec),
+              AllOf(HasSubstr("remainder: "), HasSubstr("0 to 3"), HasSubstr("got 4")));
   spec = good();
   spec.retries = -1;
   EXPECT_THAT(complaint(spec), HasSubstr("retries: must be from 0"));
@@ -105,7 +111,8 @@ TEST(RunSpec, HasANameOfOnePlainLine) {
 TEST(RunSpec, NamesFoldersAbsolutely) {
   auto spec = good();
   spec.checkpoint_folder = "here";
-  EXPECT_EQ(complaint(spec), "checkpoint_folder: must be an absolute path, got 'here'");
+  EXPECT_THAT(complaint(spec),
+              AllOf(HasSubstr("checkpoint_folder: "), HasSubstr("absolute"), HasSubstr("'here'")));
 }
 
 TEST(RunState, OnlyFourAreFinal) {

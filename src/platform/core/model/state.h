@@ -11,63 +11,63 @@
 
 #include "map/map.h"
 #include "platform/core/model/attempt.h"
-#include "platform/core/model/operation.h"
+#include "platform/core/model/operator_rows.h"
 #include "platform/core/model/orphan.h"
 #include "platform/core/model/run.h"
 
 namespace lockstep {
 
-// Which store this is. An older copy that is put back gets another generation, so that what is made
-// from then on never has the name of anything that the copy does not know.
+// The identity of this store. A restored older copy gets a new generation, so that nothing created
+// from then on has the name of something that the copy does not know.
 struct StoreRow {
   std::string generation;
-  std::int64_t minted = 0;  // runs and attempts that were made under it
+  std::int64_t issued = 0;  // runs and attempts created under this generation
 
   bool operator==(const StoreRow&) const = default;
 };
 
-// How the wall clock stands beside one that cannot be set: what it showed when the steady clock of
-// this boot stood at zero. It changes when the wall clock is set, and when the machine starts
-// again.
+// The wall clock relative to a clock that cannot be set: the wall-clock time at which the steady
+// clock of this boot was zero. It changes when the wall clock is set or the machine restarts.
 struct ClockRow {
-  std::string boot;  // empty: it is not known
+  std::string boot;  // empty: unknown
   Time zero{};
 
   bool operator==(const ClockRow&) const = default;
 };
-// By how much the clock was set from one to the other; zero for less than a second. Nothing: it
-// cannot be told, since the machine was started again.
-std::optional<Duration> set_by(const std::optional<ClockRow>& before, const ClockRow& now);
+// By how much the clock was set between the two; zero for less than a second. Empty if unknown,
+// because the machine was restarted.
+std::optional<Duration> clock_shift(const std::optional<ClockRow>& before, const ClockRow& now);
 
 // A row as it is after the change; the store writes it, apply() puts it into a State.
 using Change = std::variant<Run, Attempt, Node, HostRow, LimitRow, StoreRow, Orphan, ClockRow>;
 
-// What runs of a project have had and may still take, in device-seconds.
+// Device time that runs of a project have used and may still use, in device-seconds.
 struct Usage {
-  std::int64_t asked = 0;                    // by those that are not final, by their time-outs
-  std::map<std::int64_t, std::int64_t> had;  // by those that ended on that day, counted from 1970
+  std::int64_t outstanding = 0;  // by runs that are not final, by their time limits
+  std::map<std::int64_t, std::int64_t>
+      used_by_day;  // by runs that ended on that day, as days since 1970
 };
-// The run's part of it is put in, or taken out (sign -1).
-void count_in(Usage& usage, const Run& run, int sign = 1);
+// Adds the run's part, or removes it (sign -1).
+void add_usage(Usage& usage, const Run& run, int sign = 1);
 std::int64_t day_of(Time time);
 
 // Ordered containers throughout: decisions must not depend on hashing.
 struct State {
-  Map map;  // neither it, nor `numbers`, nor `engine_was_heard` is a row
-  // By project, the highest number that a run was ever given here, also by stores that are gone.
+  ClusterMap map;  // `map`, `numbers` and `engine_has_listed` are not rows
+  // By project, the highest number ever given to a run here, including stores that no longer exist.
   std::map<std::string, std::int64_t> numbers;
-  bool engine_was_heard = true;  // until it has said what is there, no run starts
+  bool engine_has_listed = true;  // false: no run starts until the engine has listed its nodes
   StoreRow store;
   std::map<RunId, Run> runs;
   std::map<AttemptId, Attempt> attempts;
   std::map<NodeId, Node> nodes;
-  std::map<std::string, HostRow> hosts;  // those that something was ever set for
+  std::map<std::string, HostRow> hosts;  // those with a setting
   std::map<LimitId, LimitRow> limits;
-  std::map<NodeName, Orphan> orphans;  // only those that are to end are stored
+  std::map<NodeName, Orphan> orphans;  // only those with a stop request are stored
   std::optional<ClockRow> clock;       // none: no daemon has read it yet
-  // Kept by apply():
-  std::set<RunId> open;                   // runs that are not final: all that a tick has to look at
-  std::map<std::string, RunId> requests;  // by the ids under which they were submitted
+  // Updated by apply():
+  std::set<RunId> open;                   // runs that are not final; a tick checks only these
+  std::map<std::string, RunId> requests;  // by the request ids of their submissions
   std::map<std::string, Usage> usage;     // by project
 };
 
@@ -76,21 +76,21 @@ void apply(State& state, const Change& change);
 // The newest attempt of the run unless it has ended; null when no attempt is live.
 const Attempt* live_attempt(const State& state, const RunId& run);
 
-// The names of those whose rows are there.
+// Names of an attempt and a node whose rows exist.
 AttemptName name_of(const Attempt& attempt);
 NodeName name_of(const State& state, const NodeId& node);
-// Whether the state has the node, by its whole name.
-bool knows(const State& state, const NodeName& node);
+// True if the state has the node with this full name, generation included.
+bool has_node(const State& state, const NodeName& node);
 
-// What its nodes carry with them.
+// The record that is written to the folders of the attempt's nodes.
 AttemptRecord record_of(const State& state, const AttemptId& attempt);
 
-// Leaves of orphans what a store keeps of them: which are to end, and since when.
-void forget_sightings(State& state);
-// Those of this run, by name; usually none.
+// Keeps only what a store saves of orphans: those with a stop request, and the time of that.
+void drop_unstored_orphans(State& state);
+// The orphans of this run, ordered by name; usually none.
 std::vector<const Orphan*> orphans_of(const State& state, const RunId& run);
 
-// The nodes of one attempt, in order.
+// The nodes of one attempt, in order of their index.
 std::vector<const Node*> nodes_of(const State& state, const AttemptId& attempt);
 
 }  // namespace lockstep

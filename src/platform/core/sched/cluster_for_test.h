@@ -11,8 +11,8 @@
 namespace lockstep::testing_cluster {
 
 // Pods of hosts with so many devices each: cluster({{2, 2}, {4}}) has h0 and h1 in p0, h2 in p1.
-inline Map cluster(const std::vector<std::vector<int>>& pods) {
-  Map map;
+inline ClusterMap cluster(const std::vector<std::vector<int>>& pods) {
+  ClusterMap map;
   int next = 0;
   for (const auto& hosts : pods) {
     Pod& pod = map.pods.emplace_back();
@@ -27,7 +27,7 @@ inline Map cluster(const std::vector<std::vector<int>>& pods) {
 }
 
 // So many pods of so many hosts of eight devices.
-inline Map eights(int pods, int hosts) {
+inline ClusterMap pods_of_eights(int pods, int hosts) {
   return cluster(std::vector<std::vector<int>>(
       static_cast<std::size_t>(pods), std::vector<int>(static_cast<std::size_t>(hosts), 8)));
 }
@@ -36,27 +36,28 @@ inline RunId run(int number) { return {"demo", number}; }
 inline Time at_second(std::int64_t seconds) { return Time(std::chrono::seconds(seconds)); }
 
 // A run of one host.
-inline Want small(int number, int devices, std::int64_t arrived, std::int64_t limit) {
+inline PendingRun single_host_run(int number, int devices, std::int64_t arrived,
+                                  std::int64_t limit) {
   return {.run = run(number),
           .devices = devices,
           .arrived = at_second(arrived),
-          .limit = std::chrono::seconds(limit)};
+          .time_limit = std::chrono::seconds(limit)};
 }
 
 // A run of `devices` devices where hosts have eight: whole hosts, and the rest on one more.
-inline Want of_eights(int number, int devices, std::int64_t arrived, std::int64_t limit) {
-  Want want = small(number, devices, arrived, limit);
-  if (devices < 8) return want;
-  want.nodes = devices / 8;
-  want.devices = 8;
-  want.remainder = devices % 8;
-  return want;
+inline PendingRun run_of_eights(int number, int devices, std::int64_t arrived, std::int64_t limit) {
+  PendingRun pending = single_host_run(number, devices, arrived, limit);
+  if (devices < 8) return pending;
+  pending.nodes = devices / 8;
+  pending.devices = 8;
+  pending.remainder = devices % 8;
+  return pending;
 }
 
 // "h0:0,1"
-inline std::vector<std::string> places(const std::vector<Slice>& slices) {
+inline std::vector<std::string> placement_texts(const std::vector<HostDevices>& slices) {
   std::vector<std::string> words;
-  for (const Slice& slice : slices)
+  for (const HostDevices& slice : slices)
     words.push_back(lockstep::format("{}:{}", slice.host, fmt::join(slice.devices, ",")));
   return words;
 }

@@ -1,5 +1,4 @@
-// DeviceSet: which of a host's devices, by their indices; for hosts of up to 64 devices without
-// memory of its own.
+// DeviceSet: indices of devices of a host. It needs no heap memory for hosts of up to 64 devices.
 #pragma once
 
 #include <bit>
@@ -11,7 +10,7 @@ namespace lockstep {
 
 class DeviceSet {
  public:
-  // Indices come ascending, each once.
+  // Add indices in ascending order, each once.
   void add(int device) {
     if (device < kLow)
       low_ |= std::uint64_t{1} << device;

@@ -1,17 +1,17 @@
-// Evictions: who has to give its devices back so that another run fits at once, by least lost work.
+// Evictions: which runs give up their devices so that another run fits at once, at the least loss.
 //
-// What a run loses: what it did since its last checkpoint, and its restart, on all its devices.
+// The loss of a run: its work since its last checkpoint, and its restart, times its devices.
 //
-// Example: two hosts of two devices, all held by runs of one device. On h0 a and b would lose 10
-// and 20 minutes, on h1 c and d 1 and 25. A run of one device has c evicted; one of two devices has
-// c and d, who lose 26 minutes together.
+// Example: two hosts of two devices, all held by runs of one device. On h0, a and b would lose 10
+// and 20 minutes; on h1, c and d would lose 1 and 25. A run of one device evicts c. A run of two
+// devices evicts c and d, which lose 26 minutes together.
 //
-// For each host by itself: who loses least goes until there is room, and whoever need not go after
-// all stays. The gang takes the hosts, of one pod if it must be in one, whose runs lose least;
-// equals go by the map's order. That is the least where runs hold as many devices as each other;
-// elsewhere it may not be, as packing them were a search.
+// Each host is considered alone: runs are evicted in the order of their loss until the node fits,
+// and then those that need not leave stay. The gang takes the hosts whose runs lose least, from one
+// pod if it needs one pod; ties are resolved by the map's order. This is the optimum if all runs
+// hold equally many devices. In general it may not be, because that is a packing problem.
 //
-// Cost: holders x log of those on a host + hosts x log hosts.
+// Cost: runs x log of those on a host + hosts x log hosts.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,30 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/core/sched/holders.h"
+#include "platform/core/sched/allocated_runs.h"
 #include "platform/core/sched/policy.h"
 
 namespace lockstep {
 
-// Runs of class preemptible, and, if any, normal runs of one host that may pause and stand behind
-// this key, once they have written a checkpoint where they are: so each gets on between two pauses.
-// Those of this project with a higher priority stand ahead, whatever their key.
-struct Victims {
-  std::optional<std::int64_t> pausing_behind{};
+// The runs that may be evicted or paused: preemptible ones and, if pause_behind_key is set, normal
+// runs of one host that may pause and are behind this key. Those must have written a checkpoint in
+// this attempt, so that each makes progress between two pauses. Runs of `project` with a higher
+// priority are ahead, whatever their key.
+struct VictimCriteria {
+  std::optional<std::int64_t> pause_behind_key{};
   std::string_view project{};
   int priority = 0;
 };
-inline constexpr Victims kPreemptible{};
-inline constexpr Victims kPreemptibleAndSmall{std::numeric_limits<std::int64_t>::min()};
+inline constexpr VictimCriteria kPreemptibleVictims{};
+inline constexpr VictimCriteria kPreemptibleOrSmallVictims{
+    std::numeric_limits<std::int64_t>::min()};
 
-// In the order of their hosts; empty if there is no such way, or nobody has to go.
-std::vector<RunId> evictions_for(const Room& room, const Gang& gang, Holders& holders,
-                                 const SchedulingPolicy& policy, const Victims& victims, Time now);
+// In the order of their hosts; empty if no eviction helps, or none is needed.
+std::vector<RunId> find_evictions(const FreeCapacity& capacity, const Gang& gang,
+                                  AllocatedRuns& allocated_runs, const SchedulingPolicy& policy,
+                                  const VictimCriteria& victims, Time now);
 
-// What a run loses now if it has to leave its devices: by this its end is put off, too.
-Duration lost_time(const SchedulingPolicy& policy, const Holder& holder, Time now);
+// The time that a run loses if it leaves its devices now; its expected end moves back by it.
+Duration lost_time(const SchedulingPolicy& policy, const AllocatedRun& allocated_run, Time now);
 
 }  // namespace lockstep

@@ -3,8 +3,8 @@
 namespace lockstep {
 namespace {
 
-// What is left of `free`, summed over the sizes 1, 2, 4, ... up to `most`.
-int of_no_use(int free, int most) {
+// The remainder of `free`, summed over the sizes 1, 2, 4, ... up to `most`.
+int unusable_free(int free, int most) {
   int sum = 0;
   for (int size = 1; size <= most; size *= 2) sum += free % size;
   return sum;
@@ -13,11 +13,11 @@ int of_no_use(int free, int most) {
 }  // namespace
 
 int host_growth(int free, int devices, int most) {
-  return of_no_use(free - devices, most) - of_no_use(free, most);
+  return unusable_free(free - devices, most) - unusable_free(free, most);
 }
 
 int pod_growth(int empty, int hosts, int all) {
-  return of_no_use(empty - hosts, all) - of_no_use(empty, all);
+  return unusable_free(empty - hosts, all) - unusable_free(empty, all);
 }
 
 }  // namespace lockstep

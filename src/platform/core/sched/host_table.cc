@@ -11,8 +11,8 @@ namespace {
 
 constexpr Bytes kUnbounded{std::numeric_limits<std::int64_t>::max()};
 
-// A core has no memory of its own unless the map gives it some; what is unknown of a GPU is no
-// bound.
+// A core has no memory of its own unless the map gives it some; an unknown memory of a GPU is
+// unbounded.
 Bytes memory_of(const Device& device) {
   return device.memory.value_or(device.kind == DeviceKind::core ? Bytes(0) : kUnbounded);
 }
@@ -32,10 +32,10 @@ HostTable::Traits traits_of(const Host& host) {
   return traits;
 }
 
-constexpr std::size_t kLine = 64;  // bytes of a cache's
+constexpr std::size_t kLine = 64;  // bytes of a cache line
 
-// What is read of a host lies in three places.
-void fetch_hosts_ahead(const std::vector<const Host*>& hosts, std::size_t i) {
+// The data of a host is in three places in memory.
+void prefetch_hosts(const std::vector<const Host*>& hosts, std::size_t i) {
   constexpr std::size_t kNear = 6, kFar = 12, kFarthest = 18;
   if (i + kFarthest >= hosts.size()) return;
   const auto* far = reinterpret_cast<const char*>(hosts[i + kFarthest]);
@@ -48,7 +48,7 @@ void fetch_hosts_ahead(const std::vector<const Host*>& hosts, std::size_t i) {
 }
 
 // In the map's order.
-std::vector<const Host*> all_hosts(const Map& map) {
+std::vector<const Host*> all_hosts(const ClusterMap& map) {
   std::size_t count = 0;
   for (const Pod& pod : map.pods)
     for (const Leaf& leaf : pod.leaves) count += leaf.hosts.size();
@@ -62,7 +62,7 @@ std::vector<const Host*> all_hosts(const Map& map) {
 
 }  // namespace
 
-HostTable::HostTable(const Map& map) {
+HostTable::HostTable(const ClusterMap& map) {
   const auto all = all_hosts(map);
   names.reserve(all.size());
   capacity.reserve(all.size());
@@ -75,20 +75,20 @@ HostTable::HostTable(const Map& map) {
     pods.push_back({host_count(), host_count() + static_cast<int>(count)});
     for (; count > 0; --count) {
       const auto next = as_index(host_count());
-      fetch_hosts_ahead(all, next);
+      prefetch_hosts(all, next);
       add(*all[next]);
     }
   }
 }
 
-// To the last pod.
+// Adds the host to the last pod.
 void HostTable::add(const Host& host) {
   by_name_.add(hash_of(host.id), host_count());
   names.push_back(host.id);
   capacity.push_back(static_cast<int>(device_count(host)));
   traits.push_back(traits_of(host));
   pod_of.push_back(pod_count() - 1);
-  most_devices = std::max(most_devices, capacity.back());
+  devices_per_host_max = std::max(devices_per_host_max, capacity.back());
   devices += capacity.back();
 }
 

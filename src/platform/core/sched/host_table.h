@@ -1,4 +1,4 @@
-// The map in numbers, for a pass: hosts and pods by their position in it, and what gangs need.
+// HostTable: the map as arrays, with hosts and pods by their position; and the shape of gangs.
 #pragma once
 
 #include <compare>
@@ -19,24 +19,26 @@ namespace lockstep {
 inline std::size_t as_index(int position) { return static_cast<std::size_t>(position); }
 
 struct HostTable {
-  // What else a host has. What the map does not know of it is no bound.
+  // Other properties of a host. A property that the map does not give is unbounded.
   struct Traits {
     int cores = 0;
     Bytes memory{};
     std::optional<DeviceKind> kind{};  // of all its devices; none: they differ
     Bytes device_memory{};             // of the smallest
   };
-  // Its hosts are first, first + 1, ... up to, not with, end.
+  // Its hosts are first, first + 1, ... up to but excluding end.
   struct PodRange {
     int first = 0;
     int end = 0;
   };
 
-  explicit HostTable(const Map& map);
+  explicit HostTable(const ClusterMap& map);
   std::optional<int> find(std::string_view host) const;
-  // The one that find() looks at first, if any; and before that: it will be asked for soon.
-  std::optional<int> likely(std::string_view host) const { return by_name_.likely(hash_of(host)); }
-  void fetch(std::string_view host) const { by_name_.fetch(hash_of(host)); }
+  // The first candidate of find(), if any. prefetch() announces a call of it.
+  std::optional<int> first_candidate(std::string_view host) const {
+    return by_name_.first_candidate(hash_of(host));
+  }
+  void prefetch(std::string_view host) const { by_name_.prefetch(hash_of(host)); }
   int host_count() const { return static_cast<int>(names.size()); }
   int pod_count() const { return static_cast<int>(pods.size()); }
 
@@ -45,7 +47,7 @@ struct HostTable {
   std::vector<Traits> traits;      // by host
   std::vector<int> pod_of;         // by host
   std::vector<PodRange> pods;
-  int most_devices = 0;  // on one host
+  int devices_per_host_max = 0;  // on one host
   std::int64_t devices = 0;
 
  private:
@@ -54,7 +56,7 @@ struct HostTable {
   SlotIndex by_name_;
 };
 
-// What a run needs of the map. Runs of one shape fit alike.
+// The requirements of a run. Runs of the same shape fit the same hosts.
 struct Shape {
   int nodes = 1;
   int devices = 1;
@@ -62,33 +64,35 @@ struct Shape {
   Needs needs{};  // of each node
   auto operator<=>(const Shape&) const = default;
 };
-inline Shape shape_of(const Want& want) {
-  return {want.nodes, want.devices, want.remainder, want.needs};
+inline Shape shape_of(const PendingRun& pending) {
+  return {pending.nodes, pending.devices, pending.remainder, pending.needs};
 }
 inline std::int64_t device_count(const Shape& shape) {
   return std::int64_t{shape.nodes} * shape.devices + shape.remainder;
 }
 
-// What a node takes of its host.
-struct Load {
+// The resources that a node takes on its host.
+struct NodeResources {
   int devices = 0;
   int cores = 0;
   Bytes memory{};
 };
-// On the i-th host of those that a gang takes, which are its nodes', and then the remainder's.
-inline Load load_on(const Shape& shape, std::size_t i) {
+// On the i-th host of a gang: first come its nodes, then the remainder.
+inline NodeResources resources_on(const Shape& shape, std::size_t i) {
   const int devices = static_cast<int>(i) < shape.nodes ? shape.devices : shape.remainder;
   return {devices, shape.needs.cores, shape.needs.memory};
 }
 
-// Where a gang may be: in one pod; over several because none is large enough; nowhere as long as
-// hosts are closed that it cannot do without; nowhere at all because the map is too small.
-enum class Reach { pod, pods, closed, nowhere };
-inline bool can_be_placed(Reach reach) { return reach == Reach::pod || reach == Reach::pods; }
+// Where a gang may be placed: in one pod; over several, because none is large enough; nowhere while
+// hosts that it needs are closed; nowhere at all, because the map is too small.
+enum class PlacementScope { one_pod, several_pods, hosts_closed, impossible };
+inline bool can_be_placed(PlacementScope scope) {
+  return scope == PlacementScope::one_pod || scope == PlacementScope::several_pods;
+}
 
 struct Gang {
   Shape shape;
-  Reach reach = Reach::pod;
+  PlacementScope scope = PlacementScope::one_pod;
 };
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// No bound is told beyond this, and sums cannot overflow.
+// A bound beyond this counts as none, and sums cannot overflow.
 constexpr Duration kFarthest = std::chrono::hours(24 * 365 * 100);
 
 Duration capped(Duration one, std::int64_t times) {
@@ -17,65 +17,66 @@ Duration capped(Duration one, std::int64_t times) {
   return times > kFarthest / one ? kFarthest : one * times;
 }
 
-class Bounds {
+class LatestStartBounds {
  public:
-  Bounds(const SchedulingPolicy& policy, std::span<const WaitingRun> told, const OpenRuns& open,
-         Time now)
-      : policy_(policy), told_(told), open_(open), now_(now) {
-    for (const Holding* holding : open.holding) count(*holding);
-    for (const Want* want : open.later) count(*want);
-    for (std::size_t i = 0; i < told.size(); ++i)
-      if (blocks(told[i])) count(*open.waiting[i]);
+  LatestStartBounds(const SchedulingPolicy& policy, std::span<const WaitingRun> waiting,
+                    const LatestStartInput& input, Time now)
+      : policy_(policy), waiting_(waiting), open_(input), now_(now) {
+    for (const Allocation* allocation : input.allocations) count(*allocation);
+    for (const PendingRun* pending : input.ineligible) count(*pending);
+    for (std::size_t i = 0; i < waiting.size(); ++i)
+      if (can_be_head(waiting[i])) count(*input.waiting[i]);
     std::ranges::sort(keys_);
     std::ranges::sort(debug_keys_);
   }
 
-  std::vector<std::optional<Time>> of_all() {
-    std::vector<std::optional<Time>> latest(told_.size());
+  std::vector<std::optional<Time>> compute() {
+    std::vector<std::optional<Time>> latest(waiting_.size());
     const auto first = first_start();
-    if (outlives_ || !first) return latest;
+    if (any_overruns_ || !first) return latest;
     std::int64_t ahead = 0;
     std::int64_t key_most = std::numeric_limits<std::int64_t>::min();
-    for (std::size_t i = 0; i < told_.size(); ++i) {
-      const Want& want = *open_.waiting[i];
-      if (want.run_class == RunClass::preemptible) continue;
-      // Also of one that cannot start: those of its project may stand behind its priority.
-      key_most = std::max(key_most, order_key(policy_, want));
-      if (!blocks(told_[i])) continue;
-      if (!is_limited(want))
-        latest[i] = bound(want, *first, ahead, std::max(key_most, key_behind_later(want)));
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      const PendingRun& pending = *open_.waiting[i];
+      if (pending.run_class == RunClass::preemptible) continue;
+      // Includes runs that cannot start: others of their project may be behind their priority.
+      key_most = std::max(key_most, order_key(policy_, pending));
+      if (!can_be_head(waiting_[i])) continue;
+      if (!is_limited(pending))
+        latest[i] =
+            bound(pending, *first, ahead, std::max(key_most, key_behind_ineligible(pending)));
       ++ahead;
     }
     return latest;
   }
 
  private:
-  // A run that can be placed; one that cannot keeps none waiting.
-  static bool blocks(const WaitingRun& run) { return run.blocker.has_value(); }
+  // True for a run that can be placed; one that cannot is never a head.
+  static bool can_be_head(const WaitingRun& run) { return run.blocker.has_value(); }
 
   bool is_limited(const RunId& run, const std::string& user) const {
     return open_.limits.project_devices.contains(run.project) ||
            open_.limits.user_devices.contains(user);
   }
-  bool is_limited(const Want& want) const { return is_limited(want.run, want.user); }
+  bool is_limited(const PendingRun& pending) const { return is_limited(pending.run, pending.user); }
 
-  void count(const Holding& holding) {
-    Time end = holding.expected_end + policy_.overhead;
-    outlives_ = outlives_ || end < now_;
-    if (!holding.moving_to.empty()) end += holding.limit;
-    all_end_ = std::max(all_end_, end);
-    count(holding.run_class, is_limited(holding.run, holding.user));
+  void count(const Allocation& allocation) {
+    Time end = allocation.expected_end + policy_.overhead;
+    any_overruns_ = any_overruns_ || end < now_;
+    if (!allocation.move_destination.empty()) end += allocation.time_limit;
+    allocations_end_ = std::max(allocations_end_, end);
+    count(allocation.run_class, is_limited(allocation.run, allocation.user));
   }
 
-  void count(const Want& want) {
-    count(want.run_class, is_limited(want));
-    limits_wait_ = limits_wait_ || is_limited(want);
-    in_turn_ += std::min(kFarthest, want.limit + policy_.overhead);
-    in_turn_ = std::min(in_turn_, kFarthest);
-    longest_.second = std::max(longest_.second, std::min(longest_.first, want.limit));
-    longest_.first = std::max(longest_.first, want.limit);
-    if (want.run_class != RunClass::preemptible) keys_.push_back(order_key(policy_, want));
-    if (want.run_class == RunClass::debug) debug_keys_.push_back(order_key(policy_, want));
+  void count(const PendingRun& pending) {
+    count(pending.run_class, is_limited(pending));
+    any_limited_waits_ = any_limited_waits_ || is_limited(pending);
+    serial_total_ += std::min(kFarthest, pending.time_limit + policy_.overhead);
+    serial_total_ = std::min(serial_total_, kFarthest);
+    longest_.second = std::max(longest_.second, std::min(longest_.first, pending.time_limit));
+    longest_.first = std::max(longest_.first, pending.time_limit);
+    if (pending.run_class != RunClass::preemptible) keys_.push_back(order_key(policy_, pending));
+    if (pending.run_class == RunClass::debug) debug_keys_.push_back(order_key(policy_, pending));
   }
 
   void count(RunClass run_class, bool limited) {
@@ -84,12 +85,12 @@ class Bounds {
     preemptible_ = preemptible_ || run_class == RunClass::preemptible;
   }
 
-  // By then the first head has started. A run that a limit keeps has a start, too: a later one is
-  // a bound as well.
+  // By then the first head has started. A run that exceeds a limit has an expected start, too: a
+  // later start is a bound as well.
   std::optional<Time> first_start() const {
     std::optional<Time> start;
-    for (const WaitingRun& run : told_)
-      if (blocks(run) && run.expected_start)
+    for (const WaitingRun& run : waiting_)
+      if (can_be_head(run) && run.expected_start)
         start = std::max(start.value_or(now_), *run.expected_start);
     if (start) *start += policy_.overhead + eviction();
     return start;
@@ -98,17 +99,17 @@ class Bounds {
   // How long preemptible runs take to leave once their devices are needed.
   Duration eviction() const { return preemptible_ ? policy_.overhead : Duration(0); }
 
-  // Where the run stands once those of its project have come that have a higher priority.
-  std::int64_t key_behind_later(const Want& want) const {
+  // The greatest key of ineligible runs of its project with a higher priority.
+  std::int64_t key_behind_ineligible(const PendingRun& pending) const {
     std::int64_t key = std::numeric_limits<std::int64_t>::min();
-    for (const Want* later : open_.later)
-      if (later->run.project == want.run.project && later->priority > want.priority)
+    for (const PendingRun* later : open_.ineligible)
+      if (later->run.project == pending.run.project && later->priority > pending.priority)
         key = std::max(key, order_key(policy_, *later));
     return key;
   }
 
-  // ahead: how many stand before it; key_most: the greatest key that these and it may have.
-  std::optional<Time> bound(const Want& want, Time first, std::int64_t ahead,
+  // ahead: how many runs are ahead of it; key_most: the greatest key that these and it may have.
+  std::optional<Time> bound(const PendingRun& pending, Time first, std::int64_t ahead,
                             std::int64_t key_most) const {
     const auto up_to = [&](const std::vector<std::int64_t>& keys) {
       return std::ranges::upper_bound(keys, key_most) - keys.begin();
@@ -116,46 +117,47 @@ class Bounds {
     const std::int64_t join =
         up_to(keys_) - (ahead + 1) + std::ssize(debug_keys_) - up_to(debug_keys_);
     std::int64_t changes = join;
-    if (std::ssize(debug_keys_) > (want.run_class == RunClass::debug ? 1 : 0)) changes += debug_;
-    if (limits_wait_) changes += limited_;
+    if (std::ssize(debug_keys_) > (pending.run_class == RunClass::debug ? 1 : 0)) changes += debug_;
+    if (any_limited_waits_) changes += limited_;
     const std::int64_t hops = ahead + join + changes;
     Time by_hops = first;
     if (hops > 0)
-      by_hops = std::max(all_end_ + eviction(), first + hop(want)) + capped(hop(want), hops - 1);
-    const Time in_turn =
-        std::max(now_, all_end_) + in_turn_ - std::min(in_turn_, want.limit + policy_.overhead);
+      by_hops = std::max(allocations_end_ + eviction(), first + hop(pending)) +
+                capped(hop(pending), hops - 1);
+    const Time in_turn = std::max(now_, allocations_end_) + serial_total_ -
+                         std::min(serial_total_, pending.time_limit + policy_.overhead);
     const Time latest = std::min(by_hops, in_turn);
     return latest - now_ >= kFarthest ? std::nullopt : std::optional(latest);
   }
 
-  // Its own limit has no part in it.
-  Duration hop(const Want& want) const {
-    return (want.limit == longest_.first ? longest_.second : longest_.first) + policy_.overhead +
-           eviction();
+  // Its own limit does not count.
+  Duration hop(const PendingRun& pending) const {
+    return (pending.time_limit == longest_.first ? longest_.second : longest_.first) +
+           policy_.overhead + eviction();
   }
 
   const SchedulingPolicy& policy_;
-  const std::span<const WaitingRun> told_;
-  const OpenRuns& open_;
+  const std::span<const WaitingRun> waiting_;
+  const LatestStartInput& open_;
   const Time now_;
-  bool outlives_ = false;                    // a run its limit and overhead
-  bool preemptible_ = false;                 // there is such a run
-  bool limits_wait_ = false;                 // a run under a limit waits
-  Time all_end_{};                           // that hold devices now
-  Duration in_turn_{};                       // of all that wait, one after the other
-  std::pair<Duration, Duration> longest_{};  // limits of those that wait: the longest, the next
-  std::int64_t debug_ = 0, limited_ = 0;     // how many
-  std::vector<std::int64_t> keys_;        // of those that wait and are not preemptible, ascending
-  std::vector<std::int64_t> debug_keys_;  // of debug runs among them
+  bool any_overruns_ = false;                // a run exceeds its limit and overhead
+  bool preemptible_ = false;                 // there is a preemptible run
+  bool any_limited_waits_ = false;           // a run under a limit waits
+  Time allocations_end_{};                   // when all current allocations have ended
+  Duration serial_total_{};                  // of all waiting runs, one after the other
+  std::pair<Duration, Duration> longest_{};  // the two longest limits of waiting runs
+  std::int64_t debug_ = 0, limited_ = 0;     // number of runs
+  std::vector<std::int64_t> keys_;           // of waiting runs that are not preemptible, ascending
+  std::vector<std::int64_t> debug_keys_;     // of debug runs among them
 };
 
 }  // namespace
 
-std::vector<std::optional<Time>> latest_starts(const SchedulingPolicy& policy,
-                                               std::span<const WaitingRun> told,
-                                               const OpenRuns& open, Time now) {
-  LS_CHECK(told.size() == open.waiting.size());
-  return Bounds(policy, told, open, now).of_all();
+std::vector<std::optional<Time>> latest_start_times(const SchedulingPolicy& policy,
+                                                    std::span<const WaitingRun> waiting,
+                                                    const LatestStartInput& input, Time now) {
+  LS_CHECK(waiting.size() == input.waiting.size());
+  return LatestStartBounds(policy, waiting, input, now).compute();
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Bounds of starts: an example that can be followed by hand, and random queues in which no run may
-// start later than it was ever told.
+// Bounds of starts: an example with known results, and random queues in which no run may start
+// later than its bounds.
 #include "platform/core/sched/latest_start.h"
 
 #include <limits>
@@ -21,43 +21,43 @@ using testing_cluster::at_second;
 using testing_cluster::cluster;
 using testing_cluster::run;
 
-// The daemon's, but that no run is interrupted for others.
+// As in the daemon, but runs are never preempted.
 constexpr SchedulingPolicy uninterrupted() {
   SchedulingPolicy policy = policies::kOursWithMoves;
   policy.moves = false;
-  policy.pausing = Pausing::nobody;
+  policy.pause_policy = PausePolicy::never;
   return policy;
 }
 
-// A scheduler, and what its owner knows of the runs.
+// A scheduler, and the runs as its owner knows them.
 class Cluster {
  public:
-  Cluster(const Map& map, const SchedulingPolicy& policy)
+  Cluster(const ClusterMap& map, const SchedulingPolicy& policy)
       : policy_(policy), scheduler_(map, policy) {}
 
-  void wait(const Want& want) {
+  void wait(const PendingRun& want) {
     later_.erase(want.run);
-    scheduler_.submit(waiting_.emplace(want.run, want).first->second);
+    scheduler_.add_pending(waiting_.emplace(want.run, want).first->second);
   }
-  // It waits for something else than devices.
-  void wait_later(const Want& want) { later_.emplace(want.run, want); }
+  // The run waits for something other than devices.
+  void wait_later(const PendingRun& want) { later_.emplace(want.run, want); }
   void end(const RunId& run) {
-    scheduler_.release(run);
+    scheduler_.remove_allocation(run);
     holding_.erase(run);
   }
   void set(const Limits& limits) {
     limits_ = limits;
     scheduler_.set_limits(limits);
   }
-  // The runs that start.
-  std::vector<Want> decide(Time now) {
+  // Returns the runs that start.
+  std::vector<PendingRun> decide(Time now) {
     now_ = now;
-    std::vector<Want> started;
-    for (const Placement& one : scheduler_.decide(now).placements) {
-      const Want want = waiting_.extract(one.run).mapped();
+    std::vector<PendingRun> started;
+    for (const Placement& one : scheduler_.schedule(now).placements) {
+      const PendingRun want = waiting_.extract(one.run).mapped();
       holding_[one.run] = {.run = one.run,
-                           .slices = one.slices,
-                           .expected_end = now + want.limit,
+                           .devices = one.devices,
+                           .expected_end = now + want.time_limit,
                            .run_class = want.run_class,
                            .user = want.user};
       started.push_back(want);
@@ -66,38 +66,38 @@ class Cluster {
   }
   std::map<RunId, std::optional<Time>> latest() const {
     const auto told = scheduler_.waiting();
-    OpenRuns open;
+    LatestStartInput open;
     open.limits = limits_;
     for (const WaitingRun& one : told) open.waiting.push_back(&waiting_.at(one.run));
-    for (const auto& [id, want] : later_) open.later.push_back(&want);
-    for (const auto& [id, holding] : holding_) open.holding.push_back(&holding);
-    const auto bounds = latest_starts(policy_, told, open, now_);
+    for (const auto& [id, want] : later_) open.ineligible.push_back(&want);
+    for (const auto& [id, holding] : holding_) open.allocations.push_back(&holding);
+    const auto bounds = latest_start_times(policy_, told, open, now_);
     std::map<RunId, std::optional<Time>> latest;
     for (std::size_t i = 0; i < told.size(); ++i) latest[told[i].run] = bounds[i];
     return latest;
   }
-  std::vector<std::optional<Time>> estimates() const { return scheduler_.estimates(); }
+  std::vector<std::optional<Time>> estimates() const { return scheduler_.start_estimates(); }
 
  private:
   const SchedulingPolicy policy_;
   Scheduler scheduler_;
-  std::map<RunId, Want> waiting_, later_;
-  std::map<RunId, Holding> holding_;
+  std::map<RunId, PendingRun> waiting_, later_;
+  std::map<RunId, Allocation> holding_;
   Limits limits_;
   Time now_{};
 };
 
-Want gang(int number, int nodes, int devices, int limit) {
+PendingRun gang(int number, int nodes, int devices, int limit) {
   return {.run = run(number),
           .nodes = nodes,
           .devices = devices,
           .arrived = at_second(number),
-          .limit = seconds(limit)};
+          .time_limit = seconds(limit)};
 }
 
-// Two hosts of two devices: one run has them all for 20 s, the next takes one device on each for
-// 40 s, so the third, which needs both of one host, starts after 60 s: not after the 40 s that the
-// devices' time would suffice for.
+// Two hosts of two devices: one run has them all for 20 s, the next takes one device on each for 40
+// s. So the third, which needs both devices of one host, starts after 60 s, although enough device
+// time is free after 40 s.
 TEST(LatestStart, CountsHostsThatARunBeforeItTakesInPart) {
   Cluster cluster_of_two(cluster({{2, 2}}), uninterrupted());
   cluster_of_two.wait(gang(1, 2, 2, 20));
@@ -141,13 +141,13 @@ TEST(LatestStart, IsNoneForARunUnderALimitAndWhileARunOutlivesItsOwn) {
   EXPECT_EQ(one.latest().at(run(3)), std::nullopt);
 }
 
-// All are known from the beginning, some of them only wait for devices later. They end when they
-// like within their limits.
+// All runs are known from the beginning; some of them wait for devices only later. They end at any
+// time within their limits.
 class Trace {
  public:
   explicit Trace(std::uint64_t seed) : random_(seed) {
     for (int number = 1; number <= kRuns; ++number) {
-      Want want = gang(number, below(3) + 1, below(4) + 1, below(100) + 1);
+      PendingRun want = gang(number, below(3) + 1, below(4) + 1, below(100) + 1);
       want.run.project = below(3) == 0 ? "other" : "demo";
       want.priority = below(4) == 0 ? below(3) - 1 : 0;
       if (below(6) == 0 && want.nodes == 1) want.run_class = RunClass::debug;
@@ -161,7 +161,7 @@ class Trace {
     if (below(3) == 0) cluster_.set({.project_devices = {{"other", 6}}, .user_devices = {}});
   }
 
-  // How many promises were kept.
+  // How many bounds were checked.
   int run() {
     decide(0);
     while (!ends_.empty() || !comes_.empty()) {
@@ -172,7 +172,7 @@ class Trace {
       if (const auto ended = ends_.extract(now))
         for (const RunId& id : ended.mapped()) cluster_.end(id);
       if (const auto come = comes_.extract(now))
-        for (const Want& want : come.mapped()) cluster_.wait(want);
+        for (const PendingRun& want : come.mapped()) cluster_.wait(want);
       decide(now);
     }
     return kept_;
@@ -182,8 +182,8 @@ class Trace {
   static constexpr int kRuns = 30;
 
   void decide(int now) {
-    for (const Want& want : cluster_.decide(at_second(now))) {
-      const int limit = static_cast<int>(std::chrono::floor<seconds>(want.limit).count());
+    for (const PendingRun& want : cluster_.decide(at_second(now))) {
+      const int limit = static_cast<int>(std::chrono::floor<seconds>(want.time_limit).count());
       ends_[now + (below(2) == 0 ? limit : below(limit) + 1)].push_back(want.run);
       const auto promise = promises_.find(want.run);
       if (promise == promises_.end()) continue;
@@ -201,7 +201,7 @@ class Trace {
   Random random_;
   Cluster cluster_{cluster({{4, 4}, {4, 4, 4}}), uninterrupted()};
   std::map<int, std::vector<RunId>> ends_;
-  std::map<int, std::vector<Want>> comes_;
+  std::map<int, std::vector<PendingRun>> comes_;
   std::map<RunId, Time> promises_;
   int kept_ = 0;
 };

@@ -1,6 +1,7 @@
-// The policies once more, as they are defined for a public trace (docs/design/scheduler.md), in the
-// plainest way: arrays that are searched from one end to the other. Hosts have eight devices, pods
-// alike many hosts; a gang of g >= 8 devices takes g / 8 empty hosts and g mod 8 on one more.
+// A second implementation of the policies, as they are defined for a public trace
+// (docs/design/scheduler.md), as simple as possible: linear searches in arrays. Hosts have eight
+// devices, pods equally many hosts. A gang of g >= 8 devices takes g / 8 empty hosts and g mod 8 on
+// one more.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class Cluster {
         free_(static_cast<std::size_t>(pods * hosts), 8),
         states_(free_.size(), HostState::open) {}
 
-  // Not on avoided hosts, if there is another place.
+  // Not on avoided hosts, if another host fits.
   Place place(int devices) const {
     Cluster trusted = *this;
     for (HostState& state : trusted.states_)
@@ -50,7 +51,7 @@ class Cluster {
     const Place place = trusted.anywhere(devices);
     return place.empty() ? anywhere(devices) : place;
   }
-  // If it were empty.
+  // If the cluster were empty.
   bool could_hold(int devices) const {
     Cluster empty = *this;
     std::ranges::fill(empty.free_, 8);
@@ -150,10 +151,10 @@ class Simulator {
   }
   void set(int host, HostState state) { cluster_.set(host, state); }
   void set(const std::map<std::string, int>& limits) { limits_ = limits; }
-  // Who starts, and where.
+  // Returns the runs that start, and where.
   std::vector<Running> pass(std::int64_t now) {
     std::vector<Running> started = walk(now);
-    if (!policy_.settles) return started;
+    if (!policy_.repeats_until_stable) return started;
     for (auto more = walk(now); !more.empty(); more = walk(now))
       started.insert(started.end(), more.begin(), more.end());
     return started;
@@ -167,13 +168,14 @@ class Simulator {
     std::vector<Job> left;
     std::optional<Job> head;
     for (const Job& job : queue_) {
-      const bool waits_for_its_turn = head && policy_.candidates == Candidates::shortest;
+      const bool waits_for_its_turn =
+          head && policy_.backfill_order == BackfillOrder::shortest_first;
       if (!waits_for_its_turn && try_start(job, head, now, started)) continue;
       left.push_back(job);
       if (!head && may_wait_for_devices(job)) set_head(head, job);
     }
     queue_ = left;
-    if (head && policy_.candidates == Candidates::shortest)
+    if (head && policy_.backfill_order == BackfillOrder::shortest_first)
       while (start_shortest(*head, now, started)) {
       }
     return started;
@@ -190,7 +192,7 @@ class Simulator {
     return true;
   }
 
-  // Of those behind the head the one with the smallest limit that may; whether there was one.
+  // Starts the run behind the head with the smallest limit that may start; false if none may.
   bool start_shortest(const Job& head, std::int64_t now, std::vector<Running>& started) {
     const auto behind = std::ranges::find(queue_, head.number, &Job::number) + 1;
     std::vector<Job> candidates(behind, queue_.end());
@@ -203,12 +205,12 @@ class Simulator {
     return false;
   }
 
-  // It is no limit, and no closed host, that keeps it.
+  // Neither a limit nor a closed host prevents its start.
   bool may_wait_for_devices(const Job& job) const {
     return cluster_.could_hold(job.devices) && may_hold(job.project, job.devices);
   }
 
-  // So many more.
+  // May the project hold so many more devices?
   bool may_hold(const std::string& project, int devices) const {
     for (const Running& running : running_)
       if (running.job.project == project) devices += running.job.devices;
@@ -217,9 +219,9 @@ class Simulator {
   }
 
   std::int64_t key(const Job& job) const {
-    if (policy_.order == Order::shortest) return job.limit;
+    if (policy_.order == QueueOrder::shortest) return job.limit;
     return job.arrived +
-           (policy_.order == Order::aged ? policy_.aging * job.limit * job.share / 100 : 0);
+           (policy_.order == QueueOrder::aged ? policy_.aging * job.limit * job.share / 100 : 0);
   }
 
   using Turn = std::tuple<std::int64_t, int, std::int64_t, std::int64_t, std::string, int>;
@@ -233,7 +235,7 @@ class Simulator {
 
   void set_head(std::optional<Job>& head, const Job& job) {
     head = job;
-    if (policy_.passing != Passing::backfill) return;
+    if (policy_.backfill_mode != BackfillMode::easy) return;
     shadow_.emplace(cluster_);
     std::map<std::int64_t, std::vector<Place>> ends;
     for (const Running& running : running_) ends[running.expected_end].push_back(running.place);
@@ -245,7 +247,8 @@ class Simulator {
   }
 
   bool may_pass(const Job& job, const Place& place, const Job& head, std::int64_t now) {
-    if (policy_.passing != Passing::backfill) return policy_.passing == Passing::anybody;
+    if (policy_.backfill_mode != BackfillMode::easy)
+      return policy_.backfill_mode == BackfillMode::greedy;
     if (now + job.limit <= shadow_time_) return true;
     if (job.project == head.project && !may_hold(job.project, job.devices + head.devices))
       return false;

@@ -1,46 +1,51 @@
 #include "platform/core/sched/pass.h"
 
-#include "platform/core/sched/reasons.h"
 #include "platform/core/sched/scheduler.h"
+#include "platform/core/sched/wait_reasons.h"
 
 namespace lockstep {
 namespace {
 
-// What is read of a holding, and of its hosts, lies in many places: all that is fetched while those
-// before it are told.
-void fetch_ahead(const Scheduler& scheduler, std::span<const Holding> held, std::size_t i) {
+// The data of an allocation and its hosts is in many places in memory: it is prefetched while
+// earlier allocations are added.
+void prefetch_allocations(const Scheduler& scheduler, std::span<const Allocation> held,
+                          std::size_t i) {
   constexpr std::size_t kNear = 4, kFar = 8, kFarthest = 12;
   if (i + kFarthest >= held.size()) return;
-  __builtin_prefetch(held[i + kFarthest].slices.data());
-  scheduler.fetch(held[i + kFar], true);
-  scheduler.fetch(held[i + kNear], false);
-  for (const Slice& slice : held[i + kNear].slices) __builtin_prefetch(slice.devices.data());
+  __builtin_prefetch(held[i + kFarthest].devices.data());
+  scheduler.prefetch(held[i + kFar], true);
+  scheduler.prefetch(held[i + kNear], false);
+  for (const HostDevices& host_devices : held[i + kNear].devices)
+    __builtin_prefetch(host_devices.devices.data());
 }
 
 }  // namespace
 
-Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> queue,
-          std::span<const Holding> held, Time now, const Conditions& conditions) {
+Plan schedule_once(const ClusterMap& map, const SchedulingPolicy& policy,
+                   std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
+                   const OperatorSettings& settings) {
   Scheduler scheduler(map, policy);
-  scheduler.set_limits(conditions.limits);
-  for (const auto& [host, state, why] : conditions.hosts) scheduler.set_host(host, state, why);
-  scheduler.expect_more(0, held.size());
+  scheduler.set_limits(settings.limits);
+  for (const auto& [host, state, why] : settings.hosts) scheduler.set_host(host, state, why);
+  scheduler.reserve(0, held.size());
   for (std::size_t i = 0; i < held.size(); ++i) {
-    fetch_ahead(scheduler, held, i);
-    scheduler.hold(held[i]);
+    prefetch_allocations(scheduler, held, i);
+    scheduler.add_allocation(held[i]);
   }
-  scheduler.expect_more(queue.size(), 0);
-  for (const Want& want : queue) scheduler.submit(want);
-  Plan plan = scheduler.decide(now);
+  scheduler.reserve(queue.size(), 0);
+  for (const PendingRun& pending : queue) scheduler.add_pending(pending);
+  Plan plan = scheduler.schedule(now);
   plan.waiting = scheduler.waiting();
   return plan;
 }
 
-Result<void> check_fits(const Map& map, const Want& want) {
+Result<void> check_fits(const ClusterMap& map, const PendingRun& pending) {
   const HostTable table(map);
-  const Shape shape = shape_of(want);
-  if (reach_of(seen_by(shape.needs, Room(table)), shape) != Reach::nowhere) return {};
-  return too_large(table, shape);
+  const Shape shape = shape_of(pending);
+  if (placement_scope_of(restricted_to(shape.needs, FreeCapacity(table)), shape) !=
+      PlacementScope::impossible)
+    return {};
+  return gang_too_large(table, shape);
 }
 
 }  // namespace lockstep

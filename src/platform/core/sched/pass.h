@@ -1,8 +1,9 @@
-// The pass from nothing: which waiting runs start now and where, and for each of the others why it
-// waits. A pure function over the map, who waits and who holds what; integers and the map's order
-// decide, nothing else. What it decides by is the policy; docs/design/scheduler.md has the rules.
+// One scheduling pass without kept state: which waiting runs start now and where, and why each of
+// the others waits. A pure function of the map, the pending runs and the allocations. Only integers
+// and the map's order decide. The policy selects the rules; docs/design/scheduler.md describes
+// them.
 //
-// Whoever asks again and again keeps a Scheduler, whose answers are the same.
+// For repeated passes use a Scheduler, which returns the same results.
 #pragma once
 
 #include <span>
@@ -14,11 +15,12 @@
 
 namespace lockstep {
 
-// In any order; each run once, in the queue or among those that hold devices.
-Plan pass(const Map& map, const SchedulingPolicy& policy, std::span<const Want> queue,
-          std::span<const Holding> held, Time now, const Conditions& conditions = {});
+// In any order; each run once, in the queue or in `held`.
+Plan schedule_once(const ClusterMap& map, const SchedulingPolicy& policy,
+                   std::span<const PendingRun> queue, std::span<const Allocation> held, Time now,
+                   const OperatorSettings& settings = {});
 
-// Whether the run could start if nothing else ran; the error says what the map holds.
-Result<void> check_fits(const Map& map, const Want& want);
+// Checks that the run could start on an empty map; the error describes what the map holds.
+Result<void> check_fits(const ClusterMap& map, const PendingRun& pending);
 
 }  // namespace lockstep

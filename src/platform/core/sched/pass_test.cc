@@ -11,89 +11,93 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using testing_cluster::cluster;
-using testing_cluster::places;
+using testing_cluster::placement_texts;
 using testing_cluster::run;
 
 // First come, first served, by the order of the array: runs arrive one second after the other.
-Plan in_turn(const Map& map, std::vector<Want> queue, const std::vector<Holding>& held) {
+Plan in_turn(const ClusterMap& map, std::vector<PendingRun> queue,
+             const std::vector<Allocation>& held) {
   std::int64_t second = 0;
-  for (Want& want : queue) want.arrived = testing_cluster::at_second(++second);
-  return pass(map, policies::kFifo, queue, held, testing_cluster::at_second(100));
+  for (PendingRun& want : queue) want.arrived = testing_cluster::at_second(++second);
+  return schedule_once(map, policies::kFifo, queue, held, testing_cluster::at_second(100));
 }
 
 using Places = std::vector<std::string>;
 
-TEST(Pass, PlacesAGangOnDistinctHosts) {
+TEST(QueueScan, PlacesAGangOnDistinctHosts) {
   const auto plan = in_turn(cluster({{2, 2}}), {{run(1), 2, 2}}, {});
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h0:0,1", "h1:0,1"}));
+  EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h0:0,1", "h1:0,1"}));
   EXPECT_TRUE(plan.waiting.empty());
 }
 
-TEST(Pass, TakesTheHostsWithTheFewestFreeDevices) {
-  const std::vector<Holding> held = {{run(1), {{"h1", {0, 2}}}}};
+TEST(QueueScan, TakesTheHostsWithTheFewestFreeDevices) {
+  const std::vector<Allocation> held = {{run(1), {{"h1", {0, 2}}}}};
   const auto plan = in_turn(cluster({{4, 4}}), {{run(2), 1, 2}}, held);
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h1:1,3"}));
+  EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h1:1,3"}));
 }
 
-TEST(Pass, KeepsAGangInsideOnePod) {
+TEST(QueueScan, KeepsAGangInsideOnePod) {
   const auto map = cluster({{2}, {2, 2}, {2}});
   const auto plan = in_turn(map, {{run(1), 2, 1}}, {});
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h1:0", "h2:0"}));
+  EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h1:0", "h2:0"}));
 }
 
-TEST(Pass, LetsAGangWaitForAPodThoughOthersHaveRoom) {
+TEST(QueueScan, LetsAGangWaitForAPodThoughOthersHaveRoom) {
   const auto map = cluster({{2}, {2, 2}, {2}});
-  const std::vector<Holding> held = {{run(1), {{"h1", {0, 1}}}}};
+  const std::vector<Allocation> held = {{run(1), {{"h1", {0, 1}}}}};
   const auto plan = in_turn(map, {{run(2), 2, 2}}, held);
   ASSERT_EQ(plan.waiting.size(), 1u);
-  EXPECT_EQ(plan.waiting[0].reason,
-            "waits for demo/1: needs 2 hosts with 2 free devices in one pod, 1 has them");
+  EXPECT_THAT(plan.waiting[0].reason.line(),
+              AllOf(HasSubstr("waits for demo/1"), HasSubstr("2 hosts with 2 free devices"),
+                    HasSubstr("one pod"), HasSubstr("1 has")));
 }
 
-TEST(Pass, SpreadsAGangLargerThanAnyPodOverFewPods) {
+TEST(QueueScan, SpreadsAGangLargerThanAnyPodOverFewPods) {
   const auto map = cluster({{1}, {1, 1}, {1, 1}});
   const auto plan = in_turn(map, {{run(1), 4, 1}}, {});
   ASSERT_EQ(plan.placements.size(), 1u);
-  EXPECT_EQ(places(plan.placements[0].slices), (Places{"h1:0", "h2:0", "h3:0", "h4:0"}));
+  EXPECT_EQ(placement_texts(plan.placements[0].devices), (Places{"h1:0", "h2:0", "h3:0", "h4:0"}));
 }
 
-TEST(Pass, SaysForWhomTheHeadWaitsAndWhatItNeeds) {
-  const std::vector<Holding> held = {{run(2), {{"h0", {0}}}, testing_cluster::at_second(7)},
-                                     {run(3), {{"h1", {0}}}, testing_cluster::at_second(8)}};
+TEST(QueueScan, SaysForWhomTheHeadWaitsAndWhatItNeeds) {
+  const std::vector<Allocation> held = {{run(2), {{"h0", {0}}}, testing_cluster::at_second(7)},
+                                        {run(3), {{"h1", {0}}}, testing_cluster::at_second(8)}};
   const auto plan = in_turn(cluster({{2, 2, 2}}), {{run(4), 3, 2}}, held);
   ASSERT_EQ(plan.waiting.size(), 1u);
   EXPECT_EQ(plan.waiting[0].blocker, run(3));
-  EXPECT_EQ(plan.waiting[0].reason,
-            "waits for demo/3: needs 3 hosts with 2 free devices, 1 has them");
+  EXPECT_THAT(plan.waiting[0].reason.line(),
+              AllOf(HasSubstr("waits for demo/3"), HasSubstr("3 hosts with 2 free devices"),
+                    HasSubstr("1 has")));
 }
 
-TEST(Pass, LetsNobodyPassTheHead) {
-  const std::vector<Holding> held = {{run(1), {{"h0", {0}}}}};
-  const std::vector<Want> queue = {{run(2), 2, 2}, {run(3), 1, 1}};
+TEST(QueueScan, LetsNobodyPassTheHead) {
+  const std::vector<Allocation> held = {{run(1), {{"h0", {0}}}}};
+  const std::vector<PendingRun> queue = {{run(2), 2, 2}, {run(3), 1, 1}};
   const auto plan = in_turn(cluster({{2, 2}}), queue, held);
   EXPECT_TRUE(plan.placements.empty());
   ASSERT_EQ(plan.waiting.size(), 2u);
   EXPECT_EQ(plan.waiting[1].blocker, run(2));
-  EXPECT_EQ(plan.waiting[1].reason, "waits behind demo/2 in the queue");
+  EXPECT_THAT(plan.waiting[1].reason.line(), HasSubstr("behind demo/2"));
 }
 
-TEST(Pass, TellsAllBehindTheHeadByOneLineThatTheyShare) {
-  const std::vector<Holding> held = {{run(1), {{"h0", {0}}}}};
-  const std::vector<Want> queue = {{run(2), 2, 2}, {run(3), 2, 2}, {run(4), 2, 2}};
+TEST(QueueScan, TellsAllBehindTheHeadByOneLineThatTheyShare) {
+  const std::vector<Allocation> held = {{run(1), {{"h0", {0}}}}};
+  const std::vector<PendingRun> queue = {{run(2), 2, 2}, {run(3), 2, 2}, {run(4), 2, 2}};
   const auto plan = in_turn(cluster({{2, 2}}), queue, held);
   ASSERT_EQ(plan.waiting.size(), 3u);
-  EXPECT_EQ(plan.waiting[2].reason, "waits behind demo/2 in the queue");
+  EXPECT_THAT(plan.waiting[2].reason.line(), HasSubstr("behind demo/2"));
   EXPECT_EQ(plan.waiting[1].reason.line().data(), plan.waiting[2].reason.line().data());
 }
 
-TEST(Pass, LetsARunThatTheMapCannotHoldAnyMoreBlockNobody) {
-  const std::vector<Want> queue = {{run(1), 3, 1}, {run(2), 1, 1}};
+TEST(QueueScan, LetsARunThatTheMapCannotHoldAnyMoreBlockNobody) {
+  const std::vector<PendingRun> queue = {{run(1), 3, 1}, {run(2), 1, 1}};
   const auto plan = in_turn(cluster({{1, 1}}), queue, {});
   ASSERT_EQ(plan.placements.size(), 1u);
   EXPECT_EQ(plan.placements[0].run, run(2));
@@ -104,25 +108,28 @@ TEST(Pass, LetsARunThatTheMapCannotHoldAnyMoreBlockNobody) {
 TEST(Fits, NamesTheOptionThatMakesOneMachineTwoHosts) {
   const auto refused = check_fits(cluster({{4}}), {run(1), 2, 2});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "the map has 1 host; start the daemon with `lockstep serve --hosts 2x2` to present "
-            "this machine as two");
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("1 host"), HasSubstr("`lockstep serve --hosts 2x2`")));
 }
 
 TEST(Fits, SaysWhatTheMapHolds) {
   EXPECT_TRUE(check_fits(cluster({{2, 4}}), {run(1), 2, 2}));
   EXPECT_TRUE(check_fits(cluster({{2}, {2}}), {run(1), 2, 2}));
-  EXPECT_EQ(check_fits(cluster({{2, 4}}), {run(1), 2, 3}).error().message,
-            "needs 2 hosts with 3 devices each, but the map has 2 hosts with 6 devices in all, at "
-            "most 4 on one; --nodes 1 --devices 4 would fit; `lockstep map` shows it");
+  const auto too_large = check_fits(cluster({{2, 4}}), {run(1), 2, 3});
+  EXPECT_EQ(too_large.error().code, Code::invalid);
+  EXPECT_THAT(too_large.error().message,
+              AllOf(HasSubstr("2 hosts with 3 devices"), HasSubstr("2 hosts with 6 devices"),
+                    HasSubstr("at most 4 on one"), HasSubstr("--nodes 1 --devices 4"),
+                    HasSubstr("`lockstep map`")));
   EXPECT_THAT(check_fits(cluster({{2}}), {run(1), 1, 3}).error().message, HasSubstr("at most 2"));
 }
 
 TEST(Fits, NamesTheNearestThatWouldFit) {
-  const auto nearest = [](const Map& map, int nodes, int devices) {
+  const auto nearest = [](const ClusterMap& map, int nodes, int devices) {
     return check_fits(map, {run(1), nodes, devices}).error().message;
   };
-  const Map eights = testing_cluster::eights(2, 2);
+  const ClusterMap eights = testing_cluster::pods_of_eights(2, 2);
   EXPECT_THAT(nearest(eights, 5, 8), HasSubstr("; --nodes 4 --devices 8 would fit;"));
   EXPECT_THAT(nearest(eights, 1, 16), HasSubstr("; --nodes 2 --devices 8 would fit;"));
   EXPECT_THAT(nearest(eights, 6, 4), HasSubstr("; --nodes 3 --devices 8 would fit;"));
@@ -130,13 +137,13 @@ TEST(Fits, NamesTheNearestThatWouldFit) {
   EXPECT_THAT(nearest(cluster({{1, 1}}), 3, 1), HasSubstr("; --nodes 2 --devices 1 would fit;"));
 }
 
-// Whatever the queue: no device twice, gangs whole, one pod where a pod suffices, everybody placed
-// or told why, and twice the same answer.
-TEST(Pass, KeepsItsPromisesOnRandomQueues) {
+// For any queue: no device twice, gangs complete, one pod if a pod suffices, every run placed or
+// with a reason, and the same result twice.
+TEST(QueueScan, KeepsItsPromisesOnRandomQueues) {
   Random random(7);
   const auto map = cluster({{2, 4, 4}, {8, 1}, {2, 2, 2, 2}});
   for (int round = 0; round < 300; ++round) {
-    std::vector<Want> queue;
+    std::vector<PendingRun> queue;
     for (int i = 1; i <= 12; ++i)
       queue.push_back(
           {run(i), static_cast<int>(1 + random.below(5)), static_cast<int>(1 + random.below(4))});
@@ -144,9 +151,9 @@ TEST(Pass, KeepsItsPromisesOnRandomQueues) {
     EXPECT_EQ(plan.placements.size() + plan.waiting.size(), queue.size());
     std::set<std::pair<std::string, int>> taken;
     for (const auto& placement : plan.placements) {
-      const Want& want = queue[static_cast<std::size_t>(placement.run.number - 1)];
+      const PendingRun& want = queue[static_cast<std::size_t>(placement.run.number - 1)];
       std::set<std::string> hosts;
-      for (const auto& slice : placement.slices) {
+      for (const auto& slice : placement.devices) {
         EXPECT_EQ(std::ssize(slice.devices), want.devices);
         hosts.insert(slice.host);
         for (int device : slice.devices) EXPECT_TRUE(taken.emplace(slice.host, device).second);
@@ -157,7 +164,7 @@ TEST(Pass, KeepsItsPromisesOnRandomQueues) {
     const auto again = in_turn(map, queue, {});
     ASSERT_EQ(again.placements.size(), plan.placements.size());
     for (std::size_t i = 0; i < plan.placements.size(); ++i)
-      EXPECT_EQ(again.placements[i].slices, plan.placements[i].slices);
+      EXPECT_EQ(again.placements[i].devices, plan.placements[i].devices);
   }
 }
 

@@ -1,5 +1,5 @@
-// What the pass is told of runs, and what it answers. Times are those of the caller's world: the
-// pass has no clock.
+// Input and output of the scheduler for runs. Times are those of the caller: the scheduler has no
+// clock.
 #pragma once
 
 #include <map>
@@ -11,148 +11,151 @@
 #include <vector>
 
 #include "base/units.h"
+#include "platform/core/model/host_devices.h"
 #include "platform/core/model/host_state.h"
 #include "platform/core/model/ids.h"
 #include "platform/core/model/needs.h"
 #include "platform/core/model/run_class.h"
-#include "platform/core/model/slice.h"
 
 namespace lockstep {
 
-// A run that waits. It needs `nodes` distinct hosts with `devices` free devices each and, if
-// `remainder` is not 0, one more with that many, fewer than `devices`; all of them in one pod,
-// unless no pod is large enough even when empty. (20 devices where hosts have 8: 2 nodes x 8 and a
-// remainder of 4.)
-struct Want {
+// A run that waits. It needs `nodes` distinct hosts with `devices` free devices each. If
+// `remainder` is not 0, it needs one more host with that many, fewer than `devices`. All of them
+// must be in one pod, unless no pod is large enough even when empty. (20 devices where hosts have
+// 8: 2 nodes x 8 and a remainder of 4.)
+struct PendingRun {
   RunId run;
   int nodes = 1;
   int devices = 1;
   int remainder = 0;
-  Time arrived{};    // since when it stands in the queue
-  Duration limit{};  // the longest that it runs once it has started: what is left of its time-out
-  Duration used{};   // the rest of it: a run that was lost stands again where it stood
-  // Within its project: it stands behind those with a higher one. Nobody else stands elsewhere.
+  Time arrived{};  // since when it is in the queue
+  Duration
+      time_limit{};  // the longest time that it may run once started: the rest of its time limit
+  Duration time_used{};  // the used part of its time limit: a lost run keeps its place
+  // It is behind runs of its project with a higher priority. Other runs keep their place.
   int priority = 0;
-  int moves_left = 0;  // how often it may be moved once it runs; 0 also where it has no checkpoints
-  // It goes on from its checkpoints: it may be paused once it has written one where it is.
+  int moves_left = 0;  // how often it may be moved while it runs; 0 also if it has no checkpoints
+  // It continues from its checkpoints: it may be paused once it has written one in this attempt.
   bool may_pause = false;
   RunClass run_class = RunClass::normal;
-  std::string user{};  // whose devices count to his limit
-  // How far its project was beyond its fair share when the run came, in percent (share.h): so much
-  // more, or less, its time-out counts in its key.
-  int share = 100;
+  std::string user{};  // its devices count towards this user's limit
+  // How far its project was beyond its fair share when the run was submitted, in percent
+  // (fair_share.h). Its time limit counts in its key with this factor.
+  int fair_share_used = 100;
   Needs needs{};  // of each node
-  bool operator==(const Want&) const = default;
+  bool operator==(const PendingRun&) const = default;
 };
 
-// Devices that are not free, and whose they are. Those on hosts that the map does not have count
-// for nothing.
-struct Holding {
+// Devices that are not free, and the run that holds them. Devices of hosts that the map lacks are
+// ignored.
+struct Allocation {
   RunId run;
-  std::vector<Slice> slices;
-  Time expected_end{};  // by its limit; one that is past means that it may end at any moment
-  int moves_left = 0;   // as in Want
+  std::vector<HostDevices> devices;
+  Time expected_end{};  // by its time limit; a time in the past means that it may end at any moment
+  int moves_left = 0;   // as in PendingRun
   Time started{};       // of this attempt
   RunClass run_class = RunClass::normal;
   std::string user{};
   Needs needs{};
   bool may_pause = false;
-  // As in Want: where it would stand in the queue; its whole time-out.
+  // As in PendingRun: its place in the queue if it had to wait, and its whole time limit.
   Time arrived{};
   Duration timeout{};
-  int share = 100;
+  int fair_share_used = 100;
   int priority = 0;
-  bool leaving = false;  // it was told to go: its devices will be free soon, whatever it has left
-  // When it wrote its newest checkpoint where it is, if that is known. If not, it is taken to write
-  // one each SchedulingPolicy::checkpoint_interval since its start.
-  std::optional<Time> saved{};
-  // One that leaves because it is moved: where it goes. These are kept for it from expected_end on
-  // for `limit`, the rest of its time-out.
-  std::vector<Slice> moving_to{};
-  Duration limit{};
-  bool operator==(const Holding&) const = default;
+  bool leaving = false;  // it was told to leave: its devices will be free soon
+  // When it wrote its newest checkpoint in this attempt, if known. Otherwise it is assumed to write
+  // one every SchedulingPolicy::checkpoint_interval since its start.
+  std::optional<Time> last_checkpoint{};
+  // For a run that is being moved: its destination. These devices are reserved for it from
+  // expected_end on, for time_limit, the rest of its time limit.
+  std::vector<HostDevices> move_destination{};
+  Duration time_limit{};
+  bool operator==(const Allocation&) const = default;
 };
 
 struct Placement {
   RunId run;
-  std::vector<Slice> slices;  // one a node in the map's order, the remainder's last
+  std::vector<HostDevices> devices;  // one entry a node in the map's order, the remainder's last
   bool operator==(const Placement&) const = default;
 };
 
-// Devices at once, by the name of a project and of a user, over all his projects. Who is not named
-// has no limit.
+// Devices at once, by the name of a project, and of a user over all projects. A name without an
+// entry has no limit.
 struct Limits {
   std::map<std::string, int> project_devices;
   std::map<std::string, int> user_devices;
   bool operator==(const Limits&) const = default;
 };
 
-struct HostStanding {
+struct HostStatus {
   std::string host;
   HostState state = HostState::open;
-  std::string why{};  // one clause for people: "it lost demo/1 and demo/7"
+  std::string reason{};  // one clause for users: "it lost demo/1 and demo/7"
 };
 
-// What the operators of a cluster have set.
-struct Conditions {
-  std::vector<HostStanding> hosts{};  // those that are not open
+// Settings by the operators of a cluster.
+struct OperatorSettings {
+  std::vector<HostStatus> hosts{};  // those that are not open
   Limits limits{};
 };
 
-// A run that holds devices goes to other ones. Moves come before the plan's placements, which may
-// stand where moved runs were. If devices are not vacated at once, it holds both until release().
+// A run that holds devices moves to other ones. Moves come before the plan's placements, which may
+// use the devices of moved runs. If the policy does not preempt at once, the run holds both until
+// remove_allocation().
 struct Move {
   RunId run;
-  std::vector<Slice> slices;  // where it goes
+  std::vector<HostDevices> devices;  // where it goes
   bool operator==(const Move&) const = default;
 };
 
-// One line for people. Thousands who wait behind the same run are told the same: they share the
-// line, which nobody changes.
-class Reason {
+// One line for users. Thousands of runs that wait behind the same run have the same reason: they
+// share the line, which is immutable.
+class WaitingReason {
  public:
-  Reason() = default;
-  explicit Reason(std::string line) : line_(std::make_shared<const std::string>(std::move(line))) {}
+  WaitingReason() = default;
+  explicit WaitingReason(std::string line)
+      : line_(std::make_shared<const std::string>(std::move(line))) {}
   std::string_view line() const { return line_ ? std::string_view(*line_) : std::string_view(); }
   operator std::string_view() const { return line(); }
   operator std::string() const { return std::string(line()); }
   bool empty() const { return line().empty(); }
-  friend bool operator==(const Reason& a, const Reason& b) {
+  friend bool operator==(const WaitingReason& a, const WaitingReason& b) {
     return a.line_ == b.line_ || a.line() == b.line();
   }
-  friend bool operator==(const Reason& a, std::string_view b) { return a.line() == b; }
+  friend bool operator==(const WaitingReason& a, std::string_view b) { return a.line() == b; }
 
  private:
   std::shared_ptr<const std::string> line_;
 };
 
-// Why a run waits, by the pass that decided it.
+// Why a run waits, as of the last pass.
 struct WaitingRun {
   RunId run;
-  // The run that must end or start first; none: as the map is now, or the limits, it never starts.
+  // The run that must end or start first; none: with the current map and limits it never starts.
   std::optional<RunId> blocker;
-  Reason reason;
-  // Of a head, and of a run that a limit keeps: when it starts if all runs take their whole limits.
-  // None: it stands behind a head, or it cannot start as things are.
+  WaitingReason reason;
+  // For a head, and for a run that exceeds a limit: its start if all runs use their whole time
+  // limits. None: it is behind a head, or it cannot start at present.
   std::optional<Time> expected_start = {};
   bool operator==(const WaitingRun&) const = default;
 };
 
-// When a run that waits starts.
+// When a waiting run starts.
 struct StartTimes {
-  std::optional<Time> expected;  // an estimate; none: as things are, it never starts
-  std::optional<Time> latest;    // a bound (latest_start.h); none: there is no honest one
+  std::optional<Time> expected;  // an estimate; none: it never starts at present
+  std::optional<Time> latest;    // a bound (latest_start.h); none: no bound can be given
   bool operator==(const StartTimes&) const = default;
 };
 
 struct Plan {
-  // Who has to give its devices back to a run that cannot wait, and stands again where it stood:
-  // its owner submits it again.
+  // Runs that give up their devices for a run ahead of them. They return to the queue at their old
+  // place: the caller adds them again.
   std::vector<RunId> evictions;
-  std::vector<Move> moves;                // in the order in which they are carried out
-  std::map<RunId, RunId> makes_room_for;  // of those; who is not named leaves a drained host
-  std::vector<Placement> placements;      // in the queue's order, then those that pass the head
-  std::vector<WaitingRun> waiting;  // in the queue's order; only Scheduler::waiting() and pass()
+  std::vector<Move> moves;               // in the order in which they are carried out
+  std::map<RunId, RunId> preempted_for;  // by preempted run; no entry: a drained host
+  std::vector<Placement> placements;     // in queue order, then backfilled ones
+  std::vector<WaitingRun> waiting;       // in queue order; only from schedule_once()
 };
 
 }  // namespace lockstep

@@ -1,96 +1,102 @@
-// SchedulingPolicy: what the one pass decides by, as data. Order, place, who may pass a run that
-// has to wait and whether runs are moved are values, not code: first come first served, shortest
-// job first and ours differ in these fields alone.
+// SchedulingPolicy: the parameters of the scheduler. Order, fit, backfill and moves are values, not
+// code. First come first served, shortest job first and the default policy differ in these fields
+// alone.
 #pragma once
 
 #include "base/units.h"
 
 namespace lockstep {
 
-// Who stands ahead of whom, among runs of one priority. Ties: who arrived first, then by id.
+// Queue order among runs of one tier. Ties: by arrival, then by id.
 //   arrival   first come, first served
-//   shortest  the smallest time-out first: Want's limit + used
-//   aged      the smallest key first: arrived + aging x min(time-out, aging_cap). The key never
-//             changes, so that nobody is passed by those who come much later: a run by others at
-//             most `aging` times its own time-out younger.
-enum class Order { arrival, shortest, aged };
+//   shortest  the smallest time limit first: PendingRun's time_limit + time_used
+//   aged      the smallest key first: arrived + aging x min(time limit, aging_cap). The key never
+//             changes. So a run is passed only by runs that arrived at most `aging` times its own
+//             time limit later.
+enum class QueueOrder { arrival, shortest, aged };
 
-// Where a run goes among the places that can hold it.
+// Which hosts a run gets among those that can hold it.
 //   first  the lowest hosts by the map's order
-//   best   those that leave the large holes whole: see sched/place.h
-//   fragmentation  those that leave least of no use to runs of usual sizes, in the pod, then on the
-//                  host (FGD)
+//   best   those that preserve large blocks of free devices: see sched/choose_hosts.h
+//   fragmentation  those that leave the fewest devices of no use to runs of usual sizes, in the
+//                  pod, then on the host (FGD)
 enum class Fit { first, best, fragmentation };
 
-// Who may start while a run ahead of him, the head, has to wait.
-//   nobody    so that the head waits for those who hold devices alone
-//   anybody   who fits; the head may wait for ever behind smaller ones
-//   backfill  who does not delay the head (EASY): he ends by the time at which the head can start,
-//             or leaves it the devices that it needs then
-enum class Passing { nobody, anybody, backfill };
+// Which runs may start while a run ahead of them, the head, has to wait.
+//   none    no run: the head waits only for the runs that hold devices
+//   greedy  every run that fits; the head may wait forever behind smaller ones
+//   easy    a run that does not delay the head (EASY): it ends before the head can start, or
+//           leaves the head the devices that it needs then
+enum class BackfillMode { none, greedy, easy };
 
-// In which order backfill looks at those who stand behind the head.
-//   in_turn   as they stand, each once
-//   shortest  the smallest time-out first, and once one has started again from the smallest on
-enum class Candidates { in_turn, shortest };
+// In which order backfill considers the runs behind the head.
+//   in_queue_order  as they are queued, each once
+//   shortest_first  the smallest time limit first; after each start again from the smallest
+enum class BackfillOrder { in_queue_order, shortest_first };
 
-// For whom normal runs of one host are paused that may be: they go back to their checkpoint and
-// stand again where they stood. Each has run for at least a checkpoint's interval before.
-//   nobody
-//   debug            for runs in the lane, see below
-//   debug_and_large  and for a head that needs whole hosts: those who stand behind it
-enum class Pausing { nobody, debug, debug_and_large };
+// For which runs normal runs of one host are paused, if they may be: they go back to their
+// checkpoint and keep their place in the queue. Each has run for at least a checkpoint interval.
+//   never
+//   debug            for runs in the debug share, see below
+//   debug_and_large  also for a head that needs whole hosts: runs that are behind it
+enum class PausePolicy { never, debug, debug_and_large };
 
 struct SchedulingPolicy {
-  // Among runs of one rank; see lane_percent for debug runs. Preemptible ones stand behind all
-  // others, and whoever else waits first and would fit in their stead has them evicted.
-  Order order = Order::aged;
+  // Among runs of one tier; see debug_share_percent for debug runs. Preemptible runs are behind all
+  // others. Any other run that is first in the queue and would fit instead evicts them.
+  QueueOrder order = QueueOrder::aged;
   int aging = 20;
   Duration aging_cap{};  // zero: none
   Fit fit = Fit::best;
-  Passing passing = Passing::backfill;
-  Candidates candidates = Candidates::in_turn;
-  // Who passes the head may change its reservation so that another could, too. True: a decision
-  // goes over the queue again until nobody starts, and is one of the state alone, whatever led
-  // there. False: once, as the literature defines EASY.
-  bool settles = false;
-  // When the head waits though as many devices are free as it needs, small runs (on one host, not
-  // all of it) are moved together to make room, if no more devices move than the head gets.
+  BackfillMode backfill_mode = BackfillMode::easy;
+  BackfillOrder backfill_order = BackfillOrder::in_queue_order;
+  // A backfilled run may change the head's reservation, so that another run could be backfilled,
+  // too. True: the pass repeats until no run starts, and its result depends on the state alone.
+  // False: one pass, as the literature defines EASY.
+  bool repeats_until_stable = false;
+  // If enough devices are free for the head but scattered, small runs (on one host, less than all
+  // of it) are moved together. No more devices move than the head gets.
   bool moves = false;
-  // The debug lane: as long as debug runs hold no more than this share of the devices, one more
-  // stands ahead of all others. Beyond it, and where it is 0, debug runs stand with the normal
-  // ones.
-  int lane_percent = 0;
-  Pausing pausing = Pausing::nobody;
-  // For how many of those that have to wait a place is kept, first come first (backfill).
+  // The debug share: while debug runs hold no more than this share of the devices, the next one is
+  // ahead of all others. Beyond it, and if it is 0, debug runs are queued with the normal ones.
+  int debug_share_percent = 0;
+  PausePolicy pause_policy = PausePolicy::never;
+  // For how many waiting runs devices are reserved, in queue order (backfill).
   int reservations = 1;
-  // The longest that a run holds devices beyond its limit, to start and to leave: for
-  // latest_starts().
+  // The longest time that a run holds devices beyond its time limit, to start and to end: for
+  // latest_start_times().
   Duration overhead{};
-  // Whether the devices of those who are moved or evicted are free at once, as a replay assumes. If
-  // not, a decision only says who has to go; whoever he goes for starts when he has gone.
-  bool vacates_at_once = true;
-  // What a move is reckoned to cost the moved run: what it did since its last checkpoint, which it
-  // writes so often after its start, and its restart. It is expected to end later by that.
+  // True: the devices of moved or evicted runs are free at once, as a replay assumes. False: a
+  // decision only names the runs that have to leave; the run that needs the devices starts later.
+  bool preempts_at_once = true;
+  // The assumed cost of a move: the work since the last checkpoint, which a run writes at this
+  // interval after its start, and its restart. The expected end of the moved run is later by that.
   Duration checkpoint_interval = std::chrono::minutes(30);
   Duration restart_time = std::chrono::minutes(2);
 };
 
-// By the names that the literature and docs/design/scheduler.md have for them. Limits that are the
-// true running times make `easy` and `shortest` those with exact estimates.
+// Named as in the literature and docs/design/scheduler.md. With limits that are the true running
+// times, kEasy and kShortest are the policies with exact estimates.
 namespace policies {
-inline constexpr SchedulingPolicy kFifo{.order = Order::arrival, .passing = Passing::nobody};
-inline constexpr SchedulingPolicy kFifoGreedy{.order = Order::arrival, .passing = Passing::anybody};
-inline constexpr SchedulingPolicy kEasy{.order = Order::arrival, .passing = Passing::backfill};
-inline constexpr SchedulingPolicy kEasyShortest{.order = Order::arrival,
-                                                .candidates = Candidates::shortest};
-inline constexpr SchedulingPolicy kShortestStrict{.order = Order::shortest,
-                                                  .passing = Passing::nobody};
-inline constexpr SchedulingPolicy kShortest{.order = Order::shortest, .passing = Passing::anybody};
-// Without moves, large gangs keep too much waiting beside them if long time-outs count in full.
-inline constexpr SchedulingPolicy kOurs{.aging_cap = std::chrono::hours(72), .settles = true};
-inline constexpr SchedulingPolicy kOursWithMoves{
-    .settles = true, .moves = true, .lane_percent = 10, .pausing = Pausing::debug_and_large};
+inline constexpr SchedulingPolicy kFifo{.order = QueueOrder::arrival,
+                                        .backfill_mode = BackfillMode::none};
+inline constexpr SchedulingPolicy kFifoGreedy{.order = QueueOrder::arrival,
+                                              .backfill_mode = BackfillMode::greedy};
+inline constexpr SchedulingPolicy kEasy{.order = QueueOrder::arrival,
+                                        .backfill_mode = BackfillMode::easy};
+inline constexpr SchedulingPolicy kEasyShortest{.order = QueueOrder::arrival,
+                                                .backfill_order = BackfillOrder::shortest_first};
+inline constexpr SchedulingPolicy kShortestStrict{.order = QueueOrder::shortest,
+                                                  .backfill_mode = BackfillMode::none};
+inline constexpr SchedulingPolicy kShortest{.order = QueueOrder::shortest,
+                                            .backfill_mode = BackfillMode::greedy};
+// Without moves, large gangs delay too many runs if long time limits count in full.
+inline constexpr SchedulingPolicy kOurs{.aging_cap = std::chrono::hours(72),
+                                        .repeats_until_stable = true};
+inline constexpr SchedulingPolicy kOursWithMoves{.repeats_until_stable = true,
+                                                 .moves = true,
+                                                 .debug_share_percent = 10,
+                                                 .pause_policy = PausePolicy::debug_and_large};
 }  // namespace policies
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Preemptible runs among others, on random loads: whenever they start, no head that can have them
-// evicted starts later by that, and nobody else passes it.
+// Preemptible runs among others, on random loads: whenever they start, they delay no head that can
+// evict them, and no other run passes it because of them.
 #include <map>
 #include <optional>
 #include <utility>
@@ -18,9 +18,9 @@ namespace {
 
 using testing_cluster::at_second;
 using testing_cluster::cluster;
-using testing_cluster::eights;
+using testing_cluster::pods_of_eights;
 using testing_cluster::run;
-using testing_cluster::small;
+using testing_cluster::single_host_run;
 
 class MixedLoad {
  public:
@@ -40,28 +40,28 @@ class MixedLoad {
   }
 
  private:
-  Want any_want(int number) {
+  PendingRun any_want(int number) {
     constexpr int kSizes[] = {1, 2, 4, 4, 8, 16, 24};
     const auto limit = static_cast<std::int64_t>(20 + random_.below(600));
-    Want want =
-        testing_cluster::of_eights(number, kSizes[random_.below(std::size(kSizes))], now_, limit);
+    PendingRun want = testing_cluster::run_of_eights(
+        number, kSizes[random_.below(std::size(kSizes))], now_, limit);
     if (random_.below(2) == 0) want.run_class = RunClass::preemptible;
     return want;
   }
 
-  void submit(const Want& want) {
-    scheduler_.submit(want);
+  void submit(const PendingRun& want) {
+    scheduler_.add_pending(want);
     queue_.emplace(want.run, want);
     wants_.insert_or_assign(want.run, want);
   }
 
-  // Those whose time is over, and some others; who was told to leave comes back.
+  // Ends runs whose time is over, and some others; runs that were told to leave come back.
   void release_some() {
     const auto held = held_;
     for (const auto& [run, one] : held) {
       const bool ends = one.expected_end <= at_second(now_) || random_.below(12) == 0;
       if (one.leaving ? random_.below(2) == 0 : !ends) continue;
-      scheduler_.release(run);
+      scheduler_.remove_allocation(run);
       held_.erase(run);
       if (one.leaving) submit(wants_.at(run));
     }
@@ -69,8 +69,8 @@ class MixedLoad {
 
   void decide() {
     const Time now = at_second(now_);
-    const Plan from_nothing = pass(map_, policy_, wants(), holdings(), now);
-    const Plan plan = scheduler_.decide(now);
+    const Plan from_nothing = schedule_once(map_, policy_, wants(), holdings(), now);
+    const Plan plan = scheduler_.schedule(now);
     const auto waiting = scheduler_.waiting();
     EXPECT_EQ(plan.evictions, from_nothing.evictions);
     EXPECT_EQ(plan.placements, from_nothing.placements);
@@ -85,7 +85,7 @@ class MixedLoad {
   void evict(const RunId& run, std::vector<RunId>& back) {
     EXPECT_EQ(wants_.at(run).run_class, RunClass::preemptible);
     ++evictions_;
-    if (policy_.vacates_at_once) {
+    if (policy_.preempts_at_once) {
       held_.erase(run);
       back.push_back(run);
     } else {
@@ -95,19 +95,19 @@ class MixedLoad {
   }
 
   void begin(const Placement& start) {
-    const Want& want = wants_.at(start.run);
+    const PendingRun& want = wants_.at(start.run);
     held_[start.run] = {.run = start.run,
-                        .slices = start.slices,
-                        .expected_end = at_second(now_) + want.limit,
+                        .devices = start.devices,
+                        .expected_end = at_second(now_) + want.time_limit,
                         .started = at_second(now_),
                         .run_class = want.run_class,
                         .arrived = want.arrived,
-                        .timeout = want.limit};
+                        .timeout = want.time_limit};
     queue_.erase(start.run);
   }
 
-  bool stands_ahead(const RunId& run, const Want& head) const {
-    const Want& want = wants_.at(run);
+  bool stands_ahead(const RunId& run, const PendingRun& head) const {
+    const PendingRun& want = wants_.at(run);
     return want.run_class == RunClass::normal &&
            order_key(policy_, want) < order_key(policy_, head);
   }
@@ -117,19 +117,19 @@ class MixedLoad {
     for (const auto& [run, one] : held_)
       if (one.leaving) return;
     if (waiting.empty() || wants_.at(waiting[0].run).run_class != RunClass::normal) return;
-    const Want& head = wants_.at(waiting[0].run);
+    const PendingRun& head = wants_.at(waiting[0].run);
     head_ = waiting[0];
-    // As if those who are preemptible and those who pass it now held nothing.
-    std::vector<Holding> others;
+    // As if preemptible runs and those that pass it now held nothing.
+    std::vector<Allocation> others;
     for (const auto& [run, one] : held_)
       if (one.run_class == RunClass::normal) others.push_back(one);
     bool was_passed = false;
     for (const Placement& start : plan.placements) {
       if (stands_ahead(start.run, head)) continue;
       was_passed = true;
-      std::erase_if(others, [&](const Holding& one) { return one.run == start.run; });
+      std::erase_if(others, [&](const Allocation& one) { return one.run == start.run; });
     }
-    const Plan alone = pass(map_, policy_, std::vector{head}, others, at_second(now_));
+    const Plan alone = schedule_once(map_, policy_, std::vector{head}, others, at_second(now_));
     ASSERT_EQ(alone.waiting.size(), 1u) << text(head.run) << " could have had them evicted";
     EXPECT_EQ(head_->expected_start, alone.waiting[0].expected_start) << text(head.run);
     starts_that_pass_ += int{was_passed};
@@ -139,25 +139,25 @@ class MixedLoad {
     EXPECT_LE(head_->expected_start, former->expected_start) << text(head.run) << " is put off";
   }
 
-  std::vector<Want> wants() const {
-    std::vector<Want> all;
+  std::vector<PendingRun> wants() const {
+    std::vector<PendingRun> all;
     for (const auto& [run, want] : queue_) all.push_back(want);
     return all;
   }
-  std::vector<Holding> holdings() const {
-    std::vector<Holding> all;
+  std::vector<Allocation> holdings() const {
+    std::vector<Allocation> all;
     for (const auto& [run, one] : held_) all.push_back(one);
     return all;
   }
 
   Random random_;
-  const Map map_ = eights(2, 3);
+  const ClusterMap map_ = pods_of_eights(2, 3);
   const SchedulingPolicy policy_;
   Scheduler scheduler_;
-  std::map<RunId, Want> queue_;
-  std::map<RunId, Want> wants_;  // all there were
-  std::map<RunId, Holding> held_;
-  std::optional<WaitingRun> head_;  // as it was told, if nobody was leaving
+  std::map<RunId, PendingRun> queue_;
+  std::map<RunId, PendingRun> wants_;  // all there were
+  std::map<RunId, Allocation> held_;
+  std::optional<WaitingRun> head_;  // as reported, if no run was leaving
   std::int64_t now_ = 0;
   int starts_that_pass_ = 0;
   int evictions_ = 0;
@@ -166,7 +166,7 @@ class MixedLoad {
 TEST(Preemptible, RunsNeverPutOffAHeadThatCanHaveThemEvicted) {
   for (const bool vacates_at_once : {true, false}) {
     SchedulingPolicy policy = policies::kOurs;
-    policy.vacates_at_once = vacates_at_once;
+    policy.preempts_at_once = vacates_at_once;
     int passes = 0, evictions = 0;
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
       SCOPED_TRACE(seed);
@@ -181,29 +181,29 @@ TEST(Preemptible, RunsNeverPutOffAHeadThatCanHaveThemEvicted) {
   }
 }
 
-// A host of two devices: one is about to be given back, a run waits for both, and a preemptible one
-// for one of them.
+// A host of two devices: one is about to be freed, a run waits for both, and a preemptible one for
+// one of them.
 Scheduler while_one_leaves(SchedulingPolicy policy) {
-  policy.settles = true;
-  policy.vacates_at_once = false;
+  policy.repeats_until_stable = true;
+  policy.preempts_at_once = false;
   Scheduler scheduler(cluster({{2}}), policy);
-  scheduler.hold(
-      {.run = run(1), .slices = {{"h0", {0}}}, .expected_end = at_second(10), .leaving = true});
-  scheduler.submit(small(2, 2, 0, 100));
-  Want preemptible = small(3, 1, 1, 100);
+  scheduler.add_allocation(
+      {.run = run(1), .devices = {{"h0", {0}}}, .expected_end = at_second(10), .leaving = true});
+  scheduler.add_pending(single_host_run(2, 2, 0, 100));
+  PendingRun preemptible = single_host_run(3, 1, 1, 100);
   preemptible.run_class = RunClass::preemptible;
-  scheduler.submit(preemptible);
+  scheduler.add_pending(preemptible);
   return scheduler;
 }
 
 TEST(Preemptible, RunsLeaveAHeadTheDevicesThatItHasOnceTheOthersAreGone) {
-  EXPECT_TRUE(while_one_leaves(policies::kOurs).decide(at_second(1)).placements.empty());
+  EXPECT_TRUE(while_one_leaves(policies::kOurs).schedule(at_second(1)).placements.empty());
 }
 
-// Nobody keeps the head's place: whoever is taken back for it would take it again.
+// No reservation for the head: a requeued run would take its devices again.
 TEST(PreemptibleDeathTest, RunsThatAPolicyTakesBackAgainAndAgainEndTheDecision) {
   Scheduler scheduler = while_one_leaves(policies::kFifoGreedy);
-  EXPECT_DEATH(scheduler.decide(at_second(1)), "takes them back without end");
+  EXPECT_DEATH(scheduler.schedule(at_second(1)), "takes them back without end");
 }
 
 }  // namespace

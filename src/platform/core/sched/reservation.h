@@ -1,65 +1,65 @@
-// Reservation: when a run that has to wait, a head, can start if everybody who holds devices runs
-// to his expected end, and whether another run can have devices from now on without delaying it.
-// (EASY backfill: Lifka, "The ANL/IBM SP scheduling system", 1995.)
+// Reservation: when a waiting run, a head, can start if all runs that hold devices run to their
+// expected end, and whether another run can start now without delaying it. (EASY backfill: Lifka,
+// "The ANL/IBM SP scheduling system", 1995.)
 //
-// The holders are released in the order of their ends, those of one moment together, on a copy of
-// the room; the first moment at which the head fits is its start. A run that may still be there
-// then must leave the head a place in what is free at that moment.
+// Runs are released on a copy of the capacity in the order of their ends, those of one time
+// together. The head's start is the first time at which it fits. A backfilled run that may still
+// run then must leave enough of the free devices for the head.
 //
-// A head that may have preemptible runs evicted counts on their devices whenever its time comes: it
-// is as if they had gone already. So none of them puts its start off, however long it may run, and
-// nobody else passes by that. But if it has its place once those have gone who were told to leave,
-// that place is the one that is kept, and nobody is evicted besides.
+// A head that may evict preemptible runs counts on their devices at any time, as if these runs had
+// left already. So none of them delays its start, however long it may run, and no other run is
+// backfilled because of them. But if the head fits once the preempted runs have left, these devices
+// are reserved, and no further run is evicted.
 //
 // Example: of two devices one is held until 12:00, the other by a preemptible run until 20:00. A
 // head of both starts at 12:00; a preemptible one at 20:00.
 //
-// A second head is reckoned behind the first, which takes its devices at its start and has them for
-// as long as it may. The first is never put off by whom it lets pass; a later one may be, when the
-// first goes elsewhere than was foreseen.
+// A second head is computed after the first, which takes its devices at its start and holds them
+// for its time limit. Backfilled runs never delay the first head. They may delay a later one, if
+// the first gets other devices than predicted.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "platform/core/sched/holders.h"
+#include "platform/core/sched/allocated_runs.h"
 
 namespace lockstep {
 
 class Reservation {
  public:
-  // The head does not fit into the room, but into the map; the holders hold all that is taken.
-  // limit: how long it runs. evicts: since when it may have preemptible runs evicted, which is now;
-  // none: it may not. earlier: of those ahead of it.
-  Reservation(const Room& room, const Gang& head, Duration limit, Holders& holders,
-              std::optional<Time> evicts, std::span<const Reservation> earlier = {});
+  // The head must fit into the map but not into the capacity; `allocated_runs` hold all allocated
+  // devices. `limit`: how long the head runs. `evicts`: the current time if it may evict
+  // preemptible runs; none if it may not. `earlier`: reservations of the heads ahead of it.
+  Reservation(const FreeCapacity& capacity, const Gang& head, Duration limit,
+              AllocatedRuns& allocated_runs, std::optional<Time> evicts,
+              std::span<const Reservation> earlier = {});
 
-  // An expected end, which is past when that holder is overdue; or `evicts`, if nobody else has to
-  // end.
+  // An expected end, which is in the past if that run is overdue; or `evicts`, if no other run has
+  // to end.
   Time start() const { return start_; }
-  // Whose end it is: of several at that moment the one whose devices make it fit. Nobody's if it is
-  // that of an earlier head.
+  // The run whose end lets the head fit at that time. None if it is the end of an earlier head.
   const std::optional<RunId>& blocker() const { return blocker_; }
-  // Whether the head still has its place at its start if these hosts are taken; then they are.
-  bool spare(const Shape& shape, std::span<const int> hosts);
-  // What was spared is not taken.
-  void unspare(const Shape& shape, std::span<const int> hosts);
+  // True if the head still fits at its start without these hosts; then they are subtracted.
+  bool try_backfill(const Shape& shape, std::span<const int> hosts);
+  // Undoes a successful try_backfill().
+  void undo_backfill(const Shape& shape, std::span<const int> hosts);
 
  private:
-  struct Change;
-  struct Ahead;
-  static std::vector<Change> changes_by(std::span<const Reservation> earlier);
-  void evict(Ahead& ahead, Time when);
-  void go_on(Ahead& ahead);
-  void change(int host, const Load& load, int sign);
+  struct HeadEvent;
+  struct Future;
+  static std::vector<HeadEvent> head_events(std::span<const Reservation> earlier);
+  void evict(Future& ahead, Time when);
+  void advance_to_next_end(Future& ahead);
+  void change(int host, const NodeResources& load, int sign);
   bool head_fits() const;
-  void release(const Holder& holder);
+  void release(const AllocatedRun& allocated_run);
 
-  Room room_;  // at the head's start
+  FreeCapacity free_capacity_;  // at the head's start
   Gang head_;
   Duration limit_;
-  int fitting_pods_ = 0;  // for a gang in one pod: those that could take it
+  int fitting_pods_ = 0;  // for a gang in one pod: the number of pods that fit it
   Time start_{};
   std::optional<RunId> blocker_;
 };

@@ -9,54 +9,60 @@
 #include <utility>
 
 #include "platform/core/sched/accounts.h"
-#include "platform/core/sched/departures.h"
+#include "platform/core/sched/allocated_runs.h"
+#include "platform/core/sched/debug_share.h"
 #include "platform/core/sched/evictions.h"
-#include "platform/core/sched/holders.h"
-#include "platform/core/sched/in_order.h"
-#include "platform/core/sched/lane.h"
-#include "platform/core/sched/moves.h"
-#include "platform/core/sched/reasons.h"
+#include "platform/core/sched/preemptions.h"
+#include "platform/core/sched/relocations.h"
 #include "platform/core/sched/reservation.h"
+#include "platform/core/sched/start_estimates.h"
+#include "platform/core/sched/wait_reasons.h"
 #include "platform/core/sched/waiting_list.h"
 
 namespace lockstep {
 
-class Scheduler::State {
+class Scheduler::Impl {
  public:
-  State(const Map& map, const SchedulingPolicy& policy)
-      : policy_(policy), table_(map), floor_(table_), waiting_(table_, accounts_, policy) {
+  Impl(const ClusterMap& map, const SchedulingPolicy& policy)
+      : policy_(policy),
+        table_(map),
+        device_allocator_(table_),
+        waiting_(table_, accounts_, policy) {
     LS_CHECK(policy.checkpoint_interval > Duration(0));
   }
-  State(const State&) = delete;  // its parts refer to one another
-  State& operator=(const State&) = delete;
+  Impl(const Impl&) = delete;  // its members refer to one another
+  Impl& operator=(const Impl&) = delete;
 
-  void submit(const Want& want) {
-    waiting_.add(want, accounts_.number_of(want.run.project, want.user));
+  void add_pending(const PendingRun& pending) {
+    waiting_.add(pending, accounts_.account_id(pending.run.project, pending.user));
   }
-  void expect_more(std::size_t waiting, std::size_t holding) {
+  void reserve(std::size_t waiting, std::size_t allocated) {
     waiting_.reserve(waiting);
-    holders_.reserve(holding);
+    allocated_runs_.reserve(allocated);
   }
-  void withdraw(const RunId& run) {
-    first_.reset();
+  void remove_pending(const RunId& run) {
+    cached_head_.reset();
     waiting_.remove(run);
   }
-  void hold(const Holding& holding);
-  void fetch(const Holding& holding, bool far) const;
-  void expect(const RunId& run, Time expected_end);
-  void release(const RunId& run);
+  void add_allocation(const Allocation& allocation);
+  void prefetch(const Allocation& allocation, bool far) const;
+  void set_expected_end(const RunId& run, Time expected_end);
+  void remove_allocation(const RunId& run);
   void set_host(const std::string& name, HostState state, std::string why);
   void set_limits(const Limits& limits) { accounts_.set(limits); }
 
-  Plan decide(Time now);
+  Plan schedule(Time now);
   std::vector<WaitingRun> waiting() {
-    std::optional<HeadStart> first;
-    if (first_)
-      first = {waiting_.run(first_->entry), first_->place.start(), first_->place.blocker()};
-    return explain(policy_, floor_, accounts_, waiting_, holders_, decided_, first);
+    std::optional<ReservedStart> first;
+    if (cached_head_)
+      first = {waiting_.run(cached_head_->entry), cached_head_->reservation.start(),
+               cached_head_->reservation.blocker()};
+    return explain_waiting(policy_, device_allocator_, accounts_, waiting_, allocated_runs_,
+                           scheduled_at_, first);
   }
-  std::vector<std::optional<Time>> estimates() {
-    return starts_in_order(policy_, floor_, accounts_, waiting_, holders_, decided_);
+  std::vector<std::optional<Time>> start_estimates() {
+    return estimate_starts(policy_, device_allocator_, accounts_, waiting_, allocated_runs_,
+                           scheduled_at_);
   }
   std::optional<RunId> head();
 
@@ -64,80 +70,83 @@ class Scheduler::State {
   using Entry = WaitingList::Entry;
   static constexpr std::size_t kNeverRefused = static_cast<std::size_t>(-1);
 
-  // Of one that has to wait.
-  struct Kept {
-    Reservation place;
-    int rank = 0;
+  // A head that has to wait.
+  struct ReservedHead {
+    Reservation reservation;
+    int tier = 0;
     Gang gang;
     Entry entry;
   };
-  // Of the runs of one shape.
-  struct OfShape {
-    int left = 0;       // how many may still start
-    bool full = false;  // it fits nowhere
-    // How many runs had started when its next would have delayed a head.
-    std::size_t refused = kNeverRefused;
-    // And behind the heads: who runs longer than this has not to be looked at, see skim().
-    Duration longest = Duration::max();
+  // State of the runs of one shape.
+  struct ShapeState {
+    int pending = 0;            // how many may still start
+    bool fits_nowhere = false;  // no host takes this shape
+    // How many runs had started when a run of this shape would have delayed a head.
+    std::size_t refused_after_starts = kNeverRefused;
+    // Behind the heads: runs with a longer limit need not be visited, see skip_too_long().
+    Duration time_limit_max = Duration::max();
   };
-  // What one walk over the queue has found so far.
-  struct Pass {
+  // The results of one scan of the queue so far.
+  struct QueueScan {
     Time now;
-    std::vector<Kept> kept{};
-    std::array<int, WaitingList::kRanks> heads{};  // by rank: those that did not fit and may block
-    std::vector<OfShape> shapes{};                 // by number
-    std::size_t shapes_left = 0;
-    std::vector<std::size_t> started{};  // positions in the order
-    std::vector<RunId> taken_back{};     // were placed by this decision, and make room now
+    std::vector<ReservedHead> reserved_heads{};
+    std::array<int, WaitingList::kTierCount>
+        head_counts{};                 // by tier: runs that did not fit and may be heads
+    std::vector<ShapeState> shapes{};  // by shape number
+    std::size_t shapes_open = 0;
+    std::vector<std::size_t> started{};  // positions in queue order
+    std::vector<RunId> undone{};         // placed by this decision, and preempted again
     Plan plan{};
   };
 
-  // Once over the queue.
-  Plan walk(Time now, std::vector<RunId>& taken_back);
-  Pass begin(Time now);
-  void look_at(Pass& pass, std::size_t position, int rank = WaitingList::kOrdinary);
-  std::size_t skim(const Pass& pass, std::size_t next);
-  void note(Pass& pass, int shape, bool starts) const;
-  // Of those behind the head, by their positions.
-  void pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates);
-  // Whether the run starts; if it does, it holds devices from here on.
-  bool consider(Pass& pass, const Entry& entry, int rank);
-  bool may_pass(Pass& pass, const Entry& entry, int rank, std::span<const int> hosts);
-  bool leaves_limits(const Pass& pass, const Entry& entry) const;
-  void meet_full(Pass& pass, const Entry& entry, int rank);
-  bool known_head(const Pass& pass, const Entry& entry, int rank) const;
-  Reservation keep(const Pass& pass, const Gang& gang, Duration limit, int rank);
-  void start(Pass& pass, const Entry& entry, std::span<const int> hosts);
-  bool has_room_in_lane(const Entry& entry) const;
-  static bool may_make_room(const Pass& pass, int rank);
-  bool make_room(Pass& pass, const Entry& head, int rank);
-  void look_anew(Pass& pass);
-  void move(Plan& plan, const Relocation& relocation, Time now);
-  void relocate(Plan& plan, const Relocation& relocation, Time now);
-  void reserve(Plan& plan, const Relocation& relocation, Time now);
-  void evict(Pass& pass, const RunId& run);
-  void leave(const RunId& run, Time now);
-  void wait_again(Plan& plan, const std::vector<RunId>& taken_back);
-  bool ends_in_time(const Pass& pass, const Entry& entry, int rank) const;
-  // Who is preemptible is evicted when a head's time has come, which is reckoned without him; but
-  // not while others leave for it: they would have left in vain.
-  bool bothers(const Kept& kept, int rank) const {
-    return rank != WaitingList::kPreemptible || kept.rank == rank || holders_.leaving() > 0;
+  // Scans the queue once.
+  Plan scan_queue(Time now, std::vector<RunId>& requeued);
+  QueueScan begin_scan(Time now);
+  void visit_entry(QueueScan& scan, std::size_t position, int tier = WaitingList::kNormalTier);
+  std::size_t skip_too_long(const QueueScan& scan, std::size_t next);
+  void update_shape(QueueScan& scan, int shape, bool starts) const;
+  // candidates: positions of the runs behind the head.
+  void backfill_shortest_first(QueueScan& scan, std::vector<std::size_t> candidates);
+  // True if the run starts; then it holds its devices from here on.
+  bool try_start(QueueScan& scan, const Entry& entry, int tier);
+  bool may_backfill(QueueScan& scan, const Entry& entry, int tier, std::span<const int> hosts);
+  bool respects_head_limits(const QueueScan& scan, const Entry& entry) const;
+  void record_no_fit(QueueScan& scan, const Entry& entry, int tier);
+  bool is_cached_head(const QueueScan& scan, const Entry& entry, int tier) const;
+  Reservation make_reservation(const QueueScan& scan, const Gang& gang, Duration limit, int tier);
+  void start(QueueScan& scan, const Entry& entry, std::span<const int> hosts);
+  bool has_room_in_debug_share(const Entry& entry) const;
+  static bool may_preempt(const QueueScan& scan, int tier);
+  bool preempt_for(QueueScan& scan, const Entry& head, int tier);
+  void reset_shapes(QueueScan& scan);
+  void move_run(Plan& plan, const Relocation& relocation, Time now);
+  void move_at_once(Plan& plan, const Relocation& relocation, Time now);
+  void start_move(Plan& plan, const Relocation& relocation, Time now);
+  void evict(QueueScan& scan, const RunId& run);
+  void mark_leaving(const RunId& run, Time now);
+  void requeue(Plan& plan, const std::vector<RunId>& requeued);
+  bool ends_before_heads(const QueueScan& scan, const Entry& entry, int tier) const;
+  // A preemptible run is evicted when the head's time has come, so the head's reservation ignores
+  // it. But it must respect a head for which runs are leaving: otherwise they would leave for
+  // nothing.
+  bool must_respect(const ReservedHead& kept, int tier) const {
+    return tier != WaitingList::kPreemptibleTier || kept.tier == tier ||
+           allocated_runs_.leaving() > 0;
   }
 
   const SchedulingPolicy policy_;
   const HostTable table_;
   Accounts accounts_;
-  Floor floor_;
+  DeviceAllocator device_allocator_;
   WaitingList waiting_;
-  Holders holders_;
-  Time decided_{};  // when it last did
-  // The first head, as the last walk has found it; none once devices have changed hands since.
-  std::optional<Kept> first_;
-  std::vector<OfShape> shapes_;  // a walk's, kept for its memory alone
-  // Of this decision, if devices are not vacated at once: preemptible runs that it has placed.
-  // Should one of them have to make room for somebody after all, it has not begun yet.
-  std::map<RunId, Want> placed_;
+  AllocatedRuns allocated_runs_;
+  Time scheduled_at_{};  // time of the last schedule()
+  // The first head of the last scan; none if devices were allocated or freed since.
+  std::optional<ReservedHead> cached_head_;
+  std::vector<ShapeState> shapes_;  // of a scan, kept only for its memory
+  // If the policy does not preempt at once: preemptible runs that this decision has placed. If one
+  // of them is preempted for another run, it has not begun yet.
+  std::map<RunId, PendingRun> placed_preemptible_;
 };
 
 namespace {
@@ -146,202 +155,211 @@ void append(Plan& plan, Plan more) {
   std::ranges::move(more.evictions, std::back_inserter(plan.evictions));
   std::ranges::move(more.moves, std::back_inserter(plan.moves));
   std::ranges::move(more.placements, std::back_inserter(plan.placements));
-  plan.makes_room_for.merge(more.makes_room_for);
+  plan.preempted_for.merge(more.preempted_for);
 }
 
-// Devices where it goes. They count to no limit: it holds as many already.
-Holder kept_for(const Holder& holder, TakenList taken, Time until) {
-  return {.taken = std::move(taken),
-          .run = holder.run,
+// Devices reserved at its destination. They count towards no limit: the run holds as many already.
+AllocatedRun reserved_at_destination(const AllocatedRun& allocated_run, HostAllocations taken,
+                                     Time until) {
+  return {.allocations = std::move(taken),
+          .run = allocated_run.run,
           .expected_end = until,
-          .run_class = holder.run_class,
-          .account = holder.account,
-          .needs = holder.needs,
-          .arriving = true};
+          .run_class = allocated_run.run_class,
+          .account = allocated_run.account,
+          .needs = allocated_run.needs,
+          .is_move_destination = true};
 }
 
 }  // namespace
 
-void Scheduler::State::hold(const Holding& holding) {
-  LS_CHECK(!waiting_.contains(holding.run));
-  first_.reset();
-  const auto account = accounts_.number_of(holding.run.project, holding.user);
-  Holder holder{.taken = floor_.take(holding.slices, holding.needs),
-                .run = holding.run,
-                .expected_end = holding.expected_end,
-                .moves_left = holding.moves_left,
-                .started = holding.started,
-                .run_class = holding.run_class,
-                .account = account,
-                .needs = holding.needs,
-                .may_pause = holding.may_pause,
-                .key = order_key(policy_, holding.arrived, holding.timeout, holding.share),
-                .leaving = holding.leaving,
-                .priority = holding.priority,
-                .saved = holding.saved};
-  accounts_.take(account, device_count(holder));
-  if (!holding.moving_to.empty())
-    holders_.add(kept_for(holder, floor_.take(holding.moving_to, holding.needs),
-                          holding.expected_end + holding.limit));
-  holders_.add(std::move(holder));
+void Scheduler::Impl::add_allocation(const Allocation& allocation) {
+  LS_CHECK(!waiting_.contains(allocation.run));
+  cached_head_.reset();
+  const auto account = accounts_.account_id(allocation.run.project, allocation.user);
+  AllocatedRun allocated_run{
+      .allocations = device_allocator_.allocate(allocation.devices, allocation.needs),
+      .run = allocation.run,
+      .expected_end = allocation.expected_end,
+      .moves_left = allocation.moves_left,
+      .started = allocation.started,
+      .run_class = allocation.run_class,
+      .account = account,
+      .needs = allocation.needs,
+      .may_pause = allocation.may_pause,
+      .queue_key =
+          order_key(policy_, allocation.arrived, allocation.timeout, allocation.fair_share_used),
+      .leaving = allocation.leaving,
+      .priority = allocation.priority,
+      .last_checkpoint = allocation.last_checkpoint};
+  accounts_.add_usage(account, device_count(allocated_run));
+  if (!allocation.move_destination.empty())
+    allocated_runs_.add(reserved_at_destination(
+        allocated_run, device_allocator_.allocate(allocation.move_destination, allocation.needs),
+        allocation.expected_end + allocation.time_limit));
+  allocated_runs_.add(std::move(allocated_run));
 }
 
-void Scheduler::State::fetch(const Holding& holding, bool far) const {
-  if (!far) return floor_.fetch(holding.slices);
-  for (const Slice& slice : holding.slices) table_.fetch(slice.host);
+void Scheduler::Impl::prefetch(const Allocation& allocation, bool far) const {
+  if (!far) return device_allocator_.prefetch(allocation.devices);
+  for (const HostDevices& host_devices : allocation.devices) table_.prefetch(host_devices.host);
 }
 
-void Scheduler::State::expect(const RunId& run, Time expected_end) {
-  first_.reset();
-  Holder holder = holders_.remove(run);
-  holder.expected_end = expected_end;
-  holders_.add(std::move(holder));
+void Scheduler::Impl::set_expected_end(const RunId& run, Time expected_end) {
+  cached_head_.reset();
+  AllocatedRun allocated_run = allocated_runs_.remove(run);
+  allocated_run.expected_end = expected_end;
+  allocated_runs_.add(std::move(allocated_run));
 }
 
-void Scheduler::State::release(const RunId& run) {
-  first_.reset();
-  const Holder holder = holders_.remove(run);
-  accounts_.give(holder.account, device_count(holder));
-  floor_.give(holder.taken);
-  if (holders_.contains(run, true)) floor_.give(holders_.remove(run, true).taken);
+void Scheduler::Impl::remove_allocation(const RunId& run) {
+  cached_head_.reset();
+  const AllocatedRun allocated_run = allocated_runs_.remove(run);
+  accounts_.remove_usage(allocated_run.account, device_count(allocated_run));
+  device_allocator_.deallocate(allocated_run.allocations);
+  if (allocated_runs_.contains(run, true))
+    device_allocator_.deallocate(allocated_runs_.remove(run, true).allocations);
 }
 
-void Scheduler::State::set_host(const std::string& name, HostState state, std::string why) {
+void Scheduler::Impl::set_host(const std::string& name, HostState state, std::string why) {
   const auto host = table_.find(name);
   if (!host) return;
-  first_.reset();
-  floor_.set(*host, state, std::move(why));
-  waiting_.set_open(*host, floor_.is_open(*host));
+  cached_head_.reset();
+  device_allocator_.set_host_state(*host, state, std::move(why));
+  waiting_.set_host_open(*host, device_allocator_.is_open(*host));
 }
 
-// It comes to an end: a walk that changes anything starts a run for good, or has one leave, or only
-// places and takes back preemptible runs. Those are taken back for a head that has its place once
-// others have left, and until then none of them takes it again (bothers()). So a walk leaves fewer
-// waiting than there were, but for one or two for each head; more of them were our mistake, as are
-// policies that settle, do not vacate at once and keep no place for the head.
-Plan Scheduler::State::decide(Time now) {
+// The loop ends. A scan that changes anything starts a run for good, or preempts one, or only
+// places and requeues preemptible runs. Those are requeued for a head that fits once other runs
+// have left, and until then none of them takes its devices again (must_respect()). So a scan leaves
+// fewer waiting runs, except for one or two scans for each head. More of them are a bug, as is a
+// policy that repeats until stable, does not preempt at once and reserves nothing for the head.
+Plan Scheduler::Impl::schedule(Time now) {
   Plan plan;
-  decided_ = now;
-  placed_.clear();
-  for (const Relocation& one : departures_from_drained(floor_, holders_, policy_, now))
-    move(plan, one, now);
-  const std::size_t in_vain_most = 2 * (waiting_.size() + 1);
-  std::size_t in_vain = 0;
+  scheduled_at_ = now;
+  placed_preemptible_.clear();
+  for (const Relocation& one :
+       find_moves_off_drained_hosts(device_allocator_, allocated_runs_, policy_, now))
+    move_run(plan, one, now);
+  const std::size_t scans_without_progress_max = 2 * (waiting_.size() + 1);
+  std::size_t scans_without_progress = 0;
   bool changed = true;
   do {
     const std::size_t before = waiting_.size();
-    std::vector<RunId> taken_back;
-    Plan found = walk(now, taken_back);
-    changed = !found.placements.empty() || !taken_back.empty();
+    std::vector<RunId> requeued;
+    Plan found = scan_queue(now, requeued);
+    changed = !found.placements.empty() || !requeued.empty();
     append(plan, std::move(found));
-    wait_again(plan, taken_back);
-    if (changed && waiting_.size() >= before) ++in_vain;
-    LS_CHECK(in_vain <= in_vain_most, "a decision places runs and takes them back without end");
-  } while (policy_.settles && changed);
+    requeue(plan, requeued);
+    if (changed && waiting_.size() >= before) ++scans_without_progress;
+    LS_CHECK(scans_without_progress <= scans_without_progress_max,
+             "a decision places runs and takes them back without end");
+  } while (policy_.repeats_until_stable && changed);
   return plan;
 }
 
 // As if this decision had never placed them.
-void Scheduler::State::wait_again(Plan& plan, const std::vector<RunId>& taken_back) {
-  for (const RunId& run : taken_back) {
+void Scheduler::Impl::requeue(Plan& plan, const std::vector<RunId>& requeued) {
+  for (const RunId& run : requeued) {
     std::erase_if(plan.placements, [&](const Placement& one) { return one.run == run; });
-    submit(placed_.at(run));
+    add_pending(placed_preemptible_.at(run));
   }
 }
 
-Plan Scheduler::State::walk(Time now, std::vector<RunId>& taken_back) {
+Plan Scheduler::Impl::scan_queue(Time now, std::vector<RunId>& requeued) {
   const auto entries = waiting_.entries();
-  Pass pass = begin(now);
-  // The lane; whoever is beyond it stands among the others by its key.
-  std::vector<std::size_t> beyond;
+  QueueScan scan = begin_scan(now);
+  // The debug share; runs beyond it are among the others by their keys.
+  std::vector<std::size_t> beyond_share;
   std::size_t next = 0;
-  for (; next < entries.size() && entries[next].rank == WaitingList::kLane; ++next) {
-    if (has_room_in_lane(entries[next]))
-      look_at(pass, next, WaitingList::kLane);
+  for (; next < entries.size() && entries[next].tier == WaitingList::kDebugTier; ++next) {
+    if (has_room_in_debug_share(entries[next]))
+      visit_entry(scan, next, WaitingList::kDebugTier);
     else
-      beyond.push_back(next);
+      beyond_share.push_back(next);
   }
   const auto stands_behind = [&](std::size_t late) {
-    return next < entries.size() && entries[next].rank == WaitingList::kOrdinary &&
+    return next < entries.size() && entries[next].tier == WaitingList::kNormalTier &&
            entries[next].key <= entries[late].key;
   };
-  auto late = beyond.begin();
-  while (pass.shapes_left > 0 || may_make_room(pass, WaitingList::kOrdinary)) {
-    if (late == beyond.end()) next = skim(pass, next);
-    const bool from_beyond = late != beyond.end() && !stands_behind(*late);
+  auto late = beyond_share.begin();
+  while (scan.shapes_open > 0 || may_preempt(scan, WaitingList::kNormalTier)) {
+    if (late == beyond_share.end()) next = skip_too_long(scan, next);
+    const bool from_beyond = late != beyond_share.end() && !stands_behind(*late);
     if (!from_beyond && next == entries.size()) break;
-    look_at(pass, from_beyond ? *late++ : next++);
-    const bool head_waits = pass.heads[WaitingList::kOrdinary] > 0;
-    if (!head_waits || policy_.passing == Passing::anybody) continue;
-    if (policy_.passing == Passing::nobody) break;
-    if (policy_.candidates == Candidates::in_turn) continue;
-    std::vector<std::size_t> candidates(late, beyond.end());
+    visit_entry(scan, from_beyond ? *late++ : next++);
+    const bool head_waits = scan.head_counts[WaitingList::kNormalTier] > 0;
+    if (!head_waits || policy_.backfill_mode == BackfillMode::greedy) continue;
+    if (policy_.backfill_mode == BackfillMode::none) break;
+    if (policy_.backfill_order == BackfillOrder::in_queue_order) continue;
+    std::vector<std::size_t> candidates(late, beyond_share.end());
     for (; next < entries.size(); ++next) candidates.push_back(next);
-    pass_shortest_first(pass, std::move(candidates));
+    backfill_shortest_first(scan, std::move(candidates));
   }
-  std::ranges::sort(pass.started);
-  waiting_.remove_at(pass.started);
-  taken_back = std::move(pass.taken_back);
-  shapes_ = std::move(pass.shapes);
-  // Whoever started after it was reckoned may have changed it.
-  if (pass.started.empty() && taken_back.empty() && !pass.kept.empty())
-    first_ = std::move(pass.kept.front());
-  return std::move(pass.plan);
+  std::ranges::sort(scan.started);
+  waiting_.remove_at(scan.started);
+  requeued = std::move(scan.undone);
+  shapes_ = std::move(scan.shapes);
+  // Runs that started after its reservation was computed may have changed it.
+  if (scan.started.empty() && requeued.empty() && !scan.reserved_heads.empty())
+    cached_head_ = std::move(scan.reserved_heads.front());
+  return std::move(scan.plan);
 }
 
-Scheduler::State::Pass Scheduler::State::begin(Time now) {
-  Pass pass{.now = now};
-  pass.shapes = std::move(shapes_);
-  pass.shapes.clear();
+Scheduler::Impl::QueueScan Scheduler::Impl::begin_scan(Time now) {
+  QueueScan scan{.now = now};
+  scan.shapes = std::move(shapes_);
+  scan.shapes.clear();
   for (const int count : waiting_.count_by_shape()) {
-    pass.shapes.push_back({.left = count});
-    pass.shapes_left += static_cast<std::size_t>(count > 0);
+    scan.shapes.push_back({.pending = count});
+    scan.shapes_open += static_cast<std::size_t>(count > 0);
   }
-  return pass;
+  return scan;
 }
 
-// rank: by which it may start, at best.
-void Scheduler::State::look_at(Pass& pass, std::size_t position, int rank) {
+// tier: the best tier by which it may start.
+void Scheduler::Impl::visit_entry(QueueScan& scan, std::size_t position, int tier) {
   const Entry& entry = waiting_.entries()[position];
-  const bool starts = consider(pass, entry, std::max(entry.rank, rank));
-  if (starts) pass.started.push_back(position);
-  note(pass, entry.shape, starts);
+  const bool starts = try_start(scan, entry, std::max(entry.tier, tier));
+  if (starts) scan.started.push_back(position);
+  update_shape(scan, entry.shape, starts);
 }
 
-// From there on the first for whom consider() may do anything. Most of those who wait behind the
-// heads are passed over here, at a nanosecond each.
-std::size_t Scheduler::State::skim(const Pass& pass, std::size_t next) {
+// The next position at which try_start() may have an effect. This skips most of the runs behind the
+// heads, in about a nanosecond each.
+std::size_t Scheduler::Impl::skip_too_long(const QueueScan& scan, std::size_t next) {
   const auto entries = waiting_.entries();
-  if (pass.heads[WaitingList::kOrdinary] < policy_.reservations) return next;
-  while (next < entries.size() && entries[next].rank == WaitingList::kOrdinary &&
-         entries[next].limit > pass.shapes[as_index(entries[next].shape)].longest)
+  if (scan.head_counts[WaitingList::kNormalTier] < policy_.reservations) return next;
+  while (next < entries.size() && entries[next].tier == WaitingList::kNormalTier &&
+         entries[next].time_limit > scan.shapes[as_index(entries[next].shape)].time_limit_max)
     ++next;
   return next;
 }
 
-// What consider() has found of a shape: it fits nowhere, or only who ends before every head starts.
-void Scheduler::State::note(Pass& pass, int shape, bool starts) const {
-  if (starts) {  // what the heads can spare is another now
-    for (OfShape& one : pass.shapes)
-      if (!one.full) one.longest = Duration::max();
+// Records the result of try_start() for a shape: it fits nowhere, or only runs fit that end before
+// every head starts.
+void Scheduler::Impl::update_shape(QueueScan& scan, int shape, bool starts) const {
+  if (starts) {  // the heads' reservations have changed
+    for (ShapeState& one : scan.shapes)
+      if (!one.fits_nowhere) one.time_limit_max = Duration::max();
     return;
   }
-  OfShape& found = pass.shapes[as_index(shape)];
-  if (found.full) {
-    found.longest = Duration::min();
-  } else if (found.refused == pass.started.size()) {
-    for (const Kept& kept : pass.kept)
-      found.longest = std::min(found.longest, kept.place.start() - pass.now);
+  ShapeState& found = scan.shapes[as_index(shape)];
+  if (found.fits_nowhere) {
+    found.time_limit_max = Duration::min();
+  } else if (found.refused_after_starts == scan.started.size()) {
+    for (const ReservedHead& kept : scan.reserved_heads)
+      found.time_limit_max = std::min(found.time_limit_max, kept.reservation.start() - scan.now);
   }
 }
 
-void Scheduler::State::pass_shortest_first(Pass& pass, std::vector<std::size_t> candidates) {
+void Scheduler::Impl::backfill_shortest_first(QueueScan& scan,
+                                              std::vector<std::size_t> candidates) {
   const auto entries = waiting_.entries();
-  std::ranges::stable_sort(candidates, {}, [&](std::size_t i) { return entries[i].limit; });
-  for (auto next = candidates.begin(); next != candidates.end() && pass.shapes_left > 0;) {
-    const std::size_t starts = pass.started.size();
-    look_at(pass, *next);
-    if (pass.started.size() == starts) {
+  std::ranges::stable_sort(candidates, {}, [&](std::size_t i) { return entries[i].time_limit; });
+  for (auto next = candidates.begin(); next != candidates.end() && scan.shapes_open > 0;) {
+    const std::size_t starts = scan.started.size();
+    visit_entry(scan, *next);
+    if (scan.started.size() == starts) {
       ++next;
     } else {
       candidates.erase(next);
@@ -350,235 +368,258 @@ void Scheduler::State::pass_shortest_first(Pass& pass, std::vector<std::size_t> 
   }
 }
 
-bool Scheduler::State::consider(Pass& pass, const Entry& entry, int rank) {
-  OfShape& shape = pass.shapes[as_index(entry.shape)];
+bool Scheduler::Impl::try_start(QueueScan& scan, const Entry& entry, int tier) {
+  ShapeState& shape = scan.shapes[as_index(entry.shape)];
   const Gang& gang = waiting_.gang(entry);
   const bool may_be_head =
-      can_be_placed(gang.reach) && pass.heads[as_index(rank)] < policy_.reservations;
-  if (shape.full && !may_be_head) return false;
-  // Nothing has changed since a head could spare its shape no devices.
-  if (shape.refused == pass.started.size() && !ends_in_time(pass, entry, rank)) return false;
+      can_be_placed(gang.scope) && scan.head_counts[as_index(tier)] < policy_.reservations;
+  if (shape.fits_nowhere && !may_be_head) return false;
+  // Nothing has changed since a run of this shape would have delayed a head.
+  if (shape.refused_after_starts == scan.started.size() && !ends_before_heads(scan, entry, tier))
+    return false;
   if (!accounts_.allows(entry.account, device_count(gang.shape))) return false;
-  if (!leaves_limits(pass, entry)) return false;
-  auto hosts = floor_.choose(gang, policy_.fit);
-  if (hosts.empty() && make_room(pass, entry, rank)) hosts = floor_.choose(gang, policy_.fit);
+  if (!respects_head_limits(scan, entry)) return false;
+  auto hosts = device_allocator_.choose(gang, policy_.fit);
+  if (hosts.empty() && preempt_for(scan, entry, tier))
+    hosts = device_allocator_.choose(gang, policy_.fit);
   if (hosts.empty()) {
-    meet_full(pass, entry, rank);
+    record_no_fit(scan, entry, tier);
     return false;
   }
-  if (!may_pass(pass, entry, rank, hosts)) {
-    shape.refused = pass.started.size();
+  if (!may_backfill(scan, entry, tier, hosts)) {
+    shape.refused_after_starts = scan.started.size();
     return false;
   }
-  start(pass, entry, hosts);
+  start(scan, entry, hosts);
   return true;
 }
 
-bool Scheduler::State::ends_in_time(const Pass& pass, const Entry& entry, int rank) const {
-  return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
-    return !bothers(kept, rank) || pass.now + entry.limit <= kept.place.start();
+bool Scheduler::Impl::ends_before_heads(const QueueScan& scan, const Entry& entry, int tier) const {
+  return std::ranges::all_of(scan.reserved_heads, [&](const ReservedHead& kept) {
+    return !must_respect(kept, tier) || scan.now + entry.time_limit <= kept.reservation.start();
   });
 }
 
-// Whoever would still be there leaves each of them what their project and user may hold: a head
-// that a limit keeps has nobody evicted.
-bool Scheduler::State::leaves_limits(const Pass& pass, const Entry& entry) const {
+// A run that would still hold devices at a head's start must leave that head enough of its limits:
+// a head that exceeds a limit evicts no run.
+bool Scheduler::Impl::respects_head_limits(const QueueScan& scan, const Entry& entry) const {
   const std::int64_t devices = device_count(waiting_.gang(entry).shape);
-  return std::ranges::all_of(pass.kept, [&](const Kept& kept) {
-    return pass.now + entry.limit <= kept.place.start() ||
-           accounts_.allow(kept.entry.account, device_count(kept.gang.shape), entry.account,
-                           devices);
+  return std::ranges::all_of(scan.reserved_heads, [&](const ReservedHead& kept) {
+    return scan.now + entry.time_limit <= kept.reservation.start() ||
+           accounts_.allows_both(kept.entry.account, device_count(kept.gang.shape), entry.account,
+                                 devices);
   });
 }
 
-// Whoever would still be there leaves each of them its place, or takes none.
-bool Scheduler::State::may_pass(Pass& pass, const Entry& entry, int rank,
-                                std::span<const int> hosts) {
+// A run that would still hold devices at a head's start must leave that head its devices.
+bool Scheduler::Impl::may_backfill(QueueScan& scan, const Entry& entry, int tier,
+                                   std::span<const int> hosts) {
   const Shape& shape = waiting_.gang(entry).shape;
-  std::vector<Kept*> spared;
-  for (Kept& kept : pass.kept) {
-    if (!bothers(kept, rank) || pass.now + entry.limit <= kept.place.start()) continue;
-    if (kept.place.spare(shape, hosts)) {
+  std::vector<ReservedHead*> spared;
+  for (ReservedHead& kept : scan.reserved_heads) {
+    if (!must_respect(kept, tier) || scan.now + entry.time_limit <= kept.reservation.start())
+      continue;
+    if (kept.reservation.try_backfill(shape, hosts)) {
       spared.push_back(&kept);
       continue;
     }
-    for (Kept* one : spared) one->place.unspare(shape, hosts);
+    for (ReservedHead* one : spared) one->reservation.undo_backfill(shape, hosts);
     return false;
   }
   return true;
 }
 
-std::optional<RunId> Scheduler::State::head() {
+std::optional<RunId> Scheduler::Impl::head() {
   std::optional<RunId> head;
   const auto look = [&](const Entry& entry) {
     const Gang& gang = waiting_.gang(entry);
-    if (can_be_placed(gang.reach) && accounts_.allows(entry.account, device_count(gang.shape)))
+    if (can_be_placed(gang.scope) && accounts_.allows(entry.account, device_count(gang.shape)))
       head = waiting_.run(entry);
     return !head;
   };
-  in_turn(waiting_.entries(), [&](const Entry& entry) { return has_room_in_lane(entry); }, look);
+  visit_in_queue_order(
+      waiting_.entries(), [&](const Entry& entry) { return has_room_in_debug_share(entry); }, look);
   return head;
 }
 
-// The first of a rank that do not fit are its heads. One that cannot be placed blocks nobody.
-void Scheduler::State::meet_full(Pass& pass, const Entry& entry, int rank) {
-  if (!std::exchange(pass.shapes[as_index(entry.shape)].full, true)) --pass.shapes_left;
+// The first runs of a tier that do not fit are its heads. A run that cannot be placed blocks no
+// other run.
+void Scheduler::Impl::record_no_fit(QueueScan& scan, const Entry& entry, int tier) {
+  if (!std::exchange(scan.shapes[as_index(entry.shape)].fits_nowhere, true)) --scan.shapes_open;
   const Gang& gang = waiting_.gang(entry);
-  int& heads = pass.heads[as_index(rank)];
-  if (!can_be_placed(gang.reach) || heads == policy_.reservations) return;
+  int& heads = scan.head_counts[as_index(tier)];
+  if (!can_be_placed(gang.scope) || heads == policy_.reservations) return;
   ++heads;
-  // Where nobody behind fits either, nobody has to be held back.
-  const bool is_last = rank == WaitingList::kOrdinary && pass.shapes_left == 0;
-  if (policy_.passing != Passing::backfill || is_last) return;
-  pass.kept.push_back(known_head(pass, entry, rank)
-                          ? *std::exchange(first_, std::nullopt)
-                          : Kept{keep(pass, gang, entry.limit, rank), rank, gang, entry});
+  // If no shape behind it fits either, no reservation is needed.
+  const bool is_last = tier == WaitingList::kNormalTier && scan.shapes_open == 0;
+  if (policy_.backfill_mode != BackfillMode::easy || is_last) return;
+  scan.reserved_heads.push_back(
+      is_cached_head(scan, entry, tier)
+          ? *std::exchange(cached_head_, std::nullopt)
+          : ReservedHead{make_reservation(scan, gang, entry.time_limit, tier), tier, gang, entry});
 }
 
-// Whether it is as the last walk has found it. Nobody whom it could have evicted has a say in that.
-bool Scheduler::State::known_head(const Pass& pass, const Entry& entry, int rank) const {
-  return first_ && pass.kept.empty() && first_->rank == rank && first_->entry.slot == entry.slot &&
-         holders_.count_of(RunClass::preemptible) == 0;
+// True if the reservation of the last scan is still valid. It is not if it depends on preemptible
+// runs.
+bool Scheduler::Impl::is_cached_head(const QueueScan& scan, const Entry& entry, int tier) const {
+  return cached_head_ && scan.reserved_heads.empty() && cached_head_->tier == tier &&
+         cached_head_->entry.slot == entry.slot &&
+         allocated_runs_.count_of(RunClass::preemptible) == 0;
 }
 
-Reservation Scheduler::State::keep(const Pass& pass, const Gang& gang, Duration limit, int rank) {
+Reservation Scheduler::Impl::make_reservation(const QueueScan& scan, const Gang& gang,
+                                              Duration limit, int tier) {
   std::vector<Reservation> earlier;
-  for (const Kept& kept : pass.kept)
-    if (bothers(kept, rank)) earlier.push_back(kept.place);
-  const auto evicts = rank == WaitingList::kPreemptible ? std::nullopt : std::optional(pass.now);
-  return {floor_.room(), gang, limit, holders_, evicts, earlier};
+  for (const ReservedHead& kept : scan.reserved_heads)
+    if (must_respect(kept, tier)) earlier.push_back(kept.reservation);
+  const auto evicts =
+      tier == WaitingList::kPreemptibleTier ? std::nullopt : std::optional(scan.now);
+  return {device_allocator_.free_capacity(), gang, limit, allocated_runs_, evicts, earlier};
 }
 
-void Scheduler::State::start(Pass& pass, const Entry& entry, std::span<const int> hosts) {
-  first_.reset();
-  if (--pass.shapes[as_index(entry.shape)].left == 0) --pass.shapes_left;
-  const Want want = waiting_.want(entry);
+void Scheduler::Impl::start(QueueScan& scan, const Entry& entry, std::span<const int> hosts) {
+  cached_head_.reset();
+  if (--scan.shapes[as_index(entry.shape)].pending == 0) --scan.shapes_open;
+  const PendingRun pending = waiting_.pending_run(entry);
   const Shape& shape = waiting_.gang(entry).shape;
-  Holder holder{.taken = floor_.take(shape, hosts),
-                .run = want.run,
-                .expected_end = pass.now + want.limit,
-                .moves_left = want.moves_left,
-                .started = pass.now,
-                .run_class = want.run_class,
-                .account = entry.account,
-                .needs = want.needs,
-                .may_pause = want.may_pause,
-                .key = order_key(policy_, want),
-                .priority = want.priority};
-  if (!policy_.vacates_at_once && want.run_class == RunClass::preemptible)
-    placed_.insert_or_assign(want.run, want);
-  pass.plan.placements.push_back({want.run, floor_.named(holder.taken)});
-  accounts_.take(entry.account, device_count(shape));
-  holders_.add(std::move(holder));
+  AllocatedRun allocated_run{.allocations = device_allocator_.allocate(shape, hosts),
+                             .run = pending.run,
+                             .expected_end = scan.now + pending.time_limit,
+                             .moves_left = pending.moves_left,
+                             .started = scan.now,
+                             .run_class = pending.run_class,
+                             .account = entry.account,
+                             .needs = pending.needs,
+                             .may_pause = pending.may_pause,
+                             .queue_key = order_key(policy_, pending),
+                             .priority = pending.priority};
+  if (!policy_.preempts_at_once && pending.run_class == RunClass::preemptible)
+    placed_preemptible_.insert_or_assign(pending.run, pending);
+  scan.plan.placements.push_back(
+      {pending.run, device_allocator_.with_host_names(allocated_run.allocations)});
+  accounts_.add_usage(entry.account, device_count(shape));
+  allocated_runs_.add(std::move(allocated_run));
 }
 
-bool Scheduler::State::has_room_in_lane(const Entry& entry) const {
-  return lane_has_room(policy_, table_, holders_, waiting_.gang(entry).shape);
+bool Scheduler::Impl::has_room_in_debug_share(const Entry& entry) const {
+  return debug_share_has_room(policy_, table_, allocated_runs_, waiting_.gang(entry).shape);
 }
 
-// As long as nobody waits for whom it would have to leave a place: else others left in vain.
-bool Scheduler::State::may_make_room(const Pass& pass, int rank) {
-  return rank != WaitingList::kPreemptible && pass.kept.empty() && pass.heads[as_index(rank)] == 0;
+// Only while no head of the tier waits: preempted runs would leave for nothing.
+bool Scheduler::Impl::may_preempt(const QueueScan& scan, int tier) {
+  return tier != WaitingList::kPreemptibleTier && scan.reserved_heads.empty() &&
+         scan.head_counts[as_index(tier)] == 0;
 }
 
-// Whether there is room now: by those who leave at once, if there is a way.
-bool Scheduler::State::make_room(Pass& pass, const Entry& head, int rank) {
+// True if there is capacity now, because runs left at once.
+bool Scheduler::Impl::preempt_for(QueueScan& scan, const Entry& head, int tier) {
   const Gang& gang = waiting_.gang(head);
-  if (!can_be_placed(gang.reach) || !may_make_room(pass, rank)) return false;
-  const Want& want = waiting_.want(head);
-  const Claim claim{gang, rank == WaitingList::kLane, head.key, want.run.project, want.priority};
-  const Departures leave = departures_for(claim, floor_, holders_, policy_, pass.now);
-  const std::size_t taken_back = pass.taken_back.size();
-  for (const RunId& run : leave.evictions) evict(pass, run);
-  for (const Relocation& relocation : leave.moves) move(pass.plan, relocation, pass.now);
-  for (const RunId& run : leave.evictions) pass.plan.makes_room_for.emplace(run, want.run);
-  for (const auto& [run, host] : leave.moves) pass.plan.makes_room_for.emplace(run, want.run);
-  if (leave.empty()) return false;
-  if (!policy_.vacates_at_once && pass.taken_back.size() == taken_back) return false;
-  look_anew(pass);
+  if (!can_be_placed(gang.scope) || !may_preempt(scan, tier)) return false;
+  const PendingRun& pending = waiting_.pending_run(head);
+  const PreemptionRequest request{gang, tier == WaitingList::kDebugTier, head.key,
+                                  pending.run.project, pending.priority};
+  const Preemptions preemptions =
+      find_preemptions(request, device_allocator_, allocated_runs_, policy_, scan.now);
+  const std::size_t requeued = scan.undone.size();
+  for (const RunId& run : preemptions.evictions) evict(scan, run);
+  for (const Relocation& relocation : preemptions.moves) move_run(scan.plan, relocation, scan.now);
+  for (const RunId& run : preemptions.evictions) scan.plan.preempted_for.emplace(run, pending.run);
+  for (const auto& [run, host] : preemptions.moves)
+    scan.plan.preempted_for.emplace(run, pending.run);
+  if (preemptions.empty()) return false;
+  if (!policy_.preempts_at_once && scan.undone.size() == requeued) return false;
+  reset_shapes(scan);
   return true;
 }
 
-// Devices have become free, and no head had a place yet: what did not fit may.
-void Scheduler::State::look_anew(Pass& pass) {
-  for (OfShape& shape : pass.shapes) {
-    pass.shapes_left += static_cast<std::size_t>(shape.full && shape.left > 0);
-    shape = {.left = shape.left};
+// Devices were freed, and no head has a reservation yet: shapes that did not fit may fit now.
+void Scheduler::Impl::reset_shapes(QueueScan& scan) {
+  for (ShapeState& shape : scan.shapes) {
+    scan.shapes_open += static_cast<std::size_t>(shape.fits_nowhere && shape.pending > 0);
+    shape = {.pending = shape.pending};
   }
 }
 
-void Scheduler::State::move(Plan& plan, const Relocation& relocation, Time now) {
-  first_.reset();
-  if (policy_.vacates_at_once)
-    relocate(plan, relocation, now);
+void Scheduler::Impl::move_run(Plan& plan, const Relocation& relocation, Time now) {
+  cached_head_.reset();
+  if (policy_.preempts_at_once)
+    move_at_once(plan, relocation, now);
   else
-    reserve(plan, relocation, now);
+    start_move(plan, relocation, now);
 }
 
-void Scheduler::State::relocate(Plan& plan, const Relocation& relocation, Time now) {
-  Holder holder = holders_.remove(relocation.run);
-  floor_.give(holder.taken);
-  holder.taken = floor_.take(shape_of(holder), std::span(&relocation.host, 1));
-  holder.expected_end += lost_time(policy_, holder, now);
-  holder.started = now;
-  --holder.moves_left;
-  plan.moves.push_back({holder.run, floor_.named(holder.taken)});
-  holders_.add(std::move(holder));
+void Scheduler::Impl::move_at_once(Plan& plan, const Relocation& relocation, Time now) {
+  AllocatedRun allocated_run = allocated_runs_.remove(relocation.run);
+  device_allocator_.deallocate(allocated_run.allocations);
+  allocated_run.allocations =
+      device_allocator_.allocate(shape_of(allocated_run), std::span(&relocation.host, 1));
+  allocated_run.expected_end += lost_time(policy_, allocated_run, now);
+  allocated_run.started = now;
+  --allocated_run.moves_left;
+  plan.moves.push_back(
+      {allocated_run.run, device_allocator_.with_host_names(allocated_run.allocations)});
+  allocated_runs_.add(std::move(allocated_run));
 }
 
-// It leaves, and has its next place from now on.
-void Scheduler::State::reserve(Plan& plan, const Relocation& relocation, Time now) {
-  Holder holder = holders_.remove(relocation.run);
-  const Duration limit = holder.expected_end - holder.started;
-  auto taken = floor_.take(shape_of(holder), std::span(&relocation.host, 1));
-  plan.moves.push_back({relocation.run, floor_.named(taken)});
-  holders_.add(kept_for(holder, std::move(taken), now + limit));
-  holders_.add(std::move(holder));
-  leave(relocation.run, now);
+// The run leaves, and its destination is reserved from now on.
+void Scheduler::Impl::start_move(Plan& plan, const Relocation& relocation, Time now) {
+  AllocatedRun allocated_run = allocated_runs_.remove(relocation.run);
+  const Duration limit = allocated_run.expected_end - allocated_run.started;
+  auto taken = device_allocator_.allocate(shape_of(allocated_run), std::span(&relocation.host, 1));
+  plan.moves.push_back({relocation.run, device_allocator_.with_host_names(taken)});
+  allocated_runs_.add(reserved_at_destination(allocated_run, std::move(taken), now + limit));
+  allocated_runs_.add(std::move(allocated_run));
+  mark_leaving(relocation.run, now);
 }
 
-void Scheduler::State::evict(Pass& pass, const RunId& run) {
-  if (placed_.contains(run)) {
-    pass.taken_back.push_back(run);
-    return release(run);
+void Scheduler::Impl::evict(QueueScan& scan, const RunId& run) {
+  if (placed_preemptible_.contains(run)) {
+    scan.undone.push_back(run);
+    return remove_allocation(run);
   }
-  pass.plan.evictions.push_back(run);
-  if (policy_.vacates_at_once)
-    release(run);
+  scan.plan.evictions.push_back(run);
+  if (policy_.preempts_at_once)
+    remove_allocation(run);
   else
-    leave(run, pass.now);
+    mark_leaving(run, scan.now);
 }
 
-void Scheduler::State::leave(const RunId& run, Time now) {
-  first_.reset();
-  Holder holder = holders_.remove(run);
-  holder.leaving = true;
-  holder.expected_end = now;
-  holders_.add(std::move(holder));
+void Scheduler::Impl::mark_leaving(const RunId& run, Time now) {
+  cached_head_.reset();
+  AllocatedRun allocated_run = allocated_runs_.remove(run);
+  allocated_run.leaving = true;
+  allocated_run.expected_end = now;
+  allocated_runs_.add(std::move(allocated_run));
 }
 
-Scheduler::Scheduler(const Map& map, const SchedulingPolicy& policy)
-    : state_(std::make_unique<State>(map, policy)) {}
+Scheduler::Scheduler(const ClusterMap& map, const SchedulingPolicy& policy)
+    : impl_(std::make_unique<Impl>(map, policy)) {}
 Scheduler::~Scheduler() = default;
 Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 
-void Scheduler::submit(const Want& want) { state_->submit(want); }
-void Scheduler::expect_more(std::size_t waiting, std::size_t holding) {
-  state_->expect_more(waiting, holding);
+void Scheduler::add_pending(const PendingRun& pending) { impl_->add_pending(pending); }
+void Scheduler::reserve(std::size_t waiting, std::size_t allocated) {
+  impl_->reserve(waiting, allocated);
 }
-void Scheduler::withdraw(const RunId& run) { state_->withdraw(run); }
-void Scheduler::hold(const Holding& holding) { state_->hold(holding); }
-void Scheduler::fetch(const Holding& holding, bool far) const { state_->fetch(holding, far); }
-void Scheduler::expect(const RunId& run, Time expected_end) { state_->expect(run, expected_end); }
-void Scheduler::release(const RunId& run) { state_->release(run); }
+void Scheduler::remove_pending(const RunId& run) { impl_->remove_pending(run); }
+void Scheduler::add_allocation(const Allocation& allocation) { impl_->add_allocation(allocation); }
+void Scheduler::prefetch(const Allocation& allocation, bool far) const {
+  impl_->prefetch(allocation, far);
+}
+void Scheduler::set_expected_end(const RunId& run, Time expected_end) {
+  impl_->set_expected_end(run, expected_end);
+}
+void Scheduler::remove_allocation(const RunId& run) { impl_->remove_allocation(run); }
 void Scheduler::set_host(const std::string& host, HostState state, std::string why) {
-  state_->set_host(host, state, std::move(why));
+  impl_->set_host(host, state, std::move(why));
 }
-void Scheduler::set_limits(const Limits& limits) { state_->set_limits(limits); }
-Plan Scheduler::decide(Time now) { return state_->decide(now); }
-std::optional<RunId> Scheduler::head() const { return state_->head(); }
-std::vector<WaitingRun> Scheduler::waiting() const { return state_->waiting(); }
-std::vector<std::optional<Time>> Scheduler::estimates() const { return state_->estimates(); }
+void Scheduler::set_limits(const Limits& limits) { impl_->set_limits(limits); }
+Plan Scheduler::schedule(Time now) { return impl_->schedule(now); }
+std::optional<RunId> Scheduler::head() const { return impl_->head(); }
+std::vector<WaitingRun> Scheduler::waiting() const { return impl_->waiting(); }
+std::vector<std::optional<Time>> Scheduler::start_estimates() const {
+  return impl_->start_estimates();
+}
 
 }  // namespace lockstep

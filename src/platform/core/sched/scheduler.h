@@ -1,19 +1,19 @@
-// Scheduler: the pass with what it keeps from one decision to the next: an order of those who wait,
-// free devices by host and pod, the holders by when they end. So a decision after one event costs
-// far less than one from nothing (platform/core/sched/pass.h), and is the same.
+// Scheduler: the scheduling pass with state that it keeps between decisions: the queue order, free
+// devices by host and pod, and the allocations by expected end. So a decision after one event costs
+// far less than one without kept state (pass.h), and is the same.
 //
 //   Scheduler scheduler(map, policies::kEasy);
-//   scheduler.submit({.run = {"demo", 1}, .nodes = 2, .devices = 8, .limit = hour});
-//   for (const Placement& start : scheduler.decide(now).placements) ...  // demo/1 holds devices
-//   scheduler.release({"demo", 1});                                      // it has ended
+//   scheduler.add_pending({.run = {"demo", 1}, .nodes = 2, .devices = 8, .time_limit = hour});
+//   for (const Placement& start : scheduler.schedule(now).placements) ...  // demo/1 has devices
+//   scheduler.remove_allocation({"demo", 1});                              // it has ended
 //
-// What decide() placed is held from then on, until `limit` after its `now` as far as the scheduler
-// expects, and stays held until release(). Everything is told before decide(): first who has ended,
-// then who has come; the order of the calls does not matter to what is decided.
+// A placed run holds its devices from then on until remove_allocation(). Its expected end is its
+// time limit after the `now` of schedule(). Update everything before schedule(): first the ended
+// runs, then the new ones. The order of the calls does not affect the decision.
 //
-// Cost: submit, withdraw, hold, release: logarithmic in runs, but for moving 48 bytes for each run
-// behind in the order. decide: a few nanoseconds for each run that waits while one of the shapes
-// that wait fits somewhere, and tens of microseconds to find when the head can start.
+// Cost: adding or removing a run is logarithmic in the number of runs, except for moving 48 bytes
+// for each run behind it in the queue. schedule(): a few nanoseconds for each waiting run while one
+// of the waiting shapes fits somewhere, and tens of microseconds to find when the head can start.
 #pragma once
 
 #include <memory>
@@ -28,47 +28,48 @@ namespace lockstep {
 
 class Scheduler {
  public:
-  Scheduler(const Map& map, const SchedulingPolicy& policy);  // keeps no reference to either
+  Scheduler(const ClusterMap& map, const SchedulingPolicy& policy);  // keeps no reference to either
   ~Scheduler();
   Scheduler(Scheduler&&) noexcept;
   Scheduler& operator=(Scheduler&&) noexcept;
 
-  // A run comes to wait; it neither waits nor holds devices. One that the map can never hold is
-  // welcome: it blocks nobody, and waiting() says so.
-  void submit(const Want& want);
-  // So many runs are about to be submitted, and to hold devices: spares work when they are many.
-  void expect_more(std::size_t waiting, std::size_t holding);
-  // It waits no longer, without having started (stopped by its user).
-  void withdraw(const RunId& run);
-  // A run that was not placed by decide() holds devices (after a restart). It does not wait.
-  void hold(const Holding& holding);
-  // A run will be told so soon: fetches what is known of its hosts, `far` what finds them.
-  void fetch(const Holding& holding, bool far) const;
-  // It ends at another time than was expected so far.
-  void expect(const RunId& run, Time expected_end);
-  // None of its devices is held any more, nor those that were kept for it where it was to move.
-  void release(const RunId& run);
-  // Of a host whether it takes runs, and why: one clause for people. Names that the map lacks do
-  // not matter.
+  // Adds a run to the queue; it must neither wait nor hold devices. A run that the map can never
+  // hold is allowed: it blocks no other run, and waiting() gives the reason.
+  void add_pending(const PendingRun& pending);
+  // Prepares for so many runs that are added to wait, and to hold devices.
+  void reserve(std::size_t waiting, std::size_t allocated);
+  // Removes a waiting run that has not started (its user stopped it).
+  void remove_pending(const RunId& run);
+  // Adds a run with devices that schedule() did not place (after a restart). It must not wait.
+  void add_allocation(const Allocation& allocation);
+  // Prefetches the state of the run's hosts, because the run is about to be added. `far` prefetches
+  // the index instead.
+  void prefetch(const Allocation& allocation, bool far) const;
+  // Changes the expected end of a run.
+  void set_expected_end(const RunId& run, Time expected_end);
+  // Frees all devices of the run, and those reserved for it at its destination.
+  void remove_allocation(const RunId& run);
+  // Sets whether a host takes runs, and why: one clause for users. Names that the map lacks are
+  // ignored.
   void set_host(const std::string& host, HostState state, std::string why = {});
-  // Instead of all limits so far. Whoever is beyond one keeps what it holds.
+  // Replaces all limits. A run beyond a new limit keeps its devices.
   void set_limits(const Limits& limits);
 
-  // Who starts where, and who is moved or evicted for that (Plan::waiting stays empty). `now` never
-  // goes back. An evicted run is gone from here on: its owner submits it again. If the policy does
-  // not vacate at once, who is to go stays and is marked as leaving until release(); one that moves
-  // has devices kept where it goes.
-  Plan decide(Time now);
-  // The first in the order that still waits, of those that can be placed and that no limit keeps.
+  // Decides which runs start and where, and which are moved or evicted for them (Plan::waiting
+  // stays empty). `now` must not decrease. An evicted run is removed: the caller adds it again. If
+  // the policy does not preempt at once, a preempted run stays and is marked as leaving until
+  // remove_allocation(); a moved run has devices reserved at its destination.
+  Plan schedule(Time now);
+  // The first waiting run in queue order that can be placed and exceeds no limit.
   std::optional<RunId> head() const;
-  // Why everybody waits who does, in the order in which they stand; to be asked after decide().
+  // Why each waiting run waits, in queue order; call it after schedule().
   std::vector<WaitingRun> waiting() const;
-  // When those start, as starts_in_order() estimates it; in the order of waiting().
-  std::vector<std::optional<Time>> estimates() const;
+  // Estimated starts of estimate_starts(), in the order of waiting().
+  std::vector<std::optional<Time>> start_estimates() const;
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// The pass against itself and against the policies' definitions, on random traces: what it keeps
-// from one decision to the next gives the same plan as a pass from nothing, in whatever order that
-// is told; both start whom the plain simulator starts, there; and backfill never puts off the head.
+// The pass against itself and against the definitions of the policies, on random traces. The kept
+// state gives the same plan as a pass from nothing, in any order of updates. Both start the same
+// runs as the plain simulator, on the same hosts. Backfill never delays the head.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -18,8 +18,8 @@ namespace lockstep {
 namespace {
 
 using testing_cluster::at_second;
-using testing_cluster::eights;
-using testing_cluster::of_eights;
+using testing_cluster::pods_of_eights;
+using testing_cluster::run_of_eights;
 using testing_naive::Job;
 
 constexpr int kPods = 3;
@@ -93,7 +93,7 @@ class Replay {
     const auto found = ends_.find(now);
     if (found == ends_.end()) return false;
     for (int number : found->second) {
-      scheduler_.release(run_of(number));
+      scheduler_.remove_allocation(run_of(number));
       naive_.end(number);
       held_.erase(number);
       ++ended_;
@@ -105,11 +105,11 @@ class Replay {
     bool any = false;
     for (const Job& job : jobs_) {
       if (job.arrived != now) continue;
-      Want want = of_eights(job.number, job.devices, job.arrived, job.limit);
+      PendingRun want = run_of_eights(job.number, job.devices, job.arrived, job.limit);
       want.run = run_of(job.number);
       want.priority = job.priority;
-      want.share = job.share;
-      scheduler_.submit(want);
+      want.fair_share_used = job.share;
+      scheduler_.add_pending(want);
       naive_.arrive(job);
       queue_.emplace(job.number, want);
       any = true;
@@ -117,18 +117,18 @@ class Replay {
     return any;
   }
 
-  // Now and then somebody gives up.
+  // Sometimes a user withdraws a run.
   bool withdrawals() {
     if (queue_.empty() || random_.below(60) > 0) return false;
     const auto leaves = std::next(queue_.begin(), static_cast<int>(random_.below(queue_.size())));
-    scheduler_.withdraw(run_of(leaves->first));
+    scheduler_.remove_pending(run_of(leaves->first));
     naive_.withdraw(leaves->first);
     queue_.erase(leaves);
     ++ended_;
     return true;
   }
 
-  // Of one that runs it turns out when it ends, which is no later than was expected.
+  // A running run may turn out to end earlier than expected.
   bool estimates() {
     if (held_.empty() || random_.below(60) > 0) return false;
     const auto found = std::next(held_.begin(), static_cast<int>(random_.below(held_.size())));
@@ -136,17 +136,17 @@ class Replay {
       return std::ranges::count(entry.second, found->first) > 0;
     });
     found->second.expected_end = at_second(ends->first);
-    scheduler_.expect(found->second.run, at_second(ends->first));
+    scheduler_.set_expected_end(found->second.run, at_second(ends->first));
     naive_.expect(found->first, ends->first);
     return true;
   }
 
-  // And an operator closes a host, opens another, or sets a limit; in the end he lifts them all.
+  // An operator closes a host, opens another, or sets a limit; at the end all settings are removed.
   bool conditions() {
     const bool ends = ended_ > kJobs * 3 / 4;
     if (ends ? conditions_.hosts.empty() && conditions_.limits == Limits{} : random_.below(25) > 0)
       return false;
-    for (const HostStanding& one : conditions_.hosts) set_host(one.host, HostState::open);
+    for (const HostStatus& one : conditions_.hosts) set_host(one.host, HostState::open);
     conditions_ = {};
     head_.reset();
     if (!ends) {
@@ -157,7 +157,7 @@ class Replay {
       }
       conditions_.limits.project_devices["p0"] = static_cast<int>(random_.below(40));
     }
-    for (const HostStanding& one : conditions_.hosts) set_host(one.host, one.state);
+    for (const HostStatus& one : conditions_.hosts) set_host(one.host, one.state);
     scheduler_.set_limits(conditions_.limits);
     naive_.set(conditions_.limits.project_devices);
     return true;
@@ -174,7 +174,7 @@ class Replay {
 
   void decide(std::int64_t now) {
     const Plan from_nothing = pass_from_nothing(now);
-    const Plan plan = scheduler_.decide(at_second(now));
+    const Plan plan = scheduler_.schedule(at_second(now));
     EXPECT_EQ(plan.placements, from_nothing.placements);
     EXPECT_EQ(scheduler_.waiting(), from_nothing.waiting);
     compare(plan.placements, naive_.pass(now));
@@ -183,13 +183,13 @@ class Replay {
   }
 
   Plan pass_from_nothing(std::int64_t now) {
-    std::vector<Want> queue;
+    std::vector<PendingRun> queue;
     for (const auto& [number, want] : queue_) queue.push_back(want);
-    std::vector<Holding> held;
+    std::vector<Allocation> held;
     for (const auto& [number, holding] : held_) held.push_back(holding);
     shuffle(queue, random_);
     shuffle(held, random_);
-    return pass(map_, policy_, queue, held, at_second(now), conditions_);
+    return schedule_once(map_, policy_, queue, held, at_second(now), conditions_);
   }
 
   void compare(const std::vector<Placement>& placements,
@@ -197,7 +197,7 @@ class Replay {
     ASSERT_EQ(placements.size(), expected.size());
     for (std::size_t i = 0; i < placements.size(); ++i) {
       testing_naive::Place place;
-      for (const Slice& slice : placements[i].slices)
+      for (const HostDevices& slice : placements[i].devices)
         place.push_back({std::stoi(slice.host.substr(1)), static_cast<int>(slice.devices.size())});
       EXPECT_EQ(placements[i].run.number, expected[i].job.number);
       EXPECT_EQ(place, expected[i].place) << "of " << text(placements[i].run);
@@ -208,11 +208,11 @@ class Replay {
     const int number = static_cast<int>(placement.run.number);
     const Job& job = jobs_[static_cast<std::size_t>(number - 1)];
     queue_.erase(number);
-    held_[number] = {placement.run, placement.slices, at_second(now + job.limit)};
+    held_[number] = {placement.run, placement.devices, at_second(now + job.limit)};
     ends_[now + job.duration].push_back(number);
   }
 
-  // Of the one head that stays it until it starts.
+  // The single head stays the head until it starts.
   void check_waiting(const Plan& plan) {
     EXPECT_EQ(plan.waiting.size(), queue_.size());
     const auto first = std::ranges::find_if(
@@ -222,8 +222,8 @@ class Replay {
       return head_.reset();
     }
     const WaitingRun& head = *first;
-    // Nobody passes it who stands behind; whom a limit kept may stand ahead.
-    if (policy_.order == Order::arrival && policy_.passing != Passing::anybody &&
+    // No run from behind passes it; a run that exceeded a limit may be ahead.
+    if (policy_.order == QueueOrder::arrival && policy_.backfill_mode != BackfillMode::greedy &&
         conditions_.limits == Limits{}) {
       if (head_ && head_->run == head.run) {
         EXPECT_LE(head.expected_start, head_->expected_start) << "the head is put off";
@@ -233,36 +233,36 @@ class Replay {
     check_blocker(head);
   }
 
-  // Holders end in the order in which they are expected to: without those up to the blocker the
-  // head starts, with the blocker it does not.
+  // Runs end in the order of their expected ends: without those up to the blocker the head starts,
+  // with the blocker it does not.
   void check_blocker(const WaitingRun& head) {
     ASSERT_TRUE(head.blocker);
-    const auto turn = [](const Holding& one) {
+    const auto turn = [](const Allocation& one) {
       return std::tuple(one.expected_end, one.run.number, one.run);
     };
-    const Holding& blocker = held_.at(static_cast<int>(head.blocker->number));
-    std::vector<Holding> with, without;
+    const Allocation& blocker = held_.at(static_cast<int>(head.blocker->number));
+    std::vector<Allocation> with, without;
     for (const auto& [number, one] : held_) {
       if (turn(one) >= turn(blocker)) with.push_back(one);
       if (turn(one) > turn(blocker)) without.push_back(one);
     }
-    const std::vector<Want> alone = {queue_.at(static_cast<int>(head.run.number))};
-    const Conditions hosts{conditions_.hosts, {}};
-    EXPECT_TRUE(pass(map_, policy_, alone, with, {}, hosts).placements.empty());
-    EXPECT_EQ(pass(map_, policy_, alone, without, {}, hosts).placements.size(), 1u);
+    const std::vector<PendingRun> alone = {queue_.at(static_cast<int>(head.run.number))};
+    const OperatorSettings hosts{conditions_.hosts, {}};
+    EXPECT_TRUE(schedule_once(map_, policy_, alone, with, {}, hosts).placements.empty());
+    EXPECT_EQ(schedule_once(map_, policy_, alone, without, {}, hosts).placements.size(), 1u);
   }
 
-  const Map map_ = eights(kPods, kHosts);
+  const ClusterMap map_ = pods_of_eights(kPods, kHosts);
   const SchedulingPolicy policy_;
   Random random_;
   Scheduler scheduler_;
   testing_naive::Simulator naive_;
   const std::vector<Job> jobs_;
-  std::map<int, Want> queue_;
-  std::map<int, Holding> held_;
+  std::map<int, PendingRun> queue_;
+  std::map<int, Allocation> held_;
   std::map<std::int64_t, std::vector<int>> ends_;
   std::optional<WaitingRun> head_;
-  Conditions conditions_;
+  OperatorSettings conditions_;
   int ended_ = 0;
 };
 
@@ -279,7 +279,7 @@ TEST_P(SchedulerProperties, KeptOrFromNothingItStartsWhomTheDefinitionStarts) {
 INSTANTIATE_TEST_SUITE_P(Policies, SchedulerProperties, testing::ValuesIn(all_policies()),
                          [](const auto& named) { return named.param.name; });
 
-// On maps of all kinds; what the plain simulator does not know of.
+// On maps of all kinds, which the plain simulator does not support.
 TEST(SchedulerOnAnyMap, AGangIsWholeAndNoDeviceIsTakenTwice) {
   Random random(7);
   for (int round = 0; round < 200; ++round) {
@@ -288,24 +288,24 @@ TEST(SchedulerOnAnyMap, AGangIsWholeAndNoDeviceIsTakenTwice) {
       for (auto n = 1 + random.below(5); n > 0; --n)
         hosts.push_back(static_cast<int>(1 + random.below(8)));
     Scheduler scheduler(testing_cluster::cluster(pods), policies::kOurs);
-    std::map<RunId, Want> wants;
+    std::map<RunId, PendingRun> wants;
     for (int i = 1; i <= 20; ++i) {
-      Want want{.run = testing_cluster::run(i),
-                .nodes = static_cast<int>(1 + random.below(6)),
-                .devices = static_cast<int>(1 + random.below(5)),
-                .arrived = at_second(i),
-                .limit = std::chrono::seconds(1 + random.below(100))};
+      PendingRun want{.run = testing_cluster::run(i),
+                      .nodes = static_cast<int>(1 + random.below(6)),
+                      .devices = static_cast<int>(1 + random.below(5)),
+                      .arrived = at_second(i),
+                      .time_limit = std::chrono::seconds(1 + random.below(100))};
       want.remainder = static_cast<int>(random.below(static_cast<std::uint64_t>(want.devices)));
-      scheduler.submit(want);
+      scheduler.add_pending(want);
       wants.emplace(want.run, want);
     }
     std::set<std::pair<std::string, int>> taken;
-    for (const Placement& placement : scheduler.decide(at_second(30)).placements) {
-      const Want& want = wants.at(placement.run);
-      ASSERT_EQ(std::ssize(placement.slices), want.nodes + (want.remainder > 0 ? 1 : 0));
+    for (const Placement& placement : scheduler.schedule(at_second(30)).placements) {
+      const PendingRun& want = wants.at(placement.run);
+      ASSERT_EQ(std::ssize(placement.devices), want.nodes + (want.remainder > 0 ? 1 : 0));
       std::set<std::string> hosts;
-      for (std::size_t i = 0; i < placement.slices.size(); ++i) {
-        const Slice& slice = placement.slices[i];
+      for (std::size_t i = 0; i < placement.devices.size(); ++i) {
+        const HostDevices& slice = placement.devices[i];
         EXPECT_EQ(std::ssize(slice.devices),
                   static_cast<int>(i) < want.nodes ? want.devices : want.remainder);
         EXPECT_TRUE(hosts.insert(slice.host).second) << "two nodes on one host";

@@ -1,6 +1,6 @@
-// SlotIndex: finds the slot in which something is kept, by its hash: open addressing over pairs of
-// 32 bits, so that a hundred thousand take a megabyte and a look-up mostly one line of a cache. It
-// is only asked for what is known by name; nothing is decided by the order in which it keeps slots.
+// SlotIndex: finds the slot of an item by its hash: open addressing over pairs of 32 bits. A
+// hundred thousand items take a megabyte, and a lookup mostly reads one cache line. It is used only
+// for lookups by name; no decision depends on its order.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// Names are short, and std::hash calls a function for each.
+// Names are short, and std::hash is a function call for each.
 inline std::size_t hash_of(std::string_view name) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
   const auto word_at = [&](std::size_t at, auto word) {
@@ -39,10 +39,10 @@ inline std::size_t hash_of(std::string_view name) {
     for (char letter : name) mix(static_cast<unsigned char>(letter));
   return hash * kGolden;
 }
-// Of a number within a family, such as a run's within its project, by the family's hash.
+// The hash of a number within a family, such as a run's within its project.
 inline std::size_t hash_of(std::size_t family, std::uint64_t number) {
-  // Eight neighbouring numbers share a line of the cache, and the eights go far apart (Fibonacci
-  // hashing): else the numbers of two projects, each without holes, could lie over each other.
+  // Eight neighbouring numbers share a cache line, and the groups of eight are far apart (Fibonacci
+  // hashing). Otherwise the consecutive numbers of two projects could collide.
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15, kInLine = std::uint64_t{7} << 32;
   const std::uint64_t mixed = (family ^ (number >> 3)) * kGolden;
   return (mixed & ~kInLine) | ((number << 32) & kInLine);
@@ -53,7 +53,7 @@ inline std::size_t hash_of(const RunId& run) {
 
 class SlotIndex {
  public:
-  // Of those with this hash the one of which is_it(slot) says so.
+  // The item with this hash for which is_it(slot) is true.
   template <class IsIt>
   std::optional<int> find(std::size_t hash, IsIt is_it) const {
     if (cells_.empty()) return std::nullopt;
@@ -63,16 +63,16 @@ class SlotIndex {
     return std::nullopt;
   }
 
-  // Room for so many more.
+  // Reserves capacity for so many more items.
   void reserve(std::size_t more) {
     if (2 * (count_ + more) > cells_.size()) grow(std::bit_ceil(2 * (count_ + more)));
   }
 
-  // It is not there; slot >= 0.
+  // The item must not be there; slot >= 0.
   void add(std::size_t hash, int slot) {
     add_new(hash, slot, [](int) { return false; });
   }
-  // Unless is_it(slot) says of one with this hash that it is there already; whether it was added.
+  // Adds the item unless is_it(slot) is true for one with this hash; returns whether it was added.
   template <class IsIt>
   bool add_new(std::size_t hash, int slot, IsIt is_it) {
     if (2 * (count_ + 1) > cells_.size()) grow(2 * cells_.size());
@@ -84,19 +84,19 @@ class SlotIndex {
     ++count_;
     return true;
   }
-  // The first with this hash, whatever it is.
-  std::optional<int> likely(std::size_t hash) const {
+  // The first item with this hash.
+  std::optional<int> first_candidate(std::size_t hash) const {
     return find(hash, [](int) { return true; });
   }
-  // One with this hash will be asked for soon; there are some.
-  void fetch(std::size_t hash) const { __builtin_prefetch(&cells_[home(fold(hash))]); }
+  // One with this hash will be looked up soon; the index must not be empty.
+  void prefetch(std::size_t hash) const { __builtin_prefetch(&cells_[home(fold(hash))]); }
 
-  // It is there.
+  // The item must be there.
   void remove(std::size_t hash, int slot) {
     LS_CHECK(!cells_.empty());
     std::size_t hole = home(fold(hash));
     for (; cells_[hole].slot != slot; hole = after(hole)) LS_CHECK(cells_[hole].slot != kNone);
-    // Whoever stands behind it because his home was taken moves up.
+    // Moves up later items that were displaced from their home cell.
     for (std::size_t i = after(hole); cells_[i].slot != kNone; i = after(i)) {
       if (distance(home(cells_[i].hash), i) < distance(hole, i)) continue;
       cells_[hole] = cells_[i];

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Keys of a map beside it; bad hashes, so that many stand in each other's way.
+// Compares with a map; bad hashes cause many collisions.
 TEST(SlotIndex, FindsWhatWasAddedAndNothingElse) {
   Random random(3);
   SlotIndex index;

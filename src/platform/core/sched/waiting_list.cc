@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-// Runs are mostly told of in the order of their numbers.
-constexpr std::int64_t kFetchAhead = 16;
+// Runs are mostly added in the order of their numbers.
+constexpr std::int64_t kPrefetchRunsAhead = 16;
 
-// Few needs differ where nodes and devices do not.
+// Shapes with equal nodes and devices rarely differ in their needs.
 std::size_t hash_of_shape(const Shape& shape) {
   constexpr std::uint64_t kPrime = 1'000'003;
   const std::uint64_t sizes = static_cast<std::uint64_t>(shape.nodes) * kPrime +
@@ -27,11 +27,11 @@ std::size_t hash_of_shape(const Shape& shape) {
 std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration timeout, int share) {
   const Duration since = arrived.time_since_epoch();
   switch (policy.order) {
-    case Order::arrival:
+    case QueueOrder::arrival:
       return since.count();
-    case Order::shortest:
+    case QueueOrder::shortest:
       return timeout.count();
-    case Order::aged:
+    case QueueOrder::aged:
       break;
   }
   const bool capped = policy.aging_cap > Duration(0);
@@ -41,12 +41,16 @@ std::int64_t order_key(const SchedulingPolicy& policy, Time arrived, Duration ti
 
 WaitingList::WaitingList(const HostTable& table, const Accounts& accounts,
                          const SchedulingPolicy& policy)
-    : policy_(policy), accounts_(accounts), empty_(table), open_(empty_), entries_(Ahead{this}) {}
+    : policy_(policy),
+      accounts_(accounts),
+      empty_(table),
+      open_(empty_),
+      entries_(StartsFirst{this}) {}
 
-bool WaitingList::Ahead::operator()(const Entry& a, const Entry& b) const {
-  if (a.rank != b.rank) return a.rank < b.rank;
+bool WaitingList::StartsFirst::operator()(const Entry& a, const Entry& b) const {
+  if (a.tier != b.tier) return a.tier < b.tier;
   if (a.key != b.key) return a.key < b.key;
-  if (!list->all_alike_) {
+  if (!list->keys_decide_) {
     const auto turn = [&](const Entry& entry) {
       const Row& row = list->row(entry);
       return std::pair(-row.priority, list->own_key(row));
@@ -61,19 +65,20 @@ bool WaitingList::Ahead::operator()(const Entry& a, const Entry& b) const {
 }
 
 std::int64_t WaitingList::own_key(const Row& row) const {
-  return order_key(policy_, row.entry.arrived, row.entry.limit + row.used, row.share);
+  return order_key(policy_, row.entry.arrived, row.entry.time_limit + row.time_used,
+                   row.fair_share_used);
 }
 
-int WaitingList::rank_of(RunClass run_class) const {
-  if (run_class == RunClass::preemptible) return kPreemptible;
-  return run_class == RunClass::debug && policy_.lane_percent > 0 ? kLane : kOrdinary;
+int WaitingList::tier_of(RunClass run_class) const {
+  if (run_class == RunClass::preemptible) return kPreemptibleTier;
+  return run_class == RunClass::debug && policy_.debug_share_percent > 0 ? kDebugTier : kNormalTier;
 }
 
-std::uint64_t WaitingList::Ahead::prefix(const Entry& entry) {
+std::uint64_t WaitingList::StartsFirst::prefix(const Entry& entry) {
   constexpr int kKeyBits = 60;
   constexpr std::int64_t kKeyMost = (std::int64_t{1} << (kKeyBits - 1)) - 1;
   const auto key = std::clamp(entry.key, -kKeyMost, kKeyMost) + kKeyMost;
-  return static_cast<std::uint64_t>(entry.rank) << kKeyBits | static_cast<std::uint64_t>(key);
+  return static_cast<std::uint64_t>(entry.tier) << kKeyBits | static_cast<std::uint64_t>(key);
 }
 
 std::optional<int> WaitingList::find(const RunId& run) const {
@@ -83,7 +88,7 @@ std::optional<int> WaitingList::find(const RunId& run) const {
   });
 }
 
-// That of run(entry).
+// The hash of run(entry).
 std::size_t WaitingList::hash_of_run(const Entry& entry) const {
   return hash_of(accounts_.project_hash(entry.account), static_cast<std::uint64_t>(entry.number));
 }
@@ -98,42 +103,43 @@ int WaitingList::take_slot() {
   return slot;
 }
 
-void WaitingList::add(const Want& want, Accounts::Number account) {
-  const int shape = shape_number(shape_of(want));
+void WaitingList::add(const PendingRun& pending, Accounts::AccountId account) {
+  const int shape = shape_number(shape_of(pending));
   ++counts_[as_index(shape)];
   const int slot = take_slot();
-  const Entry entry{.key = order_key(policy_, want),
-                    .limit = want.limit,
-                    .arrived = want.arrived,
-                    .number = want.run.number,
-                    .rank = rank_of(want.run_class),
+  const Entry entry{.key = order_key(policy_, pending),
+                    .time_limit = pending.time_limit,
+                    .arrived = pending.arrived,
+                    .number = pending.run.number,
+                    .tier = tier_of(pending.run_class),
                     .shape = shape,
                     .slot = slot,
                     .account = account};
-  // Field by field: put together first, it would be copied before its parts have arrived, which
-  // takes a sixth more.
+  // Assigned field by field: a temporary would be copied before its fields are written, which takes
+  // a sixth longer.
   Row& row = rows_[as_index(slot)];
   row.entry = entry;
-  row.used = want.used;
-  row.share = want.share;
-  row.priority = want.priority;
-  row.moves_left = want.moves_left;
-  row.run_class = want.run_class;
-  row.may_pause = want.may_pause;
+  row.time_used = pending.time_used;
+  row.fair_share_used = pending.fair_share_used;
+  row.priority = pending.priority;
+  row.moves_left = pending.moves_left;
+  row.run_class = pending.run_class;
+  row.may_pause = pending.may_pause;
   const bool is_new = by_run_.add_new(hash_of_run(entry), slot, [&](int other) {
     const Entry& known = rows_[as_index(other)].entry;
-    return known.number == want.run.number && accounts_.project(known.account) == want.run.project;
+    return known.number == pending.run.number &&
+           accounts_.project(known.account) == pending.run.project;
   });
   LS_CHECK(is_new);
   entries_.add(entry);
-  by_run_.fetch(hash_of(accounts_.project_hash(account),
-                        static_cast<std::uint64_t>(want.run.number + kFetchAhead)));
-  with_priority_ += int{want.priority != 0};
-  all_alike_ = all_alike_ && with_priority_ == 0;
-  rearranged_ = rearranged_ && with_priority_ == 0;
+  by_run_.prefetch(hash_of(accounts_.project_hash(account),
+                           static_cast<std::uint64_t>(pending.run.number + kPrefetchRunsAhead)));
+  with_priority_ += int{pending.priority != 0};
+  keys_decide_ = keys_decide_ && with_priority_ == 0;
+  priorities_applied_ = priorities_applied_ && with_priority_ == 0;
 }
 
-Want WaitingList::want(const Entry& entry) const {
+PendingRun WaitingList::pending_run(const Entry& entry) const {
   const Row& row = this->row(entry);
   const Shape& shape = gang(entry).shape;
   return {.run = run(entry),
@@ -141,14 +147,14 @@ Want WaitingList::want(const Entry& entry) const {
           .devices = shape.devices,
           .remainder = shape.remainder,
           .arrived = entry.arrived,
-          .limit = entry.limit,
-          .used = row.used,
+          .time_limit = entry.time_limit,
+          .time_used = row.time_used,
           .priority = row.priority,
           .moves_left = row.moves_left,
           .may_pause = row.may_pause,
           .run_class = row.run_class,
           .user = accounts_.user(entry.account),
-          .share = row.share,
+          .fair_share_used = row.fair_share_used,
           .needs = shape.needs};
 }
 
@@ -163,49 +169,50 @@ void WaitingList::remove(const RunId& run) {
   LS_CHECK(slot.has_value());
   const Entry entry = rows_[as_index(*slot)].entry;
   entries_.remove(entry);
-  forget(entry);
+  remove_row(entry);
 }
 
 std::span<const WaitingList::Entry> WaitingList::entries() {
-  if (!rearranged_) stand_behind_priorities();
-  rearranged_ = true;
+  if (!priorities_applied_) apply_priorities();
+  priorities_applied_ = true;
   return entries_.items();
 }
 
-// Each goes behind those of its project and rank that have a higher priority: it takes the latest
-// of their keys, if its own is earlier. So nobody's priority moves a run of another project.
-void WaitingList::stand_behind_priorities() {
-  using Line = std::pair<int, std::string_view>;                       // rank and project
-  std::map<Line, std::map<int, std::int64_t, std::greater<>>> latest;  // own keys, by priority
-  const auto line_of = [&](const Entry& entry) {
-    return Line(entry.rank, accounts_.project(entry.account));
+// Moves each run behind those of its project and tier that have a higher priority: it takes the
+// latest of their keys, if its own is earlier. So a priority never affects runs of other projects.
+void WaitingList::apply_priorities() {
+  using TierAndProject = std::pair<int, std::string_view>;  // tier and project
+  std::map<TierAndProject, std::map<int, std::int64_t, std::greater<>>>
+      latest;  // own keys, by priority
+  const auto key_group_of = [&](const Entry& entry) {
+    return TierAndProject(entry.tier, accounts_.project(entry.account));
   };
   for (const Entry& entry : entries_.items()) {
     const std::int64_t own = own_key(row(entry));
-    auto& key = latest[line_of(entry)].try_emplace(row(entry).priority, own).first->second;
+    auto& key = latest[key_group_of(entry)].try_emplace(row(entry).priority, own).first->second;
     key = std::max(key, own);
   }
-  for (auto& [line, keys] : latest)
+  for (auto& [key_group, keys] : latest)
     for (auto key = keys.begin(); key != keys.end(); ++key)
       if (key != keys.begin()) key->second = std::max(key->second, std::prev(key)->second);
-  entries_.rearrange([&](Entry& entry) {
-    const auto& keys = latest.at(line_of(entry));
+  entries_.update_all([&](Entry& entry) {
+    const auto& keys = latest.at(key_group_of(entry));
     Row& row = rows_[as_index(entry.slot)];
     const auto same = keys.find(row.priority);
     entry.key = own_key(row);
     if (same != keys.begin()) entry.key = std::max(entry.key, std::prev(same)->second);
     row.entry = entry;
   });
-  all_alike_ = with_priority_ == 0;
+  keys_decide_ = with_priority_ == 0;
 }
 
 void WaitingList::remove_at(const std::vector<std::size_t>& positions) {
-  for (std::size_t position : positions) forget(entries_.items()[position]);
+  for (std::size_t position : positions) remove_row(entries_.items()[position]);
   entries_.remove_at(positions);
 }
 
-void WaitingList::forget(const Entry& entry) {
-  rearranged_ = rearranged_ && with_priority_ == 0;
+void WaitingList::remove_row(const Entry& entry) {
+  priorities_applied_ = priorities_applied_ && with_priority_ == 0;
   with_priority_ -= int{row(entry).priority != 0};
   by_run_.remove(hash_of_run(entry), entry.slot);
   free_slots_.push_back(entry.slot);
@@ -226,26 +233,27 @@ int WaitingList::shape_number(const Shape& shape) {
     number = free_shapes_.back();
     free_shapes_.pop_back();
   }
-  gangs_[as_index(number)] = {shape, reach_for(shape)};
+  gangs_[as_index(number)] = {shape, scope_for(shape)};
   by_shape_.add(hash, number);
   return number;
 }
 
-Reach WaitingList::reach_for(const Shape& shape) const {
-  const bool plain = shape.needs == Needs{};  // most are, and rooms are large to copy
+PlacementScope WaitingList::scope_for(const Shape& shape) const {
+  const bool plain = shape.needs == Needs{};  // most are, and copies of the capacity are large
   const auto& needs = shape.needs;
-  const Reach reach = plain ? reach_of(empty_, shape) : reach_of(seen_by(needs, empty_), shape);
-  const Gang gang{shape, reach};
-  const bool opens = plain ? open_.fits(gang) : seen_by(needs, open_).fits(gang);
-  return can_be_placed(reach) && !opens ? Reach::closed : reach;
+  const PlacementScope scope = plain ? placement_scope_of(empty_, shape)
+                                     : placement_scope_of(restricted_to(needs, empty_), shape);
+  const Gang gang{shape, scope};
+  const bool opens = plain ? open_.fits(gang) : restricted_to(needs, open_).fits(gang);
+  return can_be_placed(scope) && !opens ? PlacementScope::hosts_closed : scope;
 }
 
-void WaitingList::set_open(int host, bool open) {
+void WaitingList::set_host_open(int host, bool open) {
   if (open)
     open_.open(host);
   else
     open_.close(host);
-  for (Gang& gang : gangs_) gang.reach = reach_for(gang.shape);
+  for (Gang& gang : gangs_) gang.scope = scope_for(gang.shape);
 }
 
 }  // namespace lockstep

@@ -11,18 +11,20 @@ namespace {
 
 bool differs(const Attempt* before, const Attempt& after) { return !before || *before != after; }
 
-bool differs(const Node* before, const Node& after) { return !before || has_news(*before, after); }
+bool differs(const Node* before, const Node& after) {
+  return !before || has_material_change(*before, after);
+}
 
 template <class RowId, class Row>
 std::int64_t count_new(const Overlay<RowId, Row>& rows) {
   return std::ranges::count_if(rows.changed(),
-                               [&](const auto& entry) { return !rows.before(entry.first); });
+                               [&](const auto& entry) { return !rows.original(entry.first); });
 }
 
 template <class RowId, class Row>
 void collect(const Overlay<RowId, Row>& rows, std::vector<Change>& changes) {
   for (const auto& [id, row] : rows.changed()) {
-    const Row* before = rows.before(id);
+    const Row* before = rows.original(id);
     if (!before || *before != row) changes.emplace_back(row);
   }
 }
@@ -40,7 +42,7 @@ std::vector<RunId> Draft::open_runs() const {
   return {open.begin(), open.end()};
 }
 
-Result<const Run*> Draft::known_run(const RunId& id) const {
+Result<const Run*> Draft::require_run(const RunId& id) const {
   if (const Run* run = runs.find(id)) return run;
   return Error{Code::not_found, format("there is no run {}; `lockstep ps` lists them", text(id))};
 }
@@ -48,11 +50,11 @@ Result<const Run*> Draft::known_run(const RunId& id) const {
 std::vector<const Orphan*> Draft::orphans_of(const RunId& run) const {
   std::vector<const Orphan*> found;
   const auto add = [&](const Orphan* orphan) {
-    if (orphan && !orphan->gone && orphan->id.id.attempt.run == run) found.push_back(orphan);
+    if (orphan && !orphan->terminated && orphan->id.id.attempt.run == run) found.push_back(orphan);
   };
   for (const auto& [name, orphan] : state_.orphans) add(orphans.find(name));
   for (const auto& [name, orphan] : orphans.changed())
-    if (!orphans.before(name)) add(&orphan);
+    if (!orphans.original(name)) add(&orphan);
   return found;
 }
 
@@ -63,7 +65,7 @@ const Attempt* Draft::live_attempt(const RunId& id) const {
 }
 
 std::vector<const Node*> Draft::nodes_of(const AttemptId& attempt) const {
-  std::vector<const Node*> all;  // indices count from 0 without holes
+  std::vector<const Node*> all;  // indices count from 0 without gaps
   for (int index = 0;; ++index) {
     const Node* node = nodes.find({attempt, index});
     if (!node) return all;
@@ -79,8 +81,8 @@ const Run* Draft::run_of_request(const std::string& request_id) const {
 std::map<std::string, Usage> Draft::usage() const {
   auto usage = state_.usage;
   for (const auto& [id, run] : runs.changed()) {
-    if (const Run* before = runs.before(id)) count_in(usage[id.project], *before, -1);
-    count_in(usage[id.project], run);
+    if (const Run* before = runs.original(id)) add_usage(usage[id.project], *before, -1);
+    add_usage(usage[id.project], run);
   }
   return usage;
 }
@@ -101,11 +103,11 @@ RunId Draft::next_run_id(const std::string& project) const {
 Outcome Draft::finish() {
   std::set<RunId> touched;
   for (const auto& [id, run] : runs.changed())
-    if (!runs.before(id) || *runs.before(id) != run) touched.insert(id);
+    if (!runs.original(id) || *runs.original(id) != run) touched.insert(id);
   for (const auto& [id, attempt] : attempts.changed())
-    if (differs(attempts.before(id), attempt)) touched.insert(id.run);
+    if (differs(attempts.original(id), attempt)) touched.insert(id.run);
   for (const auto& [id, node] : nodes.changed())
-    if (differs(nodes.before(id), node)) touched.insert(id.attempt.run);
+    if (differs(nodes.original(id), node)) touched.insert(id.attempt.run);
   for (const RunId& id : touched) ++runs.edit(id).version;
 
   Outcome outcome;
@@ -115,8 +117,8 @@ Outcome Draft::finish() {
   collect(hosts, outcome.changes);
   collect(limits, outcome.changes);
   collect(orphans, outcome.changes);
-  if (const auto made = count_new(runs) + count_new(attempts); made > 0)
-    outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.minted + made});
+  if (const auto created = count_new(runs) + count_new(attempts); created > 0)
+    outcome.changes.emplace_back(StoreRow{state_.store.generation, state_.store.issued + created});
   if (clock && clock != state_.clock) outcome.changes.emplace_back(*clock);
   outcome.effects = std::move(effects_);
   return outcome;

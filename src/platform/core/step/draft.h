@@ -1,8 +1,8 @@
-// Draft: a state that is being changed. Handlers read and edit rows as if they owned the state; the
-// state itself stays as it was, and finish() says which rows came out different.
+// Draft: a state that is being changed. Handlers read and edit rows as if they owned the state. The
+// state itself does not change; finish() returns the rows that differ.
 //
-// Only rows that differ are reported, and a run's version grows by one when the run, its attempt or
-// a node of it differs, but not for a node that was merely heard of.
+// finish() returns only rows that differ. A run's version increases by one if the run, its attempt
+// or a node of it differs, but not if only the last heartbeat of a node differs.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Rows of one kind: those of the state below, those that were changed on top.
+// Rows of one kind: changed rows over those of the state below.
 template <class RowId, class Row>
 class Overlay {
  public:
@@ -22,21 +22,21 @@ class Overlay {
 
   const Row* find(const RowId& id) const {
     if (auto found = changed_.find(id); found != changed_.end()) return &found->second;
-    return before(id);
+    return original(id);
   }
-  // As it was at the beginning of the step.
-  const Row* before(const RowId& id) const {
+  // The row at the beginning of the step.
+  const Row* original(const RowId& id) const {
     const auto found = below_.find(id);
     return found == below_.end() ? nullptr : &found->second;
   }
   // The row must exist. The reference lives as long as the draft.
   Row& edit(const RowId& id) {
     if (auto found = changed_.find(id); found != changed_.end()) return found->second;
-    const Row* row = before(id);
+    const Row* row = original(id);
     LS_CHECK(row != nullptr);
     return changed_.emplace(id, *row).first->second;
   }
-  // A new one if there is none.
+  // Adds a new row if there is none.
   Row& edit_or_add(const RowId& id) {
     if (find(id)) return edit(id);
     Row row;
@@ -44,12 +44,12 @@ class Overlay {
     return add(std::move(row));
   }
   Row& add(Row row) {
-    auto [place, added] = changed_.emplace(row.id, row);
-    LS_CHECK(added && !before(row.id));
-    return place->second;
+    auto [entry, added] = changed_.emplace(row.id, row);
+    LS_CHECK(added && !original(row.id));
+    return entry->second;
   }
   const std::map<RowId, Row>& changed() const { return changed_; }
-  // A copy of all of them, for rows of which there are few.
+  // A copy of all rows; use it only for kinds with few rows.
   std::map<RowId, Row> all() const {
     std::map<RowId, Row> rows = below_;
     for (const auto& [id, row] : changed_) rows.insert_or_assign(id, row);
@@ -83,28 +83,28 @@ class Draft {
   std::optional<ClockRow> clock;
 
   Time now() const { return now_; }
-  const Map& map() const { return state_.map; }
+  const ClusterMap& map() const { return state_.map; }
 
-  // In the order of their ids; runs that ended in this step are left out.
+  // In the order of their ids, without runs that ended in this step.
   std::vector<RunId> open_runs() const;
-  // An error that tells how to find those that there are.
-  Result<const Run*> known_run(const RunId& run) const;
-  // Of the run, those that are not gone.
+  // The error tells how to list the existing runs.
+  Result<const Run*> require_run(const RunId& run) const;
+  // The orphans of the run that have not terminated.
   std::vector<const Orphan*> orphans_of(const RunId& run) const;
   // Null when the run has none.
   const Attempt* live_attempt(const RunId& run) const;
-  // In order; the pointers see what was edited before, not after.
+  // In order; the pointers show the rows as of now, not later edits.
   std::vector<const Node*> nodes_of(const AttemptId& attempt) const;
-  // The run that was submitted under this id; null when none was.
+  // The run that was submitted with this request id, or null.
   const Run* run_of_request(const std::string& request_id) const;
-  // By project, with what was changed.
+  // By project, with the changes of this step.
   std::map<std::string, Usage> usage() const;
-  // Of the store: what is made now is made under it.
+  // Generation of the store; new runs and attempts get it.
   const std::string& generation() const { return state_.store.generation; }
-  // One more than any number that a run of the project was ever given.
+  // One more than the highest number ever given to a run of the project.
   RunId next_run_id(const std::string& project) const;
 
-  void act(Effect effect) { effects_.push_back(std::move(effect)); }
+  void add_effect(Effect effect) { effects_.push_back(std::move(effect)); }
   Outcome finish();
 
  private:

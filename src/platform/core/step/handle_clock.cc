@@ -1,25 +1,24 @@
 // The wall clock was set, or may have been.
 //
-// Rows hold moments of the wall clock, and what the controller counts (time limits, silence,
-// pauses, the turn in the queue) are differences between such moments and now. So when the clock
-// was set by some time, the moments of all runs that have not ended move by as much, and every
-// difference stays what it was. Moments that people named stay: "not before 12:00" means 12:00. So
-// does the history of runs that have ended.
+// Rows hold wall-clock times. The controller computes time limits, silence, pauses and the queue
+// order as differences between such times and now. So when the clock is set by some amount, all
+// times of open runs shift by that amount, and every difference stays the same. Times that users
+// named stay: "not before 12:00" means 12:00. The history of ended runs stays, too.
 //
-// After another boot it cannot be told by how much the clock was set. A moment must not lie in the
-// future then, or what counts from it would wait until that has come.
+// After a reboot the shift of the clock is unknown. Then no time may be in the future, or whatever
+// counts from it would wait until that time.
 #include <algorithm>
 
-#include "platform/core/step/ending.h"
+#include "platform/core/step/attempt_end.h"
 #include "platform/core/step/event_handlers.h"
 
 namespace lockstep {
 namespace {
 
-// Calls move(moment) for each moment of the run that something is counted from, but the end of its
-// pause.
+// Calls move(moment) for each time of the run that something counts from, except the end of its
+// back-off.
 template <class Move>
-void move_moments(Draft& draft, Run& run, const Move& move) {
+void shift_times(Draft& draft, Run& run, const Move& move) {
   const auto move_if = [&](std::optional<Time>& moment) {
     if (moment) move(*moment);
   };
@@ -29,12 +28,13 @@ void move_moments(Draft& draft, Run& run, const Move& move) {
   if (!draft.attempts.find(id)) return;
   Attempt& attempt = draft.attempts.edit(id);
   move(attempt.created);
-  for (auto* moment : {&attempt.started, &attempt.draining, &attempt.ended, &attempt.saved})
+  for (auto* moment :
+       {&attempt.started, &attempt.draining, &attempt.ended, &attempt.last_checkpoint})
     move_if(*moment);
   for (const Node* found : draft.nodes_of(id)) {
     Node& node = draft.nodes.edit(found->id);
-    move(node.last_heard);
-    move_if(node.killed);
+    move(node.last_heartbeat);
+    move_if(node.kill_requested_at);
     for (Rank& rank : node.ranks) {
       move_if(rank.ended);
       move_if(rank.stalled_since);
@@ -44,51 +44,51 @@ void move_moments(Draft& draft, Run& run, const Move& move) {
 }
 
 template <class Move>
-void move_orphans(Draft& draft, const Move& move) {
+void shift_orphan_times(Draft& draft, const Move& move) {
   for (const auto& [name, seen] : draft.orphans.all()) {
     Orphan& orphan = draft.orphans.edit(name);
-    move(orphan.ends);
-    for (auto* moment : {&orphan.stopping, &orphan.killed})
+    move(orphan.expected_end);
+    for (auto* moment : {&orphan.stop_requested_at, &orphan.kill_requested_at})
       if (*moment) move(**moment);
   }
 }
 
-bool is_of_back_off(const Run& run) {
+bool is_backing_off(const Run& run) {
   return run.not_before && run.not_before != run.spec.not_before;
 }
 
-void move_by(Draft& draft, Duration by) {
+void shift_all_times(Draft& draft, Duration by) {
   const auto move = [&](Time& moment) { moment += by; };
   for (const RunId& id : draft.open_runs()) {
     Run& run = draft.runs.edit(id);
-    move_moments(draft, run, move);
-    if (is_of_back_off(run)) move(*run.not_before);
+    shift_times(draft, run, move);
+    if (is_backing_off(run)) move(*run.not_before);
   }
-  move_orphans(draft, move);
+  shift_orphan_times(draft, move);
   for (const auto& [id, row] : draft.hosts.all()) {
     if (row.losses.empty()) continue;
     for (HostLoss& loss : draft.hosts.edit(id).losses) move(loss.time);
   }
 }
 
-void end_future(Draft& draft) {
+void cap_times_at_now(Draft& draft) {
   const auto move = [&](Time& moment) { moment = std::min(moment, draft.now()); };
   for (const RunId& id : draft.open_runs()) {
     Run& run = draft.runs.edit(id);
-    move_moments(draft, run, move);
-    if (is_of_back_off(run))
+    shift_times(draft, run, move);
+    if (is_backing_off(run))
       run.not_before = std::min(*run.not_before, draft.now() + kBackOffLimit);
   }
-  move_orphans(draft, move);
+  shift_orphan_times(draft, move);
 }
 
 }  // namespace
 
-Result<void> handle(Draft& draft, const ClockRead& event) {
-  if (const auto by = set_by(draft.clock, event.clock))
-    move_by(draft, *by);
+Result<void> handle_event(Draft& draft, const ClockChanged& event) {
+  if (const auto by = clock_shift(draft.clock, event.clock))
+    shift_all_times(draft, *by);
   else
-    end_future(draft);
+    cap_times_at_now(draft);
   draft.clock = event.clock;
   return {};
 }

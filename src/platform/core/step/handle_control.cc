@@ -1,24 +1,24 @@
-// What users and operators change of what waits, and of what it may have.
+// Requests of users and operators that change waiting runs, hosts and limits.
 #include "base/format.h"
 #include "map/query.h"
 #include "platform/core/step/event_handlers.h"
-#include "platform/core/step/standing.h"
-#include "platform/core/step/words.h"
+#include "platform/core/step/preconditions.h"
+#include "platform/core/step/reason_text.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int kDevicesMost = 100'000'000;
+constexpr int kDevicesMax = 100'000'000;
 
-void note(Draft& draft, Run& run, const std::string& by, std::string what) {
-  add_entry(run.audit, {.time = draft.now(), .by = one_line(by), .what = std::move(what)});
+void add_run_audit(Draft& draft, Run& run, const std::string& by, std::string what) {
+  add_audit_entry(run.audit, {.time = draft.now(), .by = one_line(by), .what = std::move(what)});
 }
 
 // "by ann: the data set is being replaced"
-std::string by_whom(const std::string& by, const std::string& reason) {
-  std::string words = by.empty() ? "" : "by " + one_line(by);
-  if (!reason.empty()) words += (words.empty() ? "" : ": ") + one_line(reason);
-  return words.empty() ? "by a user" : words;
+std::string actor_and_reason(const std::string& by, const std::string& reason) {
+  std::string result = by.empty() ? "" : "by " + one_line(by);
+  if (!reason.empty()) result += (result.empty() ? "" : ": ") + one_line(reason);
+  return result.empty() ? "by a user" : result;
 }
 
 std::string_view verb_for(HostState state) {
@@ -37,8 +37,8 @@ std::string_view verb_for(HostState state) {
 
 }  // namespace
 
-Result<void> handle(Draft& draft, const HoldRun& event) {
-  const Run* found = TRY(draft.known_run(event.run));
+Result<void> handle_event(Draft& draft, const HoldRun& event) {
+  const Run* found = TRY(draft.require_run(event.run));
   if (found->state != RunState::queued)
     return Error{
         Code::invalid,
@@ -46,42 +46,44 @@ Result<void> handle(Draft& draft, const HoldRun& event) {
                is_final(found->state)
                    ? std::string()
                    : format(", and `lockstep stop {}` ends it", text(found->id)))};
-  if (found->held && event.reason.empty()) return {};  // it keeps the reason that it has
+  if (found->held && event.reason.empty()) return {};  // keeps its reason
   Run& run = draft.runs.edit(event.run);
-  run.held = by_whom(event.by, event.reason);
-  note(draft, run, event.by, event.reason.empty() ? "held" : "held: " + one_line(event.reason));
-  tell_standing(draft, run);
+  run.held = actor_and_reason(event.by, event.reason);
+  add_run_audit(draft, run, event.by,
+                event.reason.empty() ? "held" : "held: " + one_line(event.reason));
+  set_wait_reason(draft, run);
   return {};
 }
 
-// Of one that is not held nothing changes: to release twice is no mistake.
-Result<void> handle(Draft& draft, const ReleaseRun& event) {
-  if (!TRY(draft.known_run(event.run))->held) return {};
+// No change if the run is not held: a second release is no error.
+Result<void> handle_event(Draft& draft, const ReleaseRun& event) {
+  if (!TRY(draft.require_run(event.run))->held) return {};
   Run& run = draft.runs.edit(event.run);
   run.held.reset();
-  note(draft, run, event.by, "released");
-  tell_standing(draft, run);
+  add_run_audit(draft, run, event.by, "released");
+  set_wait_reason(draft, run);
   return {};
 }
 
-Result<void> handle(Draft& draft, const SetPriority& event) {
-  const Run* found = TRY(draft.known_run(event.run));
+Result<void> handle_event(Draft& draft, const SetPriority& event) {
+  const Run* found = TRY(draft.require_run(event.run));
   if (is_final(found->state))
     return Error{Code::invalid,
                  format("{} has ended, it is {}; nothing waits that a priority could "
                         "bring forward",
                         text(found->id), text(found->state))};
-  if (event.priority < -kPriorityMost || event.priority > kPriorityMost)
-    return Error{Code::invalid, format("priority: must be from {} to {}, got {}", -kPriorityMost,
-                                       kPriorityMost, event.priority)};
+  if (event.priority < -kPriorityMax || event.priority > kPriorityMax)
+    return Error{Code::invalid, format("priority: must be from {} to {}, got {}", -kPriorityMax,
+                                       kPriorityMax, event.priority)};
   if (found->priority == event.priority) return {};
   Run& run = draft.runs.edit(event.run);
-  note(draft, run, event.by, format("priority {}, it was {}", event.priority, run.priority));
+  add_run_audit(draft, run, event.by,
+                format("priority {}, it was {}", event.priority, run.priority));
   run.priority = event.priority;
   return {};
 }
 
-Result<void> handle(Draft& draft, const SetHost& event) {
+Result<void> handle_event(Draft& draft, const SetHost& event) {
   if (!find_host(draft.map(), event.host))
     return Error{Code::not_found,
                  format("there is no host '{}' on the map; `lockstep host ls` lists "
@@ -89,7 +91,8 @@ Result<void> handle(Draft& draft, const SetHost& event) {
                         one_line(event.host))};
   const HostRow* found = draft.hosts.find(event.host);
   const HostState before = found ? found->state : HostState::open;
-  const std::string reason = event.state == HostState::open ? "" : by_whom(event.by, event.reason);
+  const std::string reason =
+      event.state == HostState::open ? "" : actor_and_reason(event.by, event.reason);
   if (before == event.state && (!found || found->reason == reason)) return {};
   HostRow& host = draft.hosts.edit_or_add(event.host);
   if (before != event.state) host.since = draft.now();
@@ -98,27 +101,28 @@ Result<void> handle(Draft& draft, const SetHost& event) {
   host.reason = reason;
   std::string what(verb_for(event.state));
   if (!event.reason.empty()) what += ": " + one_line(event.reason);
-  add_entry(host.audit, {.time = draft.now(), .by = one_line(event.by), .what = std::move(what)});
+  add_audit_entry(host.audit,
+                  {.time = draft.now(), .by = one_line(event.by), .what = std::move(what)});
   return {};
 }
 
-Result<void> handle(Draft& draft, const SetLimit& event) {
+Result<void> handle_event(Draft& draft, const SetLimit& event) {
   TRY(check_name(text(event.limit.scope), event.limit.name));
-  if (event.devices && (*event.devices < 0 || *event.devices > kDevicesMost))
+  if (event.devices && (*event.devices < 0 || *event.devices > kDevicesMax))
     return Error{Code::invalid,
-                 format("devices: must be from 0 to {}, got {}", kDevicesMost, *event.devices)};
+                 format("devices: must be from 0 to {}, got {}", kDevicesMax, *event.devices)};
   if (!event.devices && !draft.limits.find(event.limit)) return {};
   draft.limits.edit_or_add(event.limit).devices = event.devices;
   return {};
 }
 
-// Runs that have come keep the share that they came with.
-Result<void> handle(Draft& draft, const SetWeight& event) {
+// Queued runs keep the fair share of their submission.
+Result<void> handle_event(Draft& draft, const SetWeight& event) {
   const LimitId project{LimitScope::project, event.project};
   TRY(check_name(text(project.scope), project.name));
-  if (event.weight < 1 || event.weight > kWeightMost)
+  if (event.weight < 1 || event.weight > kWeightMax)
     return Error{Code::invalid,
-                 format("weight: must be from 1 to {}, got {}", kWeightMost, event.weight)};
+                 format("weight: must be from 1 to {}, got {}", kWeightMax, event.weight)};
   draft.limits.edit_or_add(project).weight = event.weight;
   return {};
 }

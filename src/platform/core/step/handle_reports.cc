@@ -1,22 +1,22 @@
-// What agents say of their nodes.
+// Reports of agents about their nodes.
 //
-// Reports may be repeated, late or out of order: a node's state only moves on, and a rank that has
-// ended stays so, so that each of them is harmless. Those of attempts that have ended are ignored.
+// Reports may be repeated, late or out of order. All of them are harmless: a node's state only
+// advances, and an ended rank stays ended. Reports of ended attempts are ignored.
 #include <algorithm>
 #include <utility>
 
 #include "base/format.h"
-#include "platform/core/step/ending.h"
+#include "platform/core/step/attempt_end.h"
 #include "platform/core/step/event_handlers.h"
 #include "platform/core/step/orphans.h"
-#include "platform/core/step/words.h"
+#include "platform/core/step/reason_text.h"
 
 namespace lockstep {
 namespace {
 
-// While nothing else changes, being heard and the steps are written down no more often than this,
-// but for the first word since the daemon listens.
-constexpr Duration kHeardInterval = std::chrono::seconds(5);
+// While nothing else changes, heartbeats and steps are stored no more often than this, except for
+// the first heartbeat since the daemon listens.
+constexpr Duration kHeartbeatStoreInterval = std::chrono::seconds(5);
 
 Error refuse(const NodeReport& report, std::string_view what) {
   return {Code::invalid, format("report of node {}: {}", text(report.node), what)};
@@ -45,9 +45,9 @@ Result<void> check_report(const NodeReport& report, const Node& node, const RunS
   return {};
 }
 
-// The difference of two clocks of one boot is that of their zeros. On another machine it is not
-// known, and the clocks count as equal. Either way what is told has happened.
-NodeReport by_our_clock(const Draft& draft, NodeReport report) {
+// The difference of two clocks of one boot is that of their zeros. For another machine it is
+// unknown, and the clocks count as equal. In both cases no reported time is in the future.
+NodeReport in_daemon_time(const Draft& draft, NodeReport report) {
   const bool same_boot = report.clock && draft.clock && !report.clock->boot.empty() &&
                          report.clock->boot == draft.clock->boot;
   const Duration by = same_boot ? draft.clock->zero - report.clock->zero : Duration(0);
@@ -57,9 +57,9 @@ NodeReport by_our_clock(const Draft& draft, NodeReport report) {
   return report;
 }
 
-// What was known and is not told again stays. While an attempt drains, so does what was seen of a
-// hang: by then our own signals move its ranks.
-void keep_signs(Rank& rank, const Rank& known, bool draining) {
+// Known values that are not reported again stay. While an attempt drains, so do the signs of a
+// hang: by then the daemon's own signals wake its ranks.
+void keep_known_state(Rank& rank, const Rank& known, bool draining) {
   rank.step = std::max(rank.step, known.step);
   const bool stood = known.activity == Activity::stopped || known.activity == Activity::blocked;
   if (rank.activity == Activity::unknown || (draining && stood)) {
@@ -76,7 +76,7 @@ void merge_rank(Node& node, Rank rank, bool draining, Time now) {
     const auto after = std::ranges::upper_bound(node.ranks, rank.rank, {}, &Rank::rank);
     node.ranks.insert(after, rank);
   } else if (known->state == RankState::running) {
-    keep_signs(rank, *known, draining);
+    keep_known_state(rank, *known, draining);
     *known = rank;
   }
 }
@@ -97,11 +97,11 @@ void merge(Draft& draft, const NodeReport& report, const Attempt& attempt) {
   node.state = std::max(node.state, report.state);
   for (const Rank& rank : report.ranks)
     merge_rank(node, rank, attempt.draining.has_value(), draft.now());
-  const bool since_draining = attempt.draining && node.last_heard <= *attempt.draining;
-  const bool again = node.last_heard < report.listening_since;
-  if (has_news(before, node) || since_draining || again ||
-      draft.now() - node.last_heard >= kHeardInterval)
-    node.last_heard = draft.now();
+  const bool since_draining = attempt.draining && node.last_heartbeat <= *attempt.draining;
+  const bool again = node.last_heartbeat < report.listening_since;
+  if (has_material_change(before, node) || since_draining || again ||
+      draft.now() - node.last_heartbeat >= kHeartbeatStoreInterval)
+    node.last_heartbeat = draft.now();
   else
     node = before;
 }
@@ -110,41 +110,42 @@ bool has_run(const Node* node) {
   return node->state == NodeState::running || all_ranks_ended(*node);
 }
 
-// It ended its ranks, or does, though nobody had told it to.
-bool stops_on_its_own(const Node* node) {
+// The node stopped, or is stopping, its ranks without a command.
+bool stops_unasked(const Node* node) {
   return node->state == NodeState::stopping ||
          std::ranges::any_of(node->ranks, [](const Rank& rank) {
-           return rank.signalled_by_us && rank.state != RankState::running;
+           return rank.signalled_by_agent && rank.state != RankState::running;
          });
 }
 
-// At the end of the time for which, without a daemon, its agent may let its ranks run. Those of the
-// other nodes may have run with them and ended likewise, or were never told to start: that is for
-// these nodes to say, of which `reporter` just has.
-void judge_own_time_out(Draft& draft, const Attempt& attempt, const Node& reporter, Time until) {
+// An agent ended its ranks at the end of the time that they may run without a daemon. The ranks of
+// other nodes may have run with them and ended likewise, or never got `start`. These nodes have to
+// report that themselves, as `reporter` just did.
+void handle_agent_timeout(Draft& draft, const Attempt& attempt, const Node& reporter, Time until) {
   const Run& run = *draft.runs.find(attempt.id.run);
   const auto nodes = draft.nodes_of(attempt.id);
-  const bool ran = stops_on_its_own(&reporter) || all_ranks_ended(reporter);
-  if (gang_ran(run, attempt, nodes, until))
-    begin_draining(draft, attempt.id, Cause::timeout, time_out_of(run));
-  else if (!ran || ended_apart(reporter, nodes))
-    begin_draining(draft, attempt.id, Cause::launch_failed, did_not_start(reporter));
+  const bool ran = stops_unasked(&reporter) || all_ranks_ended(reporter);
+  if (all_ranks_ran_until(run, attempt, nodes, until))
+    begin_draining(draft, attempt.id, Cause::timeout, timeout_reason(run));
+  else if (!ran || ranks_ended_late(reporter, nodes))
+    begin_draining(draft, attempt.id, Cause::launch_failed, not_started_reason(reporter));
 }
 
-void judge_own_stop(Draft& draft, const Attempt& attempt, const Node& node, const Node& reporter) {
-  const auto with_message = [&](std::string words) {
-    return node.message.empty() ? words : format("{}: {}", words, node.message);
+void handle_unasked_stop(Draft& draft, const Attempt& attempt, const Node& node,
+                         const Node& reporter) {
+  const auto with_message = [&](std::string reason) {
+    return node.message.empty() ? reason : format("{}: {}", reason, node.message);
   };
-  if (!all_ranks_began(node))
+  if (!all_ranks_started(node))
     return begin_draining(draft, attempt.id, Cause::launch_failed,
-                          with_message(place_of(node) + " could not start its ranks"));
-  // Its ranks' end, too, we may hear of late.
-  const Time until = std::min(draft.now(), last_end(node).value_or(draft.now()));
-  if (found_time_up(node)) return judge_own_time_out(draft, attempt, reporter, until);
-  if (was_asked_to_end(node))
-    return begin_draining(draft, attempt.id, Cause::node_stopped, stopped_node(node));
+                          with_message(describe_location(node) + " could not start its ranks"));
+  // The report of its ranks' end can be late, too.
+  const Time until = std::min(draft.now(), last_rank_end(node).value_or(draft.now()));
+  if (stopped_by_timeout(node)) return handle_agent_timeout(draft, attempt, reporter, until);
+  if (stopped_by_signal(node))
+    return begin_draining(draft, attempt.id, Cause::node_stopped, node_stop_reason(node));
   begin_draining(draft, attempt.id, Cause::node_lost,
-                 with_message(place_of(node) + " stopped its ranks on its own"));
+                 with_message(describe_location(node) + " stopped its ranks on its own"));
 }
 
 void mark_running(Draft& draft, const AttemptId& id) {
@@ -156,8 +157,8 @@ void mark_running(Draft& draft, const AttemptId& id) {
   if (!run.started) run.started = draft.now();
 }
 
-// Of ranks that were lost on the way the others were not in need.
-std::string good_end_of(int ranks, const std::vector<const Node*>& nodes) {
+// Ranks that were lost before are mentioned; the others did not need them.
+std::string success_reason(int ranks, const std::vector<const Node*>& nodes) {
   int lost = 0;
   for (const Node* node : nodes)
     lost += static_cast<int>(std::ranges::count_if(node->ranks, ended_badly));
@@ -168,47 +169,52 @@ std::string good_end_of(int ranks, const std::vector<const Node*>& nodes) {
   return format("all {} ranks exited with code 0", ranks);
 }
 
-// By it a run is known to go on from where it was. It may come with the word of a rank's end.
-void note_checkpoint(Draft& draft, const NodeReport& report) {
+// Shows that a run continues from its checkpoint. It may come together with the report of a rank's
+// end.
+void record_checkpoint(Draft& draft, const NodeReport& report) {
   const Attempt& attempt = *draft.attempts.find(report.node.attempt);
-  if (!report.saved || !attempt.started) return;
-  const Time saved = std::clamp(*report.saved, *attempt.started, draft.now());
-  if (!attempt.saved || *attempt.saved < saved) draft.attempts.edit(attempt.id).saved = saved;
-  if (report.saved_step && (!attempt.saved_step || *attempt.saved_step < *report.saved_step))
-    draft.attempts.edit(attempt.id).saved_step = report.saved_step;
+  if (!report.last_checkpoint || !attempt.started) return;
+  const Time saved = std::clamp(*report.last_checkpoint, *attempt.started, draft.now());
+  if (!attempt.last_checkpoint || *attempt.last_checkpoint < saved)
+    draft.attempts.edit(attempt.id).last_checkpoint = saved;
+  if (report.last_checkpoint_step && (!attempt.last_checkpoint_step ||
+                                      *attempt.last_checkpoint_step < *report.last_checkpoint_step))
+    draft.attempts.edit(attempt.id).last_checkpoint_step = report.last_checkpoint_step;
 }
 
-// What the attempt makes of the report, while nothing has gone wrong.
+// Advances the attempt by the report, while nothing has failed.
 void advance(Draft& draft, const AttemptId& id, const NodeId& reporter) {
   const Attempt& attempt = *draft.attempts.find(id);
   if (attempt.state == AttemptState::reserved)
     draft.attempts.edit(id).state = AttemptState::launching;
   const auto nodes = draft.nodes_of(id);
-  const auto stopped = std::ranges::find_if(nodes, stops_on_its_own);
+  const auto stopped = std::ranges::find_if(nodes, stops_unasked);
   if (stopped != nodes.end())
-    return judge_own_stop(draft, *draft.attempts.find(id), **stopped, *draft.nodes.find(reporter));
+    return handle_unasked_stop(draft, *draft.attempts.find(id), **stopped,
+                               *draft.nodes.find(reporter));
   if (!std::ranges::all_of(nodes, has_run)) return;
   if (draft.attempts.find(id)->state != AttemptState::running) mark_running(draft, id);
   if (std::ranges::all_of(nodes, [](const Node* node) { return all_ranks_ended(*node); })) {
     begin_draining(draft, id, Cause::ok,
-                   good_end_of(rank_count(draft.runs.find(id.run)->spec), nodes));
+                   success_reason(rank_count(draft.runs.find(id.run)->spec), nodes));
   }
 }
 
 }  // namespace
 
-Result<void> handle(Draft& draft, const NodeReport& report) {
+Result<void> handle_event(Draft& draft, const NodeReport& report) {
   const AttemptId& id = report.node.attempt;
   const Attempt* attempt = draft.live_attempt(id.run);
   const Node* node = draft.nodes.find(report.node);
-  if (draft.orphans.find({report.generation, report.node})) return note_orphan(draft, report);
+  if (draft.orphans.find({report.generation, report.node}))
+    return record_orphan_report(draft, report);
   if (!node || !attempt || attempt->id != id || attempt->generation != report.generation) return {};
   if (node->state == NodeState::released || node->state == NodeState::lost) return {};
   TRY(check_report(report, *node, draft.runs.find(id.run)->spec));
-  merge(draft, by_our_clock(draft, report), *attempt);
-  judge_ranks(draft, id);
+  merge(draft, in_daemon_time(draft, report), *attempt);
+  update_cause(draft, id);
   if (draft.attempts.find(id)->state < AttemptState::draining) advance(draft, id, report.node);
-  note_checkpoint(draft, report);
+  record_checkpoint(draft, report);
   return {};
 }
 

@@ -1,11 +1,11 @@
-// What users ask for: a run, its end, its going on.
+// Requests of users: submit, stop and resume a run.
 #include "base/format.h"
 #include "platform/core/sched/pass.h"
-#include "platform/core/step/ending.h"
+#include "platform/core/step/attempt_end.h"
 #include "platform/core/step/event_handlers.h"
-#include "platform/core/step/fairness.h"
-#include "platform/core/step/standing.h"
-#include "platform/core/step/words.h"
+#include "platform/core/step/preconditions.h"
+#include "platform/core/step/project_share.h"
+#include "platform/core/step/reason_text.h"
 
 namespace lockstep {
 namespace {
@@ -23,7 +23,7 @@ Result<void> check_resumable(const Run& run) {
   return {};
 }
 
-Want size_of(const RunId& id, const RunSpec& spec) {
+PendingRun fit_request_of(const RunId& id, const RunSpec& spec) {
   return {.run = id,
           .nodes = spec.nodes,
           .devices = spec.devices,
@@ -31,7 +31,7 @@ Want size_of(const RunId& id, const RunSpec& spec) {
           .needs = spec.needs};
 }
 
-// The client that repeats its call wants the run that it made, and no other.
+// A repeated request id must be for the same run.
 Result<void> check_same(const Run& run, const SubmitRun& repeat) {
   if (run.spec == repeat.spec) return {};
   return Error{Code::invalid,
@@ -40,7 +40,7 @@ Result<void> check_same(const Run& run, const SubmitRun& repeat) {
                       repeat.request_id, text(run.id))};
 }
 
-// What is larger than its project or user may ever hold would wait for ever.
+// A run that is larger than the limit of its project or user would wait forever.
 Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin& origin) {
   const int devices = rank_count(spec);
   for (const LimitId& id :
@@ -57,32 +57,32 @@ Result<void> check_limits(const Draft& draft, const RunSpec& spec, const Origin&
 
 }  // namespace
 
-Result<void> handle(Draft& draft, const SubmitRun& event) {
+Result<void> handle_event(Draft& draft, const SubmitRun& event) {
   if (const Run* known = draft.run_of_request(event.request_id)) return check_same(*known, event);
   if (!event.request_id.empty()) TRY(check_name("request_id", event.request_id));
   TRY(check(event.spec));
-  TRY(check_after(draft, event.spec));
+  TRY(check_dependencies(draft, event.spec));
   TRY(check_limits(draft, event.spec, event.origin));
   Run run;
   run.id = draft.next_run_id(event.spec.project);
-  TRY(check_checkpoint_folder(draft, run.id, event.spec, event.same_folder));
+  TRY(check_checkpoint_folder(draft, run.id, event.spec, event.runs_in_same_folder));
   run.generation = draft.generation();
-  TRY(check_fits(draft.map(), size_of(run.id, event.spec)));
+  TRY(check_fits(draft.map(), fit_request_of(run.id, event.spec)));
   run.spec = event.spec;
   run.origin = event.origin;
   run.request_id = event.request_id;
   run.submitted = draft.now();
   run.queued = draft.now();
-  run.share = share_of(draft, run.id.project);
+  run.fair_share_used = fair_share_used_by(draft, run.id.project);
   run.priority = event.spec.priority;
-  take_wishes(draft, run);
+  init_preconditions(draft, run);
   draft.runs.add(std::move(run));
   return {};
 }
 
-// Of a run that has ended, or is being stopped, nothing changes: stopping twice is no mistake.
-Result<void> handle(Draft& draft, const StopRun& event) {
-  const Run* found = TRY(draft.known_run(event.run));
+// No change if the run has ended or is being stopped: a second stop is no error.
+Result<void> handle_event(Draft& draft, const StopRun& event) {
+  const Run* found = TRY(draft.require_run(event.run));
   if (is_final(found->state) || found->stop_requested) return {};
   const auto reason =
       event.reason.empty() ? std::string("stopped") : "stopped: " + one_line(event.reason);
@@ -95,23 +95,23 @@ Result<void> handle(Draft& draft, const StopRun& event) {
   return {};
 }
 
-// What it has used up is granted anew: its time-out and its retries.
-Result<void> handle(Draft& draft, const ResumeRun& event) {
-  const Run& found = *TRY(draft.known_run(event.run));
+// The time limit and the retries start again.
+Result<void> handle_event(Draft& draft, const ResumeRun& event) {
+  const Run& found = *TRY(draft.require_run(event.run));
   TRY(check_resumable(found));
-  TRY(check_fits(draft.map(), size_of(found.id, found.spec)));
-  TRY(check_checkpoint_folder(draft, found.id, found.spec, event.same_folder));
+  TRY(check_fits(draft.map(), fit_request_of(found.id, found.spec)));
+  TRY(check_checkpoint_folder(draft, found.id, found.spec, event.runs_in_same_folder));
   Run& run = draft.runs.edit(event.run);
-  run.share = share_of(draft, run.id.project);
+  run.fair_share_used = fair_share_used_by(draft, run.id.project);
   run.state = RunState::queued;
   run.queued = draft.now();
   run.ended.reset();
-  run.charged = Duration(0);
+  run.time_used = Duration(0);
   run.user_exits = 0;
   run.losses = 0;
   run.moves = 0;
   run.stop_requested = false;
-  take_wishes(draft, run);
+  init_preconditions(draft, run);
   return {};
 }
 

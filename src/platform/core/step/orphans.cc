@@ -5,50 +5,50 @@
 
 #include "base/format.h"
 #include "platform/core/model/command.h"
-#include "platform/core/step/ending.h"
+#include "platform/core/step/attempt_end.h"
 #include "platform/core/step/event_handlers.h"
-#include "platform/core/step/standing.h"
-#include "platform/core/step/words.h"
+#include "platform/core/step/preconditions.h"
+#include "platform/core/step/reason_text.h"
 
 namespace lockstep {
 namespace {
 
-// An orphan calls every 5 s; then its ranks have the grace period.
-constexpr Duration kStopLimit = std::chrono::seconds(5) + kGrace + kStopMargin;
+// An orphan calls every 5 s; after that its ranks have the grace period.
+constexpr Duration kStopLimit = std::chrono::seconds(5) + kGracePeriod + kStopMargin;
 
-// All of them were seen before.
-void drop_others(Draft& draft, const std::vector<Orphan>& seen) {
+// Marks known orphans that the engine no longer lists.
+void mark_missing_terminated(Draft& draft, const std::vector<Orphan>& seen) {
   for (const auto& [name, orphan] : draft.orphans.all()) {
     const bool is_there = std::ranges::find(seen, name, &Orphan::id) != seen.end();
-    if (!is_there) draft.orphans.edit(name).gone = true;
+    if (!is_there) draft.orphans.edit(name).terminated = true;
   }
 }
 
-// What operators and agents said of one that was seen before is kept.
-void take_up(Draft& draft, const Orphan& seen) {
+// Stop requests by operators and reports of agents are kept.
+void merge_orphan(Draft& draft, const Orphan& seen) {
   const Orphan* known = draft.orphans.find(seen.id);
   if (!known) {
     draft.orphans.add(seen);
-  } else if (known->has_agent != seen.has_agent || known->made != seen.made ||
-             known->slice != seen.slice) {
+  } else if (known->has_agent != seen.has_agent || known->attempt_record != seen.attempt_record ||
+             known->devices != seen.devices) {
     Orphan& orphan = draft.orphans.edit(seen.id);
     orphan.has_agent = seen.has_agent;
-    orphan.made = seen.made;
-    orphan.slice = seen.slice;
-    orphan.ends = seen.ends;
+    orphan.attempt_record = seen.attempt_record;
+    orphan.devices = seen.devices;
+    orphan.expected_end = seen.expected_end;
   }
 }
 
-// Runs of the same name wait, or wait no longer.
-void tell_namesakes(Draft& draft) {
+// Runs of the same name wait for the orphans, or no longer.
+void update_same_name_runs(Draft& draft) {
   std::set<RunId> names;
   for (const auto& [name, orphan] : draft.orphans.changed()) names.insert(name.id.attempt.run);
   for (const RunId& id : names)
     if (const Run* run = draft.runs.find(id); run && run->state == RunState::queued)
-      tell_standing(draft, draft.runs.edit(id));
+      set_wait_reason(draft, draft.runs.edit(id));
 }
 
-Result<std::vector<const Orphan*>> known_orphans(const Draft& draft, const RunId& run) {
+Result<std::vector<const Orphan*>> require_orphans(const Draft& draft, const RunId& run) {
   auto found = draft.orphans_of(run);
   if (!found.empty()) return found;
   return Error{Code::not_found,
@@ -61,12 +61,12 @@ Error cannot_adopt(const RunId& run, const std::string& why) {
                                 text(run), why, text(run))};
 }
 
-// Nothing of the run is in this store, or what led up to the attempt.
-Result<void> check_namesake(const Draft& draft, const Orphan& orphan) {
+// The store may have no other run of that name, and no attempt as new as this one.
+Result<void> check_same_name_run(const Draft& draft, const Orphan& orphan) {
   const AttemptId& attempt = orphan.id.id.attempt;
   const Run* run = draft.runs.find(attempt.run);
   if (!run) return {};
-  if (run->generation != orphan.made->run_generation)
+  if (run->generation != orphan.attempt_record->run_generation)
     return cannot_adopt(run->id, "this store has another run of that name");
   if (const Attempt* live = draft.live_attempt(run->id))
     return cannot_adopt(run->id, format("its attempt {} goes on, too", live->id.epoch));
@@ -76,25 +76,25 @@ Result<void> check_namesake(const Draft& draft, const Orphan& orphan) {
   return {};
 }
 
-bool overlaps(const std::vector<Slice>& slices, const std::string& host,
+bool overlaps(const std::vector<HostDevices>& placement, const std::string& host,
               const std::vector<int>& devices) {
-  return std::ranges::any_of(slices, [&](const Slice& slice) {
-    return slice.host == host &&
-           std::ranges::find_first_of(slice.devices, devices) != slice.devices.end();
+  return std::ranges::any_of(placement, [&](const HostDevices& host_devices) {
+    return host_devices.host == host &&
+           std::ranges::find_first_of(host_devices.devices, devices) != host_devices.devices.end();
   });
 }
 
-// The other run, of this store or not, that holds devices of the attempt's. A node of the attempt
-// that has ended may have given up its own.
-std::optional<std::string> holder_among(const Draft& draft, const RunId& own,
-                                        const std::vector<Slice>& slices) {
+// The run, of this store or not, that holds devices of the attempt. An ended node of the attempt
+// may have given its devices up.
+std::optional<std::string> find_conflicting_run(const Draft& draft, const RunId& own,
+                                                const std::vector<HostDevices>& placement) {
   for (const RunId& run : draft.open_runs())
     if (const Attempt* attempt = draft.live_attempt(run))
       for (const Node* node : draft.nodes_of(attempt->id))
-        if (overlaps(slices, node->host, node->devices)) return text(run);
+        if (overlaps(placement, node->host, node->devices)) return text(run);
   for (const auto& [name, orphan] : draft.orphans.all())
-    if (!orphan.gone && name.id.attempt.run != own &&
-        overlaps(slices, orphan.slice.host, orphan.slice.devices))
+    if (!orphan.terminated && name.id.attempt.run != own &&
+        overlaps(placement, orphan.devices.host, orphan.devices.devices))
       return "orphan " + text(name.id.attempt.run);
   return std::nullopt;
 }
@@ -105,47 +105,47 @@ Result<void> check_adoptable(const Draft& draft, const std::vector<const Orphan*
   for (const Orphan* orphan : orphans) {
     if (orphan->id.attempt() != first.id.attempt())
       return cannot_adopt(run, "several attempts of it go on here");
-    if (!orphan->made)
+    if (!orphan->attempt_record)
       return cannot_adopt(run, "its launch file, which tells what it is, cannot be read");
-    if (orphan->stopping) return cannot_adopt(run, "it is being stopped");
+    if (orphan->stop_requested_at) return cannot_adopt(run, "it is being stopped");
   }
-  TRY(check_namesake(draft, first));
-  if (const auto holder = holder_among(draft, run, first.made->slices))
-    return cannot_adopt(run, format("{} holds devices that it uses", *holder));
+  TRY(check_same_name_run(draft, first));
+  if (const auto conflicting_run = find_conflicting_run(draft, run, first.attempt_record->devices))
+    return cannot_adopt(run, format("{} holds devices that it uses", *conflicting_run));
   return {};
 }
 
-Run& run_of(Draft& draft, const RunId& id, const AttemptRecord& made) {
+Run& find_or_add_run(Draft& draft, const RunId& id, const AttemptRecord& record) {
   if (draft.runs.find(id)) return draft.runs.edit(id);
   Run run;
   run.id = id;
-  run.generation = made.run_generation;
-  run.spec = made.spec;
-  run.origin = made.origin;
-  run.submitted = made.submitted;
+  run.generation = record.run_generation;
+  run.spec = record.spec;
+  run.origin = record.origin;
+  run.submitted = record.submitted;
   return draft.runs.add(std::move(run));
 }
 
-// Its nodes count as launched: those that are gone are found so like any other.
-void add_attempt(Draft& draft, const AttemptName& name, const AttemptRecord& made) {
-  for (const Slice& slice : made.slices) {
+// Its nodes count as launched: the daemon detects missing ones as for any attempt.
+void add_attempt(Draft& draft, const AttemptName& name, const AttemptRecord& record) {
+  for (const HostDevices& host_devices : record.devices) {
     Node node;
-    node.id = {name.id, static_cast<int>(&slice - made.slices.data())};
-    node.host = slice.host;
-    node.devices = slice.devices;
-    node.last_heard = draft.now();
+    node.id = {name.id, static_cast<int>(&host_devices - record.devices.data())};
+    node.host = host_devices.host;
+    node.devices = host_devices.devices;
+    node.last_heartbeat = draft.now();
     draft.nodes.add(std::move(node));
   }
   Attempt attempt;
   attempt.id = name.id;
   attempt.generation = name.generation;
-  attempt.created = draft.now();  // its agents have as long to call as those of a new one
+  attempt.created = draft.now();  // its agents have as much time to call as those of a new attempt
   draft.attempts.add(std::move(attempt));
 }
 
 }  // namespace
 
-Result<void> note_orphan(Draft& draft, const NodeReport& report) {
+Result<void> record_orphan_report(Draft& draft, const NodeReport& report) {
   const NodeName name{report.generation, report.node};
   const bool ended = !report.ranks.empty() && std::ranges::all_of(report.ranks, [](const Rank& r) {
     return r.state != RankState::running;
@@ -156,52 +156,53 @@ Result<void> note_orphan(Draft& draft, const NodeReport& report) {
 
 void check_orphans(Draft& draft) {
   for (const auto& [name, orphan] : draft.orphans.all()) {
-    if (!orphan.stopping || orphan.gone) continue;
-    const bool had_time = draft.now() - *orphan.stopping >= kStopLimit;
+    if (!orphan.stop_requested_at || orphan.terminated) continue;
+    const bool had_time = draft.now() - *orphan.stop_requested_at >= kStopLimit;
     if (!had_time && !orphan.ended && orphan.has_agent) continue;
-    if (orphan.killed && draft.now() - *orphan.killed < kKillInterval) continue;
-    draft.orphans.edit(name).killed = draft.now();
-    draft.act(KillOrphan{name});
+    if (orphan.kill_requested_at && draft.now() - *orphan.kill_requested_at < kKillInterval)
+      continue;
+    draft.orphans.edit(name).kill_requested_at = draft.now();
+    draft.add_effect(KillOrphan{name});
   }
 }
 
-Result<void> handle(Draft& draft, const OrphansSeen& event) {
-  drop_others(draft, event.orphans);
-  for (const Orphan& orphan : event.orphans) take_up(draft, orphan);
-  tell_namesakes(draft);
+Result<void> handle_event(Draft& draft, const OrphansListed& event) {
+  mark_missing_terminated(draft, event.orphans);
+  for (const Orphan& orphan : event.orphans) merge_orphan(draft, orphan);
+  update_same_name_runs(draft);
   return {};
 }
 
-// Twice is no mistake.
-Result<void> handle(Draft& draft, const StopOrphan& event) {
-  for (const Orphan* orphan : TRY(known_orphans(draft, event.run)))
-    if (!orphan->stopping) draft.orphans.edit(orphan->id).stopping = draft.now();
+// A second stop is no error.
+Result<void> handle_event(Draft& draft, const StopOrphan& event) {
+  for (const Orphan* orphan : TRY(require_orphans(draft, event.run)))
+    if (!orphan->stop_requested_at) draft.orphans.edit(orphan->id).stop_requested_at = draft.now();
   return {};
 }
 
-Result<void> handle(Draft& draft, const AdoptOrphan& event) {
-  const auto orphans = TRY(known_orphans(draft, event.run));
+Result<void> handle_event(Draft& draft, const AdoptOrphan& event) {
+  const auto orphans = TRY(require_orphans(draft, event.run));
   TRY(check_adoptable(draft, orphans));
   const AttemptName name = orphans.front()->id.attempt();
-  const AttemptRecord made = *orphans.front()->made;
-  Run& run = run_of(draft, event.run, made);
+  const AttemptRecord record = *orphans.front()->attempt_record;
+  Run& run = find_or_add_run(draft, event.run, record);
   run.state = RunState::starting;
   run.epoch = name.id.epoch;
   run.reason = "adopted from another store";
-  run.queued = made.queued;
-  run.charged = made.charged;
-  run.user_exits = made.user_exits;
-  run.losses = made.losses;
-  run.moves = made.moves;
-  run.share = made.share;
-  run.priority = made.priority;
+  run.queued = record.queued;
+  run.time_used = record.time_used;
+  run.user_exits = record.user_exits;
+  run.losses = record.losses;
+  run.moves = record.moves;
+  run.fair_share_used = record.fair_share_used;
+  run.priority = record.priority;
   run.ended.reset();
   run.not_before.reset();
   run.held.reset();
-  run.awaits_others = run.stop_requested = false;
-  add_entry(run.audit, {.time = draft.now(), .by = one_line(event.by), .what = run.reason});
-  add_attempt(draft, name, made);
-  for (const Orphan* orphan : orphans) draft.orphans.edit(orphan->id).gone = true;
+  run.awaits_dependencies = run.stop_requested = false;
+  add_audit_entry(run.audit, {.time = draft.now(), .by = one_line(event.by), .what = run.reason});
+  add_attempt(draft, name, record);
+  for (const Orphan* orphan : orphans) draft.orphans.edit(orphan->id).terminated = true;
   return {};
 }
 

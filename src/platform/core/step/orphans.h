@@ -1,13 +1,13 @@
-// What becomes of orphans: core/model/orphan.h.
+// Handling of orphans, see core/model/orphan.h.
 #pragma once
 
 #include "platform/core/step/draft.h"
 
 namespace lockstep {
 
-// Its agent says how its ranks are.
-Result<void> note_orphan(Draft& draft, const NodeReport& report);
-// At a tick: those that an operator has had stopped, and that have not obeyed, end by force.
+// Records a report of an orphan's agent on the state of its ranks.
+Result<void> record_orphan_report(Draft& draft, const NodeReport& report);
+// At a tick: kills stopped orphans that did not end in time.
 void check_orphans(Draft& draft);
 
 }  // namespace lockstep

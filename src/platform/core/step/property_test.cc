@@ -1,7 +1,7 @@
 // Random events against step(), by seed: agents that obey, lie, repeat, fall silent and come back,
-// ranks that hang, an engine that loses launches, users who submit, stop and resume, a daemon that
-// restarts. After each
-// event the invariants hold; at the end, when the world behaves, every run ends.
+// ranks that hang, an engine that loses launches, users that submit, stop and resume, a daemon that
+// restarts. After each event the invariants hold. At the end, when all behave correctly, every run
+// ends.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,7 +20,7 @@ using testing_world::map_of;
 using testing_world::spec_of;
 using testing_world::World;
 
-// That of the daemon, but for a checkpoint's interval: these runs are short.
+// The daemon's policy with a shorter checkpoint interval: these runs are short.
 SchedulingPolicy chaos_policy() {
   SchedulingPolicy policy = step_policy();
   policy.checkpoint_interval = std::chrono::seconds(2);
@@ -30,7 +30,7 @@ SchedulingPolicy chaos_policy() {
 
 class Chaos {
  public:
-  // Every other seed is calm: most agents obey, so that runs get to write checkpoints.
+  // Every other seed is calm: most agents obey, so that runs write checkpoints.
   explicit Chaos(std::uint64_t seed) : random_(seed), calm_(seed % 2 == 0) {}
 
   void step_once() {
@@ -38,13 +38,13 @@ class Chaos {
     const Event event = any_event();
     const State before = world_.state;
     auto outcome = step(queue_, world_.state, event, world_.now);
-    Queue from_nothing(chaos_policy());
+    IncrementalScheduler from_nothing(chaos_policy());
     auto again = step(from_nothing, before, event, world_.now);
     ASSERT_EQ(outcome.has_value(), again.has_value());
     if (!outcome) return;
     ASSERT_EQ(outcome->changes, again->changes) << "kept and from nothing decide differently";
     ASSERT_EQ(outcome->effects, again->effects);
-    if (below(40) == 0) return queue_.forget();  // it could not be stored, so it did not happen
+    if (below(40) == 0) return queue_.reset();  // it could not be stored, so it did not happen
     for (const Change& change : outcome->changes) {
       apply(world_.state, change);
       journal_.push_back(change);
@@ -53,16 +53,16 @@ class Chaos {
     check();
   }
 
-  // From here on everybody does what he is told, until all runs have ended.
+  // From here on all agents obey, until all runs have ended.
   void settle() {
     for (const Host* host : hosts(world_.state.map))
-      world_.must(SetHost{host->id, HostState::open, "", ""});
-    world_.must(SetLimit{{LimitScope::project, "demo"}, std::nullopt});
+      world_.apply_event_ok(SetHost{host->id, HostState::open, "", ""});
+    world_.apply_event_ok(SetLimit{{LimitScope::project, "demo"}, std::nullopt});
     for (int i = 0; i < 20'000 && !world_.state.open.empty(); ++i) {
       world_.now += std::chrono::seconds(1);
-      world_.must(Tick{});
+      world_.apply_event_ok(Tick{});
       for (const RunId& run : RunIds(world_.state.open.begin(), world_.state.open.end()))
-        world_.must(ReleaseRun{run, ""});
+        world_.apply_event_ok(ReleaseRun{run, ""});
       for (const NodeId& node : live_nodes()) behave(node);
     }
     EXPECT_TRUE(world_.state.open.empty());
@@ -80,7 +80,7 @@ class Chaos {
   }
 
   int attempts() const { return static_cast<int>(world_.state.attempts.size()); }
-  // By why their attempts ended.
+  // By the causes of attempts' ends.
   int ended_by(Cause cause) const {
     return static_cast<int>(std::ranges::count_if(
         world_.state.attempts, [&](const auto& one) { return one.second.cause == cause; }));
@@ -121,7 +121,7 @@ class Chaos {
     return ids;
   }
 
-  // Mostly a live one, sometimes one of long ago.
+  // Mostly a live attempt, sometimes an old one.
   NodeId any_node() {
     const auto live = live_nodes();
     if (!live.empty() && below(10) > 0)
@@ -144,17 +144,17 @@ class Chaos {
     for (Rank& rank : word.ranks) {
       rank.state = static_cast<RankState>(below(6) < 4 ? 0 : 1 + below(2));
       rank.code = below(3) == 0 ? 9 : 0;
-      rank.signalled_by_us = below(4) == 0;
+      rank.signalled_by_agent = below(4) == 0;
       if (below(2) == 0) rank.ended = world_.now - std::chrono::seconds(below(5));
       rank.step = below(100) - 1;
       if (below(3) == 0) rank.activity = static_cast<Activity>(below(5));
       if (below(30) == 0) rank.stalled_since = world_.now - std::chrono::minutes(30);
     }
-    if (below(3) == 0) word.saved = world_.now - std::chrono::seconds(below(60) - 5);
+    if (below(3) == 0) word.last_checkpoint = world_.now - std::chrono::seconds(below(60) - 5);
     return word;
   }
 
-  // What an honest agent would say, driven by its command.
+  // The report of a correct agent, by its command.
   NodeReport honest_report(const NodeId& node) {
     switch (command_for(world_.state, {"", node}).kind) {
       case CommandKind::none:
@@ -175,15 +175,15 @@ class Chaos {
 
   NodeReport saving(const NodeId& node) {
     auto word = world_.running(node);
-    if (below(2) == 0) word.saved = world_.now;
+    if (below(2) == 0) word.last_checkpoint = world_.now;
     return word;
   }
 
   void behave(const NodeId& node) {
     if (command_for(world_.state, {"", node}).kind == CommandKind::leave)
-      world_.must(NodeGone{node});
+      world_.apply_event_ok(NodeTerminated{node});
     else
-      world_.must(honest_report(node));
+      world_.apply_event_ok(honest_report(node));
   }
 
   Event any_event() {
@@ -191,7 +191,8 @@ class Chaos {
     if (world_.state.nodes.empty()) return Tick{};
     if (calm_ && below(6) > 0) {
       const NodeId node = any_node();
-      if (command_for(world_.state, {"", node}).kind == CommandKind::leave) return NodeGone{node};
+      if (command_for(world_.state, {"", node}).kind == CommandKind::leave)
+        return NodeTerminated{node};
       return honest_report(node);
     }
     switch (below(30)) {
@@ -213,7 +214,7 @@ class Chaos {
       case 25:
         return SetPriority{any_run(), below(5) - 2, "chaos"};
       case 21:
-        return AgentGone{any_node()};
+        return AgentExited{any_node()};
       case 20:
         return ResumeRun{any_run()};
       case 0:
@@ -225,7 +226,7 @@ class Chaos {
       case 3:
       case 4:
       case 5:
-        return NodeGone{any_node()};
+        return NodeTerminated{any_node()};
       case 6:
       case 7:
         return any_report(any_node());
@@ -257,20 +258,20 @@ class Chaos {
     check_queue();
   }
 
-  // The pass, had it run after this event, would have said nothing else.
+  // A pass after this event would give the same result.
   void check_queue() {
-    std::vector<Want> wants;
-    std::vector<Holding> held;
+    std::vector<PendingRun> wants;
+    std::vector<Allocation> held;
     for (const RunId& id : world_.state.open) {
       const Run& run = world_.state.runs.at(id);
-      if (waits_for_devices(run)) wants.push_back(want_of(run));
+      if (waits_for_devices(run)) wants.push_back(pending_run_of(run));
       const Attempt* attempt = live_attempt(world_.state, id);
       if (!attempt) continue;
       held.push_back(
-          holding_of(run, *attempt, nodes_of(world_.state, attempt->id), chaos_policy()));
+          allocation_of(run, *attempt, nodes_of(world_.state, attempt->id), chaos_policy()));
     }
-    const Plan plan = pass(world_.state.map, chaos_policy(), wants, held, world_.now,
-                           conditions_of(world_.state.hosts, world_.state.limits));
+    const Plan plan = schedule_once(world_.state.map, chaos_policy(), wants, held, world_.now,
+                                    operator_settings_of(world_.state.hosts, world_.state.limits));
     EXPECT_TRUE(plan.placements.empty()) << "one could have started";
     EXPECT_TRUE(plan.evictions.empty() && plan.moves.empty()) << "one could have been asked to go";
     for (const WaitingRun& waiting : plan.waiting)
@@ -292,11 +293,11 @@ class Chaos {
       for (int device : node->devices)
         EXPECT_TRUE(held.emplace(node->host, device).second) << "a device is held twice";
     }
-    for (const Slice& slice : attempt.moves_to)
+    for (const HostDevices& slice : attempt.move_destination)
       for (int device : slice.devices)
         EXPECT_TRUE(held.emplace(slice.host, device).second) << "kept for two";
-    EXPECT_EQ(attempt.cause == Cause::moved, !attempt.moves_to.empty());
-    EXPECT_FALSE(makes_room(attempt.cause) && attempt.created == attempt.draining) << "in vain";
+    EXPECT_EQ(attempt.cause == Cause::moved, !attempt.move_destination.empty());
+    EXPECT_FALSE(is_preemption(attempt.cause) && attempt.created == attempt.draining) << "in vain";
     EXPECT_EQ(attempt.state == AttemptState::draining, attempt.cause != Cause::none);
     EXPECT_EQ(attempt.cause == Cause::hung, attempt.reason.find(" hangs: ") != std::string::npos);
   }
@@ -311,8 +312,8 @@ class Chaos {
     EXPECT_TRUE(active || !run.reason.empty()) << text(run.id) << " is " << text(run.state);
     EXPECT_LE(run.losses, run.spec.rank_loss_retries);
     EXPECT_LE(run.user_exits, run.spec.retries);
-    EXPECT_LE(run.moves, kMovesMost);
-    EXPECT_GE(run.charged.count(), 0);
+    EXPECT_LE(run.moves, kMovesMax);
+    EXPECT_GE(run.time_used.count(), 0);
     auto& version = versions_[run.id];
     EXPECT_GE(run.version, version);
     version = run.version;
@@ -320,13 +321,13 @@ class Chaos {
 
   Random random_;
   const bool calm_;
-  static Map with_cores(Map map) {
+  static ClusterMap with_cores(ClusterMap map) {
     for (Host& host : map.pods[0].leaves[0].hosts) host.cores = 4;
     return map;
   }
 
   World world_{with_cores(map_of(4, 3))};
-  Queue queue_{chaos_policy()};
+  IncrementalScheduler queue_{chaos_policy()};
   std::vector<Change> journal_;
   std::set<NodeId> launched_;
   std::map<RunId, std::int64_t> versions_;

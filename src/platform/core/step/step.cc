@@ -8,32 +8,35 @@
 namespace lockstep {
 namespace {
 
-bool reads_clock(const Event& event) { return std::holds_alternative<ClockRead>(event); }
+bool reads_clock(const Event& event) { return std::holds_alternative<ClockChanged>(event); }
 
 }  // namespace
 
-Result<Outcome> step(Queue& queue, const State& state, std::span<const Event> events, Time now) {
+Result<Outcome> step(IncrementalScheduler& scheduler, const State& state,
+                     std::span<const Event> events, Time now) {
   Draft draft(state, now);
   for (const Event& event : events) {
-    TRY(std::visit([&](const auto& what) { return handle(draft, what); }, event));
-    if (std::holds_alternative<DaemonStarted>(event)) queue.forget();  // maybe with another map
+    TRY(std::visit([&](const auto& each) { return handle_event(draft, each); }, event));
+    if (std::holds_alternative<DaemonStarted>(event))
+      scheduler.reset();  // the map may have changed
   }
-  // All moments that it was told of have moved; nothing else has, so the next event decides.
+  // All known times have shifted and nothing else changed, so the next event decides.
   if (std::ranges::any_of(events, reads_clock)) {
-    queue.forget();
+    scheduler.reset();
     return draft.finish();
   }
-  if (queue.follow(draft) && state.engine_was_heard) queue.pass(draft);
+  if (scheduler.sync(draft) && state.engine_has_listed) scheduler.schedule(draft);
   return draft.finish();
 }
 
-Result<Outcome> step(Queue& queue, const State& state, const Event& event, Time now) {
-  return step(queue, state, std::span(&event, 1), now);
+Result<Outcome> step(IncrementalScheduler& scheduler, const State& state, const Event& event,
+                     Time now) {
+  return step(scheduler, state, std::span(&event, 1), now);
 }
 
 Result<Outcome> step(const State& state, const Event& event, Time now) {
-  Queue queue;
-  return step(queue, state, event, now);
+  IncrementalScheduler scheduler;
+  return step(scheduler, state, event, now);
 }
 
 }  // namespace lockstep

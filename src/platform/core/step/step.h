@@ -1,12 +1,12 @@
-// step(): the whole decision of the platform, as one pure function. Given the state, one event and
-// the time it says which rows change and what is to be done in the world, or why it refuses the
-// event (a bad spec, an unknown run, a malformed report). It has no clock, thread, socket or file;
-// a list of events and times replays every decision.
+// step(): all decisions of the platform, as one pure function. From the state, one event and the
+// time it computes the changed rows and the effects, or why it refuses the event (a bad spec, an
+// unknown run, a malformed report). It uses no clock, thread, socket or file. A list of events and
+// times replays every decision.
 //
-// A run's way (states in core/model, the rules in docs/design/platform.md):
+// States of a run (see core/model; the rules are in docs/design/platform.md):
 //   queued > starting > running > succeeded | failed | timed_out | cancelled
 //      ^________________|  a lost rank or node, or a retry
-// and that of its attempt:
+// States of its attempt:
 //   reserved > launching > running > draining > ended
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "platform/core/model/event.h"
 #include "platform/core/model/state.h"
-#include "platform/core/step/queue.h"
+#include "platform/core/step/incremental_scheduler.h"
 
 namespace lockstep {
 
@@ -26,11 +26,14 @@ struct Outcome {
   std::vector<Effect> effects;  // to be carried out once the changes are durable
 };
 
-// The queue was told of all changes so far, or forgot them; from here on it counts on these.
-Result<Outcome> step(Queue& queue, const State& state, const Event& event, Time now);
-// Several of one moment, decided as one: a refusal is that of all.
-Result<Outcome> step(Queue& queue, const State& state, std::span<const Event> events, Time now);
-// From nothing: the same.
+// The scheduler must have seen all changes so far, or been reset; afterwards it includes the new
+// ones.
+Result<Outcome> step(IncrementalScheduler& scheduler, const State& state, const Event& event,
+                     Time now);
+// Several events at one time, decided as one: one refusal refuses all.
+Result<Outcome> step(IncrementalScheduler& scheduler, const State& state,
+                     std::span<const Event> events, Time now);
+// The same result, with an empty scheduler.
 Result<Outcome> step(const State& state, const Event& event, Time now);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// A clock that is set: what is counted in time goes on, and what people named stays.
+// A clock that is set: counted time continues, and times that users named stay.
 #include <gtest/gtest.h>
 
 #include "platform/core/step/step_world_for_test.h"
@@ -14,17 +14,17 @@ using testing_world::spec_of;
 class StepClockTest : public testing_world::StepTest {
  protected:
   StepClockTest() { read(); }
-  void read() { world.must(ClockRead{{boot_, zero_}}); }
+  void read() { world.apply_event_ok(ClockChanged{{boot_, zero_}}); }
   void set(Duration by) {
     world.now += by;
     zero_ += by;
     read();
   }
   void boot_again() { boot_ += " again"; }
-  // The clock of an agent that begins now, on this machine or on another one.
+  // The clock of an agent that starts now, on this machine or on another one.
   ClockRow agent_clock() const { return {boot_, zero_}; }
   ClockRow clock_elsewhere(Duration ahead) const { return {"another boot", zero_ + ahead}; }
-  // Rank 0 of the node exited with this code at that moment of the agent's clock.
+  // Rank 0 of the node exited with this code at that time of the agent's clock.
   NodeReport ended(const NodeId& node, int code, const ClockRow& clock, Time moment) const {
     auto word = world.ended(node, RankState::exited, code);
     word.ranks.at(0).ended = moment;
@@ -49,15 +49,15 @@ TEST_F(StepClockTest, AMonthForwardUsesUpNoTimeLimit) {
   const Attempt before = world.attempt(run);
   set(hours(24 * 30));
   EXPECT_EQ(*world.attempt(run).started, *before.started + hours(24 * 30));
-  world.must(world.running(world.node(run, 0)));
-  world.must(Tick{.listening_since = world.now - minutes(1)});
+  world.apply_event_ok(world.running(world.node(run, 0)));
+  world.apply_event_ok(Tick{.listening_since = world.now - minutes(1)});
   EXPECT_EQ(world.run(run).state, RunState::running);
 }
 
 TEST_F(StepClockTest, AMonthForwardForgetsNoLossOfAHost) {
   const RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
-  world.must(AgentGone{world.node(run, 0)});
+  world.apply_event_ok(AgentExited{world.node(run, 0)});
   ASSERT_EQ(world.state.hosts.size(), 1u);
   const Time lost = world.state.hosts.begin()->second.losses.at(0).time;
   set(hours(24 * 30));
@@ -85,11 +85,11 @@ TEST_F(StepClockTest, AnEndIsChargedAsItWasThoughTheClockIsSetBeforeItIsHeardOf)
     const Time end = world.now + minutes(2);
     world.now = end + minutes(5);
     set(by);
-    world.must(ended(world.node(run, 0), 3, clock, end));
+    world.apply_event_ok(ended(world.node(run, 0), 3, clock, end));
     EXPECT_EQ(end_of_rank(run, 0), end + by);
-    world.all_gone(run);
+    world.all_terminated(run);
     EXPECT_EQ(world.run(run).state, RunState::failed);
-    EXPECT_EQ(world.run(run).charged, minutes(2));
+    EXPECT_EQ(world.run(run).time_used, minutes(2));
   }
 }
 
@@ -100,10 +100,10 @@ TEST_F(StepClockTest, TheFirstRankToEndIsTheCauseThoughItsEndIsHeardOfAfterTheCl
   auto killed = ended(world.node(run, 0), 9, clock, world.now + seconds(1));
   killed.ranks.at(0).state = RankState::killed;
   world.now += seconds(2);
-  world.must(ended(world.node(run, 1), 1, clock, world.now));
+  world.apply_event_ok(ended(world.node(run, 1), 1, clock, world.now));
   ASSERT_EQ(world.attempt(run).cause, Cause::user_exit);
   set(-hours(1));
-  world.must(killed);
+  world.apply_event_ok(killed);
   EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
 }
 
@@ -116,12 +116,12 @@ TEST_F(StepClockTest, ARankThatHangsAndStandsStillDoesSoSinceTheMomentThatItsAge
   word.ranks.at(0).activity = Activity::stopped;
   word.ranks.at(0).stalled_since = word.ranks.at(0).activity_since = world.now;
   world.now += minutes(1);
-  world.must(word);
+  world.apply_event_ok(word);
   const auto rank = [&] { return world.state.nodes.at(world.node(run, 0)).ranks.at(0); };
   set(hours(24 * 30));
   EXPECT_EQ(rank().activity_since, world.now - minutes(1));
   EXPECT_EQ(rank().stalled_since, world.now - minutes(1));
-  world.must(word);
+  world.apply_event_ok(word);
   EXPECT_EQ(rank().activity_since, world.now - minutes(1));
   EXPECT_EQ(rank().stalled_since, world.now - minutes(1));
 }
@@ -131,24 +131,25 @@ TEST_F(StepClockTest, AMomentOfAnotherMachineIsKeptUnlessItLiesInTheFuture) {
   world.all_running(run);
   world.now += minutes(1);
   const Time early = world.now - seconds(10);
-  world.must(ended(world.node(run, 0), 0, clock_elsewhere(-minutes(20)), early));
-  world.must(ended(world.node(run, 1), 0, clock_elsewhere(minutes(20)), world.now + minutes(20)));
+  world.apply_event_ok(ended(world.node(run, 0), 0, clock_elsewhere(-minutes(20)), early));
+  world.apply_event_ok(
+      ended(world.node(run, 1), 0, clock_elsewhere(minutes(20)), world.now + minutes(20)));
   EXPECT_EQ(end_of_rank(run, 0), early);
   EXPECT_EQ(end_of_rank(run, 1), world.now);
 }
 
-// An hour back must not have it end an hour later.
+// Setting the clock back by an hour must not end it an hour later.
 TEST_F(StepClockTest, AnOrphanThatIsToEndHasItsTime) {
   Orphan orphan{.id = {std::string(16, 'e'), {{{"act", 1}, 1}, 0}}};
-  orphan.slice = {"a", {0}};
-  orphan.ends = world.now + minutes(50);
-  world.must(OrphansSeen{{orphan}});
-  world.must(StopOrphan{{"act", 1}, ""});
-  world.pass_time(seconds(15));
+  orphan.devices = {"a", {0}};
+  orphan.expected_end = world.now + minutes(50);
+  world.apply_event_ok(OrphansListed{{orphan}});
+  world.apply_event_ok(StopOrphan{{"act", 1}, ""});
+  world.advance_time(seconds(15));
   set(-hours(1));
-  EXPECT_EQ(world.state.orphans.at(orphan.id).ends, orphan.ends - hours(1));
+  EXPECT_EQ(world.state.orphans.at(orphan.id).expected_end, orphan.expected_end - hours(1));
   EXPECT_EQ(world.count<KillOrphan>(), 0);
-  world.pass_time(seconds(6));
+  world.advance_time(seconds(6));
   EXPECT_EQ(world.count<KillOrphan>(), 1);
 }
 
@@ -162,13 +163,13 @@ TEST_F(StepClockTest, LessThanASecondIsNoChange) {
 TEST_F(StepClockTest, AfterAnotherBootNoMomentLiesInTheFuture) {
   const RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
-  world.must(StopRun{run, ""});
+  world.apply_event_ok(StopRun{run, ""});
   boot_again();
   set(-hours(1));
   EXPECT_EQ(world.attempt(run).created, world.now);
   EXPECT_EQ(world.attempt(run).draining, world.now);
-  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).last_heard, world.now);
-  world.pass_time(seconds(16));
+  EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).last_heartbeat, world.now);
+  world.advance_time(seconds(16));
   EXPECT_EQ(world.count<KillNode>(), 1);
 }
 

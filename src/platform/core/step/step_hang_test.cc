@@ -1,4 +1,5 @@
-// Ranks that make no progress, and whom the attempt blames for it.
+// Ranks that make no progress, and the rank that the diagnosis names.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "platform/core/step/step.h"
@@ -8,6 +9,8 @@ namespace lockstep {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using testing_world::spec_of;
 
 class StepHangTest : public testing_world::StepTest {};
@@ -20,19 +23,18 @@ TEST_F(StepHangTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
   stalled.ranks[0].step = 120;
   stalled.ranks[0].activity = Activity::sleeping;
   stalled.ranks[0].stalled_since = world.now - std::chrono::minutes(30);
-  world.must(stalled);
+  world.apply_event_ok(stalled);
   EXPECT_EQ(world.attempt(run).cause, Cause::hung);
   EXPECT_EQ(command(run, 1), CommandKind::stop);
   auto stopped = world.running(world.node(run, 1));  // looked at before it is signalled
   stopped.ranks[0].step = 120;
   stopped.ranks[0].activity = Activity::stopped;
-  world.must(stopped);
+  world.apply_event_ok(stopped);
   drain(run);
   const Attempt& first = world.state.attempts.at({run, 1});
   EXPECT_EQ(first.cause, Cause::hung);
-  EXPECT_EQ(first.reason,
-            "rank 1 on host b hangs: no progress since step 120 for 30m; its process is stopped "
-            "(SIGSTOP or a debugger)");
+  EXPECT_THAT(first.reason, AllOf(HasSubstr("rank 1 on host b hangs"), HasSubstr("step 120"),
+                                  HasSubstr("30m"), HasSubstr("stopped")));
   EXPECT_EQ(world.run(run).epoch, 2);
   EXPECT_EQ(world.run(run).losses, 1);
   EXPECT_EQ(world.run(run).user_exits, 0);
@@ -41,14 +43,14 @@ TEST_F(StepHangTest, ARankThatHangsEndsItsAttemptAndIsALoss) {
 TEST_F(StepHangTest, APeerThatGivesUpOnAStoppedRankIsALossAndNotTheUsersExit) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 1));
   EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
   auto stopped = world.running(world.node(run, 1));
   stopped.ranks[0].activity = Activity::stopped;
-  world.must(stopped);
+  world.apply_event_ok(stopped);
   auto signalled = world.running(world.node(run, 1));  // SIGCONT came with the end
   signalled.ranks[0].activity = Activity::running;
-  world.must(signalled);
+  world.apply_event_ok(signalled);
   EXPECT_EQ(world.attempt(run).cause, Cause::hung);
   drain(run);
   EXPECT_EQ(world.run(run).losses, 1);
@@ -61,14 +63,14 @@ TEST_F(StepHangTest, ANodeThatTurnsOutToBeLostIsTheCauseAndNotThePeersThatWaited
   world.now += seconds(20);
   auto stalled = world.running(world.node(run, 0));
   stalled.ranks[0].stalled_since = world.now - seconds(10);
-  world.must(stalled);
+  world.apply_event_ok(stalled);
   EXPECT_EQ(world.attempt(run).cause, Cause::hung);
-  world.pass_time(seconds(10));
+  world.advance_time(seconds(10));
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
 }
 
-// As long as it stands still nobody's loss explains that: here nobody could be heard in the end,
-// and the nodes were killed.
+// While it hangs, the loss of another rank is no explanation: here no agent was reachable at the
+// end, and the nodes were killed.
 TEST_F(StepHangTest, ARankThatSomebodyStoppedIsToBlameThoughItsPeersNodeWasLostToo) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
@@ -76,15 +78,15 @@ TEST_F(StepHangTest, ARankThatSomebodyStoppedIsToBlameThoughItsPeersNodeWasLostT
   auto stopped = world.running(world.node(run, 1));
   stopped.ranks[0].activity = Activity::stopped;
   stopped.ranks[0].stalled_since = world.now - seconds(10);
-  world.must(stopped);
+  world.apply_event_ok(stopped);
   ASSERT_EQ(world.attempt(run).cause, Cause::hung);
   world.now += seconds(20);
-  world.must(NodeGone{world.node(run, 0)});
+  world.apply_event_ok(NodeTerminated{world.node(run, 0)});
   EXPECT_EQ(world.attempt(run).cause, Cause::hung);
 }
 
-// Its peers did not give up on it: the agent of node 0 had ended its ranks by then, as was heard
-// last.
+// Its peers did not give up on it: by its last report, the agent of node 0 had ended its ranks by
+// then.
 TEST_F(StepHangTest, AStoppedRankIsNotToBlameForPeersThatFailedOfTheTimeOut) {
   auto spec = spec_of(2, 2);
   spec.timeout = seconds(60);
@@ -100,24 +102,24 @@ TEST_F(StepHangTest, AStoppedRankIsNotToBlameForPeersThatFailedOfTheTimeOut) {
   failed.ranks[1].state = RankState::exited;
   failed.ranks[1].code = 1;
   failed.ranks[1].ended = world.now;
-  world.must(failed);
+  world.apply_event_ok(failed);
   ASSERT_EQ(world.attempt(run).cause, Cause::hung);
-  world.must(ended);
+  world.apply_event_ok(ended);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
 
-// It was there when it told of the hang, and died of it or with it.
+// Its node was alive when it reported the hang, and was lost because of it or with it.
 TEST_F(StepHangTest, ANodeThatToldOfAHangAndThenNothingLeavesTheHangToBlame) {
   const RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
   world.now += seconds(20);
   auto stalled = world.running(world.node(run, 0));
   stalled.ranks[0].stalled_since = world.now - seconds(10);
-  world.must(stalled);
+  world.apply_event_ok(stalled);
   ASSERT_EQ(world.attempt(run).cause, Cause::hung);
   const std::string reason = world.attempt(run).reason;
   world.now += seconds(1);
-  world.must(AgentGone{world.node(run, 0)});
+  world.apply_event_ok(AgentExited{world.node(run, 0)});
   EXPECT_EQ(world.attempt(run).cause, Cause::hung);
   EXPECT_EQ(world.attempt(run).reason, reason);
 }

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "platform/core/step/reason_text.h"
 #include "platform/core/step/step_world_for_test.h"
-#include "platform/core/step/words.h"
 
 namespace lockstep {
 namespace {
@@ -28,13 +28,13 @@ class OrphanTest : public testing_world::StepTest {
     made.origin.user = "ann";
     made.run_generation = kOther;
     made.submitted = made.queued = made.created = world.now - minutes(10);
-    made.slices = {{"a", {0, 1}}};
+    made.devices = {{"a", {0, 1}}};
     return {.id = {kOther, {{run, epoch}, 0}},
-            .made = made,
-            .slice = made.slices[0],
-            .ends = world.now + minutes(50)};
+            .attempt_record = made,
+            .devices = made.devices[0],
+            .expected_end = world.now + minutes(50)};
   }
-  void see(const std::vector<Orphan>& orphans) { world.must(OrphansSeen{orphans}); }
+  void see(const std::vector<Orphan>& orphans) { world.apply_event_ok(OrphansListed{orphans}); }
   std::vector<NodeName> killed() const {
     std::vector<NodeName> names;
     for (const Effect& effect : world.effects)
@@ -72,7 +72,7 @@ TEST_F(OrphanTest, HoldsItsDevicesAndWhoWaitsForThemSaysSo) {
   const RunId one = world.submit(small);
   EXPECT_EQ(world.state.nodes.at(world.node(one, 0)).host, "b") << "a is taken";
   see({});
-  world.must(StopRun{one, ""});
+  world.apply_event_ok(StopRun{one, ""});
   drain(one);
   EXPECT_EQ(world.run(both).state, RunState::starting);
 }
@@ -81,7 +81,7 @@ TEST_F(OrphanTest, KeepsDevicesThatARunHeldAsWellWhenThatEnds) {
   const RunId run = world.submit(spec_of(1, 2));
   ASSERT_EQ(world.state.nodes.at(world.node(run, 0)).host, "a");
   see({orphan(act_)});
-  world.must(StopRun{run, ""});
+  world.apply_event_ok(StopRun{run, ""});
   drain(run);
   const RunId next = world.submit(spec_of(1, 2));
   EXPECT_EQ(world.state.nodes.at(world.node(next, 0)).host, "b");
@@ -92,10 +92,10 @@ TEST_F(OrphanTest, GoesOnUntoldWhateverHappens) {
   see({one});
   EXPECT_EQ(told(one).kind, CommandKind::none);
   EXPECT_TRUE(told(one).orphaned);
-  world.pass_time(minutes(10));
-  world.must(word_of(one, RankState::running));
-  world.must(word_of(one, RankState::killed));
-  world.pass_time(minutes(10));
+  world.advance_time(minutes(10));
+  world.apply_event_ok(word_of(one, RankState::running));
+  world.apply_event_ok(word_of(one, RankState::killed));
+  world.advance_time(minutes(10));
   EXPECT_EQ(told(one).kind, CommandKind::none);
   EXPECT_TRUE(world.effects.empty());
 }
@@ -108,17 +108,17 @@ TEST_F(OrphanTest, ThatWasNotListedYetIsOneAllTheSame) {
 TEST_F(OrphanTest, ThatIsStoppedHasTheGracePeriodAndThenEndsByForce) {
   const Orphan one = orphan(act_);
   see({one});
-  world.must(StopOrphan{act_, "root"});
+  world.apply_event_ok(StopOrphan{act_, "root"});
   EXPECT_EQ(told(one).kind, CommandKind::stop);
-  world.pass_time(seconds(15));
+  world.advance_time(seconds(15));
   EXPECT_TRUE(killed().empty());
-  world.pass_time(seconds(6));
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(6));
+  world.advance_time(seconds(1));
   EXPECT_THAT(killed(), ElementsAre(one.id));
-  world.pass_time(seconds(5));
+  world.advance_time(seconds(5));
   EXPECT_EQ(killed().size(), 2u) << "again until it is gone";
   see({});
-  world.pass_time(seconds(5));
+  world.advance_time(seconds(5));
   EXPECT_EQ(killed().size(), 2u);
 }
 
@@ -127,18 +127,18 @@ TEST_F(OrphanTest, ThatObeysOrHasNoAgentEndsAtOnce) {
   Orphan left = orphan({"act", 2});
   left.has_agent = false;
   see({obeys, left});
-  world.must(StopOrphan{{"act", 2}, ""});
-  world.pass_time(seconds(1));
+  world.apply_event_ok(StopOrphan{{"act", 2}, ""});
+  world.advance_time(seconds(1));
   EXPECT_THAT(killed(), ElementsAre(left.id));
-  world.must(StopOrphan{act_, ""});
-  world.must(word_of(obeys, RankState::killed));
-  world.pass_time(seconds(1));
+  world.apply_event_ok(StopOrphan{act_, ""});
+  world.apply_event_ok(word_of(obeys, RankState::killed));
+  world.advance_time(seconds(1));
   EXPECT_THAT(killed(), ElementsAre(left.id, obeys.id));
 }
 
 TEST_F(OrphanTest, ThatIsNotThereCannotBeStoppedOrAdopted) {
   for (const Event& event : {Event(StopOrphan{act_, ""}), Event(AdoptOrphan{act_, ""})}) {
-    const auto refused = world.happen(event);
+    const auto refused = world.apply_event(event);
     EXPECT_EQ(refused.error().code, Code::not_found);
     EXPECT_THAT(refused.error().message, HasSubstr("`lockstep orphan ls` lists them"));
   }
@@ -147,33 +147,33 @@ TEST_F(OrphanTest, ThatIsNotThereCannotBeStoppedOrAdopted) {
 TEST_F(OrphanTest, ThatIsAdoptedIsARunOfThisStoreAndGoesOn) {
   const Orphan one = orphan(act_, 2);
   see({one});
-  world.must(AdoptOrphan{act_, "root"});
+  world.apply_event_ok(AdoptOrphan{act_, "root"});
   EXPECT_TRUE(world.state.orphans.empty());
   const lockstep::Run& run = world.run(act_);
-  EXPECT_EQ(run.spec, one.made->spec);
+  EXPECT_EQ(run.spec, one.attempt_record->spec);
   EXPECT_EQ(run.generation, kOther);
   EXPECT_EQ(run.epoch, 2);
   EXPECT_EQ(run.audit.back().by, "root");
   EXPECT_EQ(world.attempt(act_).generation, kOther);
-  EXPECT_EQ(world.state.store.minted, 2) << "a run and an attempt more";
+  EXPECT_EQ(world.state.store.issued, 2) << "a run and an attempt more";
   EXPECT_TRUE(world.effects.empty()) << "nothing is launched";
-  world.must(word_of(one, RankState::running));
+  world.apply_event_ok(word_of(one, RankState::running));
   EXPECT_EQ(run.state, RunState::running);
   EXPECT_FALSE(told(one).orphaned);
-  world.must(word_of(one, RankState::exited));
-  world.all_gone(act_);
+  world.apply_event_ok(word_of(one, RankState::exited));
+  world.all_terminated(act_);
   EXPECT_EQ(run.state, RunState::succeeded);
-  EXPECT_EQ(text(world.submit(one.made->spec)), "act/2");
+  EXPECT_EQ(text(world.submit(one.attempt_record->spec)), "act/2");
 }
 
 TEST_F(OrphanTest, ThatCannotBeAdoptedIsRefusedWithTheReason) {
   const auto refusal = [&](const std::vector<Orphan>& orphans) {
     see(orphans);
-    auto refused = world.happen(AdoptOrphan{act_, ""});
+    auto refused = world.apply_event(AdoptOrphan{act_, ""});
     return refused ? std::string("it was adopted") : refused.error().message;
   };
   Orphan unknown = orphan(act_);
-  unknown.made.reset();
+  unknown.attempt_record.reset();
   EXPECT_THAT(refusal({unknown}), HasSubstr("its launch file"));
   see({});
   EXPECT_THAT(refusal({orphan(act_, 1), orphan(act_, 2)}), HasSubstr("several attempts"));
@@ -185,69 +185,69 @@ TEST_F(OrphanTest, ThatCannotBeAdoptedIsRefusedWithTheReason) {
   namesake.project = "act";
   world.submit(namesake);
   ASSERT_TRUE(world.state.runs.contains(act_));
-  world.must(StopRun{here, ""});
+  world.apply_event_ok(StopRun{here, ""});
   drain(here);
   EXPECT_THAT(refusal({orphan(act_)}), HasSubstr("this store has another run of that name"));
 }
 
-// Told `none`, its agent would count its running time as if all ranks ran.
+// With `none`, its agent would count its running time as if all ranks ran.
 TEST_F(OrphanTest, OfWhichOneNodeRunsWaitsForTheOthersOnceItIsAdopted) {
   Orphan first = orphan(act_);
-  first.made->spec.nodes = 2;
-  first.made->slices.push_back({"b", {0, 1}});
+  first.attempt_record->spec.nodes = 2;
+  first.attempt_record->devices.push_back({"b", {0, 1}});
   Orphan second = first;
   second.id.id.index = 1;
-  second.slice = first.made->slices[1];
+  second.devices = first.attempt_record->devices[1];
   see({first, second});
-  world.must(AdoptOrphan{act_, ""});
+  world.apply_event_ok(AdoptOrphan{act_, ""});
   NodeReport runs = word_of(second, RankState::running);
   for (Rank& rank : runs.ranks) rank.rank += 2;
-  world.must(runs);
+  world.apply_event_ok(runs);
   EXPECT_EQ(told(second).kind, CommandKind::start);
   EXPECT_EQ(told(first).kind, CommandKind::none) << "it has not called yet";
-  world.must(word_of(first, RankState::running));
+  world.apply_event_ok(word_of(first, RankState::running));
   EXPECT_EQ(told(second).kind, CommandKind::none);
   EXPECT_EQ(world.run(act_).state, RunState::running);
 }
 
-// A node of it has ended, and what it held was given to a run that is an orphan, too.
+// A node of it has ended, and its devices were allocated to a run that is an orphan, too.
 TEST_F(OrphanTest, WhoseDevicesAnotherHoldsCannotBeAdopted) {
   Orphan half = orphan(act_);
-  half.made->slices.push_back({"b", {0, 1}});
+  half.attempt_record->devices.push_back({"b", {0, 1}});
   Orphan other = orphan({"demo", 7});
-  other.made->slices = {{"b", {1}}};
-  other.slice = other.made->slices[0];
+  other.attempt_record->devices = {{"b", {1}}};
+  other.devices = other.attempt_record->devices[0];
   see({half, other});
-  const auto refused = world.happen(AdoptOrphan{act_, ""});
+  const auto refused = world.apply_event(AdoptOrphan{act_, ""});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("orphan demo/7 holds devices that it uses"));
 }
 
-// Also when the daemon that was asked has died: only the request is stored.
+// Also after the daemon that got the request has ended: only the request is stored.
 TEST_F(OrphanTest, ThatIsToEndIsSoForTheNextDaemon) {
   const Orphan one = orphan(act_);
   see({one});
-  world.must(StopOrphan{act_, "root"});
-  forget_sightings(world.state);
+  world.apply_event_ok(StopOrphan{act_, "root"});
+  drop_unstored_orphans(world.state);
   EXPECT_EQ(told(one).kind, CommandKind::stop);
   see({one});
-  ASSERT_TRUE(world.state.orphans.at(one.id).made);
-  EXPECT_EQ(world.state.orphans.at(one.id).ends, one.ends);
+  ASSERT_TRUE(world.state.orphans.at(one.id).attempt_record);
+  EXPECT_EQ(world.state.orphans.at(one.id).expected_end, one.expected_end);
   EXPECT_EQ(told(one).kind, CommandKind::stop);
-  world.pass_time(seconds(21));
+  world.advance_time(seconds(21));
   EXPECT_THAT(killed(), ElementsAre(one.id));
 }
 
 TEST_F(OrphanTest, IsForgottenOnceItIsGoneThoughTheDaemonThatWasAskedHasDied) {
   see({orphan(act_), orphan({"act", 2})});
-  world.must(StopOrphan{act_, "root"});
-  forget_sightings(world.state);
+  world.apply_event_ok(StopOrphan{act_, "root"});
+  drop_unstored_orphans(world.state);
   ASSERT_EQ(world.state.orphans.size(), 1u);
   see({});
   EXPECT_TRUE(world.state.orphans.empty());
 }
 
-// The copy knows the run, and not its newest attempt.
+// The copy knows the run, but not its newest attempt.
 TEST_F(OrphanTest, KeepsTheRunOfItsNameFromStartingUntilItIsAdopted) {
   world.state.store.generation = kOther;
   auto spec = spec_of(1, 2);
@@ -256,12 +256,12 @@ TEST_F(OrphanTest, KeepsTheRunOfItsNameFromStartingUntilItIsAdopted) {
   world.state.store.generation = std::string(16, 'f');
   const Orphan newer = orphan(act_, 2);
   see({newer});
-  world.must(NodeGone{world.node(act_, 0)});
-  world.pass_time(seconds(1));
+  world.apply_event_ok(NodeTerminated{world.node(act_, 0)});
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.run(act_).state, RunState::queued);
   EXPECT_THAT(world.run(act_).reason, HasSubstr("`lockstep orphan adopt act/1` takes it over"));
   EXPECT_EQ(world.count<LaunchNode>(), 1);
-  world.must(AdoptOrphan{act_, ""});
+  world.apply_event_ok(AdoptOrphan{act_, ""});
   EXPECT_EQ(world.run(act_).state, RunState::starting);
   EXPECT_EQ(world.run(act_).epoch, 2);
   EXPECT_EQ(world.count<LaunchNode>(), 1) << "it goes on";
@@ -274,29 +274,29 @@ TEST_F(OrphanTest, LetsTheRunOfItsNameStartOnceItIsGone) {
   world.submit(spec);
   const Orphan newer = orphan(act_, 2);
   see({newer});
-  world.must(NodeGone{world.node(act_, 0)});
-  world.pass_time(seconds(1));
+  world.apply_event_ok(NodeTerminated{world.node(act_, 0)});
+  world.advance_time(seconds(1));
   see({});
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.run(act_).state, RunState::starting);
   EXPECT_EQ(world.run(act_).epoch, 2);
 }
 
 TEST_F(OrphanTest, IsToldToOperatorsWithWhatTheyCanDo) {
   see({orphan(act_)});
-  EXPECT_THAT(words_on_orphans(world.state),
+  EXPECT_THAT(describe_orphans(world.state),
               ElementsAre("a run of another store goes on here: act/1 (2 devices on a); `lockstep "
                           "orphan stop act/1` ends it, `lockstep orphan adopt act/1` takes it "
                           "over"));
 }
 
 TEST_F(OrphanTest, NoRunStartsBeforeTheEngineHasSaidWhatIsThere) {
-  world.state.engine_was_heard = false;
+  world.state.engine_has_listed = false;
   const RunId run = world.submit(spec_of(1, 2));
   EXPECT_EQ(world.run(run).state, RunState::queued);
-  world.state.engine_was_heard = true;
+  world.state.engine_has_listed = true;
   see({orphan(act_)});
-  world.must(DaemonStarted{});
+  world.apply_event_ok(DaemonStarted{});
   EXPECT_EQ(world.state.nodes.at(world.node(run, 0)).host, "b");
 }
 

@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing_world::spec_of;
 
@@ -19,24 +20,24 @@ TEST_F(StepTest, ARunGoesFromQueuedToSucceeded) {
   EXPECT_EQ(world.run(run).state, RunState::starting);
   EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
   EXPECT_EQ(world.count<LaunchNode>(), 2);
-  world.must(world.report(world.node(run, 0), NodeState::ready));
+  world.apply_event_ok(world.report(world.node(run, 0), NodeState::ready));
   EXPECT_EQ(world.attempt(run).state, AttemptState::launching);
   EXPECT_EQ(command(run, 0), CommandKind::none);
-  world.must(world.report(world.node(run, 1), NodeState::ready));
+  world.apply_event_ok(world.report(world.node(run, 1), NodeState::ready));
   EXPECT_EQ(command(run, 0), CommandKind::start);
   world.all_running(run);
   EXPECT_EQ(world.run(run).state, RunState::running);
   world.now += seconds(60);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 0));
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 0));
   EXPECT_EQ(world.attempt(run).state, AttemptState::running);
   EXPECT_EQ(command(run, 0), CommandKind::none);
-  world.must(world.ended(world.node(run, 1), RankState::exited, 0));
+  world.apply_event_ok(world.ended(world.node(run, 1), RankState::exited, 0));
   EXPECT_EQ(world.attempt(run).state, AttemptState::draining);
   EXPECT_EQ(command(run, 0), CommandKind::leave);
-  world.all_gone(run);
+  world.all_terminated(run);
   EXPECT_EQ(world.run(run).state, RunState::succeeded);
-  EXPECT_EQ(world.run(run).reason, "all 4 ranks exited with code 0");
-  EXPECT_EQ(world.run(run).charged, Duration(seconds(60)));
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("4 ranks"), HasSubstr("code 0")));
+  EXPECT_EQ(world.run(run).time_used, Duration(seconds(60)));
   EXPECT_EQ(world.count<KillNode>(), 0);
 }
 
@@ -48,40 +49,42 @@ TEST_F(StepTest, ARemainderIsTheGangsLastNode) {
   EXPECT_EQ(world.state.nodes.at(world.node(run, 1)).devices.size(), 1u);
   world.all_running(run);
   EXPECT_EQ(world.run(run).state, RunState::running);
-  for (const NodeId& node : world.nodes(run)) world.must(world.ended(node, RankState::exited, 0));
-  world.all_gone(run);
-  EXPECT_EQ(world.run(run).reason, "all 3 ranks exited with code 0");
+  for (const NodeId& node : world.nodes(run))
+    world.apply_event_ok(world.ended(node, RankState::exited, 0));
+  world.all_terminated(run);
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("3 ranks"), HasSubstr("code 0")));
   spec.nodes = 2;
-  EXPECT_EQ(world.happen(SubmitRun{spec, {}}).error().code, Code::invalid);
+  EXPECT_EQ(world.apply_event(SubmitRun{spec, {}}).error().code, Code::invalid);
 }
 
 TEST_F(StepTest, RunsOfAProjectAreNumberedFromOne) {
   EXPECT_EQ(text(world.submit(spec_of(1, 1))), "demo/1");
   auto other = spec_of(1, 1);
   other.project = "aaa";
-  world.must(SubmitRun{other, {}});
+  world.apply_event_ok(SubmitRun{other, {}});
   EXPECT_TRUE(world.state.runs.contains({"aaa", 1}));
   EXPECT_EQ(text(world.submit(spec_of(1, 1))), "demo/2");
 }
 
 TEST_F(StepTest, ASubmissionThatIsRepeatedUnderItsIdMakesNoSecondRun) {
   const auto spec = spec_of(1, 1);
-  world.must(SubmitRun{spec, {}, "3f-a"});
-  world.must(SubmitRun{spec, {"ann", "", true}, "3f-a"});
+  world.apply_event_ok(SubmitRun{spec, {}, "3f-a"});
+  world.apply_event_ok(SubmitRun{spec, {"ann", "", true}, "3f-a"});
   EXPECT_EQ(world.state.runs.size(), 1u);
   EXPECT_EQ(world.run({"demo", 1}).version, 1) << "nothing changed";
-  world.must(SubmitRun{spec, {}, "3f-b"});
-  world.must(SubmitRun{spec, {}});
-  world.must(SubmitRun{spec, {}});
+  world.apply_event_ok(SubmitRun{spec, {}, "3f-b"});
+  world.apply_event_ok(SubmitRun{spec, {}});
+  world.apply_event_ok(SubmitRun{spec, {}});
   EXPECT_EQ(world.state.runs.size(), 4u) << "another id, and none, each make a run";
 }
 
 TEST_F(StepTest, AnIdOfAnotherRunOrNoNameIsRefusedAsARequestId) {
-  world.must(SubmitRun{spec_of(1, 1), {}, "3f-a"});
-  EXPECT_EQ(world.happen(SubmitRun{spec_of(1, 2), {}, "3f-a"}).error().message,
-            "request_id: '3f-a' has submitted demo/1, which is another run than this one; choose a "
-            "new id for each run");
-  EXPECT_THAT(world.happen(SubmitRun{spec_of(1, 1), {}, "a b"}).error().message,
+  world.apply_event_ok(SubmitRun{spec_of(1, 1), {}, "3f-a"});
+  const auto taken = world.apply_event(SubmitRun{spec_of(1, 2), {}, "3f-a"});
+  EXPECT_EQ(taken.error().code, Code::invalid);
+  EXPECT_THAT(taken.error().message, AllOf(HasSubstr("request_id: "), HasSubstr("'3f-a'"),
+                                           HasSubstr("demo/1"), HasSubstr("new id")));
+  EXPECT_THAT(world.apply_event(SubmitRun{spec_of(1, 1), {}, "a b"}).error().message,
               HasSubstr("request_id: 'a b' must begin with"));
   EXPECT_EQ(world.state.runs.size(), 1u);
 }
@@ -89,8 +92,8 @@ TEST_F(StepTest, AnIdOfAnotherRunOrNoNameIsRefusedAsARequestId) {
 TEST_F(StepTest, ABadSpecAndOneThatFitsNowhereAreRefused) {
   auto spec = spec_of(1, 1);
   spec.timeout = Duration(0);
-  EXPECT_EQ(world.happen(SubmitRun{spec, {}}).error().code, Code::invalid);
-  EXPECT_THAT(world.happen(SubmitRun{spec_of(3, 1), {}}).error().message,
+  EXPECT_EQ(world.apply_event(SubmitRun{spec, {}}).error().code, Code::invalid);
+  EXPECT_THAT(world.apply_event(SubmitRun{spec_of(3, 1), {}}).error().message,
               HasSubstr("the map has 2 hosts"));
   EXPECT_TRUE(world.state.runs.empty());
 }
@@ -99,17 +102,18 @@ TEST_F(StepTest, AWaitingRunSaysForWhomAndStartsAfterIt) {
   const RunId first = world.submit(spec_of(1, 2));
   const RunId second = world.submit(spec_of(2, 2));
   EXPECT_EQ(world.run(second).state, RunState::queued);
-  EXPECT_EQ(world.run(second).reason,
-            "waits for demo/1: needs 2 hosts with 2 free devices, 1 has them");
+  EXPECT_THAT(world.run(second).reason,
+              AllOf(HasSubstr("waits for demo/1"), HasSubstr("2 hosts with 2 free devices"),
+                    HasSubstr("1 has")));
   world.all_running(first);
-  world.must(world.ended(world.node(first, 0), RankState::exited, 0));
+  world.apply_event_ok(world.ended(world.node(first, 0), RankState::exited, 0));
   EXPECT_EQ(world.run(second).state, RunState::queued);  // devices are held until nothing is left
-  world.all_gone(first);
+  world.all_terminated(first);
   EXPECT_EQ(world.run(second).state, RunState::starting);
   EXPECT_EQ(world.run(second).reason, "");
 }
 
-// The head needs both hosts; the third would be done before the first must be.
+// The head needs both hosts; the third run would end before the first one's limit.
 TEST_F(StepTest, AShortRunPassesTheOneThatWaitsUnlessItWouldKeepItWaiting) {
   auto spec = spec_of(1, 2);
   spec.timeout = std::chrono::hours(10);
@@ -119,11 +123,11 @@ TEST_F(StepTest, AShortRunPassesTheOneThatWaitsUnlessItWouldKeepItWaiting) {
   spec.timeout = std::chrono::hours(5);
   const RunId passes = world.submit(spec);
   EXPECT_EQ(world.run(passes).state, RunState::starting);
-  world.must(StopRun{first, ""});  // its devices will be free in a moment, the other's after 5 h
+  world.apply_event_ok(
+      StopRun{first, ""});  // its devices will be free in a moment, the other's after 5 h
   spec.timeout = std::chrono::hours(6);
   const RunId waits = world.submit(spec);
-  EXPECT_EQ(world.run(waits).reason,
-            "waits behind demo/2, which it could delay by running for up to 6h");
+  EXPECT_THAT(world.run(waits).reason, AllOf(HasSubstr("behind demo/2"), HasSubstr("6h")));
   EXPECT_EQ(world.run(head).state, RunState::queued);
 }
 
@@ -133,14 +137,14 @@ TEST_F(StepTest, ALostRankIsTriedAgainAndSaysSo) {
   auto word = world.running(world.node(run, 1));
   word.ranks[1].state = RankState::killed;
   word.ranks[1].code = 9;
-  world.must(word);
+  world.apply_event_ok(word);
   EXPECT_EQ(command(run, 0), CommandKind::stop);
   drain(run);
   EXPECT_EQ(world.run(run).epoch, 2);
   EXPECT_EQ(world.run(run).state, RunState::starting);
   EXPECT_EQ(world.run(run).losses, 1);
-  EXPECT_EQ(world.run(run).reason,
-            "rank 3 on host b was killed by signal 9 (SIGKILL); attempt 2 follows (retry 1 of 3)");
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("rank 3 on host b"), HasSubstr("SIGKILL"),
+                                           HasSubstr("attempt 2"), HasSubstr("retry 1 of 3")));
   EXPECT_EQ(world.state.attempts.at({run, 1}).cause, Cause::rank_lost);
   EXPECT_EQ(world.count<LaunchNode>(), 4);
 }
@@ -150,30 +154,31 @@ TEST_F(StepTest, APeerThatFailsBecauseARankDiedDoesNotHideTheDeath) {
   world.all_running(run);
   const Time death = world.now;
   world.now += std::chrono::milliseconds(100);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 1));
   EXPECT_EQ(world.attempt(run).cause, Cause::user_exit);
   auto late = world.ended(world.node(run, 1), RankState::killed, 11);
   late.ranks[0].ended = death;
-  world.must(late);
+  world.apply_event_ok(late);
   EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
-  EXPECT_EQ(world.attempt(run).reason, "rank 1 on host b was killed by signal 11 (SIGSEGV)");
+  EXPECT_THAT(world.attempt(run).reason,
+              AllOf(HasSubstr("rank 1 on host b"), HasSubstr("SIGSEGV")));
 }
 
 TEST_F(StepTest, AUsersExitFailsTheRunUnlessItHasRetries) {
   auto spec = spec_of(1, 1);
   const RunId once = world.submit(spec);
   world.all_running(once);
-  world.must(world.ended(world.node(once, 0), RankState::exited, 3));
-  world.all_gone(once);
+  world.apply_event_ok(world.ended(world.node(once, 0), RankState::exited, 3));
+  world.all_terminated(once);
   EXPECT_EQ(world.run(once).state, RunState::failed);
-  EXPECT_EQ(world.run(once).reason, "rank 0 on host a exited with code 3");
+  EXPECT_THAT(world.run(once).reason, AllOf(HasSubstr("rank 0 on host a"), HasSubstr("code 3")));
 
   spec.retries = 1;
   const RunId twice = world.submit(spec);
   for (int i = 0; i < 2; ++i) {
     world.all_running(twice);
-    world.must(world.ended(world.node(twice, 0), RankState::exited, 3));
-    world.all_gone(twice);
+    world.apply_event_ok(world.ended(world.node(twice, 0), RankState::exited, 3));
+    world.all_terminated(twice);
   }
   EXPECT_EQ(world.run(twice).epoch, 2);
   EXPECT_EQ(world.run(twice).state, RunState::failed);
@@ -187,12 +192,12 @@ TEST_F(StepTest, LossesAreRetriedAtOnceThenWithGrowingPauses) {
   lose_a_rank(run);
   EXPECT_EQ(world.run(run).state, RunState::queued);
   EXPECT_THAT(world.run(run).reason, HasSubstr("attempt 3 follows after 2s (retry 2 of 3)"));
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.run(run).state, RunState::queued);
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.run(run).state, RunState::starting);
   lose_a_rank(run);
-  world.pass_time(seconds(4));
+  world.advance_time(seconds(4));
   lose_a_rank(run);
   EXPECT_EQ(world.run(run).state, RunState::failed);
   EXPECT_THAT(world.run(run).reason,
@@ -219,26 +224,26 @@ TEST_F(StepTest, ARunThatWasLostStandsAgainWhereItStood) {
 TEST_F(StepTest, AStoppedRunIsCancelledAtOnceOnlyInTheQueue) {
   const RunId live = world.submit(spec_of(2, 2));
   const RunId queued = world.submit(spec_of(1, 1));
-  world.must(StopRun{queued, "no\nlonger needed"});
+  world.apply_event_ok(StopRun{queued, "no\nlonger needed"});
   EXPECT_EQ(world.run(queued).state, RunState::cancelled);
-  EXPECT_EQ(world.run(queued).reason, "stopped: no longer needed");
+  EXPECT_THAT(world.run(queued).reason, AllOf(HasSubstr("stopped"), HasSubstr("no longer needed")));
   world.all_running(live);
-  world.must(StopRun{live, ""});
-  world.must(StopRun{live, "again"});
+  world.apply_event_ok(StopRun{live, ""});
+  world.apply_event_ok(StopRun{live, "again"});
   EXPECT_EQ(world.attempt(live).state, AttemptState::draining);
   EXPECT_EQ(command(live, 1), CommandKind::stop);
   drain(live);
   EXPECT_EQ(world.run(live).state, RunState::cancelled);
-  world.must(StopRun{live, "again"});
-  EXPECT_EQ(world.happen(StopRun{{"demo", 9}, ""}).error().code, Code::not_found);
+  world.apply_event_ok(StopRun{live, "again"});
+  EXPECT_EQ(world.apply_event(StopRun{{"demo", 9}, ""}).error().code, Code::not_found);
 }
 
 TEST_F(StepTest, AStopWhileALostAttemptDrainsPreventsTheNext) {
   const RunId run = world.submit(spec_of(1, 1));
   world.all_running(run);
-  world.must(world.ended(world.node(run, 0), RankState::killed, 9));
-  world.must(StopRun{run, ""});
-  world.all_gone(run);
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::killed, 9));
+  world.apply_event_ok(StopRun{run, ""});
+  world.all_terminated(run);
   EXPECT_EQ(world.run(run).state, RunState::cancelled);
 }
 
@@ -253,15 +258,15 @@ TEST_F(StepTest, TheTimeOutCountsRunningTimeOverAllAttempts) {
   world.all_running(run);
   for (int i = 0; i < 7; ++i) {
     world.now += seconds(10);
-    world.must(world.running(world.node(run, 0)));
-    world.pass_time(Duration(0));
+    world.apply_event_ok(world.running(world.node(run, 0)));
+    world.advance_time(Duration(0));
     EXPECT_EQ(world.attempt(run).state, AttemptState::running);
   }
-  world.pass_time(seconds(5));
+  world.advance_time(seconds(5));
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
   drain(run);
   EXPECT_EQ(world.run(run).state, RunState::timed_out);
-  EXPECT_EQ(world.run(run).reason, "reached its time-out of 1m 40s");
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("time-out"), HasSubstr("1m 40s")));
 }
 
 TEST_F(StepTest, AnAgentThatEnforcesTheTimeOutItselfIsBelieved) {
@@ -273,7 +278,7 @@ TEST_F(StepTest, AnAgentThatEnforcesTheTimeOutItselfIsBelieved) {
   auto word = world.ended(world.node(run, 0), RankState::killed, 15, true);
   word.state = NodeState::stopping;
   word.stop_reason = StopReason::timeout;
-  world.must(word);
+  world.apply_event_ok(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::timeout);
 }
 
@@ -281,18 +286,19 @@ TEST_F(StepTest, ANodeThatDiesHidesThePeersThatFailBecauseOfIt) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now += seconds(1);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
-  world.must(NodeGone{world.node(run, 1)});
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.apply_event_ok(NodeTerminated{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::node_lost);
-  EXPECT_EQ(world.attempt(run).reason, "the agent of node 1 on host b ended and gave no reason");
+  EXPECT_THAT(world.attempt(run).reason,
+              AllOf(HasSubstr("agent of node 1 on host b"), HasSubstr("ended")));
 }
 
 TEST_F(StepTest, ANodeThatIsGoneDoesNotHideAPeerThatCrashed) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now += seconds(1);
-  world.must(world.ended(world.node(run, 0), RankState::killed, SIGSEGV));
-  world.must(NodeGone{world.node(run, 1)});
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::killed, SIGSEGV));
+  world.apply_event_ok(NodeTerminated{world.node(run, 1)});
   EXPECT_EQ(world.attempt(run).cause, Cause::rank_lost);
 }
 
@@ -300,56 +306,56 @@ TEST_F(StepTest, ANodeThatObeysTooSlowlyIsKilledAndIsNotTheCause) {
   const RunId run = world.submit(spec_of(2, 1));
   world.all_running(run);
   world.now += seconds(1);
-  world.must(world.ended(world.node(run, 0), RankState::exited, 1));
+  world.apply_event_ok(world.ended(world.node(run, 0), RankState::exited, 1));
   world.now += seconds(1);
-  world.must(world.running(world.node(run, 1)));
-  world.pass_time(seconds(13));
+  world.apply_event_ok(world.running(world.node(run, 1)));
+  world.advance_time(seconds(13));
   EXPECT_EQ(world.count<KillNode>(), 0);
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.count<KillNode>(), 1);
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.count<KillNode>(), 1);
-  world.pass_time(seconds(4));
+  world.advance_time(seconds(4));
   EXPECT_EQ(world.count<KillNode>(), 2);
-  world.all_gone(run);
+  world.all_terminated(run);
   EXPECT_EQ(world.run(run).state, RunState::failed);
-  EXPECT_EQ(world.run(run).reason, "rank 0 on host a exited with code 1");
+  EXPECT_THAT(world.run(run).reason, AllOf(HasSubstr("rank 0 on host a"), HasSubstr("code 1")));
 }
 
 TEST_F(StepTest, ProcessesThatDoNotDieKeepTheirDevicesAndAreNamed) {
   const RunId run = world.submit(spec_of(2, 2));
   const RunId next = world.submit(spec_of(1, 1));
   world.all_running(run);
-  world.must(StopRun{run, ""});
-  world.pass_time(std::chrono::minutes(2));
+  world.apply_event_ok(StopRun{run, ""});
+  world.advance_time(std::chrono::minutes(2));
   EXPECT_THAT(world.run(run).reason, HasSubstr("its devices stay held until the last processes"));
   EXPECT_EQ(world.run(next).state, RunState::queued);
 }
 
 TEST_F(StepTest, ALaunchThatFailsIsALossAndNeedsNoCheckpoint) {
   const RunId run = world.submit(spec_of(2, 1));
-  world.must(LaunchFailed{world.node(run, 1), "no such\nprogram"});
+  world.apply_event_ok(LaunchFailed{world.node(run, 1), "no such\nprogram"});
   EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
   EXPECT_EQ(command(run, 0), CommandKind::stop);
-  world.all_gone(run);
+  world.all_terminated(run);
   EXPECT_EQ(world.run(run).epoch, 2);
-  EXPECT_EQ(world.run(run).reason,
-            "node 1 on host b could not be started: no such program; attempt 2 follows (retry "
-            "1 of 3)");
+  EXPECT_THAT(world.run(run).reason,
+              AllOf(HasSubstr("node 1 on host b"), HasSubstr("no such program"),
+                    HasSubstr("attempt 2"), HasSubstr("retry 1 of 3")));
 }
 
 TEST_F(StepTest, AnAgentThatNeverCallsIsALaunchThatFailed) {
   const RunId run = world.submit(spec_of(1, 1));
-  world.pass_time(seconds(59));
+  world.advance_time(seconds(59));
   EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
-  world.pass_time(seconds(1));
+  world.advance_time(seconds(1));
   EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
   EXPECT_THAT(world.run(run).reason, HasSubstr("did not call within 1m"));
 }
 
 TEST_F(StepTest, AnAgentThatEndsBeforeItCalledIsALaunchThatFailed) {
   const RunId run = world.submit(spec_of(1, 1));
-  world.must(NodeGone{world.node(run, 0)});
+  world.apply_event_ok(NodeTerminated{world.node(run, 0)});
   EXPECT_EQ(world.state.attempts.at({run, 1}).cause, Cause::launch_failed);
   EXPECT_EQ(world.run(run).epoch, 2);
 }
@@ -358,9 +364,9 @@ TEST_F(StepTest, AnAgentThatNeverStartsItsRanksEndsItsAttempt) {
   const RunId run = world.submit(spec_of(1, 1));
   for (int i = 0; i < 15; ++i) {
     world.now += seconds(20);
-    world.must(world.report(world.node(run, 0), NodeState::ready));
+    world.apply_event_ok(world.report(world.node(run, 0), NodeState::ready));
   }
-  world.pass_time(Duration(0));
+  world.advance_time(Duration(0));
   EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
   EXPECT_THAT(world.run(run).reason, HasSubstr("node 0 on host a is still ready"));
 }
@@ -369,10 +375,10 @@ TEST_F(StepTest, AnAgentThatCannotStartItsRanksSaysWhy) {
   const RunId run = world.submit(spec_of(1, 1));
   auto word = world.report(world.node(run, 0), NodeState::stopping);
   word.message = "/work: No such file or directory";
-  world.must(word);
+  world.apply_event_ok(word);
   EXPECT_EQ(world.attempt(run).cause, Cause::launch_failed);
-  EXPECT_EQ(world.run(run).reason,
-            "node 0 on host a could not start its ranks: /work: No such file or directory");
+  EXPECT_THAT(world.run(run).reason,
+              AllOf(HasSubstr("node 0 on host a"), HasSubstr("/work: No such file or directory")));
   EXPECT_EQ(command(run, 0), CommandKind::leave);
 }
 
@@ -382,11 +388,11 @@ TEST_F(StepTest, StaleRepeatedAndLateReportsAreHarmless) {
   lose_a_rank(run);
   world.all_running(run);
   const State before = world.state;
-  world.must(world.ended(old, RankState::exited, 0));
-  world.must(world.running(old));
-  world.must(world.report(world.node(run, 0), NodeState::ready));
-  world.must(world.running(world.node(run, 0)));
-  world.must(NodeGone{old});
+  world.apply_event_ok(world.ended(old, RankState::exited, 0));
+  world.apply_event_ok(world.running(old));
+  world.apply_event_ok(world.report(world.node(run, 0), NodeState::ready));
+  world.apply_event_ok(world.running(world.node(run, 0)));
+  world.apply_event_ok(NodeTerminated{old});
   EXPECT_EQ(world.state.runs, before.runs);
   EXPECT_EQ(world.state.attempts, before.attempts);
   EXPECT_EQ(world.state.nodes, before.nodes);
@@ -397,13 +403,13 @@ TEST_F(StepTest, MalformedReportsAreRefusedAndChangeNothing) {
   const NodeId node = world.node(run, 1);
   auto stranger = world.running(node);
   stranger.ranks[0].rank = 7;
-  EXPECT_THAT(world.happen(stranger).error().message, HasSubstr("it has no rank 7"));
-  EXPECT_FALSE(world.happen(world.report(node, NodeState::released)));
+  EXPECT_THAT(world.apply_event(stranger).error().message, HasSubstr("it has no rank 7"));
+  EXPECT_FALSE(world.apply_event(world.report(node, NodeState::released)));
   auto nowhere = world.report(world.node(run, 0), NodeState::ready);
   nowhere.master_port = 70'000;
-  EXPECT_FALSE(world.happen(nowhere));
+  EXPECT_FALSE(world.apply_event(nowhere));
   nowhere.address = "";
-  EXPECT_FALSE(world.happen(nowhere));
+  EXPECT_FALSE(world.apply_event(nowhere));
   EXPECT_EQ(world.attempt(run).state, AttemptState::reserved);
 }
 
@@ -417,12 +423,12 @@ TEST_F(StepTest, TheVersionGrowsWithWhatPeopleSeeAndNotWithHeartbeats) {
   auto word = world.running(node.id);
   word.ranks[0].step = 7;
   world.now += seconds(4);
-  world.must(word);
+  world.apply_event_ok(word);
   EXPECT_EQ(node.ranks[0].step, -1);  // nothing is written down for so little
   world.now += seconds(2);
-  world.must(word);
+  world.apply_event_ok(word);
   EXPECT_EQ(world.run(run).version, version);
-  EXPECT_EQ(node.last_heard, world.now);
+  EXPECT_EQ(node.last_heartbeat, world.now);
   EXPECT_EQ(node.ranks[0].step, 7);
 }
 
@@ -430,27 +436,28 @@ TEST_F(StepTest, ARunInTheCheckpointFolderOfAnotherThatHasNotEndedIsRefused) {
   auto spec = spec_of(1, 1);
   spec.checkpoint_folder = "/data/gpt";
   const RunId first = world.submit(spec);
-  const auto refused = world.happen(SubmitRun{spec, {}, {}, {first}});
+  const auto refused = world.apply_event(SubmitRun{spec, {}, {}, {first}});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "checkpoint_folder: demo/1 writes to /data/gpt and has not ended; give this run a "
-            "folder of its own with --checkpoint-folder, start it behind that one with --after "
-            "demo/1, or stop demo/1");
+  EXPECT_EQ(refused.error().code, Code::invalid);
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("checkpoint_folder: "), HasSubstr("demo/1 writes to /data/gpt"),
+                    HasSubstr("--checkpoint-folder"), HasSubstr("--after demo/1"),
+                    HasSubstr("stop demo/1")));
   auto behind = spec;
   behind.after = {text(first)};
-  world.must(SubmitRun{behind, {}, {}, {first}});
+  world.apply_event_ok(SubmitRun{behind, {}, {}, {first}});
   auto last = spec;
   last.after = {"demo/2"};
-  world.must(SubmitRun{last, {}, {}, {first, RunId{"demo", 2}}});
+  world.apply_event_ok(SubmitRun{last, {}, {}, {first, RunId{"demo", 2}}});
 }
 
 TEST_F(StepTest, ARunIsNotResumedIntoTheFolderOfAnotherThatHasNotEnded) {
   auto spec = spec_of(1, 1);
   spec.not_before = world.now + std::chrono::hours(1);
   const RunId first = world.submit(spec);
-  world.must(StopRun{first, ""});
+  world.apply_event_ok(StopRun{first, ""});
   const RunId second = world.submit(spec);
-  const auto resumed = world.happen(ResumeRun{first, {second}});
+  const auto resumed = world.apply_event(ResumeRun{first, {second}});
   ASSERT_FALSE(resumed);
   EXPECT_NE(resumed.error().message.find(text(second) + " writes to its folder"),
             std::string::npos);

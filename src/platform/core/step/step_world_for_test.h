@@ -1,5 +1,5 @@
-// A small world around step() for tests: a state, a clock that stands until it is moved, and the
-// effects that were asked for.
+// A small world around step() for tests: a state, a clock that the test moves, and the requested
+// effects.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 namespace lockstep::testing_world {
 
 // Hosts a, b, c, ... in one pod.
-inline Map map_of(int hosts, int devices) {
-  Map map;
+inline ClusterMap map_of(int hosts, int devices) {
+  ClusterMap map;
   Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
   for (int i = 0; i < hosts; ++i) {
     Host& host = leaf.hosts.emplace_back();
@@ -35,25 +35,25 @@ inline RunSpec spec_of(int nodes, int devices) {
 
 class World {
  public:
-  explicit World(Map map) { state.map = std::move(map); }
+  explicit World(ClusterMap map) { state.map = std::move(map); }
 
-  Result<void> happen(const Event& event) {
+  Result<void> apply_event(const Event& event) {
     Outcome outcome = TRY(step(state, event, now));
     for (const Change& change : outcome.changes) apply(state, change);
     effects.insert(effects.end(), outcome.effects.begin(), outcome.effects.end());
     return {};
   }
-  void must(const Event& event) {
-    auto happened = happen(event);
+  void apply_event_ok(const Event& event) {
+    auto happened = apply_event(event);
     EXPECT_TRUE(happened) << (happened ? "" : happened.error().message);
   }
-  void pass_time(Duration duration) {
+  void advance_time(Duration duration) {
     now += duration;
-    must(Tick{});
+    apply_event_ok(Tick{});
   }
 
   RunId submit(const RunSpec& spec) {
-    must(SubmitRun{spec, {}});
+    apply_event_ok(SubmitRun{spec, {}});
     return state.runs.rbegin()->first;
   }
   const Run& run(const RunId& id) const { return state.runs.at(id); }
@@ -87,7 +87,7 @@ class World {
     for (Rank& rank : word.ranks) {
       rank.state = how;
       rank.code = code;
-      rank.signalled_by_us = by_us;
+      rank.signalled_by_agent = by_us;
       rank.ended = now;
     }
     return word;
@@ -98,14 +98,14 @@ class World {
     return ids;
   }
   void all_ready(const RunId& id) {
-    for (const NodeId& node : nodes(id)) must(report(node, NodeState::ready));
+    for (const NodeId& node : nodes(id)) apply_event_ok(report(node, NodeState::ready));
   }
   void all_running(const RunId& id) {
     all_ready(id);
-    for (const NodeId& node : nodes(id)) must(running(node));
+    for (const NodeId& node : nodes(id)) apply_event_ok(running(node));
   }
-  void all_gone(const RunId& id) {
-    for (const NodeId& node : nodes(id)) must(NodeGone{node});
+  void all_terminated(const RunId& id) {
+    for (const NodeId& node : nodes(id)) apply_event_ok(NodeTerminated{node});
   }
   template <class What>
   int count() const {
@@ -125,19 +125,19 @@ class StepTest : public ::testing::Test {
   CommandKind command(const RunId& run, int node) {
     return command_for(world.state, {"", world.node(run, node)}).kind;
   }
-  // Ends the attempt as the world would: ranks by our signal, then no process left.
+  // Ends the attempt as the agents would: ranks by their signal, then no process left.
   void drain(const RunId& run) {
     for (const NodeId& node : world.nodes(run)) {
       auto word = world.ended(node, RankState::killed, 15, true);
       word.state = NodeState::stopping;
-      world.must(word);
+      world.apply_event_ok(word);
     }
-    world.all_gone(run);
+    world.all_terminated(run);
   }
-  // The second attempt's worth of a lost rank: rank 0 dies by SIGKILL.
+  // Loses a rank as in a second attempt: rank 0 is killed by SIGKILL.
   void lose_a_rank(const RunId& run) {
     world.all_running(run);
-    world.must(world.ended(world.node(run, 0), RankState::killed, 9));
+    world.apply_event_ok(world.ended(world.node(run, 0), RankState::killed, 9));
     drain(run);
   }
 

@@ -1,4 +1,4 @@
-// Waits for what another process does, at most half a minute.
+// Waits for an effect of another process, at most half a minute.
 #pragma once
 
 #include <chrono>

@@ -28,16 +28,16 @@ std::string random_name() {
   return format("{:016x}", number);
 }
 
-// The agent outlives the daemon, and others may read its environment: it gets what is of the user,
-// where programs and sockets are, and Lockstep's own settings; not whatever was set for the shell
-// that started the daemon, such as the keys of a cloud.
+// The agent outlives the daemon, and others may read its environment. So it gets the variables of
+// the user, of paths to programs and sockets, and Lockstep's own settings. It does not get other
+// variables of the shell that started the daemon, such as cloud keys.
 Environment agent_environment() {
   Environment kept = own_environment();
   std::erase_if(kept, [](const auto& variable) {
     const std::string& name = variable.first;
     const bool is_needed = name == "XDG_RUNTIME_DIR" || name == "TMPDIR" ||
                            name == "LD_LIBRARY_PATH" || name.ends_with("SAN_OPTIONS");
-    return !is_needed && !is_of_user(name) && !name.starts_with("LOCKSTEP_");
+    return !is_needed && !is_user_variable(name) && !name.starts_with("LOCKSTEP_");
   });
   return kept;
 }
@@ -70,7 +70,7 @@ std::string LocalEngine::token(const NodeName& node) const {
   return installation_ + ":" + text(node);
 }
 
-Result<void> LocalEngine::launch(const Launch& launch) {
+Result<void> LocalEngine::launch(const LaunchSpec& launch) {
   const NodeName node{launch.generation, TRY(parse_node_id(launch.node))};
   const NodeFiles files{launch.node_folder};
   TRY(make_folders(files.folder));
@@ -78,10 +78,10 @@ Result<void> LocalEngine::launch(const Launch& launch) {
   const path file = files.launch_file();
   TRY(write_file(file, dump_json(to_json(launch), Indent::two)));
   const Fd log = TRY(open_file(files.agent_log(), O_WRONLY | O_CREAT | O_APPEND));
-  Program agent{.command = {program_.string(), "agent", file.string()},
-                .environment = agent_environment(),
-                .folder = "/",
-                .output = log.get()};
+  ProcessSpec agent{.command = {program_.string(), "agent", file.string()},
+                    .environment = agent_environment(),
+                    .folder = "/",
+                    .output = log.get()};
   agent.environment[std::string(kNodeToken)] = token(node);
   TRY(spawn_detached(agent));
   watch_.expect(token(node));
@@ -93,25 +93,25 @@ Result<void> LocalEngine::kill(const NodeName& node) {
   return {};
 }
 
-// A newer Lockstep may have written more into it.
-Result<Launch> LocalEngine::launch_of(const NodeName& node) {
+// A newer Lockstep may have written further fields.
+Result<LaunchSpec> LocalEngine::read_launch_spec(const NodeName& node) {
   const path file = NodeFiles{node_folder(home_, node)}.launch_file();
-  const auto read = [&]() -> Result<Launch> {
-    return from_json<Launch>(TRY(parse_json(TRY(read_file(file)))), Unknown::passed_over);
+  const auto read = [&]() -> Result<LaunchSpec> {
+    return from_json<LaunchSpec>(TRY(parse_json(TRY(read_file(file)))), UnknownFields::ignore);
   };
   auto launch = read();
-  if (!launch) return std::move(launch).error().within(file.string());
+  if (!launch) return std::move(launch).error().with_context(file.string());
   return launch;
 }
 
-// The agent makes the lock's file before all else.
-bool LocalEngine::has_begun(const NodeName& node) {
+// The agent creates the lock file before anything else.
+bool LocalEngine::has_started(const NodeName& node) {
   std::error_code ignored;
   return std::filesystem::exists(NodeFiles{node_folder(home_, node)}.lock(), ignored);
 }
 
-Result<std::vector<Present>> LocalEngine::list() {
-  std::vector<Present> present;
+Result<std::vector<RunningNode>> LocalEngine::list() {
+  std::vector<RunningNode> present;
   std::set<NodeName> agentless;
   const std::string prefix = installation_ + ":";
   for (const std::string& mark : TRY(watch_.marks())) {
@@ -122,7 +122,7 @@ Result<std::vector<Present>> LocalEngine::list() {
     present.push_back({*node, !agentless.contains(*node) || !agentless_.contains(*node)});
   }
   agentless_ = std::move(agentless);
-  std::ranges::sort(present, {}, &Present::node);
+  std::ranges::sort(present, {}, &RunningNode::node);
   return present;
 }
 

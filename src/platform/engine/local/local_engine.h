@@ -1,10 +1,10 @@
 // LocalEngine: agents as processes of this machine.
 //
-// An agent is detached (a session of its own, no file of the daemon's open), so that it outlives
-// the daemon. Nobody keeps its pid: the node's agent holds a lock on a file in the node's folder,
-// and all processes of the node carry LOCKSTEP_NODE_TOKEN=<installation>:<generation>:<node> in
-// their environment. What is there is seen from these two alone, also by a daemon that was started
-// later; a thread of its own looks (process_watch.h).
+// An agent is detached (its own session, no open files of the daemon), so that it outlives the
+// daemon. Its pid is not stored. The node's agent holds a lock on a file in the node's folder, and
+// all processes of the node have LOCKSTEP_NODE_TOKEN=<installation>:<generation>:<node> in their
+// environment. These two show which nodes exist, also to a daemon that was started later. A
+// separate thread scans the processes (process_watch.h).
 #pragma once
 
 #include <filesystem>
@@ -19,21 +19,21 @@ namespace lockstep {
 
 class LocalEngine : public Engine {
  public:
-  // `program` is the lockstep executable. `home` is the daemon's folder: two homes on one machine
-  // do not see each other's nodes, by a name that is kept in `home`/installation. Made where
-  // missing.
+  // `program` is the lockstep executable. `home` is the daemon's folder: the file
+  // `home`/installation has its name, so that two homes on one machine do not see each other's
+  // nodes. It is created if missing.
   static Result<LocalEngine> open(std::filesystem::path program, const std::filesystem::path& home);
 
-  Result<void> launch(const Launch& launch) override;
+  Result<void> launch(const LaunchSpec& launch) override;
   Result<void> kill(const NodeName& node) override;
-  Result<Launch> launch_of(const NodeName& node) override;
-  bool has_begun(const NodeName& node) override;
-  // A node stays in the list for one look after its last process was seen. Its agent is missed once
-  // two lists in a row have found its lock free. Code::unavailable when nobody could look for
-  // seconds.
-  Result<std::vector<Present>> list() override;
+  Result<LaunchSpec> read_launch_spec(const NodeName& node) override;
+  bool has_started(const NodeName& node) override;
+  // A node stays in the list for one scan after its last process was seen. Its agent counts as
+  // exited once two lists in a row have found its lock free. Code::unavailable if no scan succeeded
+  // for seconds.
+  Result<std::vector<RunningNode>> list() override;
 
-  // By which the node's processes and sockets are known: <installation>:<generation>:<node>.
+  // Marks the node's processes and sockets: <installation>:<generation>:<node>.
   std::string token(const NodeName& node) const;
 
  private:
@@ -43,7 +43,7 @@ class LocalEngine : public Engine {
   std::filesystem::path home_;
   std::string installation_;
   ProcessWatch watch_;
-  std::set<NodeName> agentless_;  // at the last list
+  std::set<NodeName> agentless_;  // as of the last list
 };
 
 }  // namespace lockstep

@@ -22,13 +22,13 @@ namespace {
 
 using std::filesystem::path;
 
-// An installation with a shell script in the agent's place.
+// An installation with a shell script instead of the agent.
 class LocalEngineTest : public testing::Test {
  protected:
   ~LocalEngineTest() override {
     for (auto& engine : engines_) {
-      const std::vector<Present> left = *engine.list();
-      for (const Present& present : left) EXPECT_TRUE(engine.kill(present.node));
+      const std::vector<RunningNode> left = *engine.list();
+      for (const RunningNode& present : left) EXPECT_TRUE(engine.kill(present.node));
     }
   }
 
@@ -39,8 +39,8 @@ class LocalEngineTest : public testing::Test {
     return engines_.back();
   }
 
-  Launch launch(const std::string& node) const {
-    Launch result;
+  LaunchSpec launch(const std::string& node) const {
+    LaunchSpec result;
     const NodeName name = *parse_node_name(node);
     result.node = text(name.id);
     result.generation = name.generation;
@@ -60,8 +60,8 @@ class LocalEngineTest : public testing::Test {
   std::deque<LocalEngine> engines_;
 };
 
-// Like the agent: takes the lock, says so, and stays. Never in the midst of exec from then on,
-// where a process shows nothing.
+// Like the agent: takes the lock, reports that, and stays. After that it never calls exec, during
+// which a process shows no environment.
 constexpr std::string_view kAgent = R"(
 folder=$(dirname "$2")
 exec 9>"$folder/agent.lock"
@@ -73,9 +73,9 @@ exit 0
 
 NodeName node(const std::string& words) { return *parse_node_name(words); }
 
-std::vector<NodeName> nodes_of(const Result<std::vector<Present>>& list) {
+std::vector<NodeName> nodes_of(const Result<std::vector<RunningNode>>& list) {
   std::vector<NodeName> nodes;
-  for (const Present& present : *list) nodes.push_back(present.node);
+  for (const RunningNode& present : *list) nodes.push_back(present.node);
   return nodes;
 }
 
@@ -92,14 +92,14 @@ TEST_F(LocalEngineTest, AnAgentIsListedFromItsLaunchUntilItsEnd) {
 
 TEST_F(LocalEngineTest, LaunchingTwiceStartsOneAgent) {
   LocalEngine& local = engine("home", kAgent);
-  EXPECT_FALSE(local.has_begun(node("demo/1.1/0")));
+  EXPECT_FALSE(local.has_started(node("demo/1.1/0")));
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
   ASSERT_TRUE(eventually([&] { return !content(folder("demo/1.1/0") / "starts").empty(); }));
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
   ASSERT_TRUE(local.kill(node("demo/1.1/0")));
   ASSERT_TRUE(eventually([&] { return local.list()->empty(); }));
   EXPECT_EQ(content(folder("demo/1.1/0") / "starts"), "started\n");
-  EXPECT_TRUE(local.has_begun(node("demo/1.1/0")));
+  EXPECT_TRUE(local.has_started(node("demo/1.1/0")));
 }
 
 TEST_F(LocalEngineTest, TheLaunchFileIsForItsOwnerOnlyAndReadsBack) {
@@ -112,14 +112,14 @@ TEST_F(LocalEngineTest, TheLaunchFileIsForItsOwnerOnlyAndReadsBack) {
 }
 
 TEST_F(LocalEngineTest, WhatTheAgentStartedIsListedAndKilledThoughItLeftTheSession) {
-  const path child = root_ / "child";  // a shell, never in the midst of exec once it has begun
+  const path child = root_ / "child";  // a shell that never calls exec once it has begun
   ASSERT_TRUE(write_file(child, "#!/bin/sh\necho up >> \"$0.up\"\nsleep 600\nexit 0\n", 0700));
   LocalEngine& local = engine(
       "home", format("setsid {} & setsid setsid {} & exit 0", child.string(), child.string()));
   ASSERT_TRUE(local.launch(launch("demo/1.1/0")));
   ASSERT_TRUE(eventually([&] { return content(root_ / "child.up") == "up\nup\n"; }));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(local.list()->size(), 1u);
-  // Asked for again as the controller does: what is between fork and exec just then is not seen.
+  // Repeated as the controller does: a process between fork and exec is not seen.
   EXPECT_TRUE(eventually(
       [&] { return local.kill(node("demo/1.1/0")).has_value() && local.list()->empty(); }));
 }
@@ -156,10 +156,10 @@ exec sleep 600
   const path file = folder("demo/1.1/0") / "agent.pid";
   ASSERT_TRUE(eventually([&] { return content(file).ends_with('\n'); }));
   for (int i = 0; i < 4; ++i) (void)local.list();
-  EXPECT_EQ(*local.list(), (std::vector<Present>{{node("demo/1.1/0"), true}}));
+  EXPECT_EQ(*local.list(), (std::vector<RunningNode>{{node("demo/1.1/0"), true}}));
   ::kill(std::stoi(content(file)), SIGKILL);
   EXPECT_TRUE(eventually(
-      [&] { return *local.list() == std::vector<Present>{{node("demo/1.1/0"), false}}; }));
+      [&] { return *local.list() == std::vector<RunningNode>{{node("demo/1.1/0"), false}}; }));
 }
 
 TEST_F(LocalEngineTest, TwoInstallationsDoNotSeeEachOthersNodes) {

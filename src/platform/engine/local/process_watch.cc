@@ -22,16 +22,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Moment = std::chrono::steady_clock::time_point;
 
-constexpr Duration kFirstPatience = seconds(1);
-constexpr Duration kPatience = milliseconds(20);
-constexpr Duration kHang = seconds(2);   // of the reading of one process
-constexpr Duration kStale = seconds(5);  // a look that is older says nothing
-constexpr Duration kLastKills = seconds(1);
-constexpr Duration kIdle = seconds(10);  // between looks at whether there is something to do
-constexpr int kThreadsMost = 8;
-constexpr int kStopRounds = 10;  // against what forks while it is stopped
+constexpr Duration kFirstScanWait = seconds(1);
+constexpr Duration kScanWait = milliseconds(20);
+constexpr Duration kReadTimeout = seconds(2);  // for reading one process
+constexpr Duration kScanAgeMax = seconds(5);   // an older scan is not used
+constexpr Duration kShutdownKillWait = seconds(1);
+constexpr Duration kIdle = seconds(10);  // between checks for work
+constexpr int kThreadsMax = 8;
+constexpr int kStopRounds = 10;  // for processes that fork while they are stopped
 
-// Names one process, also after its end.
+// Identifies one process, also after its end.
 struct ProcessKey {
   pid_t pid = 0;
   std::uint64_t started = 0;
@@ -39,12 +39,12 @@ struct ProcessKey {
 };
 ProcessKey key_of(const Process& process) { return {process.pid, process.started}; }
 
-struct Known {
+struct KnownProcess {
   std::uint64_t environment = 0;  // of the program that was read; 0: none yet
-  std::string mark{};             // empty: it has none
+  std::string mark{};             // empty: none
 };
 
-struct Reading {
+struct PendingRead {
   ProcessKey process;
   Moment since;
 };
@@ -62,48 +62,50 @@ struct ProcessWatch::Shared {
 
   Mutex mutex;  // guards what follows
   Condition changed;
-  std::int64_t thread LS_GUARDED_BY(mutex) = 0;  // the number of the one that works
-  bool threadless LS_GUARDED_BY(mutex) = false;  // there is none: it could not be started
-  int waiting LS_GUARDED_BY(mutex) = 0;          // threads that were given up and have not ended
+  std::int64_t thread LS_GUARDED_BY(mutex) = 0;  // number of the active thread
+  bool threadless LS_GUARDED_BY(mutex) = false;  // the thread could not be started
+  int stuck_threads LS_GUARDED_BY(mutex) = 0;    // abandoned threads that have not ended
   bool ending LS_GUARDED_BY(mutex) = false;
-  bool wanted LS_GUARDED_BY(mutex) = true;  // a look
+  bool wanted LS_GUARDED_BY(mutex) = true;  // a scan is requested
   std::set<std::string> to_kill LS_GUARDED_BY(mutex);
-  std::optional<Reading> reading LS_GUARDED_BY(mutex);
-  std::map<ProcessKey, Known> known LS_GUARDED_BY(mutex);
+  std::optional<PendingRead> reading LS_GUARDED_BY(mutex);
+  std::map<ProcessKey, KnownProcess> known LS_GUARDED_BY(mutex);
   std::set<ProcessKey> unreadable LS_GUARDED_BY(mutex);
-  std::int64_t begun LS_GUARDED_BY(mutex) = 0;  // looks
+  std::int64_t begun LS_GUARDED_BY(mutex) = 0;  // scans begun
   std::int64_t done LS_GUARDED_BY(mutex) = 0;
   Moment done_at LS_GUARDED_BY(mutex) = std::chrono::steady_clock::now();
-  std::map<std::string, std::int64_t> seen_at LS_GUARDED_BY(mutex);  // by mark: the last such look
+  std::map<std::string, std::int64_t> last_scan_with
+      LS_GUARDED_BY(mutex);  // by mark: the last scan with it
 
-  // The process that is being read, if that hangs: another thread is to go on without it.
-  std::optional<pid_t> give_up_reading() LS_REQUIRES(mutex);
-  std::set<std::string> present() const LS_REQUIRES(mutex);
+  // The process whose read hangs: another thread must continue without it.
+  std::optional<pid_t> abandon_stuck_read() LS_REQUIRES(mutex);
+  std::set<std::string> present_marks() const LS_REQUIRES(mutex);
 };
 
-std::optional<pid_t> ProcessWatch::Shared::give_up_reading() {
-  if (!reading || std::chrono::steady_clock::now() - reading->since < kHang) return std::nullopt;
-  if (waiting >= kThreadsMost) return std::nullopt;
+std::optional<pid_t> ProcessWatch::Shared::abandon_stuck_read() {
+  if (!reading || std::chrono::steady_clock::now() - reading->since < kReadTimeout)
+    return std::nullopt;
+  if (stuck_threads >= kThreadsMax) return std::nullopt;
   const ProcessKey process = reading->process;
   unreadable.insert(process);
   reading.reset();
   ++thread;
-  ++waiting;
+  ++stuck_threads;
   return process.pid;
 }
 
-std::set<std::string> ProcessWatch::Shared::present() const {
+std::set<std::string> ProcessWatch::Shared::present_marks() const {
   std::set<std::string> marks;
-  for (const auto& [mark, look] : seen_at)
+  for (const auto& [mark, look] : last_scan_with)
     if (look + 1 >= done) marks.insert(mark);
   return marks;
 }
 
-// --- In the watch's thread ---
+// --- In the scanner thread ---
 
-class ProcessWatch::Looker {
+class ProcessWatch::Scanner {
  public:
-  Looker(Shared& shared, std::int64_t number) : shared_(shared), number_(number) {}
+  Scanner(Shared& shared, std::int64_t number) : shared_(shared), number_(number) {}
 
   void work();
 
@@ -114,20 +116,20 @@ class ProcessWatch::Looker {
   };
 
   bool is_current() LS_REQUIRES(shared_.mutex) { return shared_.thread == number_; }
-  bool look();
-  bool learn(const Process& process);
-  void forget_others() LS_REQUIRES(shared_.mutex);
+  bool scan();
+  bool read_mark(const Process& process);
+  void drop_ended() LS_REQUIRES(shared_.mutex);
   std::string mark_of(const Process& process) LS_REQUIRES(shared_.mutex);
-  void end_all(const std::string& mark);
-  std::vector<Process> family_of(const std::string& mark) const;
+  void kill_all(const std::string& mark);
+  std::vector<Process> process_tree_of(const std::string& mark) const;
 
   Shared& shared_;
   const std::int64_t number_;
-  std::vector<Process> all_;    // at the last look
+  std::vector<Process> all_;    // at the last scan
   std::vector<Marked> marked_;  // of these
 };
 
-void ProcessWatch::Looker::work() {
+void ProcessWatch::Scanner::work() {
   while (true) {
     std::set<std::string> to_kill;
     {
@@ -141,13 +143,13 @@ void ProcessWatch::Looker::work() {
       shared_.wanted = false;
       to_kill = shared_.to_kill;
     }
-    for (const std::string& mark : to_kill) end_all(mark);
-    if (!look()) return;
+    for (const std::string& mark : to_kill) kill_all(mark);
+    if (!scan()) return;
   }
 }
 
-// False: this thread was given up meanwhile, and must touch nothing any more.
-bool ProcessWatch::Looker::look() {
+// False: this thread was abandoned meanwhile and must not touch the shared state.
+bool ProcessWatch::Scanner::scan() {
   {
     Lock lock(shared_.mutex);
     if (!is_current()) return false;
@@ -155,48 +157,49 @@ bool ProcessWatch::Looker::look() {
   }
   all_ = all_processes();
   for (const Process& process : all_)
-    if (!learn(process)) return false;
+    if (!read_mark(process)) return false;
   Lock lock(shared_.mutex);
-  forget_others();
+  drop_ended();
   marked_.clear();
   for (const Process& process : all_)
     if (auto mark = mark_of(process); !mark.empty()) {
-      shared_.seen_at[mark] = std::max(shared_.seen_at[mark], shared_.begun);
+      shared_.last_scan_with[mark] = std::max(shared_.last_scan_with[mark], shared_.begun);
       marked_.push_back({process, std::move(mark)});
     }
   shared_.done = shared_.begun;
   shared_.done_at = std::chrono::steady_clock::now();
   const auto done = shared_.done;
-  std::erase_if(shared_.seen_at, [done](const auto& entry) { return entry.second + 1 < done; });
+  std::erase_if(shared_.last_scan_with,
+                [done](const auto& entry) { return entry.second + 1 < done; });
   shared_.changed.notify_all();
   return true;
 }
 
-// False as for look().
-bool ProcessWatch::Looker::learn(const Process& process) {
+// False as for scan().
+bool ProcessWatch::Scanner::read_mark(const Process& process) {
   const ProcessKey key = key_of(process);
   {
     Lock lock(shared_.mutex);
-    Known& known = shared_.known[key];
+    KnownProcess& known = shared_.known[key];
     if (process.environment == 0 || known.environment == process.environment) return true;
     if (shared_.unreadable.contains(key)) return true;
-    shared_.reading = Reading{key, std::chrono::steady_clock::now()};
+    shared_.reading = PendingRead{key, std::chrono::steady_clock::now()};
   }
   auto mark = shared_.read(process.pid);
   Lock lock(shared_.mutex);
   if (!is_current()) {
-    --shared_.waiting;
+    --shared_.stuck_threads;
     shared_.unreadable.erase(key);  // it can be read again
     return false;
   }
   shared_.reading.reset();
-  Known& known = shared_.known[key];
+  KnownProcess& known = shared_.known[key];
   known.environment = process.environment;
   if (mark) known.mark = *std::move(mark);
   return true;
 }
 
-void ProcessWatch::Looker::forget_others() {
+void ProcessWatch::Scanner::drop_ended() {
   std::set<ProcessKey> living;
   for (const Process& process : all_) living.insert(key_of(process));
   const auto is_gone = [&](const ProcessKey& key) { return !living.contains(key); };
@@ -204,8 +207,8 @@ void ProcessWatch::Looker::forget_others() {
   std::erase_if(shared_.unreadable, is_gone);
 }
 
-// What was inferred once stays: those that it was inferred from may end first.
-std::string ProcessWatch::Looker::mark_of(const Process& process) {
+// An inferred mark is kept: the processes that it was inferred from may end first.
+std::string ProcessWatch::Scanner::mark_of(const Process& process) {
   std::string& mark = shared_.known[key_of(process)].mark;
   if (!mark.empty() || !shared_.unreadable.contains(key_of(process))) return mark;
   for (const Process& other : all_)
@@ -213,8 +216,8 @@ std::string ProcessWatch::Looker::mark_of(const Process& process) {
   return mark;
 }
 
-// Those with the mark and all below them, ancestors first.
-std::vector<Process> ProcessWatch::Looker::family_of(const std::string& mark) const {
+// The processes with the mark and their descendants, ancestors first.
+std::vector<Process> ProcessWatch::Scanner::process_tree_of(const std::string& mark) const {
   std::vector<std::pair<std::size_t, Process>> found;  // larger families come first
   for (const Marked& marked : marked_) {
     if (marked.mark != mark) continue;
@@ -230,15 +233,15 @@ std::vector<Process> ProcessWatch::Looker::family_of(const std::string& mark) co
   return family;
 }
 
-// First all are stopped, until a look finds no other: what is stopped starts nothing, and what has
-// cleared its environment is found below its ancestors for as long as they are there. The first is
-// the one that started the others, so that it reports nothing of this. Then all are killed.
-void ProcessWatch::Looker::end_all(const std::string& mark) {
+// First all are stopped, until a scan finds no other: a stopped process starts none, and a process
+// that has cleared its environment is found below its ancestors while they exist. The first is the
+// one that started the others, so that it reports nothing of this. Then all are killed.
+void ProcessWatch::Scanner::kill_all(const std::string& mark) {
   std::set<ProcessKey> stopped;
   for (int round = 0; round < kStopRounds; ++round) {
-    if (!look()) return;
+    if (!scan()) return;
     const std::size_t before = stopped.size();
-    for (const Process& process : family_of(mark))
+    for (const Process& process : process_tree_of(mark))
       if (stopped.insert(key_of(process)).second) ::kill(process.pid, SIGSTOP);
     if (stopped.size() == before) break;
   }
@@ -248,11 +251,12 @@ void ProcessWatch::Looker::end_all(const std::string& mark) {
   shared_.changed.notify_all();
 }
 
-// --- In its owner's thread ---
+// --- In the owner's thread ---
 
 ProcessWatch::ProcessWatch(std::string_view variable)
-    : ProcessWatch(
-          [name = std::string(variable)](pid_t pid) { return environment_of(pid, name); }) {}
+    : ProcessWatch([name = std::string(variable)](pid_t pid) {
+        return environment_variable_of(pid, name);
+      }) {}
 
 ProcessWatch::ProcessWatch(Read read) : shared_(std::make_shared<Shared>(std::move(read))) {
   start_thread(shared_);
@@ -261,7 +265,7 @@ ProcessWatch::ProcessWatch(Read read) : shared_(std::make_shared<Shared>(std::mo
 ProcessWatch::ProcessWatch(ProcessWatch&&) noexcept = default;
 ProcessWatch& ProcessWatch::operator=(ProcessWatch&&) noexcept = default;
 
-// Detached: one that waits for a process that hangs cannot be waited for.
+// Detached: a thread that waits for a hanging process cannot be joined.
 void ProcessWatch::start_thread(const std::shared_ptr<Shared>& shared) {
   std::int64_t number = 0;
   {
@@ -269,7 +273,7 @@ void ProcessWatch::start_thread(const std::shared_ptr<Shared>& shared) {
     number = shared->thread;
   }
   try {
-    std::thread([shared, number] { Looker(*shared, number).work(); }).detach();
+    std::thread([shared, number] { Scanner(*shared, number).work(); }).detach();
   } catch (const std::system_error& e) {
     bool known = false;
     {
@@ -290,7 +294,7 @@ ProcessWatch::~ProcessWatch() {
   Lock lock(shared_->mutex);
   shared_->ending = true;
   shared_->changed.notify_all();
-  const auto deadline = Deadline::after(kLastKills);
+  const auto deadline = Deadline::after(kShutdownKillWait);
   while (!shared_->to_kill.empty() && !deadline.passed())
     shared_->changed.wait_until(shared_->mutex, deadline);
 }
@@ -300,7 +304,7 @@ Result<std::set<std::string>> ProcessWatch::marks() {
   bool threadless = false;
   {
     Lock lock(shared_->mutex);
-    given_up = shared_->give_up_reading();
+    given_up = shared_->abandon_stuck_read();
     threadless = shared_->threadless;
   }
   if (given_up)
@@ -313,11 +317,11 @@ Result<std::set<std::string>> ProcessWatch::marks() {
   shared_->wanted = true;
   shared_->changed.notify_all();
   const std::int64_t before = shared_->done;
-  const auto deadline = Deadline::after(before == 0 ? kFirstPatience : kPatience);
+  const auto deadline = Deadline::after(before == 0 ? kFirstScanWait : kScanWait);
   while (shared_->done == before && !deadline.passed())
     shared_->changed.wait_until(shared_->mutex, deadline);
-  if (shared_->done > 0 && std::chrono::steady_clock::now() - shared_->done_at < kStale)
-    return shared_->present();
+  if (shared_->done > 0 && std::chrono::steady_clock::now() - shared_->done_at < kScanAgeMax)
+    return shared_->present_marks();
   return Error{
       Code::unavailable,
       shared_->reading
@@ -329,7 +333,7 @@ Result<std::set<std::string>> ProcessWatch::marks() {
 
 void ProcessWatch::expect(const std::string& mark) {
   Lock lock(shared_->mutex);
-  std::int64_t& look = shared_->seen_at[mark];
+  std::int64_t& look = shared_->last_scan_with[mark];
   look = std::max(look, shared_->begun);
 }
 

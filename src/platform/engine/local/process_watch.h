@@ -1,17 +1,17 @@
-// ProcessWatch: which processes of this machine were started with a mark (a variable of their
-// environment), seen and killed by a thread of its own, because both may wait: to read a process's
-// environment the kernel locks its memory, and a process that hangs may keep that locked for ever.
+// ProcessWatch: finds and kills the processes of this machine that were started with a mark (an
+// environment variable). It uses its own thread, because both may block: to read a process's
+// environment the kernel locks its memory, and a hanging process may hold that lock forever.
 //
-// Each program is read once. What was read is remembered by process, start and place of the
-// environment (base/processes.h), so a look costs one line of /proc for each process of the
-// machine, and a process that clears its environment keeps the mark that it was seen with.
+// Each program is read once. The result is cached by process, start time and address of the
+// environment (base/processes.h). So a scan costs one line of /proc for each process of the
+// machine, and a process that clears its environment keeps the mark of its first scan.
 //
-// A process that does not let itself be read within two seconds is given up: it counts by the marks
-// of its parent and its session, another thread takes over, and the one that waits ends with its
-// wait, doing nothing more. So many threads may wait at once; beyond that nothing new is seen,
-// which marks() says.
+// A process that cannot be read within two seconds is given up: it gets the marks of its parent and
+// its session, and another thread takes over. The blocked thread ends with its read and does
+// nothing more. The number of blocked threads is limited; beyond it no new process is found, and
+// marks() fails.
 //
-// Limit: nobody sees a process that cleared its environment before it was looked at.
+// Limit: a process that cleared its environment before its first scan is not found.
 #pragma once
 
 #include <functional>
@@ -30,32 +30,32 @@ namespace lockstep {
 
 class ProcessWatch {
  public:
-  // The process's mark; none: nothing.
+  // The process's mark, if any.
   using Read = std::function<std::optional<std::string>(pid_t)>;
 
   explicit ProcessWatch(std::string_view variable);
   explicit ProcessWatch(Read read);
-  // Ends what was to be killed first; waits a second for that at most.
+  // Completes requested kills first, but waits a second at most.
   ~ProcessWatch();
   ProcessWatch(ProcessWatch&&) noexcept;
   ProcessWatch& operator=(ProcessWatch&&) noexcept;
 
-  // The marks of which a process was left at the last two looks, or is expected. Asks for another
-  // look and waits for its end a few milliseconds at most, but a second for the first; so this may
-  // be older, but not by more than five seconds: then Code::unavailable says why.
+  // The marks with a process at one of the last two scans, or with an expected one. Requests a scan
+  // and waits for it a few milliseconds at most, but a second for the first one. So the result may
+  // be older, but at most five seconds: otherwise it fails with Code::unavailable.
   Result<std::set<std::string>> marks();
-  // Such a process has just been started: the mark counts until two looks that begin from now on
-  // have not seen one. What is in the midst of exec shows nothing for a moment.
+  // Such a process has just been started: the mark counts until two scans that begin from now on
+  // have not found one. A process shows no environment during exec.
   void expect(const std::string& mark);
-  // Ends all processes with the mark, and all below them. Returns at once.
+  // Kills all processes with the mark, and their descendants. Returns at once.
   void kill(const std::string& mark);
 
  private:
   struct Shared;
-  class Looker;
+  class Scanner;
   static void start_thread(const std::shared_ptr<Shared>& shared);
 
-  // Shared with the threads, of which some may never come back.
+  // Shared with the threads, some of which may never return.
   std::shared_ptr<Shared> shared_;
 };
 

@@ -32,7 +32,7 @@ using std::chrono::seconds;
 
 constexpr std::string_view kMark = "LOCKSTEP_WATCH_TEST";
 
-// Shells in sessions of their own, which end with the test.
+// Shells in their own sessions, which end with the test.
 class ProcessWatchTest : public ::testing::Test {
  protected:
   ProcessWatchTest() {
@@ -49,13 +49,13 @@ class ProcessWatchTest : public ::testing::Test {
   enum class With { mark, other_mark, nothing };
   pid_t start(const std::string& script, With with) {
     const Fd log = open_file(folder_ / "log", O_WRONLY | O_CREAT | O_APPEND).value();
-    Program program{.command = {"/bin/sh", "-c", script},
-                    .environment = {{"PATH", "/usr/bin:/bin"}},
-                    .folder = folder_,
-                    .output = log.get()};
+    ProcessSpec program{.command = {"/bin/sh", "-c", script},
+                        .environment = {{"PATH", "/usr/bin:/bin"}},
+                        .folder = folder_,
+                        .output = log.get()};
     if (with == With::mark) program.environment[std::string(kMark)] = mark_;
     if (with == With::other_mark) program.environment[std::string(kMark)] = other_mark();
-    started_.push_back(spawn(program, Bond::session).value());
+    started_.push_back(spawn(program, ProcessLifetime::own_session).value());
     return started_.back();
   }
   void end(pid_t pid) {
@@ -63,13 +63,13 @@ class ProcessWatchTest : public ::testing::Test {
     ::waitpid(pid, nullptr, 0);
     std::erase(started_, pid);
   }
-  // Lets the script go on that reads a word from the file `go`.
+  // Lets the script continue that reads a word from the file `go`.
   void go() const {
     const Fd file = open_file(folder_ / "go", O_WRONLY).value();
     EXPECT_TRUE(write_all(file.get(), "on\n"));
   }
-  // What the script started in the background and noted in the file `child`, once that is the
-  // program: in the midst of exec a process shows nothing, on a busy machine for many looks.
+  // The process that the script started in the background and wrote to the file `child`, once it
+  // runs the program: during exec a process shows no environment, on a busy machine for many scans.
   pid_t child_running(std::string_view program) const {
     pid_t child = 0;
     EXPECT_TRUE(eventually([&] {
@@ -118,7 +118,7 @@ TEST_F(ProcessWatchTest, EachProgramIsReadOnce) {
   std::atomic<int> reads = 0;
   ProcessWatch watch([&](pid_t pid) -> std::optional<std::string> {
     if (pid == ::getpid()) ++reads;
-    return environment_of(pid, kMark);
+    return environment_variable_of(pid, kMark);
   });
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(watch.marks());
   EXPECT_EQ(reads, 1);
@@ -144,7 +144,7 @@ TEST_F(ProcessWatchTest, KillEndsAllThatCarryTheMarkAndWhatIsBelowThem) {
   EXPECT_TRUE(eventually([&] { return !sees(watch); }));
 }
 
-// Reading the environment of the chosen process waits until the gate is opened.
+// Blocks reads of the environment of the chosen process until the gate is opened.
 class Gate {
  public:
   std::optional<std::string> read(pid_t pid) {
@@ -156,7 +156,7 @@ class Gate {
       waits_ = true;
       changed_.wait_until(mutex_, deadline);
     }
-    return environment_of(pid, kMark);
+    return environment_variable_of(pid, kMark);
   }
   void hold(pid_t pid) {
     Lock lock(mutex_);
@@ -196,7 +196,7 @@ TEST_F(ProcessWatchTest, AProcessThatHangsHoldsUpNeitherTheCallerNorTheNextLooks
   ASSERT_TRUE(eventually([&] { return (void)watch.marks(), gate->is_waited_at(); }));
   end(marked);
   EXPECT_TRUE(eventually([&] {
-    const auto bound = Deadline::after(seconds(10));  // the gate is shut for longer
+    const auto bound = Deadline::after(seconds(10));  // the gate is closed for longer
     const bool seen = sees(watch);
     EXPECT_FALSE(bound.passed());
     return !seen;
@@ -214,8 +214,8 @@ TEST_F(ProcessWatchTest, AProcessThatDoesNotLetItselfBeReadCountsAsItsParentDoes
   go();
   const pid_t child = child_running("sleep");
   ASSERT_TRUE(eventually([&] { return (void)watch.marks(), gate->is_waited_at(); }));
-  // Once it has been given up, looks come to their end again and show what has begun meanwhile; the
-  // parent may end then.
+  // Once it has been given up, scans complete again and show new processes; the parent may end
+  // then.
   start("exec sleep 600", With::other_mark);
   ASSERT_TRUE(eventually([&] { return sees(watch, other_mark()); }));
   end(parent);

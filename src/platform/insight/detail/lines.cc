@@ -9,14 +9,15 @@ namespace {
 
 constexpr std::size_t kChunkMax = 64 << 10;
 constexpr std::int64_t kPageMax = 4 << 20;  // bytes of an answer
-// What a row takes besides its text: else a million empty lines would count for nothing.
+// Bytes of a row besides its text: otherwise a million empty lines would count as nothing.
 constexpr std::int64_t kRowBytes = 64;
-// Rows read at once: some lead to a megabyte of text, so that an answer does not read far more.
+// Rows read at once: some contain a megabyte of text, so this limits the excess over an answer's
+// size.
 constexpr std::int64_t kRowsAtOnce = 16;
 
 std::int64_t size_of(std::string_view text) { return static_cast<std::int64_t>(text.size()); }
 
-// Calls visit(line) for each line of a text that has line ends between its lines, none behind.
+// Calls visit(line) for each line of a text with line ends between its lines and none at the end.
 template <class Visit>
 Result<void> for_each_line(std::string_view text, Visit&& visit) {
   for (;;) {
@@ -38,10 +39,11 @@ void append_cut(std::string& chunk, std::string_view line, std::size_t line_max)
   chunk += format(" [lockstep: {} bytes of this line are left out]", line.size() - kept);
 }
 
-class Appender {
+class ChunkAppender {
  public:
-  Appender(Database& database, Tally& tally, std::int64_t epoch, const Item& item)
-      : database_(database), tally_(tally), epoch_(epoch), item_(item) {}
+  ChunkAppender(Database& database, RunCounters& counters, std::int64_t epoch,
+                const TelemetryItem& item)
+      : database_(database), tally_(counters), epoch_(epoch), item_(item) {}
 
   Result<void> add(std::string_view line, std::size_t line_max) {
     if (lines_ > 0 && chunk_.size() + line.size() >= kChunkMax) TRY(flush());
@@ -66,31 +68,31 @@ class Appender {
 
  private:
   Database& database_;
-  Tally& tally_;
+  RunCounters& tally_;
   std::int64_t epoch_;
-  const Item& item_;
+  const TelemetryItem& item_;
   std::string chunk_;
   std::int64_t lines_ = 0;
 };
 
-// Removes chunks from the oldest on while wanted(tally), at most so many; adds their lines to
-// `gone`.
-template <class Wanted>
-Result<void> remove_oldest(Database& database, Tally& tally, std::int64_t chunks_most,
-                           std::int64_t& gone, Wanted&& wanted) {
+// Removes the oldest chunks while wanted(counters), at most so many; adds their lines to `gone`.
+template <class TensorRead>
+Result<void> remove_oldest_chunks(Database& database, RunCounters& counters,
+                                  std::int64_t chunks_most, std::int64_t& gone,
+                                  TensorRead&& wanted) {
   std::int64_t last = 0;
   for (const auto& [first, lines, bytes] :
        TRY(database.rows<std::int64_t, std::int64_t, std::int64_t>(
            "select first, lines, bytes from log_chunks where tally = :tally order by first "
            "limit :limit",
-           tally.id, chunks_most))) {
-    if (!wanted(tally)) break;
-    tally.bytes -= bytes;
+           counters.id, chunks_most))) {
+    if (!wanted(counters)) break;
+    counters.bytes -= bytes;
     gone += lines;
     last = first;
   }
   return database.execute("delete from log_chunks where tally = :tally and first <= :last",
-                          tally.id, last);
+                          counters.id, last);
 }
 
 struct Chunk {
@@ -112,45 +114,46 @@ Result<std::vector<Chunk>> chunks(Database& database, std::string_view sql, cons
   return all;
 }
 
-// Chunks that begin at the cursor or behind it, in order.
-Result<std::vector<Chunk>> chunks_from(Database& database, std::int64_t tally,
+// Chunks that begin at or after the cursor, in order.
+Result<std::vector<Chunk>> chunks_from(Database& database, std::int64_t counters,
                                        std::optional<int> rank, std::int64_t cursor) {
   if (rank)
     return chunks(database,
                   "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
                   "rank = :rank and first >= :cursor order by first limit :limit",
-                  tally, *rank, cursor);
+                  counters, *rank, cursor);
   return chunks(database,
                 "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
                 "first >= :cursor order by first limit :limit",
-                tally, cursor);
+                counters, cursor);
 }
 
 // Chunks that begin before the cursor, the newest first.
-Result<std::vector<Chunk>> chunks_before(Database& database, std::int64_t tally,
+Result<std::vector<Chunk>> chunks_before(Database& database, std::int64_t counters,
                                          std::optional<int> rank, std::int64_t cursor) {
   if (rank)
     return chunks(database,
                   "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
                   "rank = :rank and first < :cursor order by first desc limit :limit",
-                  tally, *rank, cursor);
+                  counters, *rank, cursor);
   return chunks(database,
                 "select first, epoch, rank, time, text from log_chunks where tally = :tally and "
                 "first < :cursor order by first desc limit :limit",
-                tally, cursor);
+                counters, cursor);
 }
 
-// Where to begin for lines behind `after`: at the chunk that holds that one, or at the cursor.
-Result<std::int64_t> begin_of(Database& database, std::int64_t tally, std::optional<int> rank,
-                              std::int64_t after) {
+// The cursor at which lines after `after` begin: that of the chunk that contains `after`, or
+// `after` itself.
+Result<std::int64_t> first_chunk_cursor(Database& database, std::int64_t counters,
+                                        std::optional<int> rank, std::int64_t after) {
   using Found = std::optional<std::int64_t>;
   const auto found =
       rank ? TRY(database.rows<Found>("select max(first) from log_chunks where tally = :tally and "
                                       "rank = :rank and first <= :after",
-                                      tally, *rank, after))
+                                      counters, *rank, after))
            : TRY(database.rows<Found>(
                  "select max(first) from log_chunks where tally = :tally and first <= :after",
-                 tally, after));
+                 counters, after));
   return std::get<0>(found[0]).value_or(after);
 }
 
@@ -164,9 +167,9 @@ std::vector<Line> lines_of(const Chunk& chunk) {
   return lines;
 }
 
-std::string words_of_gap(const Tally& tally) {
-  const std::int64_t lines = tally.cut + tally.expired;
-  if (tally.expired > 0)
+std::string missing_lines_text(const RunCounters& counters) {
+  const std::int64_t lines = counters.cut + counters.expired;
+  if (counters.expired > 0)
     return format("[lockstep: {} lines before this were removed, long after the run had ended]",
                   lines);
   return format(
@@ -175,49 +178,53 @@ std::string words_of_gap(const Tally& tally) {
       lines);
 }
 
-// The line that stands for all that are gone; its cursor is that of the last of them.
-Result<std::optional<Line>> gap(Database& database, const Tally& tally, std::int64_t after) {
-  if (tally.cut + tally.expired == 0) return std::optional<Line>();
-  Line line{.cursor = tally.next - 1, .text = words_of_gap(tally)};
+// The line that replaces all removed lines; it has the cursor of the last of them.
+Result<std::optional<Line>> missing_lines_note(Database& database, const RunCounters& counters,
+                                               std::int64_t after) {
+  if (counters.cut + counters.expired == 0) return std::optional<Line>();
+  Line line{.cursor = counters.next - 1, .text = missing_lines_text(counters)};
   for (const auto& [first, epoch, rank, time] :
        TRY(database.rows<std::int64_t, std::int64_t, int, Time>(
            "select first, epoch, rank, time from log_chunks where tally = :tally order by first "
            "limit 1",
-           tally.id)))
+           counters.id)))
     line = {first - 1, epoch, rank, time, std::move(line.text)};
   return after < line.cursor ? std::optional(std::move(line)) : std::nullopt;
 }
 
 }  // namespace
 
-Result<void> append_lines(Database& database, Tally& tally, std::int64_t epoch, const Item& item,
-                          Bytes line_max) {
-  Appender appender(database, tally, epoch, item);
+Result<void> append_lines(Database& database, RunCounters& counters, std::int64_t epoch,
+                          const TelemetryItem& item, Bytes line_max) {
+  ChunkAppender appender(database, counters, epoch, item);
   TRY(for_each_line(item.text, [&](std::string_view line) {
     return appender.add(line, static_cast<std::size_t>(line_max.count()));
   }));
   return appender.flush();
 }
 
-Result<void> cut_lines(Database& database, Tally& tally, Bytes most, std::int64_t chunks_most) {
-  if (tally.bytes <= most.count()) return {};
-  return remove_oldest(database, tally, chunks_most, tally.cut,
-                       [&](const Tally& now) { return now.bytes > most.count(); });
+Result<void> cut_lines(Database& database, RunCounters& counters, Bytes most,
+                       std::int64_t chunks_most) {
+  if (counters.bytes <= most.count()) return {};
+  return remove_oldest_chunks(database, counters, chunks_most, counters.cut,
+                              [&](const RunCounters& now) { return now.bytes > most.count(); });
 }
 
-Result<bool> expire_lines(Database& database, Tally& tally, std::int64_t chunks_most) {
-  TRY(remove_oldest(database, tally, chunks_most, tally.expired,
-                    [](const Tally&) { return true; }));
-  return tally.bytes > 0;
+Result<bool> expire_lines(Database& database, RunCounters& counters, std::int64_t chunks_most) {
+  TRY(remove_oldest_chunks(database, counters, chunks_most, counters.expired,
+                           [](const RunCounters&) { return true; }));
+  return counters.bytes > 0;
 }
 
-Result<LogPage> lines_after(Database& database, const Tally& tally, const LogQuery& query) {
+Result<LogPage> lines_after(Database& database, const RunCounters& counters,
+                            const LogQuery& query) {
   LogPage page;
   std::int64_t bytes = 0;
-  if (auto mark = TRY(gap(database, tally, query.after))) page.lines.push_back(std::move(*mark));
-  std::int64_t begin = TRY(begin_of(database, tally.id, query.rank, query.after));
+  if (auto mark = TRY(missing_lines_note(database, counters, query.after)))
+    page.lines.push_back(std::move(*mark));
+  std::int64_t begin = TRY(first_chunk_cursor(database, counters.id, query.rank, query.after));
   for (;;) {
-    const auto next = TRY(chunks_from(database, tally.id, query.rank, begin));
+    const auto next = TRY(chunks_from(database, counters.id, query.rank, begin));
     for (const Chunk& chunk : next)
       for (Line& line : lines_of(chunk)) {
         if (line.cursor <= query.after) continue;
@@ -231,16 +238,16 @@ Result<LogPage> lines_after(Database& database, const Tally& tally, const LogQue
   }
 }
 
-Result<std::vector<Line>> last_lines(Database& database, const Tally& tally, std::int64_t lines,
-                                     std::optional<int> rank) {
+Result<std::vector<Line>> last_lines(Database& database, const RunCounters& counters,
+                                     std::int64_t lines, std::optional<int> rank) {
   std::vector<Line> newest_first;
   std::int64_t bytes = 0;
   const auto enough = [&] {
     return static_cast<std::int64_t>(newest_first.size()) >= lines || bytes > kPageMax;
   };
   bool more = true;
-  for (std::int64_t before = tally.next; more && !enough();) {
-    const auto next = TRY(chunks_before(database, tally.id, rank, before));
+  for (std::int64_t before = counters.next; more && !enough();) {
+    const auto next = TRY(chunks_before(database, counters.id, rank, before));
     more = static_cast<std::int64_t>(next.size()) == kRowsAtOnce;
     if (more) before = next.back().first;
     for (const Chunk& chunk : next) {
@@ -252,7 +259,8 @@ Result<std::vector<Line>> last_lines(Database& database, const Tally& tally, std
     }
   }
   if (!enough())
-    if (auto mark = TRY(gap(database, tally, 0))) newest_first.push_back(std::move(*mark));
+    if (auto mark = TRY(missing_lines_note(database, counters, 0)))
+      newest_first.push_back(std::move(*mark));
   std::ranges::reverse(newest_first);
   return newest_first;
 }

@@ -14,20 +14,20 @@ using Real = std::optional<double>;
 
 constexpr int kShift = 4;  // a block is 16 of the level below
 constexpr int kLevels = 4;
-constexpr Int kPendingMost = 64;
-// Points that one call summarizes of one series; the rest is left to summarize_some().
+constexpr Int kPendingMax = 64;
+// Points of one series that one call summarizes; summarize_some() continues with the rest.
 constexpr Int kSummarizeAtOnce = 1024;
-// Rows that are always worth reading, however few points are asked for.
+// Minimum number of rows that may be read, even if few points are requested.
 constexpr Int kRowsAlways = 64;
 constexpr Int kStepMin = std::numeric_limits<Int>::min();
 constexpr Int kStepMax = std::numeric_limits<Int>::max();
 
-// The other way round: points.h.
+// The reverse of value_of() in points.h.
 Real sql_value(double value) { return std::isnan(value) ? std::nullopt : Real(value); }
 
 Point point_of(Int step, Time time, Real value) { return {step, time, value_of(value)}; }
 
-// Those from `first` to `last`, both included.
+// Points from `first` to `last`, both included.
 Result<std::vector<Point>> points_between(Database& database, Int series, Int first, Int last,
                                           Int most = kStepMax) {
   std::vector<Point> points;
@@ -39,17 +39,17 @@ Result<std::vector<Point>> points_between(Database& database, Int series, Int fi
   return points;
 }
 
-struct Summary {
-  Int place = 0;  // the block's number within its level
-  Piece piece;
+struct SummaryRow {
+  Int place = 0;  // number of the block within its level
+  RangeSummary summary;
 };
 
 // Blocks from `first` to `last`, both included.
-Result<std::vector<Summary>> summaries_between(Database& database, Int series, int level, Int first,
-                                               Int last) {
+Result<std::vector<SummaryRow>> summaries_between(Database& database, Int series, int level,
+                                                  Int first, Int last) {
   using MaybeInt = std::optional<Int>;
   using MaybeTime = std::optional<Time>;
-  std::vector<Summary> all;
+  std::vector<SummaryRow> all;
   for (const auto& [place, count, first_step, first_time, first_value, last_step, last_time,
                     last_value, min_step, min_time, min_value, max_step, max_time, max_value,
                     nan_step, nan_time] :
@@ -60,12 +60,12 @@ Result<std::vector<Summary>> summaries_between(Database& database, Int series, i
            "nan_time from summaries where series = :series and level = :level and "
            "place between :first and :last order by place",
            series, level, first, last))) {
-    Piece piece{.count = count,
-                .first = point_of(first_step, first_time, first_value),
-                .last = point_of(last_step, last_time, last_value),
-                .min = {},
-                .max = {},
-                .nan = {}};
+    RangeSummary piece{.count = count,
+                       .first = point_of(first_step, first_time, first_value),
+                       .last = point_of(last_step, last_time, last_value),
+                       .min = {},
+                       .max = {},
+                       .nan = {}};
     if (min_step) piece.min = point_of(*min_step, min_time.value_or(Time{}), min_value);
     if (max_step) piece.max = point_of(*max_step, max_time.value_or(Time{}), max_value);
     if (nan_step) piece.nan = point_of(*nan_step, nan_time.value_or(Time{}), std::nullopt);
@@ -84,7 +84,8 @@ Real sql_value(const std::optional<Point>& point) {
   return point ? sql_value(point->value) : std::nullopt;
 }
 
-Result<void> put_summary(Database& database, Int series, int level, Int place, const Piece& piece) {
+Result<void> put_summary(Database& database, Int series, int level, Int place,
+                         const RangeSummary& piece) {
   return database.execute(
       "insert or replace into summaries (series, level, place, count, first_step, first_time, "
       "first_value, last_step, last_time, last_value, min_step, min_time, min_value, max_step, "
@@ -100,28 +101,28 @@ Result<void> put_summary(Database& database, Int series, int level, Int place, c
 Int first_of(Int place) { return place << kShift; }
 Int last_of(Int place) { return (place << kShift) + ((1 << kShift) - 1); }
 
-// What a block of this level is made of.
-Result<Piece> piece_below(Database& database, Int series, int level, Int place) {
-  Piece piece;
+// The summary of a block, from the level below.
+Result<RangeSummary> summary_of_level_below(Database& database, Int series, int level, Int place) {
+  RangeSummary piece;
   if (level == 1) {
     for (const Point& point :
          TRY(points_between(database, series, first_of(place), last_of(place))))
-      append(piece, piece_of(point));
+      append_range(piece, summary_of_point(point));
     return piece;
   }
-  for (const Summary& summary :
+  for (const SummaryRow& summary :
        TRY(summaries_between(database, series, level - 1, first_of(place), last_of(place))))
-    append(piece, summary.piece);
+    append_range(piece, summary.summary);
   return piece;
 }
 
-// Makes these blocks of level 1, and those above them, from what is below.
+// Rebuilds these blocks of level 1, and those above them, from the level below.
 Result<void> rebuild(Database& database, Int series, std::set<Int> places) {
   for (int level = 1; level <= kLevels; ++level) {
     std::set<Int> above;
     for (Int place : places) {
       TRY(put_summary(database, series, level, place,
-                      TRY(piece_below(database, series, level, place))));
+                      TRY(summary_of_level_below(database, series, level, place))));
       above.insert(place >> kShift);
     }
     places = std::move(above);
@@ -129,13 +130,13 @@ Result<void> rebuild(Database& database, Int series, std::set<Int> places) {
   return {};
 }
 
-// Takes into summaries what is pending, except for the last block, to which more may come.
+// Summarizes pending points, except the last block, which may still get points.
 Result<void> summarize(Database& database, SeriesRow& row) {
   const auto points = TRY(points_between(database, row.id, row.summarized.value_or(kStepMin),
                                          kStepMax, kSummarizeAtOnce));
   const auto found = static_cast<Int>(points.size());
-  const Int behind = std::max<Int>(0, row.pending - found);  // not read, as there were too many
-  if (points.empty() || found < kPendingMost) {
+  const Int behind = std::max<Int>(0, row.pending - found);  // not read: too many
+  if (points.empty() || found < kPendingMax) {
     row.pending = found;
     return {};
   }
@@ -192,13 +193,13 @@ std::string brief_name(std::string_view name) {
 
 // --- Writing ---
 
-Result<void> PointsWriter::add(const Item& item) {
+Result<void> PointsWriter::add(const TelemetryItem& item) {
   Int number = 0;
   for (const auto& [name, value] : item.values) {
     if (++number > limits_.values)
-      refuse(item, name, format("one call may log {} metrics", limits_.values));
+      reject(item, name, format("one call may log {} metrics", limits_.values));
     else if (name.empty() || name.size() > limits_.name || !is_plain(name))
-      refuse(item, name,
+      reject(item, name,
              format("a name has 1 to {} bytes, none of them control characters", limits_.name));
     else
       TRY(add(item, name, value));
@@ -206,10 +207,10 @@ Result<void> PointsWriter::add(const Item& item) {
   return {};
 }
 
-Result<void> PointsWriter::add(const Item& item, const std::string& name, double value) {
+Result<void> PointsWriter::add(const TelemetryItem& item, const std::string& name, double value) {
   SeriesRow* row = TRY(series_of(name, item.rank));
   if (row == nullptr) {
-    refuse(item, name, format("a run may have {} series", limits_.series));
+    reject(item, name, format("a run may have {} series", limits_.series));
     return {};
   }
   const Point point{item.step, item.time, value};
@@ -250,9 +251,9 @@ Result<SeriesRow*> PointsWriter::series_of(const std::string& name, int rank) {
   return &series_.emplace(std::pair(name, rank), row_of(std::move(found.at(0)))).first->second;
 }
 
-void PointsWriter::refuse(const Item& item, std::string_view name, std::string_view why) {
+void PointsWriter::reject(const TelemetryItem& item, std::string_view name, std::string_view why) {
   if (!is_power_of_ten(++tally_.refused)) return;
-  complaint_ = format(
+  rejection_note_ = format(
       "[lockstep: {} values of metrics were not stored in this run; the latest is "
       "\"{}\" at step {}: {}]",
       tally_.refused, brief_name(name), item.step, why);
@@ -261,7 +262,7 @@ void PointsWriter::refuse(const Item& item, std::string_view name, std::string_v
 Result<void> PointsWriter::finish() {
   for (auto& [key, row] : series_) {
     TRY(rebuild(database_, row.id, std::move(row.stale)));
-    if (row.pending >= kPendingMost) TRY(summarize(database_, row));
+    if (row.pending >= kPendingMax) TRY(summarize(database_, row));
     TRY(save(database_, row));
   }
   return {};
@@ -308,7 +309,7 @@ Result<std::int64_t> count_series(Database& database, const RunId& run, const Se
 
 namespace {
 
-// The finest level with no more rows behind `after` than `most`.
+// The finest level with at most `most` rows after `after`.
 Result<int> level_for(Database& database, Int series, Int after, Int most) {
   const auto few = [&](const std::vector<std::tuple<Int>>& count) {
     return std::get<0>(count[0]) <= most;
@@ -327,25 +328,25 @@ Result<int> level_for(Database& database, Int series, Int after, Int most) {
 }
 
 Result<void> add_points(Database& database, Int series, Int first, Int last,
-                        std::vector<Piece>& pieces) {
+                        std::vector<RangeSummary>& pieces) {
   if (first > last) return {};
   for (const Point& point : TRY(points_between(database, series, first, last)))
-    pieces.push_back(piece_of(point));
+    pieces.push_back(summary_of_point(point));
   return {};
 }
 
 Result<void> add_summaries(Database& database, Int series, int level, Int first, Int last,
-                           std::vector<Piece>& pieces) {
-  for (const Summary& summary : TRY(summaries_between(database, series, level, first, last)))
-    pieces.push_back(summary.piece);
+                           std::vector<RangeSummary>& pieces) {
+  for (const SummaryRow& summary : TRY(summaries_between(database, series, level, first, last)))
+    pieces.push_back(summary.summary);
   return {};
 }
 
-// What is behind `after` (not the last step there can be), in blocks of that level; the block that
-// `after` itself is in, in those of the levels below.
-Result<std::vector<Piece>> pieces_behind(Database& database, const SeriesRow& row, Int after,
-                                         int level) {
-  std::vector<Piece> pieces;
+// The steps after `after` (not the last possible step), in blocks of that level; for the block that
+// contains `after`, in blocks of the levels below.
+Result<std::vector<RangeSummary>> summaries_after(Database& database, const SeriesRow& row,
+                                                  Int after, int level) {
+  std::vector<RangeSummary> pieces;
   const Int summarized = row.summarized.value_or(kStepMin);
   const auto place = [&](int of_level) { return after >> (kShift * of_level); };
   if (level == 0 || after >= summarized) {
@@ -368,9 +369,9 @@ Result<Series> points_of(Database& database, const SeriesRow& row, std::int64_t 
   Series series{.name = row.name, .rank = row.rank, .points = {}, .total = 0};
   if (after == kStepMax) return series;
   const int level = TRY(level_for(database, row.id, after, std::max(most, kRowsAlways)));
-  const auto pieces = TRY(pieces_behind(database, row, after, level));
-  for (const Piece& piece : pieces) series.total += piece.count;
-  if (series.total > 0) series.points = thin(pieces, most);
+  const auto pieces = TRY(summaries_after(database, row, after, level));
+  for (const RangeSummary& piece : pieces) series.total += piece.count;
+  if (series.total > 0) series.points = downsample(pieces, most);
   return series;
 }
 

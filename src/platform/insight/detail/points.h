@@ -1,15 +1,15 @@
-// Points: a series' values by step, and summaries of them, so that a question about a million steps
+// Points: a series' values by step, and summaries of them, so that a query over a million steps
 // reads thousands of rows.
 //
-// Method. The steps are cut into blocks of 16, those into blocks of 256, 4,096 and 65,536 steps:
-// the levels 1 to 4. A row of `summaries` holds of one block the number of its points, the first,
-// the last, the least, the greatest and the first NaN. A series' steps below `summarized` have
-// summaries on all levels; those from there on are read one by one, and are few: once 64 points
-// wait, all whole blocks of them are summarized. A point that comes late, or again in a later
-// attempt, has its block of each level made anew, from at most 16 rows each.
+// Method. Steps are grouped into blocks of 16, 256, 4,096 and 65,536 steps: levels 1 to 4. A row of
+// `summaries` holds for one block the number of points, the first, the last, the minimum, the
+// maximum and the first NaN. Steps of a series below `summarized` have summaries on all levels.
+// Later points are read one by one, and are few: once 64 points are pending, all complete blocks of
+// them are summarized. A point that comes late, or again in a later attempt, rebuilds its block on
+// each level, from at most 16 rows each.
 //
-// Cost. About a microsecond a point when written; a question reads as many rows of the finest level
-// that has few enough as it may give points, and fewer than a hundred single points at the ends.
+// Cost. About a microsecond for writing a point. A query reads from the finest level that has at
+// most as many rows as requested points, and fewer than a hundred single points at the ends.
 #pragma once
 
 #include <limits>
@@ -18,12 +18,12 @@
 #include <string>
 #include <utility>
 
-#include "platform/insight/detail/piece.h"
-#include "platform/insight/detail/tally.h"
+#include "platform/insight/detail/range_summary.h"
+#include "platform/insight/detail/run_counters.h"
 
 namespace lockstep::insight {
 
-// SQLite has no NaN: it is NULL in the columns of values, which mean nothing else by it.
+// SQLite has no NaN: it is stored as NULL in columns of values, where NULL has no other meaning.
 inline double value_of(const std::optional<double>& sql) {
   return sql.value_or(std::numeric_limits<double>::quiet_NaN());
 }
@@ -33,53 +33,52 @@ struct SeriesRow {
   std::int64_t id = 0;
   std::string name;
   int rank = 0;
-  std::int64_t epoch = 0;  // from here to value: the latest point, of the newest attempt
+  std::int64_t epoch = 0;  // epoch to value: the latest point, of the newest attempt
   Point latest;
   std::optional<std::int64_t> summarized;
-  std::int64_t pending = 0;      // points from `summarized` on, or a few more
-  std::set<std::int64_t> stale;  // blocks of level 1 that changed since; not in the table
+  std::int64_t pending = 0;      // points from `summarized` on; may be slightly too high
+  std::set<std::int64_t> stale;  // changed blocks of level 1; not in the table
 };
 
-// What one call brings, within the caller's transaction.
+// Writes the points of one call, within the caller's transaction.
 class PointsWriter {
  public:
-  PointsWriter(Database& database, const RunId& run, std::int64_t epoch, Tally& tally,
+  PointsWriter(Database& database, const RunId& run, std::int64_t epoch, RunCounters& counters,
                const Limits& limits)
-      : database_(database), run_(run), epoch_(epoch), tally_(tally), limits_(limits) {}
+      : database_(database), run_(run), epoch_(epoch), tally_(counters), limits_(limits) {}
 
-  // Values of earlier attempts override nothing. What breaks a limit is counted in the tally, and
-  // the latest of it said in complaint().
-  Result<void> add(const Item& item);
-  // Writes the series' own rows and the summaries.
+  // Values of earlier attempts override nothing. Values beyond a limit are counted in the counters,
+  // and rejection_note() describes the latest of them.
+  Result<void> add(const TelemetryItem& item);
+  // Writes the rows of the series and the summaries.
   Result<void> finish();
 
   // Empty, or a line for the run's log.
-  const std::string& complaint() const { return complaint_; }
+  const std::string& rejection_note() const { return rejection_note_; }
 
  private:
-  Result<void> add(const Item& item, const std::string& name, double value);
-  // Null for a new series that there is no room for.
+  Result<void> add(const TelemetryItem& item, const std::string& name, double value);
+  // Null for a new series beyond the limit.
   Result<SeriesRow*> series_of(const std::string& name, int rank);
-  void refuse(const Item& item, std::string_view name, std::string_view why);
+  void reject(const TelemetryItem& item, std::string_view name, std::string_view why);
 
   Database& database_;
   const RunId& run_;
   std::int64_t epoch_;
-  Tally& tally_;
+  RunCounters& tally_;
   const Limits& limits_;
   std::map<std::pair<std::string, int>, SeriesRow> series_;
-  std::string complaint_;
+  std::string rejection_note_;
 };
 
-// Summarizes a slice of what waits to be (a call that brings very much leaves some): true while
-// there is more.
+// Summarizes some of the pending points (a very large call leaves some): true while there are more.
 Result<bool> summarize_some(Database& database);
 
-// The run's series that fit the query, by name and rank.
+// The run's series that match the query, by name and rank.
 Result<std::vector<SeriesRow>> find_series(Database& database, const RunId& run,
                                            const SeriesQuery& query, std::int64_t most);
 Result<std::int64_t> count_series(Database& database, const RunId& run, const SeriesQuery& query);
-// At most so many of the points behind `after`, and how many there are.
+// At most so many of the points after `after`, and their total number.
 Result<Series> points_of(Database& database, const SeriesRow& row, std::int64_t after,
                          std::int64_t most);
 

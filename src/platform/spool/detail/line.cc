@@ -10,7 +10,7 @@
 
 namespace lockstep::spool {
 
-std::string line_of(const Item& item) {
+std::string line_of(const TelemetryItem& item) {
   return format("{} {}\n", item.sequence, dump_json(to_json(item)));
 }
 
@@ -22,10 +22,10 @@ std::optional<std::int64_t> sequence_of(std::string_view line) {
   return sequence;
 }
 
-Result<Item> item_of(std::string_view line) {
+Result<TelemetryItem> item_of(std::string_view line) {
   const auto sequence = sequence_of(line);
   if (!sequence) return Error{Code::corrupt, "a line of the spool without its number"};
-  auto item = TRY(from_json<Item>(TRY(parse_json(line.substr(line.find(' ') + 1)))));
+  auto item = TRY(from_json<TelemetryItem>(TRY(parse_json(line.substr(line.find(' ') + 1)))));
   if (item.sequence != *sequence)
     return Error{Code::corrupt,
                  format("line {} of the spool holds item {}", *sequence, item.sequence)};

@@ -7,21 +7,21 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "platform/item/item.h"
+#include "platform/item/telemetry_item.h"
 
 namespace lockstep::spool {
 
 // First byte of a line that no longer counts.
-inline constexpr char kDropped = '-';
+inline constexpr char kDroppedMark = '-';
 // As many bytes of a line are enough for sequence_of().
 inline constexpr std::size_t kSequenceMax = 20;
 
 // With its number in front and an end.
-std::string line_of(const Item& item);
+std::string line_of(const TelemetryItem& item);
 // Nothing when the line does not begin with a sequence.
 std::optional<std::int64_t> sequence_of(std::string_view line);
 // `line` without its end.
-Result<Item> item_of(std::string_view line);
+Result<TelemetryItem> item_of(std::string_view line);
 
 Result<void> write_at(int fd, std::string_view content, std::int64_t offset);
 // Code::corrupt when the file ends before.

@@ -19,18 +19,18 @@ bool is_full(int result, int os_errno) {
          (result == SQLITE_IOERR && (os_errno == ENOSPC || os_errno == EDQUOT));
 }
 
-// SOCI puts the name of its own function before SQLite's words.
-std::string_view without_function(std::string_view words) {
-  const std::size_t colon = words.find(": ");
-  if (words.substr(0, colon).find("::") == std::string_view::npos) return words;
-  return words.substr(colon + 2);
+// SOCI puts the name of its own function before SQLite's message.
+std::string_view without_function(std::string_view sqlite_message) {
+  const std::size_t colon = sqlite_message.find(": ");
+  if (sqlite_message.substr(0, colon).find("::") == std::string_view::npos) return sqlite_message;
+  return sqlite_message.substr(colon + 2);
 }
 
 }  // namespace
 
 Error sql_error(const std::string& file, int result, int os_errno, std::string_view raw) {
-  const std::string_view words = without_function(raw);
-  const int primary = result & 0xff;  // the rest says where in SQLite it happened
+  const std::string_view sqlite_message = without_function(raw);
+  const int primary = result & 0xff;  // the higher bits give the place in SQLite
   if (is_full(primary, os_errno))
     return {Code::exhausted,
             format("{}: no space is left; make room in {} and it goes on by itself", file,
@@ -49,11 +49,11 @@ Error sql_error(const std::string& file, int result, int os_errno, std::string_v
           format("{}: it is damaged, or is not a store of Lockstep ({}); put back a copy of it, or "
                  "move it away to begin with an empty one: runs that the copy does not know go "
                  "on, `lockstep orphan ls` lists them, and no number of a run is given again",
-                 file, words)};
+                 file, sqlite_message)};
     case SQLITE_CANTOPEN:
       return {Code::denied, format("{}: it cannot be opened ({}); it must be a file that this user "
                                    "may read and write, in a folder of which that is true too",
-                                   file, os_errno != 0 ? errno_text(os_errno) : words)};
+                                   file, os_errno != 0 ? errno_text(os_errno) : sqlite_message)};
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return {Code::denied, format("{}: it cannot be written; give this user write access to it "
@@ -62,9 +62,9 @@ Error sql_error(const std::string& file, int result, int os_errno, std::string_v
     case SQLITE_IOERR:
       return {Code::internal,
               format("{}: reading or writing it failed ({}); see to the disk of {}", file,
-                     os_errno != 0 ? errno_text(os_errno) : words, folder_of(file))};
+                     os_errno != 0 ? errno_text(os_errno) : sqlite_message, folder_of(file))};
     default:
-      return {Code::internal, format("{}: {}", file, words)};
+      return {Code::internal, format("{}: {}", file, sqlite_message)};
   }
 }
 

@@ -1,4 +1,4 @@
-// What SQLite says went wrong, as an error that names the file and what to do.
+// Errors of SQLite, as errors that name the file and say what to do.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// `result` is SQLite's code, `os_errno` the system's errno of the last failed call, 0 if there was
-// none, `words` what SQLite says itself.
-Error sql_error(const std::string& file, int result, int os_errno, std::string_view words);
+// `result` is SQLite's code, `os_errno` the system's errno of the last failed call or 0,
+// `sqlite_message` its own text.
+Error sql_error(const std::string& file, int result, int os_errno, std::string_view sqlite_message);
 
 }  // namespace lockstep

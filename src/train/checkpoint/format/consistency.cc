@@ -16,7 +16,7 @@ Error wrong(fmt::format_string<Args...> pattern, Args&&... args) {
   return Error{Code::corrupt, fmt::format(pattern, std::forward<Args>(args)...)};
 }
 
-// A name of ours, and so never a way out of the folder.
+// A name in our format, which therefore never refers outside of the folder.
 bool is_data_file_name(std::string_view name) {
   constexpr std::string_view begin = "rank-", end = ".bin";
   if (!name.starts_with(begin) || !name.ends_with(end)) return false;
@@ -29,8 +29,9 @@ Result<void> check_file(const SavedFile& file) {
   if (!is_data_file_name(file.name) || file.size < 0)
     return wrong("file {} of {} bytes is none of ours", file.name, file.size);
   const auto blocks = file.size / kBlockBytes + (file.size % kBlockBytes > 0 ? 1 : 0);
-  if (static_cast<std::int64_t>(file.sums.size()) != blocks)
-    return wrong("file {} has {} checksums for {} blocks", file.name, file.sums.size(), blocks);
+  if (static_cast<std::int64_t>(file.checksums.size()) != blocks)
+    return wrong("file {} has {} checksums for {} blocks", file.name, file.checksums.size(),
+                 blocks);
   return {};
 }
 
@@ -45,7 +46,7 @@ Result<void> check_files(const Manifest& manifest) {
   return {};
 }
 
-// Bytes that a slice takes up, for finding two that share some.
+// The bytes that a slice occupies, for finding two that overlap.
 struct Extent {
   std::int64_t file;
   std::int64_t begin;

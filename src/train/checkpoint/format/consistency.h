@@ -1,5 +1,5 @@
-// Whether a manifest fits together. Its checksum guards against accidents only; whoever can write
-// into the folder can make one that lies, and must not get more than a refusal out of it.
+// Checks that a manifest is consistent. Its checksum guards against accidents only. A user with
+// write access to the folder can forge a manifest, and must not achieve more than a refusal.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// corrupt, naming the first thing that is wrong: a name that is none of ours or there twice, a
-// count below zero, slices with holes or overlaps, bytes outside of a file or of two tensors.
+// corrupt, naming the first error: a name not in our format or listed twice, a negative count,
+// slices with holes or overlaps, bytes outside of a file or in two tensors.
 Result<void> check_consistency(const Manifest& manifest);
 
 }  // namespace lockstep

@@ -24,14 +24,14 @@ namespace {
 
 constexpr int kNewFile = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
 constexpr std::size_t kWorthAThread = 1 << 20;
-// So much is written at once: what is there, from the least for which it is worth to wait on.
-// Large, since the disk idles in between, the longer the more the processors have to do.
+// Bytes written at once: all that are available, from the least that is worth a write. Large,
+// because the disk idles between writes, longer on a busy machine.
 constexpr std::size_t kWrittenMin = 4 << 20, kWrittenMax = 16 << 20;
 constexpr std::size_t kSummed = 1 << 20;
 
-// Not valid if there is no thread to be had.
+// Not valid if no thread can be created.
 template <class Work>
-std::future<void> beside(Work work) {
+std::future<void> run_async(Work work) {
   try {
     return std::async(std::launch::async, work);
   } catch (const std::system_error&) {
@@ -39,9 +39,9 @@ std::future<void> beside(Work work) {
   }
 }
 
-// What is there behind `at`; it ends with a page, or with all.
+// The available bytes from `at` on; they end at a page boundary, or at the end.
 std::string_view next_to_write(std::string_view bytes, std::size_t at,
-                               const DataWriter::Coming& coming) {
+                               const DataWriter::WaitForBytes& coming) {
   const auto there = coming(std::min(at + kWrittenMin, bytes.size()));
   auto end = std::min(there, at + kWrittenMax);
   if (end < bytes.size()) end -= end % DataWriter::kPage;
@@ -54,14 +54,14 @@ Result<DataWriter> DataWriter::create(const fs::path& path) {
   return DataWriter(path, TRY(open_file(path, kNewFile)), false);
 }
 
-Result<DataWriter> DataWriter::create_past_cache(const fs::path& path) {
+Result<DataWriter> DataWriter::create_direct(const fs::path& path) {
   auto opened = open_file(path, kNewFile | O_DIRECT);
-  if (!opened) return create(path);  // whose error is the plainer one
+  if (!opened) return create(path);  // whose error message is simpler
   return DataWriter(path, std::move(*opened), true);
 }
 
 DataWriter::DataWriter(fs::path path, Fd fd, bool past_cache)
-    : path_(std::move(path)), fd_(std::move(fd)), past_cache_(past_cache) {
+    : path_(std::move(path)), fd_(std::move(fd)), direct_(past_cache) {
   file_.name = path_.filename().string();
 }
 
@@ -69,12 +69,12 @@ Result<void> DataWriter::append(std::string_view bytes) {
   return append(bytes, [&](std::size_t) { return bytes.size(); });
 }
 
-Result<void> DataWriter::append(std::string_view bytes, const Coming& coming) {
-  // Past the cache a write takes the disk's time and no processor's: the sums are made meanwhile,
-  // and the disk waits for none.
-  std::future<void> summed;  // waited for where it ends
-  if (past_cache_ && bytes.size() >= kWorthAThread)
-    summed = beside([&] {
+Result<void> DataWriter::append(std::string_view bytes, const WaitForBytes& coming) {
+  // A write past the cache takes the disk's time and no processor's: the checksums are computed
+  // meanwhile, and the disk does not wait for them.
+  std::future<void> summed;  // its destructor waits
+  if (direct_ && bytes.size() >= kWorthAThread)
+    summed = run_async([&] {
       for (std::size_t at = 0; at < bytes.size(); at += kSummed) {
         const auto piece = bytes.substr(at, kSummed);
         coming(at + piece.size());
@@ -91,15 +91,16 @@ Result<void> DataWriter::append(std::string_view bytes, const Coming& coming) {
 }
 
 Result<void> DataWriter::write(std::string_view bytes) {
-  const auto done = past_cache_ ? TRY(write_past_cache(bytes)) : 0;
+  const auto done = direct_ ? TRY(write_direct(bytes)) : 0;
   if (auto written = write_all(fd_.get(), bytes.substr(done)); !written)
-    return std::move(written).error().within(path_.string());
+    return std::move(written).error().with_context(path_.string());
   return {};
 }
 
-// How much of it; if that is not all, the cache has the rest and all that follows. So it is also
-// where an error is met twice: the second time by the one way of writing that every disk has.
-Result<std::size_t> DataWriter::write_past_cache(std::string_view bytes) {
+// Returns the number of bytes written. If that is not all, the rest and all that follows goes
+// through the cache. So an error is seen a second time with buffered writes, which every disk
+// supports.
+Result<std::size_t> DataWriter::write_direct(std::string_view bytes) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % kPage == 0;
   const auto whole = aligned ? bytes.size() / kPage * kPage : 0;
   std::size_t done = 0;
@@ -111,7 +112,7 @@ Result<std::size_t> DataWriter::write_past_cache(std::string_view bytes) {
     if (done % kPage != 0) break;
   }
   if (done == bytes.size()) return done;
-  past_cache_ = false;
+  direct_ = false;
   const int flags = ::fcntl(fd_.get(), F_GETFL);
   if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) != 0)
     return os_error(format("writing {}", path_.string()), errno);
@@ -129,7 +130,7 @@ void DataWriter::sum(std::string_view bytes) {
   }
 }
 
-void DataWriter::close_block() { file_.sums.push_back(std::exchange(block_, Hash()).hex()); }
+void DataWriter::close_block() { file_.checksums.push_back(std::exchange(block_, Hash()).hex()); }
 
 Result<void> DataWriter::align() {
   const auto excess = file_.size % kSliceAlignment;
@@ -178,7 +179,7 @@ Result<void> DataReader::read_block(std::int64_t block, std::span<char> into) {
   TRY(read_at(fd_.get(), into, offset, file_.name));
   Hash hash;
   hash.add(into.data(), into.size());
-  if (hash.hex() == file_.sums[static_cast<std::size_t>(block)]) return {};
+  if (hash.hex() == file_.checksums[static_cast<std::size_t>(block)]) return {};
   return Error{Code::corrupt,
                format("{} was altered: the checksum of its bytes {} to {} differs", file_.name,
                       offset, offset + static_cast<std::int64_t>(into.size()))};
@@ -195,13 +196,13 @@ Result<void> DataReader::read(std::int64_t offset, std::span<char> into) {
     if (take == block_size(block)) {
       TRY(read_block(block, part));
     } else {
-      if (kept_ != block) {
-        kept_ = -1;
-        kept_bytes_.resize(static_cast<std::size_t>(block_size(block)));
-        TRY(read_block(block, kept_bytes_));
-        kept_ = block;
+      if (cached_block_ != block) {
+        cached_block_ = -1;
+        cached_bytes_.resize(static_cast<std::size_t>(block_size(block)));
+        TRY(read_block(block, cached_bytes_));
+        cached_block_ = block;
       }
-      std::copy_n(kept_bytes_.begin() + from, take, part.begin());
+      std::copy_n(cached_bytes_.begin() + from, take, part.begin());
     }
     into = into.subspan(part.size());
     offset += take;

@@ -1,4 +1,4 @@
-// The files that hold tensors: bytes, and of each block of kBlockBytes a checksum, which the
+// The files that hold tensors: their bytes. Each block of kBlockBytes has a checksum, which the
 // manifest keeps.
 #pragma once
 
@@ -17,24 +17,24 @@
 
 namespace lockstep {
 
-// Writes a file from its beginning to its end. One that is there already is replaced.
+// Writes a file from its beginning to its end. Replaces an existing file.
 class DataWriter {
  public:
-  // Of memory that begins here the kernel can write past its cache: no copy, and no work for the
-  // processor, while the disk is at work from the first byte on.
+  // Memory with this alignment is written past the kernel's cache: no copy, no work for the
+  // processor, and the disk works from the first byte on.
   static constexpr std::size_t kPage = 4096;
-  // Of bytes that are still coming, from the beginning on: how many are there, which is told once
-  // there are `count` at least. Two threads ask.
-  using Coming = std::function<std::size_t(std::size_t count)>;
+  // For bytes that are still being copied, in order: returns how many are available, once there are
+  // at least `count`. Two threads call it.
+  using WaitForBytes = std::function<std::size_t(std::size_t count)>;
 
   static Result<DataWriter> create(const std::filesystem::path& path);
-  // The same past the cache, as long as what is appended begins and ends at pages; from the first
-  // that does not, or where the file system cannot, by the cache.
-  static Result<DataWriter> create_past_cache(const std::filesystem::path& path);
+  // The same past the cache, as long as each append begins and ends at a page boundary. It uses the
+  // cache from the first append that does not, or if the file system does not support it.
+  static Result<DataWriter> create_direct(const std::filesystem::path& path);
 
   std::int64_t size() const { return file_.size; }
   Result<void> append(std::string_view bytes);
-  Result<void> append(std::string_view bytes, const Coming& coming);
+  Result<void> append(std::string_view bytes, const WaitForBytes& coming);
   // Zeros up to the next slice.
   Result<void> align();
   // Durable when it returns, with the file's name in its folder.
@@ -43,22 +43,22 @@ class DataWriter {
  private:
   DataWriter(std::filesystem::path path, Fd fd, bool past_cache);
   Result<void> write(std::string_view bytes);
-  Result<std::size_t> write_past_cache(std::string_view bytes);
+  Result<std::size_t> write_direct(std::string_view bytes);
   void sum(std::string_view bytes);
   void close_block();
 
   std::filesystem::path path_;
   Fd fd_;
-  bool past_cache_;  // so far
+  bool direct_;  // so far
   Hash block_;
   SavedFile file_;
 };
 
-// Reads parts of a file and checks all blocks that they touch. A block that several small parts lie
-// in is read once, if they come in order.
+// Reads parts of a file and checks all blocks that they touch. A block that contains several small
+// parts is read once, if they are read in order.
 class DataReader {
  public:
-  // corrupt if it is no regular file or has another size than was written.
+  // corrupt if it is not a regular file or does not have the size that was written.
   static Result<DataReader> open(const std::filesystem::path& path, const SavedFile& file);
 
   // Fills `into` with the bytes from `offset` on, which lie within the file's size.
@@ -71,8 +71,8 @@ class DataReader {
 
   Fd fd_;
   SavedFile file_;
-  std::int64_t kept_ = -1;  // the block that kept_bytes_ holds
-  std::vector<char> kept_bytes_;
+  std::int64_t cached_block_ = -1;  // the block that cached_bytes_ holds
+  std::vector<char> cached_bytes_;
 };
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMost = (9 << 20) + 1;
 
-// Begins at a page.
+// Starts at a page boundary.
 struct Free {
   void operator()(char* memory) const { std::free(memory); }
 };
@@ -44,7 +44,7 @@ SavedFile write(Result<DataWriter> file, std::string_view bytes, std::size_t pie
 }
 
 TEST(DataWriter, PastTheCacheItWritesTheSameWhereverPiecesBeginAndEnd) {
-  // On a disk: memory has no cache in front of it.
+  // On a disk: a file system in memory has no cache in front of it.
   const auto path =
       std::filesystem::path(::testing::TempDir()) / format("lockstep-data-file-{}", ::getpid());
   const auto memory = numbers();
@@ -54,9 +54,9 @@ TEST(DataWriter, PastTheCacheItWritesTheSameWhereverPiecesBeginAndEnd) {
       for (std::size_t piece : {std::size_t{4} << 20, std::size_t{100'000}}) {
         const std::string_view bytes(memory.get() + begin, size);
         const auto cached = write(DataWriter::create(path), bytes, piece);
-        const auto past = write(DataWriter::create_past_cache(path), bytes, piece);
+        const auto past = write(DataWriter::create_direct(path), bytes, piece);
         EXPECT_EQ(past.size, static_cast<std::int64_t>(size));
-        EXPECT_EQ(past.sums, cached.sums) << begin << " " << size << " " << piece;
+        EXPECT_EQ(past.checksums, cached.checksums) << begin << " " << size << " " << piece;
         EXPECT_TRUE(read_file(path, kMost).value() == bytes)
             << begin << " " << size << " " << piece;
       }
@@ -72,7 +72,7 @@ TEST(DataWriter, TheSumsAreXxh3WhateverPiecesAndInstructions) {
       "b3786cac8f3bc7aefebaab5ec381e8b5", "65880f83a943703e343558232f5fce18",
       "888177297270dc5fe1b4e03320c895a7"};
   for (const std::size_t piece : {std::size_t{1'000}, std::size_t{300'001}, kMost})
-    EXPECT_EQ(write(DataWriter::create(path), {memory.get(), kMost}, piece).sums, expected)
+    EXPECT_EQ(write(DataWriter::create(path), {memory.get(), kMost}, piece).checksums, expected)
         << piece;
   std::filesystem::remove(path);
 }
@@ -82,7 +82,7 @@ TEST(DataWriter, WhatIsStillComingIsWrittenAsFarAsItIsThere) {
       std::filesystem::path(::testing::TempDir()) / format("lockstep-coming-{}", ::getpid());
   const auto memory = numbers();
   const std::string_view bytes(memory.get(), kMost);
-  const auto expected = write(DataWriter::create(path), bytes, kMost).sums;
+  const auto expected = write(DataWriter::create(path), bytes, kMost).checksums;
   for (const bool past_cache : {false, true})
     for (const std::size_t step : {std::size_t{100'003}, std::size_t{5} << 20}) {
       const auto target = numbers();
@@ -95,7 +95,7 @@ TEST(DataWriter, WhatIsStillComingIsWrittenAsFarAsItIsThere) {
           there.notify_all();
         }
       });
-      auto file = past_cache ? DataWriter::create_past_cache(path) : DataWriter::create(path);
+      auto file = past_cache ? DataWriter::create_direct(path) : DataWriter::create(path);
       const auto written = file->append({target.get(), kMost}, [&](std::size_t count) {
         auto now = there.load();
         for (; now < count; now = there.load()) there.wait(now);
@@ -103,14 +103,14 @@ TEST(DataWriter, WhatIsStillComingIsWrittenAsFarAsItIsThere) {
       });
       copying.join();
       EXPECT_TRUE(written);
-      EXPECT_EQ(std::move(*file).finish().value().sums, expected) << past_cache << " " << step;
+      EXPECT_EQ(std::move(*file).finish().value().checksums, expected) << past_cache << " " << step;
       EXPECT_TRUE(read_file(path, kMost).value() == bytes) << past_cache << " " << step;
     }
   std::filesystem::remove(path);
 }
 
 TEST(DataWriter, PastTheCacheAFileThatCannotBeMadeIsNamed) {
-  const auto made = DataWriter::create_past_cache("/nowhere/at/all");
+  const auto made = DataWriter::create_direct("/nowhere/at/all");
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("/nowhere/at/all"), std::string::npos);
 }

@@ -16,19 +16,19 @@
 #include "base/log.h"
 #include "text/convert.h"
 #include "text/json.h"
-#include "train/checkpoint/format/held_file.h"
+#include "train/checkpoint/format/lease_file.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The lock is held for a rename: after this time the file system hangs.
+// The lock is held for a rename: a longer wait means that the file system hangs.
 constexpr Duration kLockBound = std::chrono::seconds(30);
-// While a folder is released at a program's end: another may be about to take it.
+// When a program that ends releases a folder: another may be about to claim it.
 constexpr Duration kReleaseBound = std::chrono::seconds(2);
-constexpr Duration kLook = std::chrono::milliseconds(500);
-// Each time another writer came first.
+constexpr Duration kRenewalPoll = std::chrono::milliseconds(500);
+// Each retry means that another writer was faster.
 constexpr int kTriesMax = 10;
 
 fs::path claim_path(const fs::path& folder) { return folder / "WRITER"; }
@@ -40,21 +40,21 @@ Result<Fd> lock_folder(const fs::path& folder) {
                                      folder.string(), text(kLockBound))};
 }
 
-// Nothing where no writer has claimed the folder. A Lockstep that knew no claims left a file EPOCH,
+// Nothing if no writer has claimed the folder. A Lockstep version without claims left a file EPOCH,
 // and has ended.
 Result<std::optional<WriterClaim>> read_claim(const fs::path& folder) {
   const auto path = claim_path(folder);
-  auto words = read_file(path, 1 << 16);
-  if (!words && words.error().code == Code::not_found) return std::optional<WriterClaim>();
-  if (!words) return std::move(words).error();
-  auto claim = parse_claim(*words);
+  auto content = read_file(path, 1 << 16);
+  if (!content && content.error().code == Code::not_found) return std::optional<WriterClaim>();
+  if (!content) return std::move(content).error();
+  auto claim = parse_claim(*content);
   if (claim) return std::optional(*std::move(claim));
-  return std::move(claim).error().within(
+  return std::move(claim).error().with_context(
       format("{} is damaged; remove it if no training writes there", path.string()));
 }
 
-// Changes whenever the writer renews its claim, and when another file takes its place. The file is
-// opened, since a network file system asks its server then.
+// Changes whenever the writer renews its claim, and when another file replaces it. The file is
+// opened, because a network file system asks its server then.
 struct Renewal {
   ::ino_t file = 0;
   std::int64_t seconds = 0;
@@ -69,16 +69,16 @@ Renewal renewal_of(const fs::path& path) {
   return {status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-bool lock_tells(const WriterClaim& claim, const WriterProcess& process) {
+bool lock_shows_liveness(const WriterClaim& claim, const WriterProcess& process) {
   return claim.locked && !claim.boot.empty() && claim.boot == process.boot;
 }
 
 bool is_renewed(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
-  LS_LOG(warning, "waiting for up to {} to see whether {} still writes to {}", text(kSilenceMax),
-         text(claim), folder.string());
+  LS_LOG(warning, "waiting for up to {} to see whether {} still writes to {}",
+         text(kHeartbeatTimeout), text(claim), folder.string());
   const auto first = renewal_of(claim_path(folder));
-  for (Duration waited(0); waited < kSilenceMax; waited += kLook) {
-    options.pause ? options.pause(kLook) : std::this_thread::sleep_for(kLook);
+  for (Duration waited(0); waited < kHeartbeatTimeout; waited += kRenewalPoll) {
+    options.sleep ? options.sleep(kRenewalPoll) : std::this_thread::sleep_for(kRenewalPoll);
     if (renewal_of(claim_path(folder)) != first) return true;
   }
   return false;
@@ -86,7 +86,7 @@ bool is_renewed(const fs::path& folder, const WriterClaim& claim, const FenceOpt
 
 bool is_alive(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
   if (claim.released) return false;
-  if (lock_tells(claim, options.process)) return is_locked(claim_path(folder));
+  if (lock_shows_liveness(claim, options.process)) return is_locked(claim_path(folder));
   return is_renewed(folder, claim, options);
 }
 
@@ -100,7 +100,7 @@ Error superseded(const fs::path& folder, const WriterClaim& by, const FenceOptio
   Error error{Code::denied, format("{} may not write to {}: {} took over at {}",
                                    name_of(options.writer, options.process), folder.string(),
                                    successor(by, options.writer), text(by.claimed))};
-  if (options.kept_out) options.kept_out(Fault::superseded, error.message);
+  if (options.on_rejected) options.on_rejected(Fault::superseded, error.message);
   return error;
 }
 
@@ -115,20 +115,20 @@ std::string remedy(const WriterClaim& claim, const FenceOptions& options) {
 Error refused(const fs::path& folder, const WriterClaim& claim, const FenceOptions& options) {
   Error error{Code::already_exists,
               format("{} writes to {}; {}", text(claim), folder.string(), remedy(claim, options))};
-  if (options.kept_out && !options.writer.same_run(claim.writer()))
-    options.kept_out(Fault::refused, error.message);
+  if (options.on_rejected && !options.writer.same_run(claim.writer()))
+    options.on_rejected(Fault::refused, error.message);
   return error;
 }
 
 bool is_same(const std::optional<WriterClaim>& a, const std::optional<WriterClaim>& b) {
   if (!a || !b) return !a && !b;
-  return a->opening == b->opening && a->released == b->released;
+  return a->id == b->id && a->released == b->released;
 }
 
-// Makes the claim the folder's. Under the folder's lock.
+// Writes the claim as the folder's. Under the folder's lock.
 Result<Fd> put_claim(const fs::path& folder, WriterClaim& claim) {
-  const auto path = folder / format(".WRITER.{}.tmp", claim.opening);
-  auto file = TRY(HeldFile::create(path, claim.locked));
+  const auto path = folder / format(".WRITER.{}.tmp", claim.id);
+  auto file = TRY(LeaseFile::create(path, claim.locked));
   const auto put = [&]() -> Result<void> {
     TRY(write_all(file.get(), dump_json(to_json(claim)) + "\n"));
     if (::fsync(file.get()) != 0) return os_error("syncing", errno);
@@ -137,25 +137,25 @@ Result<Fd> put_claim(const fs::path& folder, WriterClaim& claim) {
   };
   if (auto done = put(); !done) {
     ::unlink(path.c_str());
-    return std::move(done).error().within(format("claiming {}", folder.string()));
+    return std::move(done).error().with_context(format("claiming {}", folder.string()));
   }
   std::error_code ignored;
   fs::remove(folder / "EPOCH", ignored);
   return file;
 }
 
-// The error that keeps this writer from the folder; nothing where it may claim it.
-Result<void> check_free(const fs::path& folder, const WriterClaim& claim,
-                        const FenceOptions& options) {
+// The reason why this writer may not claim the folder; nothing if it may.
+Result<void> check_claimable(const fs::path& folder, const WriterClaim& claim,
+                             const FenceOptions& options) {
   switch (precedence_of(claim, options.writer, options.process)) {
-    case Precedence::gives_way:
+    case Precedence::yields:
       return {};
     case Precedence::supersedes:
       return superseded(folder, claim, options);
     case Precedence::sibling:
       if (claim.process == options.process.name) return {};
       break;
-    case Precedence::stranger:
+    case Precedence::unrelated:
       break;
   }
   if (is_alive(folder, claim, options)) return refused(folder, claim, options);
@@ -164,19 +164,19 @@ Result<void> check_free(const fs::path& folder, const WriterClaim& claim,
 
 }  // namespace
 
-// Of one claim, for as long as it is held.
-class Fence::Held {
+// One claim, for as long as it is held.
+class Fence::HeldClaim {
  public:
-  Held(fs::path folder, FenceOptions options, WriterClaim claim, Fd file)
+  HeldClaim(fs::path folder, FenceOptions options, WriterClaim claim, Fd file)
       : folder_(std::move(folder)),
         options_(std::move(options)),
         claim_(std::move(claim)),
-        file_(std::move(file), options_.beat) {}
-  ~Held() {
-    if (file_.is_ours()) release();
+        file_(std::move(file), options_.heartbeat_interval) {}
+  ~HeldClaim() {
+    if (file_.in_owner_process()) release();
   }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  HeldClaim(const HeldClaim&) = delete;
+  HeldClaim& operator=(const HeldClaim&) = delete;
 
   const fs::path& folder() const { return folder_; }
   const WriterClaim& claim() const { return claim_; }
@@ -186,20 +186,20 @@ class Fence::Held {
     if (!current)
       return Error{Code::corrupt,
                    format("{} is gone: was the folder replaced?", claim_path(folder_).string())};
-    if (current->opening == claim_.opening) return {};
+    if (current->id == claim_.id) return {};
     auto options = options_;
-    if (std::exchange(told_, true)) options.kept_out = nullptr;
+    if (std::exchange(rejection_reported_, true)) options.on_rejected = nullptr;
     return superseded(folder_, *current, options);
   }
 
  private:
-  // Says that this writer has ended, to others on other machines. Where that fails, the claim's
-  // lock and time say it.
+  // Records for writers on other machines that this writer has ended. If that fails, the claim's
+  // lock and time show it.
   void release() const {
     const auto lock = try_lock(folder_ / ".lock", kReleaseBound);
     if (!lock || !*lock) return;
     const auto current = read_claim(folder_);
-    if (!current || !*current || (*current)->opening != claim_.opening) return;
+    if (!current || !*current || (*current)->id != claim_.id) return;
     auto released = claim_;
     released.released = true;
     if (auto done = write_file(claim_path(folder_), dump_json(to_json(released)) + "\n", 0644);
@@ -210,25 +210,25 @@ class Fence::Held {
   const fs::path folder_;
   const FenceOptions options_;
   const WriterClaim claim_;
-  HeldFile file_;
-  mutable bool told_ = false;  // the thread's that saves
+  LeaseFile file_;
+  mutable bool rejection_reported_ = false;  // used by the thread that saves
 };
 
-Fence::Fence(std::unique_ptr<Held> held) : held_(std::move(held)) {}
+Fence::Fence(std::unique_ptr<HeldClaim> held) : claim_(std::move(held)) {}
 Fence::Fence(Fence&&) noexcept = default;
 Fence& Fence::operator=(Fence&&) noexcept = default;
 Fence::~Fence() = default;
 
 Result<Fence> Fence::claim(const fs::path& folder, const FenceOptions& options) {
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    // Without the lock, since this may wait for a sign of life.
+    // Without the lock, because this may wait for a heartbeat.
     const auto found = TRY(read_claim(folder));
-    if (found) TRY(check_free(folder, *found, options));
+    if (found) TRY(check_claimable(folder, *found, options));
     const auto lock = TRY(lock_folder(folder));
     if (!is_same(found, TRY(read_claim(folder)))) continue;
     auto mine = claim_of(options.writer, options.process, SystemClock().now());
     auto file = TRY(put_claim(folder, mine));
-    return Fence(std::make_unique<Held>(folder, options, std::move(mine), std::move(file)));
+    return Fence(std::make_unique<HeldClaim>(folder, options, std::move(mine), std::move(file)));
   }
   return Error{Code::unavailable,
                format("claiming {}: other programs claimed it {} times meanwhile; "
@@ -245,10 +245,10 @@ Result<std::optional<Fence>> Fence::claim_unless_sibling(const fs::path& folder,
   return std::optional(TRY(claim(folder, options)));
 }
 
-const std::string& Fence::opening() const { return held_->claim().opening; }
-std::int64_t Fence::attempt() const { return held_->claim().attempt; }
-Result<void> Fence::check() const { return held_->check(); }
-Result<Fd> Fence::lock() const { return lock_folder(held_->folder()); }
+const std::string& Fence::claim_id() const { return claim_->claim().id; }
+std::int64_t Fence::attempt() const { return claim_->claim().attempt; }
+Result<void> Fence::check() const { return claim_->check(); }
+Result<Fd> Fence::lock() const { return lock_folder(claim_->folder()); }
 
 std::optional<std::string> other_writer(const fs::path& folder, const FenceOptions& options) {
   const auto found = read_claim(folder);
@@ -256,7 +256,8 @@ std::optional<std::string> other_writer(const fs::path& folder, const FenceOptio
   const auto& claim = **found;
   if (precedence_of(claim, options.writer, options.process) == Precedence::sibling)
     return std::nullopt;
-  if (lock_tells(claim, options.process) && !is_locked(claim_path(folder))) return std::nullopt;
+  if (lock_shows_liveness(claim, options.process) && !is_locked(claim_path(folder)))
+    return std::nullopt;
   return text(claim);
 }
 

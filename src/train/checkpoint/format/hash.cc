@@ -1,8 +1,8 @@
 #include "train/checkpoint/format/hash.h"
 
 #include <xxhash.h>
-// With it XXH3 takes what the processor has: AVX2 sums three times as fast as SSE2, which otherwise
-// is all that every x86-64 has.
+// With it XXH3 uses the processor's instructions: AVX2 is three times as fast as SSE2, the only one
+// that every x86-64 has.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif

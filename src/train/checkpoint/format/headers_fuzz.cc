@@ -6,7 +6,7 @@
 
 using namespace lockstep;
 
-// The manifest behind its checksum, which a stranger can make right, and a safetensors header.
+// The manifest after its checksum, which an attacker can compute, and a safetensors header.
 LS_FUZZ(headers,
         {R"({"version":2,"step":3,"epoch":1,"ranks":2,"optimizer":"sgd","optimizer_steps":3,)"
          R"("sampler_seed":1,"sampler_cursor":12,"notes":{},)"

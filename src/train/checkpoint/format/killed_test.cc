@@ -1,4 +1,4 @@
-// A save that is killed: not at chosen places, but before every system call that it makes.
+// A save that is killed: not at chosen points, but before every system call that it makes.
 
 #include <csignal>
 
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "train/checkpoint/format/layouts_for_test.h"
-#include "train/checkpoint/format/list.h"
+#include "train/checkpoint/format/list_checkpoints.h"
 
 namespace lockstep {
 namespace {
@@ -22,7 +22,7 @@ RankLayout two_ranks() {
   return {"two", 2, [](HeldPart whole, int rank) { return shard_of(whole, rank, 2); }};
 }
 
-// What a training does at its third checkpoint, when it keeps two.
+// The actions of a training at its third checkpoint, when it keeps two.
 void save_third(const fs::path& folder) {
   const auto fence = Fence::claim(folder, as_attempt(2));
   const bool done = fence && remove_leftovers(folder, *fence) &&
@@ -30,8 +30,8 @@ void save_third(const fs::path& folder) {
   ::_exit(done ? 0 : 1);
 }
 
-// Lets a child do it up to its system call number `calls`; whether it was killed there, and not
-// done before.
+// Runs it in a child up to the child's system call number `calls`; true if the child was killed
+// there, and had not ended before.
 bool save_killed_at(const fs::path& folder, int calls) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -55,7 +55,7 @@ bool save_killed_at(const fs::path& folder, int calls) {
   return true;
 }
 
-// Every checkpoint there is, is whole; and at least one of the newest two is there.
+// Every checkpoint is intact; and at least one of the newest two exists.
 void expect_loadable(const fs::path& folder, int calls) {
   const auto newest = newest_checkpoint(folder);
   ASSERT_TRUE(newest) << "killed at call " << calls;

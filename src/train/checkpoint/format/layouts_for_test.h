@@ -16,10 +16,10 @@
 #include "base/files.h"
 #include "base/temporary_folder_for_test.h"
 #include "train/checkpoint/format/data_file.h"
-#include "train/checkpoint/format/division.h"
 #include "train/checkpoint/format/fence.h"
-#include "train/checkpoint/format/saved.h"
+#include "train/checkpoint/format/saved_checkpoint.h"
 #include "train/checkpoint/format/unfinished.h"
+#include "train/checkpoint/format/write_assignment.h"
 
 namespace lockstep::layouts_for_test {
 
@@ -53,7 +53,7 @@ inline std::vector<HeldPart> whole_state() {
   return state;
 }
 
-// What every element of a tensor is: bytes that depend on the name and the place.
+// The contents of a tensor: bytes that depend on the name and the index.
 inline std::string content_of(const std::string& name, std::int64_t begin, std::int64_t end) {
   std::string bytes;
   for (auto i = begin; i < end; ++i)
@@ -68,7 +68,7 @@ inline std::string content_of(const HeldPart& held) {
 struct RankLayout {
   std::string name;
   int ranks = 1;
-  // What one of the ranks holds of a tensor, which is given whole.
+  // The part of a tensor that a rank holds; the tensor is given whole.
   std::function<HeldPart(HeldPart whole, int rank)> held;
 };
 
@@ -103,17 +103,17 @@ inline std::vector<HeldPart> held_by(const RankLayout& layout, int rank) {
   return held;
 }
 
-inline Division division_of(const RankLayout& layout) {
-  std::vector<HeldAlike> holders;
+inline WriteAssignment division_of(const RankLayout& layout) {
+  std::vector<SharedParts> holders;
   for (int rank = 0; rank < layout.ranks; ++rank)
     holders.push_back({{rank}, held_by(layout, rank)});
-  return divide(holders, layout.ranks).value();
+  return assign_writes(holders, layout.ranks).value();
 }
 
-inline Result<SavedFile> write_share(const std::filesystem::path& folder, const Division& division,
-                                     int rank) {
+inline Result<SavedFile> write_share(const std::filesystem::path& folder,
+                                     const WriteAssignment& assignment, int rank) {
   auto file = TRY(DataWriter::create(folder / data_file_name(rank)));
-  for (const auto& tensor : division.tensors)
+  for (const auto& tensor : assignment.tensors)
     for (const auto& slice : tensor.slices) {
       if (slice.file != rank) continue;
       const auto item = bytes_of(tensor.type);
@@ -132,18 +132,18 @@ inline FenceOptions as_attempt(std::int64_t attempt) {
 // Writes a checkpoint of the state as the ranks of this layout would.
 inline Result<std::filesystem::path> save(const std::filesystem::path& folder, const Fence& fence,
                                           const RankLayout& layout, std::int64_t step) {
-  auto division = division_of(layout);
+  auto assignment = division_of(layout);
   Manifest manifest;
   manifest.step = step;
   manifest.epoch = fence.attempt();
   manifest.ranks = layout.ranks;
   manifest.optimizer = "adamw";
   manifest.notes = {{"layers", "4"}};
-  const auto unfinished = unfinished_path(folder, step, fence.opening());
+  const auto unfinished = unfinished_path(folder, step, fence.claim_id());
   TRY(make_folders(unfinished));
   for (int rank = 0; rank < layout.ranks; ++rank)
-    manifest.files.push_back(TRY(write_share(unfinished, division, rank)));
-  manifest.tensors = std::move(division.tensors);
+    manifest.files.push_back(TRY(write_share(unfinished, assignment, rank)));
+  manifest.tensors = std::move(assignment.tensors);
   return commit_checkpoint(folder, fence, manifest);
 }
 
@@ -153,14 +153,14 @@ inline std::filesystem::path save(const std::filesystem::path& folder, const Ran
   return save(folder, Fence::claim(folder, {}).value(), layout, step).value();
 }
 
-// What a rank of a layout reads of it; the contents by tensor.
+// Reads the parts that a rank of a layout holds; the contents by tensor.
 inline Result<std::vector<std::string>> read_as(const SavedCheckpoint& checkpoint,
                                                 const std::vector<HeldPart>& held) {
   std::vector<std::string> contents;
   for (const auto& one : held)
     contents.emplace_back(static_cast<std::size_t>((one.end - one.begin) * bytes_of(one.type)),
                           '?');
-  std::vector<Wanted> wanted;
+  std::vector<TensorRead> wanted;
   for (std::size_t i = 0; i < held.size(); ++i) {
     const auto* tensor = checkpoint.manifest().find(held[i].name);
     if (!tensor) return Error{Code::not_found, held[i].name};

@@ -12,28 +12,28 @@
 namespace lockstep {
 namespace {
 
-// {"xxh3":"32 digits",REST: the sum is that of REST.
+// {"xxh3":"32 digits",REST: the checksum is that of REST.
 constexpr std::string_view kSumBegin = "{\"xxh3\":\"";
 constexpr std::string_view kSumEnd = "\",";
 constexpr std::size_t kSumDigits = 32;
 constexpr JsonLimits kLimits{.size = 256_MiB, .depth = 8};
 
-std::string sum_of(std::string_view words) {
+std::string sum_of(std::string_view content) {
   Hash hash;
-  hash.add(words.data(), words.size());
+  hash.add(content.data(), content.size());
   return hash.hex();
 }
 
-Error torn(std::string_view what) { return Error{Code::corrupt, std::string(what)}; }
+Error corrupt_manifest(std::string_view what) { return Error{Code::corrupt, std::string(what)}; }
 
-// What follows the sum, if the sum is right.
-Result<std::string_view> checked_rest(std::string_view words) {
+// The text after the checksum, if the checksum is right.
+Result<std::string_view> checked_rest(std::string_view content) {
   const auto head = kSumBegin.size() + kSumDigits + kSumEnd.size();
-  if (words.size() < head || words.substr(head - kSumEnd.size(), kSumEnd.size()) != kSumEnd)
-    return torn("it is cut off, or none of ours");
-  const auto rest = words.substr(head);
-  if (words.substr(kSumBegin.size(), kSumDigits) != sum_of(rest))
-    return torn("it was altered: its checksum differs");
+  if (content.size() < head || content.substr(head - kSumEnd.size(), kSumEnd.size()) != kSumEnd)
+    return corrupt_manifest("it is cut off, or none of ours");
+  const auto rest = content.substr(head);
+  if (content.substr(kSumBegin.size(), kSumDigits) != sum_of(rest))
+    return corrupt_manifest("it was altered: its checksum differs");
   return rest;
 }
 
@@ -41,15 +41,15 @@ Error other_version(const Json& version) {
   return Error{Code::invalid,
                format("it has format {} and this Lockstep reads format {}: go on with the Lockstep "
                       "that wrote it, or give the training a new folder",
-                      brief(version), kCheckpointVersion)};
+                      summarize_json(version), kCheckpointVersion)};
 }
 
-// Version 1 had no sum of its own.
-Result<Manifest> refuse_unsummed(std::string_view words) {
-  const auto json = parse_json(words, kLimits);
+// Version 1 had no checksum of its own.
+Result<Manifest> refuse_version_1(std::string_view content) {
+  const auto json = parse_json(content, kLimits);
   if (json && json->is_object() && json->contains("version"))
     return other_version((*json)["version"]);
-  return torn("it is cut off, or none of ours");
+  return corrupt_manifest("it is cut off, or none of ours");
 }
 
 }  // namespace
@@ -79,18 +79,18 @@ std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape) 
 }
 
 std::string text(const Manifest& manifest) {
-  const auto words = dump_json(to_json(manifest)).substr(1) + "\n";
-  return format("{}{}{}{}", kSumBegin, sum_of(words), kSumEnd, words);
+  const auto content = dump_json(to_json(manifest)).substr(1) + "\n";
+  return format("{}{}{}{}", kSumBegin, sum_of(content), kSumEnd, content);
 }
 
-Result<Manifest> parse_manifest(std::string_view words) {
-  if (!words.starts_with(kSumBegin)) return refuse_unsummed(words);
-  const auto rest = TRY(checked_rest(words));
+Result<Manifest> parse_manifest(std::string_view content) {
+  if (!content.starts_with(kSumBegin)) return refuse_version_1(content);
+  const auto rest = TRY(checked_rest(content));
   const auto json = TRY(parse_json("{" + std::string(rest), kLimits));
-  if (!json.is_object() || !json.contains("version")) return torn("it says no version");
+  if (!json.is_object() || !json.contains("version")) return corrupt_manifest("it says no version");
   if (json["version"] != kCheckpointVersion) return other_version(json["version"]);
   auto manifest = from_json<Manifest>(json);
-  if (!manifest) return torn(manifest.error().message);
+  if (!manifest) return corrupt_manifest(manifest.error().message);
   TRY(check_consistency(*manifest));
   return manifest;
 }

@@ -3,8 +3,8 @@
 // the rest.
 //
 // A tensor is the sequence of its slices: elements of the flattened tensor in row-major order, each
-// slice somewhere in one of the files. Which rank held what, under which policy, is not said: who
-// loads it takes what it needs.
+// slice somewhere in one of the files. The manifest does not record which rank held a slice, or the
+// policy: a reader takes what it needs.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 #include "base/result.h"
 #include "text/record.h"
-#include "train/checkpoint/format/type.h"
+#include "train/checkpoint/format/element_type.h"
 
 namespace lockstep {
 
 constexpr int kCheckpointVersion = 2;
 constexpr std::string_view kManifestName = "manifest.json";
-// Files are summed in blocks of so many bytes, so that who needs a part reads and checks that part.
+// Files have a checksum for each block of this size, so that a reader of a part reads and checks
+// that part only.
 constexpr std::int64_t kBlockBytes = 4 << 20;
-// Of a slice's first byte in its file: what vector instructions and DMA engines like.
+// Alignment of a slice's first byte in its file, suitable for vector instructions and DMA engines.
 constexpr std::int64_t kSliceAlignment = 64;
 // `optimizer` of a checkpoint that holds a model only.
 constexpr std::string_view kNoOptimizer = "none";
@@ -32,13 +33,13 @@ constexpr std::string_view kNoOptimizer = "none";
 struct SavedFile {
   std::string name;
   std::int64_t size = 0;
-  std::vector<std::string> sums;
+  std::vector<std::string> checksums;
 
   static constexpr auto fields() {
     return record<SavedFile>(
         required(field("name", &SavedFile::name, "within the folder")),
         required(field("size", &SavedFile::size, "bytes")),
-        required(field("sums", &SavedFile::sums, "XXH3-128 of each block, 32 hex digits")));
+        required(field("sums", &SavedFile::checksums, "XXH3-128 of each block, 32 hex digits")));
   }
 };
 
@@ -63,7 +64,7 @@ struct SavedTensor {
   std::vector<std::int64_t> shape;
   std::vector<SavedSlice> slices;
 
-  // Of a tensor that parse_manifest has passed.
+  // For a tensor that parse_manifest has accepted.
   std::int64_t elements() const;
   std::int64_t bytes() const { return elements() * bytes_of(type); }
 
@@ -89,7 +90,7 @@ struct Manifest {
   std::vector<SavedFile> files;
   std::vector<SavedTensor> tensors;
 
-  // Null if there is none of this name.
+  // Null if there is no tensor of this name.
   const SavedTensor* find(std::string_view name) const;
   std::int64_t bytes() const;  // of all files
 
@@ -112,12 +113,12 @@ struct Manifest {
 // "rank-0003.bin".
 std::string data_file_name(std::int64_t rank);
 
-// Elements of a tensor of this shape; nothing if a dimension is negative, or if so many elements of
-// 8 bytes cannot be counted.
+// The elements of a tensor of this shape; nothing if a dimension is negative, or if the size in
+// bytes, at 8 bytes each, overflows.
 std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape);
 
 std::string text(const Manifest& manifest);
-// corrupt: altered, torn, or it does not fit together. invalid: of another version.
-Result<Manifest> parse_manifest(std::string_view words);
+// corrupt: altered, torn, or inconsistent. invalid: of another version.
+Result<Manifest> parse_manifest(std::string_view content);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kHuge = std::numeric_limits<std::int64_t>::max();
 
-// A manifest with two tensors, one in two files, which each case spoils in one place.
+// A manifest with two tensors, one in two files, in which each case damages one field.
 Manifest good_manifest() {
   const std::string sum(32, '0');
   Manifest manifest;

@@ -54,7 +54,7 @@ Result<SafeTensor> read_entry(const std::string& name, const Json& json, std::in
   return SafeTensor{name, *type, std::move(entry->shape), begin, end};
 }
 
-// The format wants every byte to belong to exactly one tensor.
+// The format requires every byte to belong to exactly one tensor.
 Result<void> check_tiling(std::vector<SafeTensor> tensors, std::int64_t bytes) {
   std::ranges::sort(tensors, {}, [](const SafeTensor& t) { return std::pair(t.begin, t.end); });
   std::int64_t covered = 0;
@@ -91,13 +91,13 @@ std::string lay_out_safetensors(SafetensorsHeader& header) {
     tensor.begin = offset;
     tensor.end = offset += *elements * bytes_of(tensor.type);
   }
-  auto words = dump_json(json_of(header));
-  const auto whole = kSafetensorsPrefix + words.size();
-  words.append((kHeaderAlignment - whole % kHeaderAlignment) % kHeaderAlignment, ' ');
-  const std::uint64_t size = words.size();
+  auto json_text = dump_json(json_of(header));
+  const auto whole = kSafetensorsPrefix + json_text.size();
+  json_text.append((kHeaderAlignment - whole % kHeaderAlignment) % kHeaderAlignment, ' ');
+  const std::uint64_t size = json_text.size();
   std::string prefix(sizeof size, '\0');
   std::memcpy(prefix.data(), &size, sizeof size);
-  return prefix + words;
+  return prefix + json_text;
 }
 
 Result<std::int64_t> safetensors_header_size(std::string_view prefix) {
@@ -112,9 +112,9 @@ Result<std::int64_t> safetensors_header_size(std::string_view prefix) {
   return static_cast<std::int64_t>(size);
 }
 
-Result<SafetensorsHeader> parse_safetensors(std::string_view words, std::int64_t bytes) {
-  if (!words.starts_with('{')) return refused("its header is no JSON object");
-  const auto json = TRY(parse_json(words, {.size = Bytes(kHeaderLimit), .depth = 8}));
+Result<SafetensorsHeader> parse_safetensors(std::string_view json_text, std::int64_t bytes) {
+  if (!json_text.starts_with('{')) return refused("its header is no JSON object");
+  const auto json = TRY(parse_json(json_text, {.size = Bytes(kHeaderLimit), .depth = 8}));
   SafetensorsHeader header;
   for (const auto& [name, value] : json.get_ref<const Json::object_t&>()) {
     if (name == kMetadata)

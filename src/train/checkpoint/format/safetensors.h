@@ -1,6 +1,6 @@
-// The header of a safetensors file (https://github.com/huggingface/safetensors): 8 bytes that say
-// how long the JSON behind them is, little-endian; the JSON, padded with blanks; then the tensors'
-// bytes without holes.
+// The header of a safetensors file (https://github.com/huggingface/safetensors): 8 bytes,
+// little-endian, with the length of the JSON after them; the JSON, padded with blanks; then the
+// tensors' bytes without holes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "train/checkpoint/format/type.h"
+#include "train/checkpoint/format/element_type.h"
 
 namespace lockstep {
 
@@ -18,7 +18,7 @@ struct SafeTensor {
   std::string name;
   ElementType type = ElementType::float32;
   std::vector<std::int64_t> shape;
-  std::int64_t begin = 0;  // of its bytes, behind the header
+  std::int64_t begin = 0;  // of its bytes, after the header
   std::int64_t end = 0;
   friend bool operator==(const SafeTensor&, const SafeTensor&) = default;
 };
@@ -28,16 +28,16 @@ struct SafetensorsHeader {
   std::vector<SafeTensor> tensors;
 };
 
-// Bytes of the length that a file begins with.
+// Bytes of the length at the start of a file.
 constexpr std::int64_t kSafetensorsPrefix = 8;
 
-// Gives the tensors their places, those of large elements first, so that each is aligned; the
-// file's beginning up to the first tensor's bytes.
+// Assigns offsets to the tensors, those of large elements first, so that each is aligned. Returns
+// the file's start up to the first tensor's bytes.
 std::string lay_out_safetensors(SafetensorsHeader& header);
 
-// Of a file's first 8 bytes: how long the JSON is. corrupt above 100 MB, the format's own limit.
+// The length of the JSON from a file's first 8 bytes. corrupt above 100 MB, the format's own limit.
 Result<std::int64_t> safetensors_header_size(std::string_view prefix);
-// The JSON, where `bytes` follow it. corrupt, naming the tensor, where it does not fit together.
-Result<SafetensorsHeader> parse_safetensors(std::string_view words, std::int64_t bytes);
+// Parses the JSON, after which `bytes` follow. corrupt, naming the tensor, if it is inconsistent.
+Result<SafetensorsHeader> parse_safetensors(std::string_view json_text, std::int64_t bytes);
 
 }  // namespace lockstep

@@ -39,7 +39,7 @@ std::string_view storage_of(ElementType type) {
   check_failed("the type is known", "");
 }
 
-// The few of pickle's instructions that are needed, under Python's names for them.
+// The few pickle instructions that are needed, under Python's names for them.
 class Pickle {
  public:
   Pickle() { text_ = "\x80\x02"; }  // PROTO 2
@@ -55,10 +55,10 @@ class Pickle {
   void global(std::string_view module, std::string_view name) {
     text_ += format("c{}\n{}\n", module, name);
   }
-  void unicode(std::string_view words) {
+  void unicode(std::string_view value) {
     text_ += 'X';
-    little_endian(static_cast<std::int64_t>(words.size()), 4);
-    text_ += words;
+    little_endian(static_cast<std::int64_t>(value.size()), 4);
+    text_ += value;
   }
   void number(std::int64_t value) {
     if (value <= std::numeric_limits<std::int32_t>::max()) {

@@ -1,13 +1,13 @@
-// A file as torch.save writes a dict of tensors: a ZIP archive of data.pkl, which says what there
-// is, and an entry of bytes for each tensor. torch.load reads it with weights_only=True: the pickle
-// names nothing but torch's own ways to make a tensor.
+// A file as torch.save writes a dict of tensors: a ZIP archive of data.pkl, which describes the
+// tensors, and an entry of bytes for each tensor. torch.load reads it with weights_only=True: the
+// pickle refers only to torch's own functions that make a tensor.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/format/type.h"
+#include "train/checkpoint/format/element_type.h"
 
 namespace lockstep {
 

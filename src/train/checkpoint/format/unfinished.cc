@@ -13,7 +13,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "train/checkpoint/format/data_file.h"
-#include "train/checkpoint/format/list.h"
+#include "train/checkpoint/format/list_checkpoints.h"
 
 namespace lockstep {
 namespace {
@@ -33,8 +33,7 @@ Result<void> move_folder(const fs::path& from, const fs::path& to) {
   return {};
 }
 
-// Gives it another name, under which it can be deleted without half of it being taken for a
-// checkpoint.
+// Renames it, so that a partly deleted folder is not taken for a checkpoint.
 Result<fs::path> retire(const fs::path& checkpoint) {
   const auto retired =
       checkpoint.parent_path() / format(".{}.old.tmp", checkpoint.filename().string());
@@ -43,22 +42,22 @@ Result<fs::path> retire(const fs::path& checkpoint) {
   return retired;
 }
 
-// Under the lock, so that nobody loses what a later attempt goes on from.
+// Under the lock, so that no later attempt loses the checkpoint from which it resumes.
 Result<fs::path> retire_as(const Fence& fence, const fs::path& checkpoint) {
   const auto lock = TRY(fence.lock());
   TRY(fence.check());
   return retire(checkpoint);
 }
 
-// Under the lock, and while the claim holds: so none of them is a later writer's. Their names are
-// never used again, so they can be deleted afterwards.
+// Under the lock, and while the claim holds: so none of them belongs to a later writer. Their names
+// are never used again, so they can be deleted afterwards.
 Result<std::vector<fs::path>> leftovers_in(const fs::path& folder, const Fence& fence) {
   const auto lock = TRY(fence.lock());
   TRY(fence.check());
   std::vector<fs::path> found;
   for (const auto& path : TRY(list_folder(folder))) {
     const auto name = path.filename().string();
-    const bool is_ours = name.find(fence.opening()) != std::string::npos;
+    const bool is_ours = name.find(fence.claim_id()) != std::string::npos;
     const bool is_temporary =
         name.starts_with(".step-") || name.starts_with(".WRITER.") || name.starts_with("WRITER.");
     if (is_temporary && name.ends_with(".tmp") && !is_ours) found.push_back(path);
@@ -70,30 +69,30 @@ Result<std::vector<fs::path>> leftovers_in(const fs::path& folder, const Fence& 
 Result<void> make_visible(const fs::path& written, const fs::path& final, const Fence& fence) {
   const auto lock = TRY(fence.lock());
   TRY(fence.check());
-  // Only a torn one, or one of a step that is trained anew, can be there already.
+  // Only a torn one, or one of a step that is trained again, can exist already.
   std::error_code ignored;
   if (fs::exists(final, ignored)) TRY(delete_all(TRY(retire(final))));
   TRY(move_folder(written, final));
   return sync_folder(final.parent_path());
 }
 
-// The ranks that wrote them may have had another folder of the same name in front of them.
+// The ranks may have written into another folder of the same name, on another file system.
 Result<void> check_written(const fs::path& written, const Manifest& manifest) {
   for (const auto& file : manifest.files)
     if (auto opened = DataReader::open(written / file.name, file); !opened)
-      return std::move(opened).error().within("is the folder the same one on all hosts?");
+      return std::move(opened).error().with_context("is the folder the same one on all hosts?");
   return {};
 }
 
 }  // namespace
 
-fs::path unfinished_path(const fs::path& folder, std::int64_t step, std::string_view opening) {
-  return folder / format(".{}.{}.tmp", checkpoint_name(step), opening);
+fs::path unfinished_path(const fs::path& folder, std::int64_t step, std::string_view claim_id) {
+  return folder / format(".{}.{}.tmp", checkpoint_name(step), claim_id);
 }
 
 Result<fs::path> commit_checkpoint(const fs::path& folder, const Fence& fence,
                                    const Manifest& manifest) {
-  const auto written = unfinished_path(folder, manifest.step, fence.opening());
+  const auto written = unfinished_path(folder, manifest.step, fence.claim_id());
   const auto final = folder / checkpoint_name(manifest.step);
   TRY(fence.check());
   TRY(check_written(written, manifest));
@@ -102,8 +101,8 @@ Result<fs::path> commit_checkpoint(const fs::path& folder, const Fence& fence,
   return final;
 }
 
-void discard_unfinished(const fs::path& folder, std::int64_t step, std::string_view opening) {
-  if (auto removed = delete_all(unfinished_path(folder, step, opening)); !removed)
+void discard_unfinished(const fs::path& folder, std::int64_t step, std::string_view claim_id) {
+  if (auto removed = delete_all(unfinished_path(folder, step, claim_id)); !removed)
     LS_LOG(warning, "{}", removed.error().message);
 }
 

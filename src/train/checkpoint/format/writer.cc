@@ -27,15 +27,15 @@ std::string value_in(const Environment& environment, const std::string& name) {
 }
 
 std::string boot_id() {
-  auto words = read_file("/proc/sys/kernel/random/boot_id", 256);
-  return words ? words->substr(0, words->find('\n')) : std::string();
+  auto content = read_file("/proc/sys/kernel/random/boot_id", 256);
+  return content ? content->substr(0, content->find('\n')) : std::string();
 }
 
 std::string host_name() {
   auto named = value_in(own_environment(), "LOCKSTEP_HOST_ID");
   if (!named.empty()) return named;
-  std::array<char, 256> words{};
-  return ::gethostname(words.data(), words.size() - 1) == 0 ? words.data() : "this host";
+  std::array<char, 256> content{};
+  return ::gethostname(content.data(), content.size() - 1) == 0 ? content.data() : "this host";
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ WriterProcess WriterProcess::of_this_process() {
 }
 
 WriterClaim claim_of(const Writer& writer, const WriterProcess& process, Time now) {
-  return {.opening = random_name(),
+  return {.id = random_name(),
           .store = writer.store,
           .run = writer.run,
           .attempt = writer.attempt,
@@ -72,8 +72,8 @@ WriterClaim claim_of(const Writer& writer, const WriterProcess& process, Time no
           .claimed = now};
 }
 
-Result<WriterClaim> parse_claim(const std::string& words) {
-  return from_json<WriterClaim>(TRY(parse_json(words)), Unknown::passed_over);
+Result<WriterClaim> parse_claim(const std::string& content) {
+  return from_json<WriterClaim>(TRY(parse_json(content)), UnknownFields::ignore);
 }
 
 std::string text(const WriterClaim& claim) {
@@ -88,16 +88,16 @@ std::string name_of(const Writer& writer, const WriterProcess& process) {
 
 Precedence precedence_of(const WriterClaim& claim, const Writer& writer,
                          const WriterProcess& process) {
-  const auto holder = claim.writer();
-  if (writer.same_run(holder)) {
-    if (holder.later_than(writer)) return Precedence::supersedes;
-    if (writer.later_than(holder) || claim.released) return Precedence::gives_way;
+  const auto other = claim.writer();
+  if (writer.same_run(other)) {
+    if (other.later_than(writer)) return Precedence::supersedes;
+    if (writer.later_than(other) || claim.released) return Precedence::yields;
     return Precedence::sibling;
   }
-  if (claim.released) return Precedence::gives_way;
+  if (claim.released) return Precedence::yields;
   const bool is_same_program =
       claim.run.empty() && !writer.is_run() && claim.process == process.name;
-  return is_same_program ? Precedence::sibling : Precedence::stranger;
+  return is_same_program ? Precedence::sibling : Precedence::unrelated;
 }
 
 }  // namespace lockstep

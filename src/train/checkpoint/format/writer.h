@@ -1,4 +1,4 @@
-// Writer: the training that writes a folder of checkpoints, and the claim by which it says so.
+// Writer: the training that writes a folder of checkpoints, and the claim that identifies it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace lockstep {
 
 // The same on all ranks of an attempt. Outside of `lockstep run` the run is empty, and each process
-// is a writer of its own.
+// is a separate writer.
 struct Writer {
   std::string store = {};  // the generation of the store that knows the run
   std::string run = {};    // demo/3
@@ -24,7 +24,7 @@ struct Writer {
   bool same_run(const Writer& other) const {
     return is_run() && run == other.run && store == other.store;
   }
-  // Of the same run: a later attempt, or the same one after another recovery.
+  // For writers of one run: a later attempt, or the same one after another recovery.
   bool later_than(const Writer& other) const {
     return std::pair(attempt, recoveries) > std::pair(other.attempt, other.recoveries);
   }
@@ -33,10 +33,10 @@ struct Writer {
 // LOCKSTEP_STORE and LOCKSTEP_ATTEMPT, as the agent sets them.
 Writer writer_from_environment(const Environment& environment, std::int64_t recoveries = 0);
 
-// Rank 0 of a writer. Two are on one machine if their boots are the same: then a lock tells whether
-// the other lives.
+// Rank 0 of a writer. Two are on one machine if their boot ids are equal: then a lock shows whether
+// the other is alive.
 struct WriterProcess {
-  std::string host;  // for people
+  std::string host;  // for messages
   std::string boot;  // the kernel's boot_id
   std::string name;  // no other process has it, at any time
   std::int64_t pid = 0;
@@ -44,9 +44,9 @@ struct WriterProcess {
   static WriterProcess of_this_process();
 };
 
-// What the file WRITER holds.
+// The contents of the file WRITER.
 struct WriterClaim {
-  std::string opening;  // random; no other claim has it, nor any unfinished save but this claim's
+  std::string id;  // random; no other claim has it, nor any unfinished save but this claim's
   std::string store;
   std::string run;
   std::int64_t attempt = 0;
@@ -63,7 +63,7 @@ struct WriterClaim {
 
   static constexpr auto fields() {
     return record<WriterClaim>(
-        required(field("opening", &WriterClaim::opening, "random: names this claim")),
+        required(field("opening", &WriterClaim::id, "random: names this claim")),
         field("store", &WriterClaim::store, "generation of the store that knows the run"),
         field("run", &WriterClaim::run, "that writes; empty: a program outside of a run"),
         field("attempt", &WriterClaim::attempt, "of the run"),
@@ -80,20 +80,20 @@ struct WriterClaim {
 
 WriterClaim claim_of(const Writer& writer, const WriterProcess& process, Time now);
 
-// Of the words of the file WRITER. corrupt: they are damaged.
-Result<WriterClaim> parse_claim(const std::string& words);
+// Parses the text of the file WRITER. corrupt: it is damaged.
+Result<WriterClaim> parse_claim(const std::string& content);
 
 // "default/11 (attempt 1, on vm-0)", "process 4711 on vm-0".
 std::string text(const WriterClaim& claim);
 // "attempt 1 of demo/3", "process 4711 on vm-0".
 std::string name_of(const Writer& writer, const WriterProcess& process);
 
-// What a claim means to another writer.
+// The relation of a claim to another writer.
 enum class Precedence {
-  gives_way,   // it has ended, or is an earlier attempt's
+  yields,      // it has ended, or is an earlier attempt's
   supersedes,  // it is a later attempt's: the other may not write
   sibling,     // another opening of the same attempt, or by the same program outside of a run
-  stranger,    // gives way only if it is not alive
+  unrelated,   // yields only if it is not alive
 };
 Precedence precedence_of(const WriterClaim& claim, const Writer& writer,
                          const WriterProcess& process);

@@ -19,7 +19,7 @@ constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kLocalHeader = 30;
 constexpr std::int64_t kExtraHeader = 4;
 constexpr std::int64_t kCrcInHeader = 14;
-// What does not fit stands in a ZIP64 record.
+// Larger values are stored in a ZIP64 record.
 constexpr std::int64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kMost16 = std::numeric_limits<std::uint16_t>::max();
 
@@ -42,20 +42,20 @@ std::uint32_t crc_of(std::uint32_t crc, std::span<const char> bytes) {
   return ~crc;
 }
 
-// Little-endian numbers, one behind the other.
-class Words {
+// Little-endian numbers, one after the other.
+class ByteWriter {
  public:
-  Words& u16(std::int64_t value) { return number(value, 2); }
-  Words& u32(std::int64_t value) { return number(value, 4); }
-  Words& u64(std::int64_t value) { return number(value, 8); }
-  Words& bytes(std::string_view value) {
+  ByteWriter& u16(std::int64_t value) { return number(value, 2); }
+  ByteWriter& u32(std::int64_t value) { return number(value, 4); }
+  ByteWriter& u64(std::int64_t value) { return number(value, 8); }
+  ByteWriter& bytes(std::string_view value) {
     text_ += value;
     return *this;
   }
   const std::string& text() const { return text_; }
 
  private:
-  Words& number(std::int64_t value, int width) {
+  ByteWriter& number(std::int64_t value, int width) {
     for (int i = 0; i < width; ++i) text_ += static_cast<char>(value >> (8 * i) & 0xff);
     return *this;
   }
@@ -64,8 +64,8 @@ class Words {
 
 std::int64_t at_most_32(std::int64_t value) { return std::min(value, kMost32); }
 
-// What both kinds of headers have in common, up to the length of the name.
-void describe(Words& header, std::int64_t bytes, std::uint32_t crc, std::size_t name) {
+// Writes the common part of both kinds of headers, up to the length of the name.
+void describe(ByteWriter& header, std::int64_t bytes, std::uint32_t crc, std::size_t name) {
   header.u16(45).u16(0).u16(0);  // version 4.5, no flags, stored
   header.u16(0).u16(0x21);       // the first of January 1980: the same bytes each time
   header.u32(crc).u32(at_most_32(bytes)).u32(at_most_32(bytes));
@@ -78,19 +78,19 @@ Result<ZipWriter> ZipWriter::create(const std::filesystem::path& path) {
   return ZipWriter(TRY(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, 0644)));
 }
 
-Result<void> ZipWriter::put(std::string_view words) {
-  TRY(write_all(file_.get(), words));
-  size_ += static_cast<std::int64_t>(words.size());
+Result<void> ZipWriter::put(std::string_view bytes) {
+  TRY(write_all(file_.get(), bytes));
+  size_ += static_cast<std::int64_t>(bytes.size());
   return {};
 }
 
 Result<void> ZipWriter::begin(std::string name, std::int64_t bytes) {
   TRY(end_entry());
-  Words large;
+  ByteWriter large;
   if (bytes >= kMost32) large.u16(1).u16(16).u64(bytes).u64(bytes);
   const auto head = kLocalHeader + static_cast<std::int64_t>(name.size() + large.text().size());
   const auto padding = kAlignment - (size_ + head + kExtraHeader) % kAlignment;
-  Words header;
+  ByteWriter header;
   header.u32(0x04034b50);
   describe(header, bytes, 0, name.size());
   header.u16(static_cast<std::int64_t>(large.text().size()) + kExtraHeader + padding);
@@ -114,14 +114,14 @@ Result<void> ZipWriter::add(std::string name, std::string_view bytes) {
   return append(bytes);
 }
 
-// The sum is known only now: its place in the header is written a second time.
+// The checksum is known only now: its field in the header is written a second time.
 Result<void> ZipWriter::end_entry() {
   if (entries_.empty()) return {};
   LS_CHECK(missing_ == 0);
   const auto& entry = entries_.back();
-  const auto words = Words().u32(entry.crc).text();
-  if (::pwrite(file_.get(), words.data(), words.size(), entry.offset + kCrcInHeader) !=
-      static_cast<ssize_t>(words.size()))
+  const auto bytes = ByteWriter().u32(entry.crc).text();
+  if (::pwrite(file_.get(), bytes.data(), bytes.size(), entry.offset + kCrcInHeader) !=
+      static_cast<ssize_t>(bytes.size()))
     return os_error("writing the sum of " + entry.name, errno);
   return {};
 }
@@ -130,11 +130,11 @@ Result<void> ZipWriter::finish() && {
   TRY(end_entry());
   const auto begin = size_;
   for (const auto& [name, bytes, offset, crc] : entries_) {
-    Words large;
+    ByteWriter large;
     if (bytes >= kMost32) large.u64(bytes).u64(bytes);
     if (offset >= kMost32) large.u64(offset);
     const auto extra = static_cast<std::int64_t>(large.text().size());
-    Words header;
+    ByteWriter header;
     header.u32(0x02014b50).u16(45);
     describe(header, bytes, crc, name.size());
     header.u16(extra > 0 ? extra + kExtraHeader : 0).u16(0).u16(0).u16(0).u32(0);
@@ -145,7 +145,7 @@ Result<void> ZipWriter::finish() && {
   const auto directory = size_;
   const auto bytes = directory - begin;
   const auto count = static_cast<std::int64_t>(entries_.size());
-  Words end;
+  ByteWriter end;
   if (begin >= kMost32 || count >= kMost16) {
     end.u32(0x06064b50).u64(44).u16(45).u16(45).u32(0).u32(0);
     end.u64(count).u64(count).u64(bytes).u64(begin);

@@ -1,5 +1,5 @@
-// A ZIP archive, written: entries one after the other, stored as they are, each entry's bytes at a
-// multiple of 64 (PKWARE's APPNOTE 6.3.9, with ZIP64 where sizes need it).
+// Writes a ZIP archive: entries one after the other, stored without compression, each entry's bytes
+// at a multiple of 64 (PKWARE's APPNOTE 6.3.9, with ZIP64 if sizes need it).
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace lockstep {
 
 class ZipWriter {
  public:
-  // Replaces what is there.
+  // Replaces an existing file.
   static Result<ZipWriter> create(const std::filesystem::path& path);
 
-  // An entry of exactly so many bytes, which append() then brings.
+  // Starts an entry of exactly `bytes` bytes, which append() then writes.
   Result<void> begin(std::string name, std::int64_t bytes);
   Result<void> append(std::span<const char> bytes);
   Result<void> add(std::string name, std::string_view bytes);
-  // The last entry is complete: writes the directory, and all to the disk.
+  // The last entry is complete: writes the directory, and makes the file durable.
   Result<void> finish() &&;
 
  private:
@@ -35,12 +35,12 @@ class ZipWriter {
   };
 
   explicit ZipWriter(Fd file) : file_(std::move(file)) {}
-  Result<void> put(std::string_view words);
+  Result<void> put(std::string_view bytes);
   Result<void> end_entry();
 
   Fd file_;
   std::int64_t size_ = 0;
-  std::int64_t missing_ = 0;  // bytes of the last entry that have yet to come
+  std::int64_t missing_ = 0;  // bytes of the last entry that are still missing
   std::vector<Entry> entries_;
 };
 

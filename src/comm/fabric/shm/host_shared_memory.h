@@ -1,0 +1,20 @@
+// HostSharedMemory: the memory that a rank shares with the others of its host.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/fabric/shm/shared_heap.h"
+#include "comm/fabric/shm/shared_segment.h"
+
+namespace lockstep {
+
+struct HostSharedMemory {
+  std::vector<int> ranks;  // ascending, at least two
+  SharedSegment segment;
+  std::shared_ptr<SharedHeap> own_heap;             // this process's, which all groups use
+  std::vector<std::optional<PeerHeap>> peer_heaps;  // by rank; of those of this host
+};
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+// How long a host may be silent until its connections count as lost.
+#pragma once
+
+#include <chrono>
+
+#include "base/environment.h"
+#include "base/result.h"
+#include "base/units.h"
+
+namespace lockstep {
+
+inline constexpr Duration kConnectionTimeout = std::chrono::seconds(5);
+
+// LOCKSTEP_CONNECTION_TIMEOUT: one second to an hour; kConnectionTimeout if it is not set.
+Result<Duration> connection_timeout_from(const Environment& environment);
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// Settings of operators: which hosts take runs, and how many devices projects and users may hold at
+// once.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "platform/core/model/audit.h"
+#include "platform/core/model/host_state.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+// A run whose attempt ended because the host's node was lost.
+struct HostLoss {
+  std::string run;  // demo/42
+  Time time{};
+
+  bool operator==(const HostLoss&) const = default;
+
+  static constexpr auto fields() {
+    return record<HostLoss>(field("run", &HostLoss::run, "the run that lost an attempt there"),
+                            field("time", &HostLoss::time, "when"));
+  }
+};
+
+// A host with a setting. All other hosts are open.
+struct HostRow {
+  std::string id;  // id in the map
+  HostState state = HostState::open;
+  std::string reason;  // why it is not open; one line
+  Time since{};        // since when it has that state
+  std::vector<AuditEntry> audit;
+  std::vector<HostLoss> losses;  // of the last day, oldest first
+
+  bool operator==(const HostRow&) const = default;
+};
+
+enum class LimitScope { project, user };
+constexpr auto enum_names(LimitScope) {
+  return names<LimitScope>({{LimitScope::project, "project"}, {LimitScope::user, "user"}});
+}
+
+struct LimitId {
+  LimitScope scope = LimitScope::project;
+  std::string name;
+  auto operator<=>(const LimitId&) const = default;
+};
+
+constexpr int kWeightMax = 1000;
+
+// Settings of a project or a user.
+struct LimitRow {
+  LimitId id;
+  std::optional<int> devices{};  // none: no longer limited
+  int weight = 1;                // of a project, for its fair share
+
+  bool operator==(const LimitRow&) const = default;
+};
+
+inline std::string_view text(HostState state) { return name_of(state); }
+inline std::string_view text(LimitScope scope) { return name_of(scope); }
+// "project demo"
+inline std::string text(const LimitId& id) { return std::string(text(id.scope)) + " " + id.name; }
+
+}  // namespace lockstep

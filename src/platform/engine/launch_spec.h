@@ -1,0 +1,82 @@
+// LaunchSpec: all data of a node for its agent, in a file (0600) in the node's folder.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "platform/core/model/ids.h"
+#include "platform/core/model/orphan.h"
+#include "platform/core/model/run.h"
+#include "text/record.h"
+
+namespace lockstep {
+
+struct LaunchSpec {
+  std::string node;        // demo/42.2/0
+  std::string generation;  // of its attempt: LOCKSTEP_STORE
+  // Record with which another store may adopt it; absent: launched by an older Lockstep.
+  std::optional<AttemptRecord> attempt;
+  std::string host;     // the map's host id: LOCKSTEP_HOST_ID
+  std::string address;  // where other nodes reach this host
+  std::vector<int>
+      devices;        // their numbers on the machine, in CUDA_VISIBLE_DEVICES order; one rank each
+  bool gpus = false;  // the devices are GPUs: set CUDA_VISIBLE_DEVICES
+  // For each device all devices of its island; empty if the host has only one island, or if devices
+  // share a core.
+  std::vector<std::vector<int>> islands;
+  int first_rank = 0;
+  int world_size = 1;
+  int nodes = 1;
+  std::vector<std::string> command;
+  std::map<std::string, std::string> env;
+  std::string working_folder;
+  std::string checkpoint_folder;
+  std::string node_folder;  // logs, spool, launch file
+  std::string daemon_file;  // has the daemon's address; read again when it does not answer
+  std::string token;        // for the agent's calls
+  std::string secret;       // the attempt's, 64 hex digits
+  Duration hang_after{};    // without progress of a rank that has reported; zero: never
+  Duration time_left{};     // running time that is left; the agent enforces it, too
+  OnFailure on_failure = OnFailure::restart;  // when a rank is killed
+  Duration start_limit{};  // time after the first `start` by which the ranks of all nodes run, or
+                           // never will
+  Duration straggler_check_interval = std::chrono::seconds(30);  // between scans for stragglers
+  // How long its agent continues although each call is refused.
+  Duration refusal_limit = std::chrono::minutes(10);
+
+  static constexpr auto fields() {
+    return record<LaunchSpec>(
+        required(field("node", &LaunchSpec::node, "project/number.epoch/index")),
+        field("generation", &LaunchSpec::generation, "of the store that made its attempt"),
+        field("attempt", &LaunchSpec::attempt, "what another store needs to adopt it"),
+        required(field("host", &LaunchSpec::host, "host id in the map")),
+        field("address", &LaunchSpec::address, "where other nodes reach it"),
+        field("devices", &LaunchSpec::devices, "device numbers on the machine"),
+        field("gpus", &LaunchSpec::gpus, "the devices are GPUs"),
+        field("islands", &LaunchSpec::islands,
+              "of each device all of its island, if there are several"),
+        field("first_rank", &LaunchSpec::first_rank, "global rank of local rank 0"),
+        field("world_size", &LaunchSpec::world_size, "ranks in all"),
+        field("nodes", &LaunchSpec::nodes, "nodes in all"),
+        required(field("command", &LaunchSpec::command, "program and arguments")),
+        field("env", &LaunchSpec::env, "environment of the ranks"),
+        field("working_folder", &LaunchSpec::working_folder, "where ranks start"),
+        field("checkpoint_folder", &LaunchSpec::checkpoint_folder, "for checkpoints"),
+        required(field("node_folder", &LaunchSpec::node_folder, "logs and spool")),
+        required(field("daemon_file", &LaunchSpec::daemon_file, "address of the daemon")),
+        required(field("token", &LaunchSpec::token, "for the agent's calls")),
+        required(field("secret", &LaunchSpec::secret, "the attempt's secret")),
+        field("hang_after", &LaunchSpec::hang_after, "a rank without progress is hung; 0s: never"),
+        field("time_left", &LaunchSpec::time_left, "running time left"),
+        field("on_failure", &LaunchSpec::on_failure, "what follows when a rank is killed"),
+        field("start_limit", &LaunchSpec::start_limit, "for the ranks of all nodes to start"),
+        field("flight_look", &LaunchSpec::straggler_check_interval,
+              "time between looks for stragglers"),
+        field("refusal_limit", &LaunchSpec::refusal_limit, "for an agent that is refused"));
+  }
+};
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+#include "platform/insight/detail/run_counters.h"
+
+namespace lockstep::insight {
+
+Result<std::optional<RunCounters>> find_counters(Database& database, const RunId& run) {
+  using Int = std::int64_t;
+  const auto rows = TRY(database.rows<Int, Int, Int, Int, Int, Int, Int>(
+      "select id, next, bytes, cut, expired, series, refused from tallies where "
+      "project = :project and number = :number",
+      run.project, run.number));
+  if (rows.empty()) return std::optional<RunCounters>();
+  const auto& [id, next, bytes, cut, expired, series, refused] = rows[0];
+  return std::optional(RunCounters{id, next, bytes, cut, expired, series, refused});
+}
+
+Result<RunCounters> find_or_create_counters(Database& database, const RunId& run) {
+  if (auto found = TRY(find_counters(database, run))) return *found;
+  TRY(database.execute("insert into tallies (project, number) values (:project, :number)",
+                       run.project, run.number));
+  return *TRY(find_counters(database, run));
+}
+
+Result<void> save(Database& database, const RunCounters& counters) {
+  return database.execute(
+      "update tallies set next = :next, bytes = :bytes, cut = :cut, expired = :expired, "
+      "series = :series, refused = :refused where id = :id",
+      counters.next, counters.bytes, counters.cut, counters.expired, counters.series,
+      counters.refused, counters.id);
+}
+
+}  // namespace lockstep::insight

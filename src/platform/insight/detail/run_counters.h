@@ -1,0 +1,27 @@
+// RunCounters: counters of a run, one row of the table `tallies`.
+#pragma once
+
+#include <optional>
+
+#include "platform/insight/insight.h"
+
+namespace lockstep::insight {
+
+struct RunCounters {
+  std::int64_t id = 0;       // identifies the run in log_chunks
+  std::int64_t next = 1;     // the cursor of the next line
+  std::int64_t bytes = 0;    // size of the lines
+  std::int64_t cut = 0;      // lines removed because of the size limit
+  std::int64_t expired = 0;  // lines removed because of their age
+  std::int64_t series = 0;
+  std::int64_t refused = 0;  // rejected metric values
+
+  bool operator==(const RunCounters&) const = default;
+};
+
+// Empty for a run without stored data.
+Result<std::optional<RunCounters>> find_counters(Database& database, const RunId& run);
+Result<RunCounters> find_or_create_counters(Database& database, const RunId& run);
+Result<void> save(Database& database, const RunCounters& counters);
+
+}  // namespace lockstep::insight

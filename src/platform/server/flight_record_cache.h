@@ -1,0 +1,51 @@
+// FlightRecordCache: flight records of ranks whose files the daemon cannot see.
+//
+// Agents deliver the records with a heartbeat: on request, and once when all ranks of a node have
+// ended, unless the node's own folder has records on this host. The newest delivery is kept in that
+// folder and is removed with the node's logs. The daemon passes it on as text.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "platform/api/messages.h"
+#include "platform/core/model/state.h"
+#include "platform/host/node_files.h"
+
+namespace lockstep {
+
+class FlightRecordCache {
+ public:
+  // `state` is the controller's. It and the clock must outlive the cache.
+  FlightRecordCache(const State& state, std::filesystem::path home, const Clock& clock)
+      : state_(state), home_(std::move(home)), clock_(clock) {}
+
+  // Requests the records from agents of this attempt that call within half a minute. Returns the
+  // time of the request: now, or that of another request within the last second.
+  Time request(const AttemptId& attempt);
+  // True if the node's agent, which is calling, should deliver.
+  bool is_wanted(const Node& node);
+  // If the write fails, the records are lost, with a warning: the agent must not retry forever.
+  void store(const Node& node, const api::FlightDelivery& delivery);
+
+  bool has_since(const NodeId& node, Time asked) const;
+  // The newest delivery; a view without records if there is none.
+  Result<api::FlightView> view(const Node& node, Time asked) const;
+
+ private:
+  NodeFiles files_of(const NodeId& node) const;
+  bool has_local_records(const NodeId& node) const;
+  void prune();
+
+  const State& state_;
+  const std::filesystem::path home_;
+  const Clock& clock_;
+  std::map<AttemptId, Time> requested_;
+  std::map<NodeId, Time> delivered_;
+  std::set<NodeId> complete_;  // all records have come, or are on this host
+};
+
+}  // namespace lockstep

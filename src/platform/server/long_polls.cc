@@ -1,0 +1,42 @@
+#include "platform/server/long_polls.h"
+
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+void LongPolls::wait(const RunId& run, Duration patience, TryAnswer attempt) {
+  const bool is_last = ended_ || patience <= Duration(0);
+  if (attempt(is_last ? AttemptKind::last : AttemptKind::early) || is_last) return;
+  const std::int64_t id = next_++;
+  Timer timer = loop_.after(patience, [this, id] { retry(id, AttemptKind::last); });
+  polls_.emplace(id, PendingPoll{run, std::move(attempt), std::move(timer)});
+}
+
+void LongPolls::notify(const RunId& run) {
+  if (notified_.empty()) notify_timer_ = loop_.after(Duration(0), [this] { retry_notified(); });
+  notified_.insert(run);
+}
+
+void LongPolls::finish() {
+  ended_ = true;
+  while (!polls_.empty()) retry(polls_.begin()->first, AttemptKind::last);
+}
+
+void LongPolls::retry_notified() {
+  const auto woken = std::exchange(notified_, {});
+  std::vector<std::int64_t> ids;
+  for (const auto& [id, waiter] : polls_)
+    if (woken.contains(waiter.run)) ids.push_back(id);
+  for (std::int64_t id : ids) retry(id, AttemptKind::early);
+}
+
+// Removed from the map during the try, which may call any method.
+void LongPolls::retry(std::int64_t id, AttemptKind turn) {
+  auto waiter = polls_.extract(id);
+  if (waiter.empty()) return;
+  if (!waiter.mapped().try_answer(turn) && turn == AttemptKind::early)
+    polls_.insert(std::move(waiter));
+}
+
+}  // namespace lockstep

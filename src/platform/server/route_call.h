@@ -1,0 +1,71 @@
+// The input of a handler: a call, parsed by its route's declaration, and the means to answer it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "net/http_server.h"
+#include "platform/api/json.h"
+#include "platform/api/routes.h"
+#include "platform/core/model/ids.h"
+
+namespace lockstep {
+
+HttpResponse json_response(const Json& json);
+HttpResponse error_response(const Error& error);
+
+// A call of the route `kRoute`, such as RouteCall<api::kStop>.
+template <const auto& kRoute>
+struct RouteCall {
+  using Route = std::remove_cvref_t<decltype(kRoute)>;
+
+  std::vector<std::string> path_parameters;  // in the order of the path
+  typename Route::Query query{};
+  typename Route::Request request{};
+};
+
+// An error in a query or a body names the field; unknown fields are errors, too.
+template <const auto& kRoute>
+Result<RouteCall<kRoute>> read_route_call(const HttpRequest& request,
+                                          std::vector<std::string> path_parameters) {
+  using Call = RouteCall<kRoute>;
+  Call call{.path_parameters = std::move(path_parameters)};
+  auto query = from_query<typename Call::Route::Query>(request.query);
+  if (!query) return std::move(query).error().with_context("the query");
+  call.query = *std::move(query);
+  if constexpr (kRoute.request.schema != nullptr) {
+    auto json = parse_json(request.body);
+    if (!json) return std::move(json).error().with_context("the body");
+    call.request = TRY(from_json<typename Call::Route::Request>(*json));
+  }
+  return call;
+}
+
+// Sends one answer; copies belong to the same call. If all copies are destroyed, the answer is 500.
+template <class Answer>
+class Reply {
+ public:
+  explicit Reply(Responder responder)
+      : responder_(std::make_shared<Responder>(std::move(responder))) {}
+
+  void send(const Result<Answer>& answer) const {
+    responder_->send(answer ? json_response(to_json(*answer)) : error_response(answer.error()));
+  }
+  // The client has closed the connection.
+  bool is_abandoned() const { return responder_->is_abandoned(); }
+
+ private:
+  // Shared because a std::function, which keeps it while it waits, must be copyable.
+  std::shared_ptr<Responder> responder_;
+};
+
+// {project}/{number} of a path; Code::not_found if it cannot be a run.
+Result<RunId> run_of(const std::vector<std::string>& parameters);
+// ... and {epoch} and {index}.
+Result<NodeId> node_of(const std::vector<std::string>& parameters);
+
+}  // namespace lockstep

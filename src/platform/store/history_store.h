@@ -1,0 +1,37 @@
+// HistoryStore: the history of a folder's stores, which outlives them, and names for new ones.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "platform/core/model/history.h"
+
+namespace lockstep {
+
+class HistoryStore {
+ public:
+  virtual ~HistoryStore() = default;
+
+  // Empty if nothing was stored yet.
+  virtual Result<StoreHistory> load() = 0;
+  // Durable once it has returned.
+  virtual Result<void> store(const StoreHistory& history) = 0;
+  // 16 random hex digits.
+  virtual std::string new_generation() = 0;
+};
+
+// In the file `stores.json` of the daemon's folder.
+class HistoryFile : public HistoryStore {
+ public:
+  explicit HistoryFile(std::filesystem::path file) : file_(std::move(file)) {}
+
+  Result<StoreHistory> load() override;
+  Result<void> store(const StoreHistory& history) override;
+  std::string new_generation() override;
+
+ private:
+  const std::filesystem::path file_;
+};
+
+}  // namespace lockstep

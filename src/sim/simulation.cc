@@ -1,0 +1,168 @@
+#include "sim/simulation.h"
+
+#include "base/log.h"
+
+namespace lockstep::sim {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+constexpr Duration kFaultTime = minutes(30);  // users and faults
+constexpr Duration kRestTimeMax = hours(6);   // at most, until every run has ended without them
+constexpr int kEventsBetweenChecks = 64;      // events
+constexpr int kTicksBetweenQueueChecks = 16;  // ticks
+constexpr int kRunsMin = 8;
+constexpr int kRunsMax = 20;
+
+// One or two pods with four to eight hosts in all, of one kind or of several.
+ClusterMap any_map(SeededRandom random) {
+  ClusterMap map;
+  const int pods = random.from_to(1, 2);
+  const int devices = random.from_to(2, 4);
+  for (int pod = 0; pod < pods; ++pod) {
+    Leaf& leaf = map.pods.emplace_back().leaves.emplace_back();
+    const int count = random.from_to(4 / pods, 8 / pods);
+    for (int i = 0; i < count; ++i) {
+      Host& host = leaf.hosts.emplace_back();
+      host.id = format("{}{}", static_cast<char>('a' + pod), i);
+      const int more = random.percent(20) ? 1 : 0;
+      for (int number = 0; number < devices + more; ++number)
+        host.islands.emplace_back().devices.push_back({DeviceKind::gpu, number, {}, false});
+    }
+  }
+  return map;
+}
+
+// The daemon's policy with shorter checkpoint intervals, since runs take about a minute.
+SchedulingPolicy simulated_policy() {
+  SchedulingPolicy policy = step_policy();
+  policy.checkpoint_interval = std::chrono::seconds(20);
+  policy.restart_time = std::chrono::seconds(5);
+  policy.overhead = std::chrono::seconds(30);  // most agents take less
+  return policy;
+}
+
+// Fixed secrets, because the simulation has none to protect.
+Keys simulated_keys() {
+  return Keys::from_values(Secret::from_hex(std::string(2 * Secret::kBytes, '5')).value(), "token");
+}
+
+}  // namespace
+
+Simulation::Simulation(const SimulationSetup& setup)
+    : seed_(setup.seed),
+      context_(setup.trace),
+      map_(setup.map ? *setup.map : any_map(SeededRandom(setup.seed, "map"))),
+      truth_(context_, durable_, map_, simulated_policy().checkpoint_interval),
+      training_(context_, truth_, setup.seed),
+      network_(context_, truth_, setup.seed,
+               {[this](const NodeReport& report) { return daemon_.report(report); },
+                [this](auto act) { daemon_.when_free(std::move(act)); }}),
+      hosts_(map_, {context_, network_, training_, truth_}, setup.seed),
+      history_(crash_points_, setup.seed),
+      engine_({context_, crash_points_, hosts_, network_, truth_}, setup.seed),
+      daemon_(
+          context_, crash_points_,
+          {setup.wrap_store ? setup.wrap_store(store_) : store_, history_,
+           setup.wrap_engine ? setup.wrap_engine(engine_, hosts_) : engine_, context_.clock,
+           context_.clock, simulated_keys(), map_, "/sim", simulated_policy()},
+          setup.downtime ? setup.downtime : [this] { return faults_.downtime(); }),
+      faults_({context_, crash_points_, daemon_, store_, engine_, hosts_, network_, truth_},
+              setup.seed),
+      users_(context_, daemon_, truth_, setup.seed),
+      operators_(context_, daemon_, truth_, durable_, map_, setup.seed),
+      invariants_(context_, truth_, simulated_policy()),
+      promises_(context_, map_, simulated_policy().overhead) {
+  set_log_sink([this](LogLevel, std::string_view line) { context_.trace("log", "{}", line); });
+}
+
+Simulation::~Simulation() { set_log_sink({}); }
+
+void Simulation::begin() {
+  daemon_.on_tick([this] { after_tick(); });
+  daemon_.start();
+}
+
+SimulationOutcome Simulation::run() {
+  SeededRandom random(seed_, "world");
+  begin();
+  faults_.begin();
+  operators_.begin();
+  users_.begin(random.from_to(kRunsMin, kRunsMax), kFaultTime);
+  advance(kFaultTime, [] { return false; });
+  run_to_rest();
+  return result();
+}
+
+void Simulation::run_to_rest() {
+  if (context_.violation()) return;
+  faults_.stop_and_undo();
+  operators_.stop_and_undo();
+  if (!advance(kRestTimeMax, [this] { return is_idle(); }) && !context_.violation())
+    for (const RunId& run : durable_.open)
+      context_.report_violation(format(
+          "{} has not ended {} after the last fault; it is {}: {}", text(run), text(kRestTimeMax),
+          text(durable_.runs.at(run).state), durable_.runs.at(run).reason));
+  truth_.check_final_state();
+}
+
+bool Simulation::is_idle() const {
+  return daemon_.is_serving() && durable_.open.empty() && hosts_.nodes().empty();
+}
+
+bool Simulation::advance(Duration most, const std::function<bool()>& done) {
+  const Duration until = context_.timeline.now() + most;
+  while (!done()) {
+    if (!context_.timeline.step(until)) return false;
+    after_event();
+    if (context_.violation()) return false;
+  }
+  return true;
+}
+
+// No fault hinders the daemon now, or did so since its last tick.
+bool Simulation::is_well() {
+  const bool died = std::exchange(crashes_, crash_points_.crashes()) != crash_points_.crashes();
+  const bool refused = std::exchange(refusals_, store_.refusals()) != store_.refusals();
+  return !died && !refused && !store_.full() && engine_.is_well() && network_.is_well() &&
+         hosts_.kills_at_once();
+}
+
+// Time alone makes no run start; this is checked every few ticks, too.
+void Simulation::after_tick() {
+  const bool committed =
+      std::exchange(queue_checked_commits_, store_.commits()) != store_.commits();
+  if (!store_.full() && (committed || ++ticks_ % kTicksBetweenQueueChecks == 0)) {
+    invariants_.check_queue(*daemon_.state());
+    promises_.check(*daemon_.state(), *daemon_.queue());
+  }
+  const bool well = is_well();
+  promises_.check_latest_starts(*daemon_.state(), *daemon_.queue(), well);
+  deadlines_.check(well);
+}
+
+// The controller's rows must change only with a commit; this is checked every few events.
+void Simulation::after_event() {
+  const State* state = daemon_.state();
+  if (std::exchange(store_replacements_, store_.replaced()) != store_.replaced())
+    invariants_.store_replaced();
+  if (!state) return;
+  const bool committed = std::exchange(checked_commits_, store_.commits()) != store_.commits();
+  if (committed || context_.timeline.steps() % kEventsBetweenChecks == 0)
+    invariants_.check(*state, durable_);
+}
+
+SimulationOutcome Simulation::result() const {
+  SimulationOutcome outcome;
+  outcome.violation = context_.violation();
+  outcome.events = context_.timeline.steps();
+  outcome.commits = store_.commits();
+  outcome.crashes = crash_points_.crashes();
+  outcome.runs = static_cast<int>(durable_.runs.size());
+  outcome.attempts = static_cast<int>(durable_.attempts.size());
+  for (const auto& [id, run] : durable_.runs) outcome.succeeded += run.state == RunState::succeeded;
+  return outcome;
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,108 @@
+// Simulation: the real controller over simulated hosts, with users, operators and faults from one
+// seed.
+//
+//   const SimulationOutcome outcome = Simulation({.seed = 1234}).run();
+//
+// It sends requests, applies commands and injects faults, and makes no decision that belongs to the
+// platform. The same setup gives the same simulation, to the last event: `lockstep-sim --seed 1234`
+// replays a failing seed with a trace.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sim/deadline_checker.h"
+#include "sim/fault_injector.h"
+#include "sim/invariant_checker.h"
+#include "sim/operators.h"
+#include "sim/queue_promise_checker.h"
+#include "sim/sim_history.h"
+#include "sim/users.h"
+
+namespace lockstep::sim {
+
+struct SimulationSetup {
+  std::uint64_t seed = 1;
+  TraceSink trace{};
+  std::optional<ClusterMap> map{};       // absent: one chosen by the seed
+  std::function<Duration()> downtime{};  // of a daemon that died; empty: chosen by the seed
+  // Let tests put a wrapper between the controller and the simulated store or engine, to check that
+  // its errors are found. The returned object must outlive the simulation.
+  std::function<Store&(Store&)> wrap_store{};
+  std::function<Engine&(Engine&, Hosts&)> wrap_engine{};
+};
+
+struct SimulationOutcome {
+  std::optional<std::string> violation;  // the first, with its time
+  std::int64_t events = 0;
+  std::int64_t commits = 0;
+  int crashes = 0;  // of the daemon
+  int runs = 0;
+  int attempts = 0;
+  int succeeded = 0;
+
+  bool operator==(const SimulationOutcome&) const = default;
+};
+
+class Simulation {
+ public:
+  // Log lines go to the trace while the simulation exists; there is one at a time.
+  explicit Simulation(const SimulationSetup& setup);
+  ~Simulation();
+  Simulation(const Simulation&) = delete;  // its parts point to one another
+  Simulation& operator=(const Simulation&) = delete;
+
+  // Users, operators and faults for a while, then none of them until every run has ended.
+  SimulationOutcome run();
+
+  // For stories of one's own, without the seed's users and faults: begin(); then time passes until
+  // `done`, a violation, or `most`, which is false; at last settle(), as run() ends.
+  SimContext& context() { return context_; }
+  CrashPoints& crash_points() { return crash_points_; }
+  Daemon& daemon() { return daemon_; }
+  GroundTruth& truth() { return truth_; }
+  Hosts& hosts() { return hosts_; }
+  Network& network() { return network_; }
+  SimEngine& engine() { return engine_; }
+  const State& durable() const { return durable_; }
+  void begin();
+  bool advance(Duration most, const std::function<bool()>& done);
+  void run_to_rest();
+  SimulationOutcome result() const;
+
+ private:
+  bool is_idle() const;
+  bool is_well();
+  void after_tick();
+  void after_event();
+
+  const std::uint64_t seed_;
+  SimContext context_;
+  State durable_;
+  ClusterMap map_;
+  CrashPoints crash_points_{context_};
+  GroundTruth truth_;
+  Training training_;
+  Network network_;
+  Hosts hosts_;
+  SimStore store_{context_, crash_points_, truth_, durable_};
+  SimHistory history_;
+  SimEngine engine_;
+  Daemon daemon_;
+  FaultInjector faults_;
+  Users users_;
+  Operators operators_;
+  InvariantChecker invariants_;
+  DeadlineChecker deadlines_{context_, truth_, durable_};
+  QueuePromiseChecker promises_;
+  std::int64_t checked_commits_ = -1;        // the commits that were checked
+  int store_replacements_ = 0;               // of the store, at the last event
+  std::int64_t queue_checked_commits_ = -1;  // likewise, after a tick
+  int ticks_ = 0;
+  int crashes_ = 0;            // of the daemon, at the last tick
+  std::int64_t refusals_ = 0;  // of the store, likewise
+};
+
+}  // namespace lockstep::sim
