@@ -8,7 +8,6 @@
 //
 // A wrong result ends the process with status 3. All ranks draw the same calls from the group's
 // name.
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <functional>
