@@ -35,19 +35,19 @@ class StackSwitch {
  public:
 #ifdef LS_ADDRESS_SANITIZER
   // Call before the switch to `to`.
-  void leave(std::span<const std::byte> to) {
-    __sanitizer_start_switch_fiber(&kept_, to.data(), to.size());
+  void start_switch(std::span<const std::byte> to) {
+    __sanitizer_start_switch_fiber(&fake_stack_, to.data(), to.size());
   }
   // Call after the switch (back); returns the stack before the switch.
-  std::span<const std::byte> arrive() {
+  std::span<const std::byte> finish_switch() {
     const void* bottom = nullptr;
     std::size_t size = 0;
-    __sanitizer_finish_switch_fiber(kept_, &bottom, &size);
+    __sanitizer_finish_switch_fiber(fake_stack_, &bottom, &size);
     return {static_cast<const std::byte*>(bottom), size};
   }
 
  private:
-  void* kept_ = nullptr;
+  void* fake_stack_ = nullptr;
 #else
   void start_switch(std::span<const std::byte>) {}
   std::span<const std::byte> finish_switch() { return {}; }
