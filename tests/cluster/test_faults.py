@@ -149,8 +149,7 @@ def test_a_script_over_gloo_whose_connections_are_cut_is_tried_again(
     program.write_text(CUT)
     run = cluster.submit("-n", "2", "--retries", "0", "--", sys.executable, str(program))
     view = cluster.ended(run)
-    first, *_, last = causes(view)
-    assert (first, last) == ("rank_lost", "ok"), cluster.logs(run)
+    assert causes(view) == ["rank_lost", "ok"], [each["reason"] for each in view["attempts"]]
     assert "gloo" in view["attempts"][0]["reason"]
 
 
