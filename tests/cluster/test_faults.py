@@ -57,6 +57,8 @@ if dist.get_rank() == 0:
 else:
     store.wait(["ended"])
     store.set("left", "")
+# Without it, a thread of Gloo that outlives the interpreter aborts the process now and then.
+dist.destroy_process_group()
 """
 
 

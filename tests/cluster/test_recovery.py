@@ -18,6 +18,8 @@ GPT = str(BUILD / "bin" / "gpt")
 STEPS = 400  # so many that the run still goes on when its rank is killed
 SMALL = ["--steps", str(STEPS), "--width", "32", "--layers", "2", "--context", "32"]
 SMALL += ["--checkpoint-every", "1000", "--policy", "mics:2"]
+# At the default rate a change of the last bit grows to 0.06 of the loss within 250 steps.
+SMALL += ["--learning-rate", "0.0005"]
 KILLED = 3
 
 
@@ -30,8 +32,8 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def train(cluster: Cluster, text: Path, on_failure: str, nodes: int = 2) -> str:
-    words = ["-n", str(nodes), "-g", "2", "--on-failure", on_failure]
+def train(cluster: Cluster, text: Path, on_failure: str) -> str:
+    words = ["-n", "2", "-g", "2", "--on-failure", on_failure]
     program = [GPT, "train", "--evaluate-every", "1000"]
     return cluster.submit(*words, "--", *program, "--data", str(text), *SMALL)
 
@@ -69,17 +71,16 @@ def expect_recovery(cluster: Cluster, run: str, death: str, story: str) -> int:
     return int(found[1])
 
 
-def expect_the_same(found: dict[int, float], right: dict[int, float], died: int) -> None:
+def expect_the_same(found: dict[int, float], right: dict[int, float], tolerance: float) -> None:
     """A step that was lost or taken twice would shift the samples, and so the losses."""
-    for step, loss in found.items():  # sums in another order part the curves slowly
-        tolerance = 2e-3 if step < died + 50 else 5e-2
-        assert loss == pytest.approx(right[step], abs=tolerance), f"step {step}"
+    for step, loss in found.items():
+        assert loss == pytest.approx(right[step], rel=0, abs=tolerance), f"step {step}"
 
 
 def test_the_replica_that_is_left_goes_on_or_all_wait_for_the_rank(
     cluster: Cluster, text: Path
 ) -> None:
-    undisturbed = train(cluster, text, "restart", nodes=1)
+    undisturbed = train(cluster, text, "restart")
     assert cluster.ended(undisturbed)["state"] == "succeeded"
     right = curve(cluster, undisturbed)
     assert right[STEPS] < right[1] - 1, "it did not learn"
@@ -89,14 +90,15 @@ def test_the_replica_that_is_left_goes_on_or_all_wait_for_the_rank(
     death = "rank 3 was killed by signal 9"
     story = "rank 3 was lost; rank 2 leaves, no replica needs it; ranks 0 and 1 go on"
     step = expect_recovery(cluster, run, death, story)
-    expect_the_same(curve(cluster, run, untold=step), right, step)
+    # Two ranks sum in another order than four.
+    expect_the_same(curve(cluster, run, untold=step), right, tolerance=1e-4)
 
     run = train(cluster, text, "wait")
     kill_a_rank(cluster, run)
     death += " and is started again (restart 1 of at most 3 on its host)"
     story = "rank 3 died and was started again; ranks 0, 1, 2 and 3 go on"
     step = expect_recovery(cluster, run, death, story)
-    expect_the_same(curve(cluster, run, untold=step), right, step)
+    expect_the_same(curve(cluster, run, untold=step), right, tolerance=0)
     ranks = [rank for node in cluster.show(run)["attempts"][0]["nodes"] for rank in node["ranks"]]
     assert [(rank["state"], rank["code"]) for rank in ranks] == [("exited", 0)] * 4
 
